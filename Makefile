@@ -14,7 +14,7 @@ PYTEST := -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 BESIDE_THE_CORE := conversion/test_onnx.py data/test_docbin.py data/test_parts_of_speech.py \
     model/test_encoders.py model/test_lora.py page serving tagging test_documents.py test_space.py \
     test_spacy_component.py test_benchmarks.py test_site.py test_reference.py test_notebook.py \
-    training/test_word_embeddings.py
+    training/test_word_vectors.py
 
 .PHONY: demo install quick test suite test-lowest nightly portability docs lint style types format clean
 

@@ -1,15 +1,75 @@
-"""Averaged weights: what the average is, where it is used and saved, and that resuming is exact."""
+"""The optimizer: parameter groups, and averaged weights: what the average is, where it is used, exact resuming."""
 
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch import nn
 
-from modeling_triaffine.training.optimization import averaging
+from modeling_triaffine.training.optimization import averaging, build_parameter_groups
 from tests.helpers.faults import assert_same_weights
 from tests.helpers.micro_training import micro_records, micro_trainer, trainer_like
+
+# ---- Parameter groups ----
+
+
+def group_names(model: nn.Module, groups: list[dict]) -> dict[str, set[str]]:
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    return {group["name"]: {names[id(parameter)] for parameter in group["params"]} for group in groups}
+
+
+def test_each_parameter_is_in_one_group_with_its_rate_and_decay(tmp_path: Path) -> None:
+    rates = {"head": 3.0, "words": 2.0, "encoder": 1.0}
+    options = {"learning_rate": 3.0, "embeddings_learning_rate": 2.0, "encoder_learning_rate": 1.0}
+    trainer = micro_trainer(tmp_path, micro_records(4), **options)
+    groups = trainer.create_optimizer().param_groups
+    by_group = group_names(trainer.model, groups)
+
+    counted = Counter(name for names in by_group.values() for name in names)
+    assert set(counted) == {name for name, _ in trainer.model.named_parameters()}
+    assert set(counted.values()) == {1}
+    for group in groups:
+        part, *no_decay = group["name"].split("_", 1)
+        assert all(name.startswith(f"{part}.") for name in by_group[group["name"]])
+        assert (group["lr"], group["weight_decay"]) == (rates[part], 0.0 if no_decay else 0.01)
+    assert groups[0]["name"].startswith("head")
+
+
+def test_biases_norms_and_the_label_bias_do_not_decay(tmp_path: Path) -> None:
+    trainer = micro_trainer(tmp_path, micro_records(4))
+    model = trainer.model
+    by_group = group_names(model, trainer.create_optimizer().param_groups)
+    no_decay = {name for group, names in by_group.items() if group.endswith("no_decay") for name in names}
+    norms = {
+        f"{module_name}.{name}"
+        for module_name, module in model.named_modules()
+        if isinstance(module, nn.LayerNorm)
+        for name, _ in module.named_parameters()
+    }
+    biases = {name for name, _ in model.named_parameters() if "bias" in name}
+    assert "head.label_bias" in biases
+    assert norms
+    assert no_decay == norms | biases
+
+
+def test_frozen_parameters_are_in_no_group() -> None:
+    model = nn.ModuleDict({"head": nn.Linear(2, 2), "encoder": nn.Linear(2, 2)})
+    model["encoder"].requires_grad_(False)
+    groups = build_parameter_groups(model.named_parameters(), {"head": 1.0, "encoder": 1.0}, 0.1, {"head.weight"})
+    assert [group["name"] for group in groups] == ["head", "head_no_decay"]
+
+
+@pytest.mark.parametrize("wrapper", ["base_model", "_orig_mod"])
+def test_a_wrapped_model_has_no_parts_with_rates(wrapper: str) -> None:
+    model = nn.ModuleDict({wrapper: nn.ModuleDict({"head": nn.Linear(2, 2)})})
+    with pytest.raises(ValueError, match=rf"'{wrapper}.head.weight' has no learning rate"):
+        build_parameter_groups(model.named_parameters(), {}, 0.1, set())
+
+
+# ---- Averages ----
 
 RECORDS = micro_records(12)
 TRAINING = {"per_device_train_batch_size": 4, "max_steps": 6, "save_strategy": "steps", "save_steps": 3}

@@ -1,0 +1,237 @@
+"""Batches: which sentences they have, how these are encoded, and training sentences in capitals or lower case."""
+
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import datasets
+import numpy as np
+import pytest
+import torch
+from accelerate.data_loader import BatchSamplerShard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modeling_triaffine.data.windows import Windows
+from modeling_triaffine.training.batching import (
+    CaseAugmentation,
+    EncodedRecords,
+    EvaluationBatchSampler,
+    TrainingBatchSampler,
+)
+from tests.helpers.micro_training import micro_records, micro_trainer, trainer_like
+from tests.helpers.portable import near
+
+# (sub-words, words) of each row
+sizes_strategy = st.lists(st.tuples(st.integers(2, 60), st.integers(0, 30)), max_size=120)
+
+
+def subwords_with_padding(sizes: list[tuple[int, int]], batch: list[int]) -> int:
+    return len(batch) * max(sizes[row][0] for row in batch)
+
+
+def dealt_out(sampler: TrainingBatchSampler, processes: int) -> list[list[list[int]]]:
+    """The batches of each process, as accelerate deals them out."""
+    return [list(BatchSamplerShard(sampler, processes, index)) for index in range(processes)]
+
+
+@given(
+    sizes_strategy,
+    st.integers(1, 9),
+    st.none() | st.integers(1, 200),
+    st.integers(1, 4),
+    st.integers(0, 3),
+    st.integers(0, 3),
+)
+def test_training_batches_are_fixed_by_seed_and_epoch(sizes, batch_size, max_subwords, processes, seed, epoch) -> None:
+    sampler, again = (TrainingBatchSampler(sizes, batch_size, seed, max_subwords, processes) for _ in range(2))
+    torch.manual_seed(1)
+    np.random.seed(1)
+    random.seed(1)
+    list(again)  # another epoch before, another state of the global generators
+    for one in (sampler, again):
+        one.set_epoch(epoch)
+    batches = list(sampler)
+    assert batches == list(again)
+    assert (
+        len(batches) == len(sampler) == len(TrainingBatchSampler(sizes, batch_size, seed + 1, max_subwords, processes))
+    )
+    rows = sorted(row for batch in batches for row in batch)
+    assert sorted(set(rows)) == list(range(len(sizes)))
+    assert len(rows) - len(sizes) < processes
+    for batch in batches:
+        if max_subwords is None:
+            assert 0 < len(batch) <= batch_size
+        else:
+            assert len(batch) == 1 or subwords_with_padding(sizes, batch) <= max_subwords
+    parts = dealt_out(sampler, processes)
+    assert len({len(part) for part in parts}) == 1
+    assert [batch for turn in zip(*parts, strict=True) for batch in turn] == batches
+    first_and_last = [*batches[:processes], *batches[-processes:]]
+    assert not sizes or max(sizes) in [sizes[row] for batch in first_and_last for row in batch]
+
+
+@pytest.mark.parametrize("max_subwords", [None, 500], ids=["rows", "words"])
+def test_training_order_changes_with_seed_and_epoch_and_groups_lengths(max_subwords: int | None) -> None:
+    lengths = np.random.default_rng(0).integers(2, 60, size=3000)
+    sizes = [(length, length // 2) for length in lengths.tolist()]
+
+    def batches(seed: int, epoch: int, grouped: bool = True) -> list[list[int]]:
+        sampler = TrainingBatchSampler(sizes, 10, seed, max_subwords if grouped else None, group_by_length=grouped)
+        sampler.set_epoch(epoch)
+        return list(sampler)
+
+    def padding(found: list[list[int]]) -> int:
+        return sum(subwords_with_padding(sizes, batch) for batch in found) - int(lengths.sum())
+
+    assert batches(0, 0) != batches(0, 1) != batches(1, 0)
+    assert batches(1, 2) != batches(2, 1)
+    assert padding(batches(0, 0)) < padding(batches(0, 0, grouped=False)) / 10
+    batch_mates = [{frozenset(batch) for batch in batches(0, epoch)} for epoch in (0, 1)]
+    assert len(batch_mates[0] & batch_mates[1]) < 0.01 * len(batch_mates[0])
+
+
+def test_an_incomplete_turn_is_spread_or_left_out() -> None:
+    def turns(count: int, **options) -> list[list[int]]:
+        rows = [len(batch) for batch in TrainingBatchSampler([(5, 3)] * count, 2, 0, num_processes=3, **options)]
+        return [rows[start : start + 3] for start in range(0, len(rows), 3)]
+
+    assert turns(7) == [[2, 2, 2], [1, 1, 1]]  # the last row three times
+    assert turns(8) == [[2, 2, 2], [1, 1, 1]]
+    assert turns(11) == [[2, 2, 2], [2, 2, 1]]
+    assert turns(11, drop_last=True) == [[2, 2, 2]]
+    assert turns(7, max_subwords=10) == [[2, 2, 2], [1, 1, 1]]
+    assert turns(8, max_subwords=10, drop_last=True) == [[2, 2, 2]]
+    assert sorted(turns(7, max_subwords=20)[0]) == [2, 2, 3]
+    assert turns(0) == turns(0, max_subwords=10) == []
+
+
+@given(sizes_strategy.filter(bool), st.integers(1, 7), st.integers(1, 4), st.none() | st.integers(1, 200))
+def test_evaluation_counts_each_row_once_over_all_processes(sizes, batch_size, processes, max_subwords) -> None:
+    samplers = [EvaluationBatchSampler(sizes, batch_size, processes, index, max_subwords) for index in range(processes)]
+    counted = [row for sampler in samplers for rows in sampler.rows_that_count for row in rows]
+    assert sorted(counted) == list(range(len(sizes)))
+    assert len({len(sampler) for sampler in samplers}) == 1  # collective operations need this
+    for sampler in samplers:
+        for batch, rows in zip(sampler, sampler.rows_that_count, strict=True):
+            assert rows in ([], batch)
+            if max_subwords is None:
+                assert 0 < len(batch) <= batch_size
+            else:
+                assert len(batch) == 1 or subwords_with_padding(sizes, batch) <= max_subwords
+
+
+def test_records_are_as_long_as_the_encoder_reads_them(tmp_path: Path) -> None:
+    records = micro_records(9)
+    for record in records:
+        record["left_tokens"] = ["kappa", "gene"]
+    trainer = micro_trainer(tmp_path, records)
+    loader = trainer.get_train_dataloader()
+    sizes = EncodedRecords(trainer.processing_class, Windows(trainer.train_dataset), show_progress=False).sizes
+    for rows, batch in zip(loader.batch_sampler, loader, strict=True):
+        assert [sizes[row][1] for row in rows] == batch["num_words"].tolist()
+        assert [sizes[row][0] for row in rows] == batch["attention_mask"].sum(1).tolist()
+
+
+def test_columns_that_a_transform_adds_are_measured_trained_and_scored(tmp_path: Path) -> None:
+    records = micro_records(8)
+
+    def add_columns(rows: dict[str, list[Any]]) -> dict[str, list[Any]]:
+        given = [records[row] for row in rows["row"]]
+        return {name: [record[name] for record in given] for name in ("tokens", "entities")}
+
+    data = datasets.Dataset.from_dict({"row": range(len(records))}).with_transform(add_columns)
+    plain = micro_trainer(tmp_path, records, records[:3])
+    trainer = trainer_like(plain, train_dataset=data, eval_dataset=data.select(range(3)))
+    both = plain.train_dataset, data
+    sizes = [EncodedRecords(plain.processing_class, Windows(one), show_progress=False).sizes for one in both]
+    assert sizes[0] == sizes[1]
+    scores, expected = (one.evaluate() for one in (trainer, plain))
+    names = [name for name in expected if not name.endswith(("_runtime", "_second"))]
+    assert {name: scores[name] for name in names} == near({name: expected[name] for name in names})
+    assert math.isfinite(trainer.train().metrics["train_loss"])
+
+
+def test_each_sentence_is_encoded_once_whatever_a_collator_does_with_it(tmp_path: Path, monkeypatch) -> None:
+    trainer = micro_trainer(tmp_path, micro_records(8), micro_records(3, 1), num_train_epochs=3, eval_strategy="epoch")
+    processor, collate, encoded, seen = trainer.processing_class, trainer.data_collator, [], []
+    encode = processor.encode
+
+    def count(words: Any, *others: Any, **options: Any) -> Any:
+        encoded.extend(map(tuple, words))
+        return encode(words, *others, **options)
+
+    def collate_and_destroy(features: list[dict[str, Any]]) -> Any:
+        batch = collate(features)
+        seen.extend(batch["input_ids"][feature, :1].item() for feature in range(len(features)))
+        for feature in features:
+            feature["input_ids"][:] = 0
+        return batch
+
+    monkeypatch.setattr(processor, "encode", count)
+    trainer = trainer_like(trainer, data_collator=collate_and_destroy)
+    trainer.train()
+    assert len(encoded) == 8 + 3
+    assert len(seen) > 3 * 8
+    assert 0 not in seen
+
+
+def test_a_transform_that_differs_each_time_is_encoded_each_time(tmp_path: Path) -> None:
+    """As the augmentation of a user."""
+    records, calls = micro_records(2), []
+
+    def change(rows: dict[str, list[Any]]) -> dict[str, list[Any]]:
+        calls.extend(rows["row"])
+        return {
+            "tokens": [[f"w{len(calls)}", *records[row]["tokens"][1:]] for row in rows["row"]],
+            "entities": [records[row]["entities"] for row in rows["row"]],
+        }
+
+    data = datasets.Dataset.from_dict({"row": range(2)}).with_transform(change)
+    trainer = trainer_like(micro_trainer(tmp_path, records), train_dataset=data)
+    loader = trainer.get_train_dataloader()
+    (first,), (second,) = (list(loader) for _ in range(2))
+    assert not torch.equal(first["input_ids"], second["input_ids"])
+
+
+# ---- Case ----
+
+RECORD = {"id": "1", "tokens": ["The", "Straße"], "entities": [], "left_tokens": ["Is"], "right_tokens": None}
+
+
+def changed(share, epoch=0, seed=3, count=1000):
+    sampler = TrainingBatchSampler([(2, 2)] * count, 8, seed)
+    sampler.set_epoch(epoch)
+    return [" ".join(record["tokens"]) for record in CaseAugmentation([RECORD] * count, share, sampler)]
+
+
+def test_a_share_of_the_sentences_is_changed_in_every_epoch_others():
+    found = changed(0.2)
+    assert set(found) == {"The Straße", "THE STRASSE", "the straße"}
+    assert all(60 < found.count(other) < 140 for other in ("THE STRASSE", "the straße"))
+    assert found == changed(0.2)
+    assert found != changed(0.2, epoch=1)
+    assert found != changed(0.2, seed=4)
+    assert "The Straße" not in changed(1.0)
+
+
+def test_context_has_the_case_of_its_sentence():
+    sampler = TrainingBatchSampler([(2, 2)], 1, seed=0)
+    [record] = CaseAugmentation([RECORD], 1.0, sampler)
+    assert record["left_tokens"] == ["IS" if record["tokens"][0] == "THE" else "is"]
+    assert (record["right_tokens"], record["entities"], RECORD["tokens"][0]) == (None, [], "The")
+
+
+def test_only_training_sentences_are_changed(tmp_path):
+    records = [{**record, "tokens": [word.title() for word in record["tokens"]]} for record in micro_records(8, 0)]
+    ids = {}
+    for share in (0.0, 1.0):
+        trainer = micro_trainer(tmp_path, records, case_augmentation=share)
+        loaders = trainer.get_train_dataloader(), trainer.get_eval_dataloader(trainer.train_dataset)
+        ids[share] = [
+            sorted(number for batch in loader for row in batch["input_ids"].tolist() for number in row)
+            for loader in loaders
+        ]
+    assert ids[0.0][0] != ids[1.0][0]
+    assert ids[0.0][1] == ids[1.0][1]

@@ -1,0 +1,91 @@
+"""Evaluation by the trainer: entities, their scores and candidates, whatever the batches."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from modeling_triaffine import NestedNERTrainer
+from modeling_triaffine.evaluation.prediction import sweep_candidates
+from modeling_triaffine.evaluation.scoring import score_entities
+from tests.helpers.micro_training import micro_records, micro_trainer
+from tests.helpers.portable import near
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> NestedNERTrainer:
+    """A trainer whose model has learned something, with evaluation data that holds two types on one span."""
+    validation = micro_records(9, seed=1)
+    first = validation[0]["entities"][0]
+    validation[0]["entities"].append({**first, "type": "DNA"})
+    options = {"num_train_epochs": 6, "per_device_eval_batch_size": 4, "max_grad_norm": 1.0}
+    trainer = micro_trainer(tmp_path_factory.mktemp("trained"), micro_records(64), validation, **options)
+    trainer.train()
+    return trainer
+
+
+def test_metrics_are_the_scores_of_the_predictions_against_the_entity_lists(trained: NestedNERTrainer) -> None:
+    metrics = trained.evaluate()
+    predictions = trained.predict_entities(trained.eval_dataset)
+    scores = score_entities(predictions, trained.eval_dataset["entities"])
+    assert 0.5 < scores["f1"] < 1.0
+    assert scores["gold"] == sum(map(len, trained.eval_dataset["entities"]))
+    assert [metrics[f"eval_{ratio}"] for ratio in ("f1", "precision", "recall")] == [
+        scores[ratio] for ratio in ("f1", "precision", "recall")
+    ]
+    assert metrics["eval_flat_f1"] == scores["flat"]["f1"]
+    assert metrics["eval_nested_f1"] == scores["nested"]["f1"]
+    assert metrics["eval_f1_protein"] == scores["by_label"]["protein"]["f1"]
+    assert trained.state.log_history[-1]["eval_f1"] == scores["f1"]
+
+
+def test_evaluation_counts_the_gold_among_the_candidates(
+    trained: NestedNERTrainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trained.model.head.config, "max_candidates", 2)
+    metrics = trained.evaluate()
+    (row,) = sweep_candidates(trained.model, trained.processing_class, list(trained.eval_dataset), counts=[2])
+    assert metrics["eval_candidate_recall"] == near(row["candidates"]["recall"])
+    assert metrics["eval_recall"] < metrics["eval_candidate_recall"] < 1
+
+
+def test_evaluation_does_not_depend_on_batch_size_or_order(
+    trained: NestedNERTrainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = trained.eval_dataset
+    turned = dataset.select(range(len(dataset) - 1, -1, -1))
+    losses, predictions = [], []
+    for batch_size, max_subwords, rows in (
+        (1, None, dataset),
+        (4, None, dataset),
+        (50, None, dataset),
+        (4, None, turned),
+        (1, 30, dataset),
+    ):
+        trained.args.per_device_eval_batch_size = batch_size
+        monkeypatch.setattr(trained.args, "max_subwords_per_batch", max_subwords)
+        losses.append(trained.evaluate(rows)["eval_loss"])
+        found = trained.predict_entities(rows)
+        predictions.append(found if rows is dataset else found[::-1])
+    assert losses == pytest.approx([losses[0]] * 5, rel=1e-5)
+    spans = [
+        [[(entity["start"], entity["end"], entity["type"]) for entity in of_sentence] for of_sentence in found]
+        for found in predictions
+    ]
+    assert all(found == spans[0] for found in spans)
+
+
+def test_evaluation_leaves_the_random_generators_alone(trained: NestedNERTrainer) -> None:
+    before = torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate()
+    trained.evaluate()
+    assert torch.equal(torch.get_rng_state(), before[0])
+    assert (np.random.get_state()[1].tolist(), random.getstate()) == before[1:]
+
+
+def test_records_without_entities_are_predicted_without_metrics(trained: NestedNERTrainer) -> None:
+    bare = trained.eval_dataset.remove_columns("entities")
+    output = trained.predict(bare)
+    assert output.predictions == near(trained.predict_entities(trained.eval_dataset))
+    assert output.label_ids is None
+    assert not [name for name in output.metrics if "f1" in name or "loss" in name]
