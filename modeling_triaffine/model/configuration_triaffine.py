@@ -209,11 +209,13 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
     def register_for_auto_class(cls, auto_class: Any = "AutoConfig") -> None:
         """Does nothing: transformers would add a reference of its own to those of `save_pretrained`."""
 
-    def save_pretrained(self, save_directory: Any, *args: Any, **options: Any) -> None:
+    def save_pretrained(  # type: ignore[override]
+        self, save_directory: Any, push_to_hub: bool = False, **options: Any
+    ) -> None:
         """Writes config.json, and beside it the remote code, to which it refers."""
         self.auto_map, self.custom_pipelines = dict(AUTO_MAP), PipelineTasks(CUSTOM_PIPELINES)
         save_remote_code(save_directory, self._name_or_path)
-        super().save_pretrained(save_directory, *args, **options)
+        super().save_pretrained(save_directory, push_to_hub=push_to_hub, **options)
 
     def validate(self) -> None:
         """Raises ValueError for values that do not fit together; each alone is checked whenever it is set."""

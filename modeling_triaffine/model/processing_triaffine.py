@@ -369,7 +369,9 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
     def register_for_auto_class(cls, auto_class: Any = "AutoProcessor") -> None:
         """Does nothing: transformers would add references of its own, to the tokenizer as well."""
 
-    def save_pretrained(self, save_directory: Any, *args: Any, **options: Any) -> Any:
+    def save_pretrained(  # type: ignore[override]
+        self, save_directory: Any, push_to_hub: bool = False, **options: Any
+    ) -> Any:
         """Writes the tokenizer, the options, the vocabularies and the remote code that reads them."""
         self.auto_map = {"AutoProcessor": AUTO_MAP["AutoProcessor"]}
         save_remote_code(save_directory, self.tokenizer.name_or_path)
@@ -379,7 +381,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             (Path(save_directory) / VOCABULARIES_FILE).write_text(json.dumps(self.vocabularies, indent=0), "ascii")
         for name in LOADING_OPTIONS:
             self.tokenizer.init_kwargs.pop(name, None)
-        return super().save_pretrained(save_directory, *args, **options)
+        return super().save_pretrained(save_directory, push_to_hub=push_to_hub, **options)
 
     @classmethod
     def from_pretrained(  # type: ignore[override]
