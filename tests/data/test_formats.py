@@ -13,18 +13,15 @@ from modeling_triaffine.data.detection import formats_recognizing
 from modeling_triaffine.data.json_records import record_keys
 from tests.helpers.corpora import (
     BIGBIO_RECORD,
-    BIOC_DOCUMENT,
     BIOC_XML,
     COLUMNS,
     NESTED,
     PUBLISHED,
     RECORD,
-    TEXT,
     TOKENS,
     conllu,
     read,
     spelled,
-    task,
     write_files,
     write_json,
 )
@@ -257,22 +254,8 @@ def test_a_label_in_two_normal_forms_is_rejected(tmp_path, labels):
     assert r"line 3: field 'entities[0].type' is 'cafe\u0301', which differs from 'caf\xe9' in" in str(caught.value)
 
 
-NOTHING = {
-    "json_lines": {"a.jsonl": json.dumps({**RECORD, "entities": []})},
-    "published_json": {"a.json": json.dumps([{**PUBLISHED, "entities": []}])},
-    "text_spans": {"a.jsonl": json.dumps({"text": TEXT, "label": []})},
-    "label_studio": {"a.json": json.dumps([task()])},
-    "bigbio_kb": {"a.jsonl": json.dumps({**BIGBIO_RECORD, "entities": []})},
-    "bioc": {"a.json": json.dumps({**BIOC_DOCUMENT, "passages": [{"offset": 0, "text": TEXT}]})},
-    "pubtator": {"a.pubtator": f"7|t|{TEXT}\n7|a|\n"},
-    "brat": {"a.txt": TEXT, "a.ann": ""},
-    "iob2": {"a.conll": "".join(f"{token}\tO\n" for token in TOKENS)},
-    "conllu": {"a.conllu": conllu(*[""] * 6, words=TOKENS)},
-}
-
-
-@pytest.mark.parametrize("format", NOTHING)
+@pytest.mark.parametrize("format", [name for name, case in CASES.items() if case.nothing])
 def test_a_file_without_entities_is_no_error(tmp_path, format):
-    (record,), check = read(write_files(tmp_path, NOTHING[format]), format)
+    (record,), check = read(write_files(tmp_path, CASES[format].nothing), format)
     assert (record["tokens"], record["entities"]) == (TOKENS, [])
     assert not check.entities_dropped

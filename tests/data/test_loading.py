@@ -7,11 +7,11 @@ import pickle
 import pytest
 from datasets import Dataset, DatasetDict
 
-from modeling_triaffine.data import FEATURES, CorpusError, load_texts
+from modeling_triaffine.data import FEATURES, FORMATS, CorpusError, load_texts
 from modeling_triaffine.data import load_nested_ner as load
-from tests.helpers.corpora import PUBLISHED, RECORD, TEXT, TEXT_RECORD, region, task, write_files
+from tests.helpers.corpora import NESTED, PUBLISHED, RECORD, TEXT, write_files
 from tests.helpers.corpora import write_json as write
-from tests.helpers.format_cases import SAMPLES
+from tests.helpers.format_cases import CASES, SAMPLES
 
 
 def changed(**fields):
@@ -429,41 +429,21 @@ class TestCopies:
         assert caplog.messages[0].endswith("files that are the same in another split: 3 (test/: 3).")
 
 
-def docbin(folder, *more):
-    spacy = pytest.importorskip("spacy")
-    doc = spacy.blank("en")(TEXT)
-    doc.spans["sc"] = [doc.char_span(start, end, label) for start, end, label in (*TEXT_RECORD["label"], *more)]
-    spacy.tokens.DocBin(docs=[doc]).to_disk(folder / "a.spacy")
-    return folder / "a.spacy"
-
-
-FILES = {
-    "text_spans": {"a.jsonl": json.dumps({**TEXT_RECORD, "label": [[0, 17, "Person"], [12, 18, "City"]]})},
-    "label_studio": {"a.json": json.dumps([task(region(0, 17, "Person"), region(13, 17, "City"))])},
-    "brat": {"a.txt": TEXT, "a.ann": "T1\tPerson 0 17\tThe mayor of Orsk\nT2\tCity 13 17\tOrsk\n"},
-    "docbin": docbin,
-}
-
-
-@pytest.mark.parametrize("format", FILES)
+@pytest.mark.parametrize("format", [name for name in CASES if FORMATS[name].keeps_text and name != "genia"])
 def test_texts_of_every_format_that_has_them(tmp_path, format):
+    path = write_files(tmp_path, CASES[format].sample())
+    (document,) = load_texts(path, format)["train"]
+    assert document["text"].strip().replace(" .", ".") == TEXT
+    found = [(document["text"][one["start"] : one["end"]], one["type"]) for one in document["entities"]]
+    assert sorted(found, reverse=True) == NESTED
+
+
+def test_what_texts_cannot_hold_is_reported(tmp_path, caplog):
     """White space at an entity's boundaries is none of it, as in the pipeline's output."""
-    files = FILES[format]
-    path = files(tmp_path) if callable(files) else write_files(tmp_path, files)
-    (document,) = load_texts(tmp_path if format == "brat" else path, format)["train"]
-    assert document["text"] == TEXT
-    assert [(e["start"], e["end"], e["type"]) for e in document["entities"]] == [(0, 17, "Person"), (13, 17, "City")]
-
-
-@pytest.mark.parametrize("format", ["brat", "docbin"])
-def test_what_texts_cannot_hold_is_reported(tmp_path, caplog, format):
-    if format == "docbin":
-        docbin(tmp_path, (0, 3, ""))
-        report = "a.spacy: spans without a label dropped: 1 (document 0: [The] mayor of Orsk slept…)."
-    else:
-        write_files(tmp_path, {"a.txt": TEXT, "a.ann": "T1\tX 0 3;13 17\tThe Orsk\n"})
-        report = f"{tmp_path.name}: discontinuous entities dropped: 1 (a.ann: X [The mayor of Orsk] slept.)."
-    load_texts(tmp_path if format == "brat" else tmp_path / "a.spacy", format)
+    write_files(tmp_path, {"a.txt": TEXT, "a.ann": "T1\tX 0 3;13 17\tThe Orsk\nT2\tCity 12 18\t Orsk \n"})
+    (document,) = load_texts(tmp_path)["train"]
+    assert document["entities"] == [{"start": 13, "end": 17, "type": "City"}]
+    report = f"{tmp_path.name}: discontinuous entities dropped: 1 (a.ann: X [The mayor of Orsk] slept.)."
     assert caplog.messages == [report]
 
 

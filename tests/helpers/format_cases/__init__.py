@@ -52,6 +52,7 @@ class FormatCase:
         bad: what is wrong → a value that `put` makes files of, to be named at `place`, then facts that the message
             names. Without `put`: the content of the last file after what is in it `before`, the place, and facts.
         anything: contents of the last file that are to be read or rejected.
+        nothing: files with the sentence and no entities.
     """
 
     files: Files | Callable[[], Files]
@@ -61,6 +62,7 @@ class FormatCase:
     before: str = ""
     anything: SearchStrategy[str] | None = None
     entities: list[tuple[str, str]] = field(default_factory=lambda: NESTED)
+    nothing: Files = field(default_factory=dict)
     needs: str = ""
 
     def sample(self) -> Files:

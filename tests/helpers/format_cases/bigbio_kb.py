@@ -32,4 +32,11 @@ BAD = {
         "'passages[0].offsets' has 2",
     ),
 }
-CASE = FormatCase(FILES, bad=BAD, put=after(BIGBIO_RECORD), place="line 2", anything=JSON_VALUES.map(json.dumps))
+CASE = FormatCase(
+    FILES,
+    bad=BAD,
+    put=after(BIGBIO_RECORD),
+    place="line 2",
+    anything=JSON_VALUES.map(json.dumps),
+    nothing={"a.jsonl": json.dumps({**BIGBIO_RECORD, "entities": []})},
+)

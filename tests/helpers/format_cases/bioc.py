@@ -2,7 +2,7 @@
 
 import json
 
-from ..corpora import BIOC_DOCUMENT, BIOC_XML
+from ..corpora import BIOC_DOCUMENT, BIOC_XML, TEXT
 from . import JSON_VALUES, XML, FormatCase
 
 FILES = {"a.xml": BIOC_XML}
@@ -28,4 +28,9 @@ BAD = {
     "json cut": (json.dumps({"documents": [BIOC_DOCUMENT]}, indent=1)[:-30], "", "line "),
     "no documents": (json.dumps({"documents": 3}), "line 1", "'documents' is 3 (int)"),
 }
-CASE = FormatCase(FILES, bad=BAD, anything=JSON_VALUES.map(json.dumps) | XML)
+CASE = FormatCase(
+    FILES,
+    bad=BAD,
+    anything=JSON_VALUES.map(json.dumps) | XML,
+    nothing={"a.json": json.dumps({**BIOC_DOCUMENT, "passages": [{"offset": 0, "text": TEXT}]})},
+)

@@ -23,4 +23,5 @@ CASE = FormatCase(
     put=lambda line: {**FILES, "a.ann": FILES["a.ann"] + line},
     place="a.ann, line 3",
     anything=st.text(st.sampled_from("T1\tX 023;\r\n\0a"), max_size=40),
+    nothing={"a.txt": TEXT, "a.ann": ""},
 )

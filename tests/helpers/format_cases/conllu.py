@@ -15,4 +15,4 @@ BAD = {
     "twice": (conllu("(1-a))"), "line 1", "'(1-a))'"),
     "no type": ("# global.Entity = eid-head\n" + conllu("(1-a)"), "line 1", "'eid-head'", "etype"),
 }
-CASE = FormatCase(FILES, bad=BAD, anything=LINES)
+CASE = FormatCase(FILES, bad=BAD, anything=LINES, nothing={"a.conllu": conllu(*[""] * 6, words=TOKENS)})

@@ -1,6 +1,6 @@
 """Columns of tags."""
 
-from ..corpora import COLUMNS
+from ..corpora import COLUMNS, TOKENS
 from . import LINES, FormatCase
 
 FILES = {"a.conll": COLUMNS}
@@ -12,4 +12,10 @@ BAD = {
     "line ends of old Macs": ("a\tO\tO\rb\tO\tO\r", "line 8", "carriage return"),
     "scheme": ("a\tO\tO\n\n" * 10_000 + "b\tO\tQ-A\n", "line 20008", "column 2 is 'Q-A'"),
 }
-CASE = FormatCase(FILES, bad=BAD, before=f"{COLUMNS}\n", anything=LINES)
+CASE = FormatCase(
+    FILES,
+    bad=BAD,
+    before=f"{COLUMNS}\n",
+    anything=LINES,
+    nothing={"a.conll": "".join(f"{token}\tO\n" for token in TOKENS)},
+)

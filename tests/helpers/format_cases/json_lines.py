@@ -46,4 +46,5 @@ CASE = FormatCase(
     put=after(RECORD),
     place="line 2",
     anything=JSON_VALUES.map(lambda values: "\n".join(map(json.dumps, values))),
+    nothing={"a.jsonl": json.dumps({**RECORD, "entities": []})},
 )

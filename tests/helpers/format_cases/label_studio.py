@@ -22,4 +22,5 @@ CASE = FormatCase(
     put=lambda value: {"a.json": json.dumps([value])},
     place="record 0 (task 5)",
     anything=JSON_VALUES.map(json.dumps),
+    nothing={"a.json": json.dumps([task()])},
 )

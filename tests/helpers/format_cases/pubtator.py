@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from ..corpora import PUBTATOR
+from ..corpora import PUBTATOR, TEXT
 from . import FormatCase
 
 FILES = {"a.pubtator": PUBTATOR}
@@ -19,4 +19,10 @@ BAD = {
     ),
     "quote": ("8|t|Orsk\n8\t0\t4\tOmsk\tCity\n", "line 7", "quotes 'Omsk'"),
 }
-CASE = FormatCase(FILES, bad=BAD, before=PUBTATOR, anything=st.text(st.sampled_from("71|ta\t 0-\r\n😀"), max_size=40))
+CASE = FormatCase(
+    FILES,
+    bad=BAD,
+    before=PUBTATOR,
+    anything=st.text(st.sampled_from("71|ta\t 0-\r\n😀"), max_size=40),
+    nothing={"a.pubtator": f"7|t|{TEXT}\n7|a|\n"},
+)

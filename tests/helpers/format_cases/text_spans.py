@@ -2,7 +2,7 @@
 
 import json
 
-from ..corpora import TEXT_RECORD
+from ..corpora import TEXT, TEXT_RECORD
 from . import JSON_VALUES, FormatCase, after
 
 FILES = {"a.jsonl": json.dumps(TEXT_RECORD)}
@@ -18,5 +18,10 @@ BAD = {
     "outside": ({"text": "a", "label": [[0, 2, "City"]]}, "'label[0]' runs from 0 to 2", "1 characters"),
 }
 CASE = FormatCase(
-    FILES, bad=BAD, put=after({**TEXT_RECORD, "id": "x"}), place="line 2", anything=JSON_VALUES.map(json.dumps)
+    FILES,
+    bad=BAD,
+    put=after({**TEXT_RECORD, "id": "x"}),
+    place="line 2",
+    anything=JSON_VALUES.map(json.dumps),
+    nothing={"a.jsonl": json.dumps({"text": TEXT, "label": []})},
 )
