@@ -16,12 +16,17 @@ from modeling_triaffine.model.checks_triaffine import LOWEST_VERSIONS, check_ver
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
+@pytest.fixture(scope="module")
+def setup_cfg() -> configparser.ConfigParser:
+    parser = configparser.ConfigParser()
+    parser.read(REPOSITORY / "setup.cfg")
+    return parser
+
+
 @pytest.mark.contract
-def test_lowest_versions_are_those_that_are_run():
-    setup = configparser.ConfigParser()
-    setup.read(REPOSITORY / "setup.cfg")
-    lines = setup["options"]["install_requires"].split()
-    lines += setup["options.extras_require"]["plot"].split()
+def test_lowest_versions_are_those_that_are_run(setup_cfg):
+    lines = setup_cfg["options"]["install_requires"].split()
+    lines += setup_cfg["options.extras_require"]["plot"].split()
     allowed = dict(line.split(">=") for line in lines)
     constraints = (REPOSITORY / "constraints-lowest.txt").read_text().splitlines()
     run = dict(line.lower().split("==") for line in constraints if not line.startswith("#"))
@@ -32,12 +37,10 @@ def test_lowest_versions_are_those_that_are_run():
 
 
 @pytest.mark.contract
-def test_the_space_installs_what_the_package_needs():
-    setup = configparser.ConfigParser()
-    setup.read(REPOSITORY / "setup.cfg")
+def test_the_space_installs_what_the_package_needs(setup_cfg):
     lines = (REPOSITORY / "examples" / "space" / "requirements.txt").read_text().splitlines()
     installed = {line.strip() for line in lines if line.strip() and not line.startswith("#")}
-    assert installed == set(setup["options"]["install_requires"].split()), "change examples/space/requirements.txt"
+    assert installed == set(setup_cfg["options"]["install_requires"].split()), "change examples/space/requirements.txt"
 
 
 @pytest.mark.parametrize("package", LOWEST_VERSIONS)

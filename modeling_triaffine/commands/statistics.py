@@ -95,6 +95,7 @@ def statistics_by_split(
 
 def table(columns: dict[str, Statistics]) -> str:
     from ..data.statistics import quantile
+    from ..drawing.safe_text import shorten
     from ..drawing.tables import Table
 
     rows = {label: [f"{column[key]:,}" for column in columns.values()] for key, label in COUNTS.items()}
@@ -104,11 +105,7 @@ def table(columns: dict[str, Statistics]) -> str:
     for key, label in {"entities_by_type": "type", "entity_depths": "entities at depth"}.items():
         for value in sorted({value for column in columns.values() for value in column[key]}):
             rows[f"{label} {value}"] = [f"{column[key].get(value, 0):,}" for column in columns.values()]
-    return Table(["", *columns], [[_short(label), *cells] for label, cells in rows.items()]).text()
-
-
-def _short(label: str) -> str:
-    return label if len(label) <= SHOWN_LABEL else f"{label[: SHOWN_LABEL - 1]}…"
+    return Table(["", *columns], [[shorten(label, SHOWN_LABEL), *cells] for label, cells in rows.items()]).text()
 
 
 def candidate_warning(name: str, statistics: Statistics) -> str:

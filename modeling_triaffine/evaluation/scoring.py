@@ -185,7 +185,8 @@ def read_entities(entities: Sequence[Mapping[str, Any]], where: str) -> set[Enti
     Raises:
         ValueError: An entity is ill-formed.
     """
-    return {_read_entity(entity, f"{where}, entity {index}") for index, entity in enumerate(entities)}
+    places = ((entity, f"{where}, entity {index}") for index, entity in enumerate(entities))
+    return {(*read_span(entity, place), read_type(entity, place)) for entity, place in places}
 
 
 def _count_rows(
@@ -202,8 +203,3 @@ def _count_rows(
         for entity in gold:
             counts[row(entity)] += Counts(gold=1, found=int(entity in predicted))
     return counts
-
-
-def _read_entity(entity: Mapping[str, Any], where: str) -> Entity:
-    start, end = read_span(entity, where)
-    return start, end, read_type(entity, where)

@@ -3,8 +3,12 @@
 It also refers to the remote code of a checkpoint, because every saved folder contains a configuration.
 """
 
-# isort: off - it raises, if versions are too old, before what follows fails
-# isort: on
+from .checks_triaffine import (  # isort: skip - raises, if versions are too old, before what follows fails
+    check_threshold,
+    reading,
+    shortened,
+)
+
 import copy
 import difflib
 from collections.abc import Iterable, Iterator
@@ -14,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from transformers import AutoConfig, GenerationConfig, PretrainedConfig
 from transformers.utils import logging
 
-from .checks_triaffine import check_threshold, reading, shortened
 from .kinds_triaffine import ATTENTIONS, NONE_LABEL, SCORINGS, Kind
 from .options_triaffine import MODEL_OPTIONS, ModelOptions, Option, option, options_of
 from .repository_triaffine import (

@@ -24,7 +24,7 @@ from modeling_triaffine.evaluation.report import html_report, markdown_report
 from modeling_triaffine.evaluation.scoring import score_entities
 from modeling_triaffine.evaluation.significance import paired_bootstrap
 from modeling_triaffine.model.decoding_triaffine import find_entities
-from tests.helpers.analysed import FINDS, HOSTILE, analyse_hostile, make_records
+from tests.helpers.analysed import FINDS, HOSTILE, make_records
 from tests.helpers.micro_training import micro_dataset, write_lines
 from tests.helpers.portable import near
 from tests.helpers.scored import entities, sentences
@@ -39,11 +39,6 @@ def model(encoder):
 @pytest.fixture(scope="module")
 def processor(encoder):
     return tiny_processor(encoder)
-
-
-@pytest.fixture(scope="module")
-def analysis(encoder):
-    return analyse_hostile(encoder)
 
 
 @torch.no_grad()

@@ -23,13 +23,8 @@ from modeling_triaffine.evaluation.report import (
 )
 from modeling_triaffine.evaluation.scores import Scores, percentages
 from modeling_triaffine.evaluation.scoring import score_entities
-from tests.helpers.analysed import HOSTILE, analyse_hostile
+from tests.helpers.analysed import HOSTILE
 from tests.helpers.scored import entities
-
-
-@pytest.fixture(scope="module")
-def analysis(encoder):
-    return analyse_hostile(encoder)
 
 
 @pytest.fixture(scope="module")
