@@ -19,12 +19,10 @@ from ..data import Text, WordSplitter, retokenize
 from ..data.demo import write_demo_corpus
 from ..data.loading import CorpusFiles
 from ..data.parts_of_speech import add_parts_of_speech, spacy_tagger
-from ..model.kinds_triaffine import NONE_LABEL
 from ..model.processing_triaffine import PosTagger
 from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, SUBWORDS
 from ..model.text_triaffine import word_splitter as make_word_splitter
 from .arguments import NestedNERTrainingArguments
-from .batching import entity_types
 from .interruptions import explaining_faults
 from .options import DataArguments
 from .plan import Origin, TrainingPlan, recipe_library
@@ -41,7 +39,7 @@ class Corpus:
 
     Attributes:
         words: the words to train on: those of the "corpus", those of raw "text", or "both".
-        labels: those of the training data, None the last; empty without training data.
+        types: the entity types in the training data, before its sentences are limited.
         given: the splits in the words of the corpus, on which the model is scored.
         cut: the same sentences in the words of raw text; `given` itself if the corpus has no words of its own, or if
             only those are trained on.
@@ -50,7 +48,7 @@ class Corpus:
     """
 
     words: str
-    labels: list[str]
+    types: set[str]
     given: DatasetDict
     cut: DatasetDict
     texts: dict[str, list[Text]]
@@ -170,14 +168,10 @@ def read_corpus(
     given = cut = load(None if words == "corpus" else word_splitter, in_own_words=True)
     if words != "corpus" and any(source.has_own_words for source in files):
         cut = load(word_splitter, in_own_words=False)
-    labels = label_names(given["train"]) if "train" in given else []
-    corpus = Corpus(words, labels, given, cut, {}).change(partial(_limit_splits, data=data))
+    rows = given["train"]["entities"] if "train" in given else []
+    types = {entity["type"] for entities in rows for entity in entities}
+    corpus = Corpus(words, types, given, cut, {}).change(partial(_limit_splits, data=data))
     return replace(corpus, texts=_texts_to_score(files, data, corpus.given))
-
-
-def label_names(records: Dataset) -> list[str]:
-    """Returns the labels of a training corpus: its entity types in alphabetical order, and None."""
-    return [*sorted(set().union(*entity_types(records, "The training data"))), NONE_LABEL]
 
 
 def _limit_splits(splits: DatasetDict, data: DataArguments) -> DatasetDict:

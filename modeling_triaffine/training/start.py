@@ -7,7 +7,7 @@ The user's mistakes are found here, before training starts, and raised as ValueE
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from os import PathLike
 from typing import Any, NamedTuple
@@ -26,8 +26,8 @@ from ..model.processing_triaffine import TriaffineProcessor
 from ..model.text_triaffine import composed
 from ..new_model import match_low_rank_start, number_names
 from .arguments import NestedNERTrainingArguments
-from .batching import as_dataset, check_types
-from .corpora import label_names, tagger
+from .batching import as_dataset, check_types, entity_types
+from .corpora import tagger
 from .new_labels import Teacher, continue_with_labels
 from .options import DataArguments, ModelArguments
 from .plan import Origin, TrainingPlan, find_origin, make_plan
@@ -91,7 +91,8 @@ def start_from_recipe(
             raise ValueError(f"start_from_recipe does not take {name!r}: {OF_A_RUN[name]}.")
     plan = make_plan({"recipe": recipe, "output_dir": output_dir, **options})
     splits = _check_corpus(corpus)
-    start = build_start(plan, find_origin(plan), splits, label_names(splits["train"]))
+    types = set().union(*entity_types(splits["train"], "The training data"))
+    start = build_start(plan, find_origin(plan), splits, types)
     return start.model, start.processor, plan.training
 
 
@@ -122,21 +123,21 @@ class Start(NamedTuple):
     teacher: Teacher | None = None
 
 
-def build_start(plan: TrainingPlan, origin: Origin, dataset: DatasetDict, labels: list[str]) -> Start:
+def build_start(plan: TrainingPlan, origin: Origin, dataset: DatasetDict, types: Collection[str]) -> Start:
     """Returns the model that the run starts with, new or trained, its processor, and its teacher if it has one.
 
     Warns of entities that the model cannot find.
 
     Args:
         dataset: the sentences to train on and to score.
-        labels: the labels of the training data; the last is None.
+        types: the entity types of the training data. Labels are in alphabetical order, and None is the last.
 
     Raises:
         ValueError, OSError: the plan does not fit the data or the model.
     """
     set_seed(plan.training.seed)
-    keeps_labels = plan.model.keep_labels
-    if plan.training.do_train and labels == [NONE_LABEL]:
+    keeps_labels, labels = plan.model.keep_labels, [*sorted(types), NONE_LABEL]
+    if plan.training.do_train and not types:
         raise ValueError(
             "The training data has no entities, so there is no label to learn. Check --train_file and --data_format."
         )

@@ -18,7 +18,6 @@ from modeling_triaffine.commands import main
 from modeling_triaffine.publishing.model_card import build_model_card, mark_card, repository_name
 from modeling_triaffine.publishing.run_summary import SUMMARY_FILE, RunSummary
 from modeling_triaffine.training import callbacks
-from modeling_triaffine.training.corpora import label_names
 from modeling_triaffine.training.interruptions import OutOfMemoryError
 from modeling_triaffine.training.plan import CommandLineError, RecipeError, load_recipe, parse_training_plan
 from modeling_triaffine.training.run import Run, prepare_run, train_and_save
@@ -26,7 +25,6 @@ from modeling_triaffine.training.start import learn_tokenizer
 from tests.helpers.cards import cells, section
 from tests.helpers.faults import assert_same_weights
 from tests.helpers.micro_training import (
-    micro_dataset,
     micro_records,
     run_arguments,
     write_corpus,
@@ -193,10 +191,6 @@ def test_the_same_sentences_give_the_same_tokenizer() -> None:
     known = tokenizer(["gene", "Ωmega-3"], is_split_into_words=True)["input_ids"]
     assert tokenizer.unk_token_id not in known
     assert tokenizer.decode(known, skip_special_tokens=True).strip() == "gene Ωmega-3"
-
-
-def test_labels_are_those_of_the_training_data_in_order_and_none() -> None:
-    assert label_names(micro_dataset(micro_records(9))) == ["DNA", "protein", "None"]
 
 
 # ---- Whole runs ----
