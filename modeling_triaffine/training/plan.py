@@ -293,8 +293,7 @@ def find_recipe(name_or_folder: str) -> Path:
     hint = f" Did you mean {near[0]}?" if near else ""
     raise RecipeError(
         f"There is no recipe {name_or_folder!r}: it is neither a folder of that name with a {TRAINING_FILE}, nor one "
-        "of the "
-        f"recipes in {library}: {', '.join(known) or 'none'}.{hint}"
+        f"of the recipes in {library}: {', '.join(known) or 'none'}.{hint}"
     )
 
 
@@ -325,13 +324,16 @@ def _read_training(recipe: Recipe) -> dict[str, Any]:
     """The options of training.yaml, where None is no value."""
     read: dict[str, Any] = {}
     for name, value in recipe.training.items():
-        where = f"{recipe.folder}/{TRAINING_FILE}, {name!r}"
+        problem = ""
         if name in MODEL_OPTIONS or name == RECIPE.name:
-            raise RecipeError(f"{where} is not a training option; fields of the model belong in {CONFIG_FILE}.")
-        try:
-            read |= {} if value is None else {name: _read(name, value)}
-        except CommandLineError as error:
-            raise RecipeError(f"{where}: {error}") from error
+            problem = f" is not a training option; fields of the model belong in {CONFIG_FILE}."
+        elif value is not None:
+            try:
+                read[name] = _read(name, value)
+            except CommandLineError as error:
+                problem = f": {error}"
+        if problem:
+            raise RecipeError(f"{recipe.folder}/{TRAINING_FILE}, {name!r}{problem}")
     return read
 
 

@@ -136,19 +136,33 @@ def build_start(plan: TrainingPlan, origin: Origin, dataset: DatasetDict, types:
         ValueError, OSError: the plan does not fit the data or the model.
     """
     set_seed(plan.training.seed)
-    keeps_labels, labels = plan.model.keep_labels, [*sorted(types), NONE_LABEL]
-    if plan.training.do_train and not types:
-        raise ValueError(
-            "The training data has no entities, so there is no label to learn. Check --train_file and --data_format."
-        )
-    if keeps_labels and not (origin.config and plan.training.do_train and plan.model.model_name_or_path):
-        raise ValueError("--keep_labels is for training a trained model further; give it as --model_name_or_path.")
+    is_trained, keeps_labels = plan.training.do_train, plan.model.keep_labels
+    impossible = [
+        (
+            is_trained and not types,
+            "The training data has no entities, so there is no label to learn. Check --train_file and --data_format.",
+        ),
+        (
+            keeps_labels and not (origin.config and is_trained and plan.model.model_name_or_path),
+            "--keep_labels is for training a trained model further; give it as --model_name_or_path.",
+        ),
+        (
+            not is_trained and origin.config is None,
+            "There is no trained model to score without training; give one as --model_name_or_path.",
+        ),
+        (
+            is_trained and origin.name is None and "encoder_config" not in plan.config,
+            "There is no model to start from: give a pretrained encoder as --model_name_or_path, or a --recipe.",
+        ),
+    ]
+    for is_so, problem in impossible:
+        if is_so:
+            raise ValueError(problem)
+    labels = [*sorted(types), NONE_LABEL]
     if origin.config is not None:
         model, processor = _load_trained(plan, origin, labels)
-    elif plan.training.do_train:
-        model, processor = _start_new(plan, dataset, labels)
     else:
-        raise ValueError("There is no trained model to score without training; give one as --model_name_or_path.")
+        model, processor = _start_new(plan, dataset, labels)
     processor.word_splitter = plan.model.word_splitter or processor.word_splitter
     processor.sentence_splitter = plan.model.sentence_splitter or processor.sentence_splitter
     if plan.data.pos_tagger is not None:
@@ -220,14 +234,10 @@ def _start_new(
     if encoder is not None:
         processor = TriaffineProcessor.from_encoder(encoder, **options)
         warn_of_unknown_words(processor.tokenizer, dataset["train"]["tokens"][:SENTENCES_LOOKED_UP])
-    elif encoder_config is not None:
+    else:
         tokenizer = learn_tokenizer(dataset["train"]["tokens"], plan.model.tokenizer_vocab_size)
         processor = TriaffineProcessor(tokenizer, **options)
         encoder_config = {**encoder_config, "vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
-    else:
-        raise ValueError(
-            "There is no model to start from: give a pretrained encoder as --model_name_or_path, or a --recipe."
-        )
     if plan.model.learn_span_width and fields.get("max_span_width") is None:
         fields["max_span_width"] = widest_entity(dataset["train"]["entities"])
     vectors = _read_vectors(plan.model, fields, dataset)
