@@ -238,9 +238,9 @@ def marking_model(encoder, tmp_path_factory):
 def evaluate(command, marking_model, tmp_path):
     """Runs `triaffine-ner evaluate` on data; its result, and the scores that it wrote."""
 
-    def run(*arguments):
+    def run(*arguments, model=marking_model):
         output = tmp_path / "scores.json"
-        result = command("evaluate", "--model", marking_model, *arguments, "--output", output)
+        result = command("evaluate", "--model", model, *arguments, "--output", output)
         return result, json.loads(output.read_text()) if result.code == 0 else None
 
     return run
@@ -292,7 +292,7 @@ def test_texts_are_scored_in_the_models_sentences_and_no_other_split_is_read(enc
     gold = [[start, end, "protein"] for start, end in ((0, 12), (11, 20), (0, 4), (13, 20))]
     (tmp_path / "corpus" / "dev.jsonl").write_text(as_lines({"text": "gene. Binds-\nprotein", "label": gold}))
     (tmp_path / "corpus" / "train.jsonl").write_text("damaged")
-    _, scores = evaluate(tmp_path / "corpus", "--model", tmp_path / "model")
+    _, scores = evaluate(tmp_path / "corpus", model=tmp_path / "model")
     assert [scores[kind]["gold"] for kind in ("given_words", "raw_text")] == [2, 4]
 
 
