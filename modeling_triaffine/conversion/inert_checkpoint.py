@@ -46,12 +46,7 @@ class InertObject:
 
 
 def read_checkpoint(path: str | Path) -> Any:
-    """Reads a file written by `torch.save` of torch 1.6 or later; its tensors are mapped from the file.
-
-    Raises:
-        CheckpointError: it is not such a file, or is damaged, or calls functions of the operating system.
-        OSError: it cannot be opened.
-    """
+    """Reads a file written by `torch.save` of torch 1.6 or later; its tensors are mapped from the file."""
     try:
         names = torch.serialization.get_unsafe_globals_in_checkpoint(path)
         with torch.serialization.safe_globals([_inert_class(name) for name in names]):
@@ -75,11 +70,7 @@ def _inert_class(path: str) -> type[InertObject]:
 
 
 def module_tensors(module: InertObject) -> dict[str, Tensor]:
-    """Parameters and buffers of a pickled `torch.nn.Module` by their names in its state dict.
-
-    Raises:
-        CheckpointError: something else takes the place of a module or a tensor.
-    """
+    """Parameters and buffers of a pickled `torch.nn.Module` by their names in its state dict."""
     tensors: dict[str, Tensor] = {}
     waiting: list[tuple[str, Any]] = [("", module)]
     seen: set[int] = set()

@@ -113,11 +113,7 @@ def _adapt(
 
 
 def _columns_named(columns: Mapping[str, Any], known: Sequence[str]) -> list[str]:
-    """The columns that are read.
-
-    Raises:
-        ValueError: the fields are not those of tokens or of texts, or a column is unknown.
-    """
+    """The columns that are read."""
     of_texts = "text" in columns
     if of_texts:
         check_columns(columns, ("text", "entities"), ("id", *OF_ENTITIES))

@@ -43,11 +43,7 @@ NO_SPACE_AFTER = frozenset("([{“‘$")
 
 
 def split_words(text: str, word_splitter: WordSplitter) -> list[tuple[int, int]]:
-    """Applies a splitter and checks its words; a text of white space, visible or not, has none.
-
-    Raises:
-        ValueError: there are none in another text, or see [`text_triaffine.check_words`].
-    """
+    """Applies a splitter and checks its words; a text of white space, visible or not, has none."""
     words = check_words(word_splitter(text), text, "word splitter")
     if text.translate(INVISIBLE_SPACES).strip() and not words:
         raise ValueError(f"The word splitter returned no word for the text {text[:60]!r}; it must return at least one.")

@@ -82,9 +82,6 @@ class Counts:
 
         Args:
             entities: how many the record has, as far as known; they count as dropped.
-
-        Raises:
-            CorpusError: the record is bad, and `max_bad_records` were dropped.
         """
         taken_back = ("counts", "entities_dropped", "_labels_dropped", "_kept_by", "_examples")
         before = deepcopy({name: vars(self)[name] for name in taken_back}) if self.max_bad_records else {}

@@ -93,11 +93,7 @@ def read_as(path: Path, known: CorpusFormat, given: str | None) -> str:
 
 
 def format_named(name: str) -> CorpusFormat:
-    """The format of this name.
-
-    Raises:
-        ValueError: there is none.
-    """
+    """The format of this name."""
     if name not in FORMATS:
         raise ValueError(f"There is no format {name!r}. Choose one of {sorted(FORMATS)}, or None to detect the format.")
     return FORMATS[name]

@@ -137,9 +137,6 @@ def document_of_passages(
 ) -> Document:
     """The document whose passages are these, in any order. Annotations without offsets, of the whole document or of
     something outside of it, are dropped and counted.
-
-    Raises:
-        CorpusError: passages overlap, or are far apart; the message names the passage.
     """
     for annotation in annotations:
         if not annotation.fragments:

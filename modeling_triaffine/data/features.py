@@ -55,10 +55,6 @@ def as_records(dataset: object, columns: Iterable[str], function: str) -> Datase
     """The data set with rows of Python types, whatever its format, and types of entities by name.
 
     `function` is named in messages.
-
-    Raises:
-        TypeError: it is not a `Dataset`.
-        ValueError: one of the `columns` is missing.
     """
     if not isinstance(dataset, Dataset):
         streamed = isinstance(dataset, (IterableDataset, IterableDatasetDict))

@@ -317,11 +317,7 @@ class _Source:
         return RecordChecker(path, self.labels, unique_ids, how, offsets, self.max_bad_records)
 
     def documents(self, check: RecordChecker) -> Iterator[Document]:
-        """All documents; of copies in several folders, the first; those with an id of an earlier one numbered.
-
-        Raises:
-            CorpusError: a file cannot be read; the message says which format it was taken for.
-        """
+        """All documents; of copies in several folders, the first; those with an id of an earlier one numbered."""
         documents = self._as_read(check)
         documents = _without_copies(documents, check) if len(self.part.files) > 1 else documents
         try:

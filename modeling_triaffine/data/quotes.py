@@ -24,9 +24,6 @@ def counted_in_characters(document: Document, check: RecordChecker) -> Document:
 
     If no count is named, the offsets are wrong as they stand, and another count makes all of them match the tool's
     quotes, that is used. Annotations without characters are left out and counted.
-
-    Raises:
-        CorpusError: an annotation is outside of the text, or its text differs from the tool's quote.
     """
     document = _with_characters(document, check)
     if document.text is None:

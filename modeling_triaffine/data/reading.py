@@ -29,11 +29,7 @@ MAX_DEPTH = 200  # of XML; Python limits the depth of functions that follow it
 
 @contextmanager
 def open_corpus(path: Path) -> Iterator[BinaryIO]:
-    """Opens a file for reading bytes and unpacks it if its content is gzip data.
-
-    Raises:
-        CorpusError: the gzip data is damaged, or the file is a ZIP archive.
-    """
+    """Opens a file for reading bytes and unpacks it if its content is gzip data."""
     with path.open("rb") as plain:
         start = plain.read(len(ZIP_MAGIC))
     if start == ZIP_MAGIC:
@@ -84,11 +80,7 @@ def document_name(path: Path, check: RecordChecker) -> str:
 
 
 def read_head(path: Path) -> str:
-    """The first characters of a file, from which its format is detected.
-
-    Raises:
-        CorpusError: the file is empty.
-    """
+    """The first characters of a file, from which its format is detected."""
     with open_corpus(path) as file:
         data = file.read(HEAD_SIZE)
     is_utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))  # which XML may be, and errors are to name
@@ -130,11 +122,7 @@ def numbered_lines(path: Path, check: RecordChecker, name: str = "") -> Iterator
 
 
 def numbered_paragraphs(path: Path, check: RecordChecker) -> Iterator[list[tuple[int, str]]]:
-    """The groups of lines between blank lines, each a record; see [`numbered_lines`].
-
-    Raises:
-        CorpusError: a line is not UTF-8, or has a carriage return in it, as if all were one line.
-    """
+    """The groups of lines between blank lines, each a record; see [`numbered_lines`]."""
     with open_corpus(path) as lines:
         for is_blank, group in groupby(enumerate(lines, start=1), key=_is_blank):
             paragraph = []
@@ -177,9 +165,6 @@ def xml_elements(path: Path, check: RecordChecker) -> Iterator[ElementTree.Eleme
     No other file is opened and no connection made: external DTDs are never fetched. Files that declare entities, with
     which a small file can grow without bound, are rejected before they are parsed. To read in constant memory, call
     `clear()` on elements that are no longer needed.
-
-    Raises:
-        CorpusError: the XML is not well-formed, is nested too deeply, has an unknown encoding or declares entities.
     """
     with _errors_of_xml(check, ""):
         with open_corpus(path) as file:

@@ -81,10 +81,6 @@ class RecordChecker(Counts):
             raw: the fields of `FEATURES` as found. `pos` may be missing (no tags), and so may the context fields; if
                 one of these is given, the other side is empty. Duplicate entities are kept once and counted.
             where: the place in the file, for messages: "line 3".
-
-        Raises:
-            CorpusError: a field is missing or of the wrong type, an entity is outside of the sentence or has an
-                unknown type, `pos` and `tokens` differ in length, or the id occurred before.
         """
         fields = self.mapping(raw, where, "the record", f"A record has the fields {', '.join(RECORD_FIELDS)}")
         self._count_ignored(fields, RECORD_FIELDS, "field")
@@ -141,9 +137,6 @@ class RecordChecker(Counts):
             size: number of tokens of its sentence, or of characters of its text.
             where: the place in the file, for messages.
             unit: what `start`, `end` and `size` count, "tokens" or "characters".
-
-        Raises:
-            CorpusError: a field is missing or of the wrong type, the type is unknown, or the offsets are outside.
         """
         fields = self.mapping(raw, where, f"field '{name}'", f"An entity has the fields {', '.join(ENTITY_FIELDS)}")
         self._count_ignored(fields, ENTITY_FIELDS, "entity field")

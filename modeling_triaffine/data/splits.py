@@ -77,13 +77,7 @@ def _part_again(path: Path, files: tuple[Path, ...], format: str) -> Part:
 
 
 def find_splits(path: CorpusPath, format: str | None) -> dict[str | None, Part]:
-    """Split → its files. The split is None if `path` names none: its format decides, or it is all `train`.
-
-    Raises:
-        FileNotFoundError: there is no such file, or a folder has nothing to read.
-        CorpusError: the splits are ambiguous.
-        TypeError: `path` is data in memory.
-    """
+    """Split → its files. The split is None if `path` names none: its format decides, or it is all `train`."""
     if not isinstance(path, Mapping):
         return _splits_of(_existing(path), format)
     splits: dict[str | None, Part] = {}
@@ -150,9 +144,6 @@ def _named_splits(folder: Path, entries: Sequence[Path], format: str | None) -> 
 
     Names that are the name of a split alone come first; otherwise names that differ in it alone, such as
     news-train.tsv and news-dev.tsv. A file comes before a folder, a whole file before its parts.
-
-    Raises:
-        CorpusError: a split has several, or all that have names of splits are of no known form.
     """
     series: dict[str, dict[str, list[Part]]] = defaultdict(lambda: defaultdict(list))
     unread: CorpusError | None = None

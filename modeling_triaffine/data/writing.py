@@ -172,11 +172,7 @@ def write_iob2(records: Records, path: Path) -> Counter[str]:
 def write_joined(
     records: Records, path: Path, write: Callable[[Iterable[TextDocument], Path], Counter[str]]
 ) -> Counter[str]:
-    """Writes documents in a form of texts: their sentences one per line, words separated by spaces.
-
-    Raises:
-        ValueError: the form cannot represent a document, see [`writing_texts`].
-    """
+    """Writes documents in a form of texts: their sentences one per line, words separated by spaces."""
     documents: dict[str, list[Mapping[str, Any]]] = {}
     for record in representable(records, _not_on_a_line, "a text of one sentence per line"):
         documents.setdefault(record["doc_id"], []).append(record)

@@ -43,10 +43,6 @@ def read_cas(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None
 
     Args:
         columns: {"entities": "layer:feature"}, or the layer alone, with the feature `value`.
-
-    Raises:
-        CorpusError: a file is not a CAS, or has no such layer; the message names the layers that it has.
-        ImportError: dkpro-cassis is not installed.
     """
     layer, feature = _layer(columns)
     for file in cas_documents(path):
@@ -65,11 +61,7 @@ def cas_documents(path: Path) -> list[Path]:
 
 
 def annotated_cas(cas: Cas, layer: str, feature: str, where: str, check: RecordChecker) -> Document:
-    """The text of a CAS with the annotations of a layer, and its sentences; without a text there are none of either.
-
-    Raises:
-        CorpusError: there is no layer or feature of this name; the message names those that there are.
-    """
+    """The text of a CAS with the annotations of a layer, and its sentences; without a text there are none of either."""
     doc_id = where.rpartition(".")[0]
     text = cas.sofa_string
     if not text:
@@ -108,11 +100,7 @@ def layer_type(cas: Cas, layer: str, where: str, check: RecordChecker, feature: 
 
 
 def parse_xmi(xmi: bytes, type_system: bytes, where: str, check: RecordChecker) -> Cas:
-    """A CAS from its XMI and type system, both from strangers: XML that declares entities is rejected.
-
-    Raises:
-        CorpusError: it cannot be read.
-    """
+    """A CAS from its XMI and type system, both from strangers: XML that declares entities is rejected."""
     for data in (xmi, type_system):
         parse_xml(data, check, where)
     with _readable_by_cassis(where, check) as cassis:

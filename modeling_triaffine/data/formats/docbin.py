@@ -35,10 +35,6 @@ def read_docbin(path: Path, check: RecordChecker, columns: Mapping[str, Any] | N
 
     Args:
         columns: {"entities": name or names of span groups, or "ents"}; None finds them.
-
-    Raises:
-        CorpusError: the file is not a DocBin, has no such span group, or several and nothing else.
-        ImportError: spaCy is not installed.
     """
     docs = _documents(path, check)
     groups = _groups(docs, columns, check)

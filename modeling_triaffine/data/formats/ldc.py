@@ -97,11 +97,7 @@ class AnnotationFiles:
         return file.name.removesuffix(suffix)
 
     def find(self, path: Path, check: RecordChecker) -> list[Path]:
-        """The annotations of a folder (searched recursively), of a list in or above their folders, or the one file.
-
-        Raises:
-            CorpusError: a listed document is missing, or there are several of its name.
-        """
+        """The annotations of a folder (searched recursively), of a list in or above their folders, or the one file."""
         if path.name.endswith(self.suffixes):
             return [path]
         if not path.is_dir() and path.suffix not in LISTS:
