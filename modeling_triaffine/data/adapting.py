@@ -9,11 +9,10 @@ from typing import Any
 from datasets import ClassLabel, Dataset, DatasetDict, LargeList, List, concatenate_datasets
 
 from .alignment import WordSplitter
-from .context import AnyDataset
 from .corpus_format import check_columns
 from .cutting import DEFAULT_SENTENCE_SPLITTER, sentences_of
 from .documents import Document, Sentence, document_of_words
-from .features import FEATURES, as_records
+from .features import FEATURES, AnyDataset, as_records
 from .formats.bigbio import BIGBIO, bigbio_document
 from .formats.tags import TagScheme
 from .formats.text_spans import TextForm, annotated_text

@@ -9,15 +9,15 @@ import logging
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import Any, TypeVar
+from typing import Any
 
-from datasets import Dataset, DatasetDict
+from datasets import DatasetDict
 
 from ..model.text_triaffine import FINER_SPLITTERS, INVISIBLE_SPACES, LONGEST_STRING, check_words
 from ..model.text_triaffine import word_splitter as named_word_splitter
 from .counts import Counts
-from .documents import in_context
-from .features import as_records, fingerprint_of
+from .documents import in_context, join_texts
+from .features import AnyDataset, as_records, fingerprint_of
 from .schema import CONTEXT_FIELDS, Entity
 
 logger = logging.getLogger(__name__)
@@ -126,18 +126,14 @@ def join_tokens(tokens: Sequence[str], entities: Iterable[Entity]) -> tuple[str,
 
 def join_sentences(sentences: Iterable[tuple[str, str, Iterable[Entity]]]) -> tuple[str, list[Entity]]:
     """The text of sentences, each with what separates it from the one before, its text and its entities in it."""
-    pieces: list[str] = []
-    entities: list[Entity] = []
-    length = 0
-    for gap, sentence, inside in sentences:
-        pieces += [gap, sentence] if length else [sentence]
-        first = length + len(gap) if length else 0
-        entities += [Entity(start=first + e["start"], end=first + e["end"], type=e["type"]) for e in inside]
-        length = first + len(sentence)
-    return "".join(pieces), entities
-
-
-AnyDataset = TypeVar("AnyDataset", Dataset, DatasetDict)
+    found = list(sentences)
+    text, starts = join_texts((gap, sentence) for gap, sentence, _ in found)
+    entities = [
+        Entity(start=first + e["start"], end=first + e["end"], type=e["type"])
+        for first, (_, _, inside) in zip(starts, found, strict=True)
+        for e in inside
+    ]
+    return text, entities
 
 
 def retokenize(dataset: AnyDataset, word_splitter: WordSplitter) -> AnyDataset:

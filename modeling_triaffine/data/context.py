@@ -5,17 +5,15 @@ of their sub-words the encoder sees.
 """
 
 from collections import defaultdict
-from typing import Any, TypeVar
+from typing import Any
 
 from datasets import Dataset, DatasetDict, Features
 from datasets.fingerprint import Hasher
 
 from ..model.options_triaffine import MODEL_OPTIONS
 from ..model.text_triaffine import neighbouring_words
-from .features import FEATURES, as_records
+from .features import FEATURES, AnyDataset, as_records
 from .schema import CONTEXT_FIELDS
-
-AnyDataset = TypeVar("AnyDataset", Dataset, DatasetDict)
 
 
 def add_context(dataset: AnyDataset, context: str, max_tokens: int) -> AnyDataset:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
-from datasets import ClassLabel, Dataset, Features, IterableDataset, IterableDatasetDict, List, Value
+from datasets import ClassLabel, Dataset, DatasetDict, Features, IterableDataset, IterableDatasetDict, List, Value
 from datasets.fingerprint import Hasher, generate_random_fingerprint
 
 from .schema import TO_DATASET
+
+AnyDataset = TypeVar("AnyDataset", Dataset, DatasetDict)
 
 FEATURES = Features(
     {

@@ -8,6 +8,7 @@ from modeling_triaffine.data import CorpusError, RecordChecker, load_nested_ner,
 from modeling_triaffine.data.formats.tags import STANDARD, decode_tags
 from modeling_triaffine.model.text_triaffine import word_splitter
 from tests.helpers.corpora import read, spelled, triples, write_files
+from tests.helpers.format_cases import SAMPLES
 
 NESTED = [("the mayor of Orsk", "Person"), ("Orsk", "City")]
 
@@ -287,21 +288,6 @@ class TestColumnsWithText:
             read(write_files(tmp_path, {"a.conllu": line + "\n"}))
 
 
-GUM = """# newdoc id = doc
-# global.Entity = GRP-etype-infstat
-# sent_id = doc-1
-1\tthe\tthe\tDET\tDT\t_\t2\tdet\t_\tDiscourse=x|Entity=(1-person-new
-2-3\tmayor's\t_\t_\t_\t_\t_\t_\t_\t_
-2\tmayor\tmayor\tNOUN\tNN\t_\t0\troot\t_\t_
-3\t's\t's\tPART\tPOS\t_\t2\tx\t_\t_
-4\tOrsk\tOrsk\tPROPN\tNNP\t_\t2\tx\t_\tEntity=(2-place-new-Orsk%2C_City)1)(3-event|SpaceAfter=No
-5\tday\tday\tNOUN\tNN\t_\t2\tx\t_\tEntity=(3-event)3)
-
-# sent_id = doc-2
-1\the\the\tPRON\tPRP\t_\t0\troot\t_\tEntity=(1-person-giv)
-"""
-
-
 class TestLoading:
     def test_columns_are_an_option_and_part_of_the_cache_key(self, tmp_path):
         file = write_files(tmp_path, {"a.conll": FLAT})
@@ -310,4 +296,4 @@ class TestLoading:
         columns = {"tokens": 0, "pos": 1, "entities": [3]}
         assert load_nested_ner(file, columns=columns, **load)["train"][0]["pos"] == ["NNP", "VBZ"]
         with pytest.raises(CorpusError, match=r"'conllu'.*columns"):
-            load_nested_ner(write_files(tmp_path, {"a.conllu": GUM}), columns=columns)
+            load_nested_ner(write_files(tmp_path, SAMPLES["conllu"]), columns=columns)
