@@ -32,6 +32,8 @@ def continue_with_labels(
     if new:
         logger.warning("New labels, in addition to the model's %s: %s.", ", ".join(known), ", ".join(new))
         model = extend_labels(model, new)
+    if keep_labels and not gone:
+        logger.warning("--keep_labels has no effect: the training data has all labels of the model.")
     if gone:
         fate = "learned from the model's own predictions" if keep_labels else "forgotten unless you add --keep_labels"
         logger.warning("The training data has no entity of the model's labels %s: these are %s.", ", ".join(gone), fate)

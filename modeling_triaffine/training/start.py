@@ -28,7 +28,7 @@ from ..new_model import match_low_rank_start, number_names
 from .arguments import NestedNERTrainingArguments
 from .batching import as_dataset, check_types, entity_types
 from .corpora import tagger
-from .new_labels import Teacher, continue_with_labels
+from .new_labels import Teacher, continue_with_labels, missing_labels
 from .options import DataArguments, ModelArguments
 from .plan import Origin, TrainingPlan, find_origin, make_plan
 from .word_vectors import WordVectors, read_word_vectors
@@ -168,7 +168,8 @@ def build_start(plan: TrainingPlan, origin: Origin, dataset: DatasetDict, types:
     if plan.data.pos_tagger is not None:
         processor.pos_tagger = tagger(plan.data.pos_tagger)  # for raw text
     _check_entities(model.config, processor, dataset)
-    return Start(model, processor, _load_teacher(plan, model, labels) if keeps_labels else None)
+    has_to_keep = keeps_labels and missing_labels(model, labels)
+    return Start(model, processor, _load_teacher(plan, model, labels) if has_to_keep else None)
 
 
 def _load_teacher(plan: TrainingPlan, model: TriaffineForNestedNER, labels: Sequence[str]) -> Teacher:

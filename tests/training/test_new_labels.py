@@ -14,7 +14,7 @@ from modeling_triaffine.model.span_head_triaffine import smooth_boundaries
 from modeling_triaffine.training.new_labels import START_BELOW, Teacher, extend_labels, span_probabilities
 from modeling_triaffine.training.run import evaluate, prepare_run
 from tests.helpers.factors import FACTORS, WITHOUT_WORDS, fields_of
-from tests.helpers.micro_training import micro_records, write_corpus
+from tests.helpers.micro_training import micro_records, write_corpus, write_lines
 from tests.helpers.tiny import tiny_model, tiny_processor
 
 RECORDS = [{"tokens": ["The", "gene", "binds", "DNA"]}, {"tokens": ["protein"]}]
@@ -178,6 +178,13 @@ def test_with_keep_labels_the_probabilities_of_old_labels_are_learned(options, c
     torch.testing.assert_close(loss, expected)
     assert abs(loss - plain) > 1e-3
     assert prepare_run(options).trainer.teacher is None
+
+
+def test_with_nothing_to_keep_there_is_no_teacher(options, corpus, caplog):
+    for file in corpus.glob("*.jsonl"):
+        write_lines(file, micro_records(6))
+    assert prepare_run([*options, "--keep_labels"]).trainer.teacher is None
+    assert "--keep_labels has no effect: the training data has all labels of the model" in caplog.text
 
 
 @pytest.mark.parametrize(
