@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ..model.triaffine_blocks import Cube, Plan, ProductCube
 from .blocks import attend_in_blocks
-from .full_tensors import buffered_weight, is_recomputed
+from .full_tensors import buffered_weight, labels_to_keep
 from .int8 import find_quantizer
 from .onednn import linear_layers
 from .prediction import attend_without_gradient
@@ -23,7 +23,7 @@ def accelerate(operations: "Acceleration") -> None:
     """Sets the operations of this folder in place of the plain ones."""
     operations.linear_layers = linear_layers
     operations.full_weight = buffered_weight
-    operations.is_recomputed = is_recomputed
+    operations.labels_to_keep = labels_to_keep
     operations.attend_inside = attend_inside
     operations.find_quantizer = find_quantizer
 

@@ -8,6 +8,7 @@ Axes: n words or pairs, a and e the widths of head and tail vectors. On CUDA the
 multiple of 8, so that every product can run on tensor cores.
 """
 
+import math
 import os
 from typing import Any
 
@@ -197,10 +198,10 @@ def _padding(values: Tensor) -> int:
     return -values.shape[-1] % ALIGNMENT if values.is_cuda else 0
 
 
-def is_recomputed(label: int, attention: Factor, scoring: Factor, plan: Plan, kept_bytes: int | None) -> bool:
-    """Whether the contracted words of a label are recomputed in the backward pass: they exceed the memory for them."""
+def labels_to_keep(attention: Factor, scoring: Factor, plan: Plan, kept_bytes: int | None) -> float:
+    """For how many labels contracted words are stored for the backward pass, in this much memory."""
     if not (torch.is_grad_enabled() and (attention.is_full or scoring.is_full)):
-        return False
+        return math.inf
     if kept_bytes is None:
         kept_bytes = int(KEPT_SHARE * free_bytes(plan.packed.device))
     of_label = sum(
@@ -208,7 +209,7 @@ def is_recomputed(label: int, attention: Factor, scoring: Factor, plan: Plan, ke
         for factor in (attention, scoring)
         if factor.is_full and factor.labels > 1
     )
-    return label >= kept_bytes // max(1, of_label)
+    return kept_bytes // max(1, of_label)
 
 
 def free_bytes(device: torch.device) -> int:

@@ -85,34 +85,8 @@ def triton_span_scores(attention: Factors, scoring: Factors) -> Tensor:
 
     Returns:
         [G, N, N] in float32 or float64; entries with i > j are 0.
-
-    Raises:
-        ValueError: shapes, types or devices do not match.
-        RuntimeError: Triton is not installed.
     """
-    if not triton_is_available():
-        raise RuntimeError("triton_span_scores needs Triton: pip install triton, or compute without the kernels.")
-    groups, num_words = _check(attention, "attention", *attention.tails.shape[:2])
-    _check(scoring, "scoring", groups, num_words)
-    devices = attention.tails.device, scoring.tails.device
-    if devices[0] != devices[1]:
-        raise ValueError(f"attention is on {devices[0]} and scoring on {devices[1]}; move both to one device.")
     return _SpanScores.apply(type(attention), type(scoring), *attention, *scoring)
-
-
-def _check(factors: Factors, name: str, groups: int, num_words: int) -> tuple[int, int]:
-    words = (groups, num_words)
-    width = factors.tails.shape[-1]
-    expected: list[tuple[int, ...]] = [(*words, width)] * 3
-    if isinstance(factors, KeyFactors):
-        expected = [(*words, num_words, width), (*words, num_words), (*words, width)]
-    found = [tuple(part.shape) for part in factors]
-    if found != expected:
-        raise ValueError(f"{name}: {type(factors).__name__} has shapes {found}; expected {expected}.")
-    kinds = {(part.dtype, part.device) for part in factors}
-    if len(kinds) > 1 or not factors.tails.is_floating_point():
-        raise ValueError(f"{name}: {type(factors).__name__} needs one floating-point type and one device, not {kinds}.")
-    return words
 
 
 class _SpanScores(torch.autograd.Function):

@@ -20,13 +20,7 @@ from transformers.utils import logging
 
 from .kinds_triaffine import ATTENTIONS, NONE_LABEL, SCORINGS, Kind
 from .options_triaffine import MODEL_OPTIONS, ModelOptions, Option, option, options_of
-from .repository_triaffine import (
-    AUTO_MAP,
-    CUSTOM_PIPELINES,
-    HubMixin,
-    complete_import,
-    save_remote_code,
-)
+from .repository_triaffine import AUTO_MAP, CUSTOM_PIPELINES, HubMixin, complete_import, save_remote_code
 
 logger = logging.get_logger(__name__)
 
@@ -118,13 +112,7 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
 
     def __post_init__(self, num_labels: int | None = None, **kwargs: Any) -> None:
         if self.encoder_config is not None:
-            width = getattr(self.encoder_config, "hidden_size", None)
-            if width is None:
-                raise ValueError(
-                    f"{WHERE}: `encoder_config` is of a {self.encoder_config.model_type!r} model, which has no "
-                    "`hidden_size`, so it is not a text encoder; give one, such as BERT."
-                )
-            self.hidden_size = width if self.hidden_size is None else self.hidden_size
+            self.hidden_size = self.encoder_config.hidden_size if self.hidden_size is None else self.hidden_size
         self.id2label = _resolve_labels(self.id2label, self.label2id, num_labels)
         if "custom_pipelines" in kwargs:
             kwargs["custom_pipelines"] = PipelineTasks(kwargs["custom_pipelines"])
@@ -323,20 +311,24 @@ def _resolve_labels(
         if problem := Option("num_labels", int, 2, "", least=2, most=2**16).problem(count):
             raise ValueError(f"{WHERE}: `num_labels` is {count!r}; {problem}")
         labels = {**{i: f"LABEL_{i}" for i in range(count - 1)}, count - 1: NONE_LABEL}
-    if inverse not in (None, labels):
-        raise ValueError(
-            f"{WHERE}: `label2id` is not the inverse of `id2label`; set `id2label` alone, as a whole, which sets both."
-        )
     names = list(labels.values())
-    if NONE_LABEL in names[:-1] or names[-1] != NONE_LABEL:
-        raise ValueError(
-            f'{WHERE}: the last label, and no other, must be "{NONE_LABEL}" (no entity); got {names}. Give it the '
-            "highest id, and count it in num_labels."
-        )
-    if num_labels not in (None, len(labels)):
-        raise ValueError(
-            f"{WHERE}: `num_labels` is {num_labels} but there are {len(labels)} labels, None included; give as many."
-        )
+    for is_wrong, problem in (
+        (
+            inverse not in (None, labels),
+            "`label2id` is not the inverse of `id2label`; set `id2label` alone, as a whole, which sets both",
+        ),
+        (
+            NONE_LABEL in names[:-1] or names[-1] != NONE_LABEL,
+            f'the last label, and no other, must be "{NONE_LABEL}" (no entity); got {names}. Give it the highest id, '
+            "and count it in num_labels",
+        ),
+        (
+            num_labels not in (None, len(labels)),
+            f"`num_labels` is {num_labels} but there are {len(labels)} labels, None included; give as many",
+        ),
+    ):
+        if is_wrong:
+            raise ValueError(f"{WHERE}: {problem}.")
     return labels
 
 

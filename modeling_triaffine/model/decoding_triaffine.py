@@ -27,9 +27,9 @@ def find_entities(
             cross-span stage.
         config: the model's [`TriaffineConfig`], with labels, `multi_label`, `temperature` and the thresholds of labels
             that `threshold` does not name.
-        threshold: a probability t accepts the best entity label of each span (with `multi_label` every label) that has
-            at least t, even where None is likelier; {label: t} has one for each label. Without a threshold, the
-            likeliest label of a span is accepted where it is likelier than None, with `multi_label` any other from 0.5.
+        threshold: as of [`NestedNERPipeline`]; it accepts the best entity label of each span (with `multi_label` every
+            label) even where None is likelier. Without one, the likeliest label of a span is accepted where it is
+            likelier than None, with `multi_label` any other from 0.5.
         overlap: see [`resolve_overlaps`].
     """
     names = config.entity_labels

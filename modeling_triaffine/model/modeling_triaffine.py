@@ -244,8 +244,8 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         if torch.jit.is_tracing() or is_exporting():  # type: ignore[attr-defined]
             raise NotImplementedError(
                 "torch cannot export this model as it is, because sizes depend on the words of a batch. "
-                "`triaffine-ner export "
-                "--model … --output …` writes an ONNX graph of it, which OnnxNestedNER and ONNX Runtime run."
+                "`triaffine-ner export --model … --output …` writes an ONNX graph of it, which OnnxNestedNER and ONNX "
+                "Runtime run."
             )
         if word_index is None or num_words is None:
             raise ValueError(

@@ -22,14 +22,7 @@ from transformers.utils import logging
 from .batches_triaffine import PADDING_VALUES, Feature, lay_out, pad_features, stack_arrays
 from .checks_triaffine import reading, shortened
 from .options_triaffine import MODEL_OPTIONS, ModelOptions, Option, ProcessorOptions
-from .repository_triaffine import (
-    AUTO_MAP,
-    HubMixin,
-    complete_import,
-    describe_missing,
-    find_file,
-    save_remote_code,
-)
+from .repository_triaffine import AUTO_MAP, HubMixin, complete_import, describe_missing, find_file, save_remote_code
 from .text_triaffine import (
     DEFAULT_WORD_SPLITTER,
     MAX_SENTENCE_WORDS,

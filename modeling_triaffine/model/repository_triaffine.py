@@ -14,13 +14,7 @@ from typing import Any
 
 import torch
 from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
-from huggingface_hub.errors import (
-    GatedRepoError,
-    HfHubHTTPError,
-    HFValidationError,
-    HTTPError,
-    RepositoryNotFoundError,
-)
+from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, HFValidationError, HTTPError, RepositoryNotFoundError
 from huggingface_hub.utils import validate_repo_id
 from torch import nn
 from transformers.dynamic_module_utils import get_class_from_dynamic_module
@@ -255,10 +249,9 @@ def find_file(name_or_path: str | os.PathLike[str], name: str, options: dict[str
 def describe_missing(name_or_path: str | os.PathLike[str], name: str, options: dict[str, Any]) -> str:
     """Why a file of a model is missing, and what to do about it; arguments as of [`find_file`]."""
     config_file = find_file(name_or_path, "config.json", options)
-    if config_file is None and not os.path.isdir(name_or_path):
-        return f"There is no model {name_or_path}: {NEITHER}. Check the spelling."
     if config_file is None:
-        return f"{name_or_path} has neither {name} nor config.json: it is not a model folder. Give the one that is."
+        reason = f"it has neither {name} nor config.json" if os.path.isdir(name_or_path) else NEITHER
+        return f"There is no model {name_or_path}: {reason}. Check the spelling."
     with contextlib.suppress(ValueError):  # a damaged config.json is reported where it is read
         config = json.loads(Path(config_file).read_bytes())
         if isinstance(config, dict) and "encoder_config" not in config:
@@ -276,8 +269,7 @@ def describe_missing(name_or_path: str | os.PathLike[str], name: str, options: d
 def check_index(name_or_path: str | os.PathLike[str], options: dict[str, Any]) -> None:
     """Raises ValueError for an index that is damaged, or refers to weights outside of the model's folder.
 
-    FileNotFoundError for the folder of an exported graph. `options` are those of `from_pretrained`. As in transformers,
-    an index beside weights in a single file is ignored.
+    As in transformers, an index beside weights in a single file is ignored. Arguments as of [`find_file`].
     """
     variant = f".{options['variant']}" if options.get("variant") else ""
     options = {**options, "force_download": False}

@@ -272,9 +272,7 @@ def span_loss(
     cross-entropies (section 7).
 
     Args:
-        logits: [B, S, R], or [B, S, R - 1] with `multi_label`.
-        labels: [B, S], ids; or [B, S, R - 1], 1 for the labels that a span has and 0 for the others.
-        mask: [B, S].
+        logits [B, S, R], labels [B, S], mask [B, S]: with `multi_label` logits and labels [B, S, R - 1].
         reduction: "sentence": mean over sentences of the mean over each one's spans, without sentences that have none;
             "batch": one mean over all spans. Without any span 0.
         targets: soft targets in place of the labels, of the shape of `logits`.

@@ -137,12 +137,9 @@ def word_splitter(choice: str | dict[str, Any], tokenizer: Any = None) -> Splitt
     """The word splitter that a processor's option selects.
 
     Args:
-        choice: "punctuation" splits at white space, also of zero width, punctuation and symbols; "letters_and_digits"
-            also around digits, "syllables" also Hangul into its syllables. "characters" makes every character with its
-            accents a word, "subwords" every sub-word of the encoder. All keep a mark repeated more than `LONGEST_RUN`
-            times, and a string of more than `LONGEST_STRING` characters without spaces, as one word, but for
-            "whitespace", which splits at white space alone. Or any pre-tokenizer of the
-            `tokenizers` library in JSON (`json.loads(pre_tokenizer.__getstate__())`).
+        choice: as declared in [`ProcessorOptions`]. All but "whitespace" keep a mark repeated more than `LONGEST_RUN`
+            times, and a string of more than `LONGEST_STRING` characters without spaces, as one word. Or any
+            pre-tokenizer of the `tokenizers` library in JSON (`json.loads(pre_tokenizer.__getstate__())`).
         tokenizer: that of the encoder, for "subwords".
     """
     if choice == SUBWORDS and tokenizer is not None:
@@ -266,7 +263,7 @@ class Piece(NamedTuple):
     shared_after: int = 0
 
     def owns(self, start: int, end: int) -> bool:
-        """Whether an entity of these words (`end` exclusive) belongs to this window and not to a neighbour."""
+        """[`belongs`] of an entity in these words."""
         return belongs(start, end, len(self.offsets), self.shared_before, self.shared_after)
 
 
@@ -287,11 +284,7 @@ def split_text(text: str, sentences: SentenceSplitter, words: Splitter) -> Itera
 
 
 def sentences_by(splitter: TextSplitter, text: str) -> Iterator[Sequence[Offsets]]:
-    """The words of each sentence of a text by a splitter.
-
-    Raises:
-        ValueError: see [`check_words`].
-    """
+    """The words of each sentence of a text by a splitter; ValueError as in [`check_words`]."""
     last = 0
     for number, words in enumerate(splitter(clean_text(text))):
         checked = check_words(words, text, f"text splitter, in sentence {number},", last)

@@ -205,9 +205,8 @@ def span_scores(
         attention, scoring: the factors of s (R labels, or one that all labels share) and o (R labels).
         lengths [B]: words of each sentence.
         max_width: widest span, in words.
-        packed [n]: index b·N + k of the batch's words, ordered by k, then b, if made on the host ([`Plan`]).
-        kept_bytes: memory for contracted words that are stored for the backward pass, the others are recomputed; None:
-            a quarter of the free memory.
+        packed [n]: `Plan.packed`, if made on the host.
+        kept_bytes: see [`TriaffineSpanHead`].
     """
     attention, scoring = _hold(attention), _hold(scoring)
     batch, num_words = attention.insides.shape[:2]
@@ -224,12 +223,13 @@ def span_scores(
         return ACCELERATION.attend_inside(plan, scores, values, keep)
 
     results = []
+    labels_to_keep = ACCELERATION.labels_to_keep(attention, scoring, plan, kept_bytes)
     for first in range(0, scoring.labels, chunk):
         labels = slice(first, first + chunk)
-        if ACCELERATION.is_recomputed(first, attention, scoring, plan, kept_bytes):
-            results.append(checkpoint(score, labels, use_reentrant=False, preserve_rng_state=False))
-        else:
+        if first < labels_to_keep:
             results.append(score(labels))
+        else:
+            results.append(checkpoint(score, labels, use_reentrant=False, preserve_rng_state=False))
     cubes = [cube for _, cube in results if cube is not None]
     return SpanScores(torch.cat([p for p, _ in results], dim=1), torch.cat(cubes, dim=1) if cubes else None)
 

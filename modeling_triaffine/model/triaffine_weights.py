@@ -4,6 +4,7 @@ Axes: n words or pairs, a and e the widths of head and tail vectors, d+1, r labe
 """
 
 import contextlib
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -53,8 +54,8 @@ class Acceleration:
     Attributes:
         linear_layers: (module) → a context for a call of the module, whose linear layers are then faster.
         full_weight: (tensor) → a [`FullWeight`], made for each forward pass.
-        is_recomputed: (label, attention, scoring, plan, budget in bytes) → whether the backward pass recomputes what is
-            contracted with the full tensors of a label, which takes less memory.
+        labels_to_keep: (attention, scoring, plan, budget in bytes) → for how many labels to store what is contracted
+            with full tensors for the backward pass, which recomputes the others.
         attend_inside: as [`triaffine_blocks.attend_inside`]; without the whole cube where it is not needed.
         find_quantizer: (choice, dtype, device) → a function that quantizes the encoder of a model and returns the
             model. ValueError for a choice, dtype or device that it does not have, ImportError if it lacks a package.
@@ -62,7 +63,7 @@ class Acceleration:
 
     linear_layers: Callable[[nn.Module], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
     full_weight: Callable[[Tensor], FullWeight] = FullWeight
-    is_recomputed: Callable[..., bool] = lambda *_: False
+    labels_to_keep: Callable[..., float] = lambda *_: math.inf
     attend_inside: Callable[[Plan, Cube, Cube, bool], tuple[Tensor, Tensor | None]] = attend_inside
     find_quantizer: Callable[[str, Any, Any], Callable[[Any], Any]] = _no_quantizer
 

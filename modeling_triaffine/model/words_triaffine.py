@@ -108,11 +108,12 @@ class WordRepresentation(nn.Module):
         config = self.config
         parts = [self.encoder_dropout(words)]
         if config.has_words:
-            parts.append(self.word_dropout(self.word_embedding(_required(word_ids, "word_ids"))))
+            parts.append(self.word_dropout(self.word_embedding(word_ids)))
         if config.has_pos:
-            parts.append(self.pos_dropout(self.pos_embedding(_required(pos_ids, "pos_ids"))))
+            parts.append(self.pos_dropout(self.pos_embedding(pos_ids)))
         if config.has_chars:
-            parts.append(self._character_states(_required(char_ids, "char_ids")))
+            assert char_ids is not None
+            parts.append(self._character_states(char_ids))
         values = torch.cat(parts, dim=-1)
         if config.lstm_hidden_size:
             values = self.lstm(values, lengths)
@@ -161,12 +162,3 @@ def pool_subwords(states: Tensor, word_index: Tensor, num_words: int, pooling: s
     index = rows.unsqueeze(-1).expand(-1, width)
     words = words.scatter_reduce(0, index, states.flatten(0, 1), reduction, include_self=False)
     return words[:-1].unflatten(0, (batch, num_words))
-
-
-def _required(ids: Tensor | None, name: str) -> Tensor:
-    if ids is None:
-        raise ValueError(
-            f"TriaffineForNestedNER: the configuration has the part that reads `{name}`, but `{name}` was not given; "
-            "make the inputs with the processor saved with the model."
-        )
-    return ids

@@ -371,25 +371,9 @@ def test_head_never_waits_for_the_device(rank):
         torch.cuda.set_sync_debug_mode("default")
 
 
-@needs_triton
-def test_factors_that_do_not_fit():
-    product, keys = draw("product", 1, 3, 4, torch.float32), draw("keys", 1, 3, 4, torch.float32)
-    with pytest.raises(ValueError, match="scoring: KeyFactors has shapes"):
-        triton_span_scores(product, keys._replace(bias=keys.bias[..., :2]))
-    with pytest.raises(ValueError, match="scoring: ProductFactors has shapes"):
-        triton_span_scores(keys, draw("product", 1, 2, 4, torch.float32))
-    with pytest.raises(ValueError, match="attention: ProductFactors needs one floating-point type"):
-        triton_span_scores(product._replace(tails=product.tails.double()), keys)
-    with pytest.raises(ValueError, match="move both to one device"):
-        triton_span_scores(product, KeyFactors(*(part.to("meta") for part in keys)))
-
-
 def test_without_triton(monkeypatch):
     monkeypatch.setitem(sys.modules, "triton", None)
     spec = importlib.util.spec_from_file_location("kernels_without_triton", kernels.__file__)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert not module.triton_is_available()
-    factors = draw("product", 1, 2, 3, torch.float32)
-    with pytest.raises(RuntimeError, match="pip install triton"):
-        module.triton_span_scores(factors, factors)

@@ -112,7 +112,6 @@ def test_a_value_out_of_its_bounds_is_refused_by_name_when_built_and_when_set(na
         ({"pos_embedding_size": 50}, ("`pos_vocab_size` is 0",)),
         ({"char_lstm_hidden_size": 25}, ("`char_embedding_size`",)),
         ({"encoder_config": {"hidden_size": 8}}, ("model_type",)),
-        ({"encoder_config": {"model_type": "clip"}}, ("'clip'", "`hidden_size`", "text encoder")),
         ({"encoder_config": {"model_type": "bert", "hidden_size": 24}, "hidden_size": 8}, ("8", "24")),
         ({"encoder_config": {"model_type": "bert", "max_position_embeddings": 64}}, ("192", "64")),
     ],

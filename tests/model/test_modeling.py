@@ -199,14 +199,6 @@ def test_initialisation_is_torchs_own_and_the_papers(encoder):
         assert torch.equal(value, pretrained.state_dict()[name])
 
 
-def test_a_missing_word_part_is_an_error(encoder):
-    model = tiny_model(encoder, **PARTS)
-    batch = make_batch(encoder, model)
-    del batch["pos_ids"]
-    with pytest.raises(ValueError, match="`pos_ids` was not given"):
-        model(**batch)
-
-
 def test_from_encoder_takes_a_config_or_fields(encoder):
     config = TriaffineConfig(num_labels=3, hidden_size=999, triaffine_dim=7, lstm_hidden_size=4)
     model = TriaffineForNestedNER.from_encoder(encoder, config)
