@@ -2,11 +2,9 @@
 
 import pytest
 
-from modeling_triaffine.evaluation.analysis import Analysis
-
 
 @pytest.fixture(scope="package")
-def analysis(encoder) -> Analysis:
+def analysis(encoder):
     from tests.helpers.analysed import analyse_hostile
 
     return analyse_hostile(encoder)
