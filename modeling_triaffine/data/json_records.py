@@ -165,7 +165,9 @@ class JsonObject:
 
 
 def json_reader(
-    document_of: Callable[[JsonObject, str], Document | None], fields: str
+    document_of: Callable[[JsonObject, str], Document | None],
+    fields: str,
+    file_name: Callable[[Path, RecordChecker], str] = document_name,
 ) -> Callable[[Path, RecordChecker], Iterator[Document]]:
     """A reader (`CorpusFormat.read`) of JSON whose every record is a document.
 
@@ -173,13 +175,14 @@ def json_reader(
         document_of: the document of a record, which is named by its number in the file if it has no name; None if it is
             not to be read.
         fields: what a record is expected to have, for messages.
+        file_name: the name of a file, before the number.
     """
 
     def read(path: Path, check: RecordChecker) -> Iterator[Document]:
+        name, remedy = file_name(path, check), f"A record has the fields {fields}"
         for number, (raw, where) in enumerate(json_values(path, check)):
             with check.record():
-                record = JsonObject(raw, where, check, remedy=f"A record has the fields {fields}", number=number)
-                document = document_of(record, f"{document_name(path, check)}:{number}")
+                document = document_of(JsonObject(raw, where, check, "", remedy, number), f"{name}:{number}")
                 if document is not None:
                     yield document
 

@@ -186,17 +186,20 @@ class RecordChecker(Counts):
             parent: the object that the field belongs to, for messages.
             remedy: what to do if it is of another type; by default what pydantic says of that.
         """
-        full_name = f"{parent}.{name}" if parent else name
-        if name not in fields:
-            raise self.error(where, f"field '{full_name}' is missing; the fields are {names_of(fields)}", "Add it")
-        try:
-            value: Kind = _adapter(cast(Any, kind)).validate_python(fields[name])
-            return value
-        except ValidationError as error:
-            found = error.errors(include_url=False)[0]
+        found: dict[str, Any] = {"type": "absent", "loc": ()}
+        if name in fields:
+            try:
+                value: Kind = _adapter(cast(Any, kind)).validate_python(fields[name])
+                return value
+            except ValidationError as error:
+                found |= error.errors(include_url=False)[0]
         place = found["loc"][:-1] if found["type"] == "missing" else found["loc"]
-        full_name += "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
-        raise self.error(where, f"field '{full_name}' is {shown(found['input'])}", remedy or found["msg"])
+        inside = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
+        if name in fields:
+            problem, remedy = f"is {shown(found['input'])}", remedy or found["msg"]
+        else:
+            problem, remedy = f"is missing; the fields are {names_of(fields)}", "Add it"
+        raise self.error(where, f"field '{f'{parent}.{name}'.lstrip('.')}{inside}' {problem}", remedy)
 
     def _count_ignored(self, fields: Mapping[str, Any], known: tuple[str, ...], what: str) -> None:
         for name in fields.keys() - set(known):

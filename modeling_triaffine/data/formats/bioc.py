@@ -29,11 +29,12 @@ WRAPPERS = ("documents", "PubTator3")
 
 def read_bioc(path: Path, check: RecordChecker) -> Iterator[Document]:
     """Reads one document after the other; a CorpusError names the document and the field."""
+    file_name = document_name(path, check)
     documents = _xml_documents if read_head(path).startswith("<") else _json_documents
     for number, (raw, place) in enumerate(documents(path, check)):
         with check.record():
             document = JsonObject(raw, place, check, remedy="A document has the fields id and passages")
-            doc_id = str(document.fields.get("id") or f"{document_name(path, check)}:{number}")
+            doc_id = str(document.fields.get("id") or f"{file_name}:{number}")
             document.where = f"{place} (document {doc_id})"
             yield _bioc_document(document, doc_id)
 

@@ -36,6 +36,7 @@ def read_docbin(path: Path, check: RecordChecker, columns: Mapping[str, Any] | N
     Args:
         columns: {"entities": name or names of span groups, or "ents"}; None finds them.
     """
+    file_name = document_name(path, check)
     docs = _documents(path, check)
     groups = _groups(docs, columns, check)
     for number, doc in enumerate(docs):
@@ -46,7 +47,7 @@ def read_docbin(path: Path, check: RecordChecker, columns: Mapping[str, Any] | N
         words = [words for part in parts if (words := [token for token in part if not token.text.isspace()])]
         sentences = [_sentence(tokens, f"{where}, sentence {n}") for n, tokens in enumerate(words)]
         yield Document(
-            f"{document_name(path, check)}:{number}",
+            f"{file_name}:{number}",
             where,
             doc.text,
             annotations,

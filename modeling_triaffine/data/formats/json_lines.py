@@ -13,6 +13,7 @@ from ..corpus_format import IN_LIST, CorpusFormat, Keys
 from ..documents import Document, Sentence, document_of_words
 from ..json_records import JsonObject, json_reader
 from ..reading import name_in_corpus
+from ..record_checker import RecordChecker
 
 CONTEXT_NAMES = {"ltokens": "left_tokens", "rtokens": "right_tokens"}
 NOT_FOR_NER = ("relations", "org_id", "orig_id")
@@ -26,10 +27,13 @@ NOT_OF_WORDS = (
 )
 
 
-def _own_record(record: JsonObject, _: str) -> Document:
+def _file_name(path: Path, check: RecordChecker) -> str:
+    return name_in_corpus(path, check.folder or path)
+
+
+def _own_record(record: JsonObject, default_id: str) -> Document:
     record.require(NEEDED, "a sentence of words", NOT_OF_WORDS)
-    file = Path(record.check.path)
-    name = name_in_corpus(file, record.check.folder or file)
+    name, _, _ = default_id.rpartition(":")
     names = {"id": f"{name}:{record.where}", "doc_id": name, "sent_id": record.number}
     return document_of_words(name, [Sentence({**names, **record.fields}, record.where)])
 
@@ -43,7 +47,7 @@ def _published_record(record: JsonObject, name: str) -> Document:
 JSON_LINES = CorpusFormat(
     name="json_lines",
     description="JSON lines of this project, one sentence of words each",
-    read=json_reader(_own_record, FIELDS),
+    read=json_reader(_own_record, FIELDS, _file_name),
     keeps_text=False,
     marks_sentences=True,
     has_own_words=True,

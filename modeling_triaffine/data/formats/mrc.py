@@ -26,12 +26,13 @@ OTHER_QUESTION_FIELDS = ("qas_id", "query", "impossible", "start_position", "end
 
 def read_mrc(path: Path, check: RecordChecker) -> Iterator[Document]:
     """Reads one sentence from the records of all its types; a CorpusError names the record and the field."""
+    file_name = document_name(path, check)
     questions = _questions(path, check)
     for number, (_, of_sentence) in enumerate(groupby(questions, key=lambda question: question[0])):
         records = [record for _, record in of_sentence]
         with check.record():
             words = records[0].value("context", str).split()
-            identifier = f"{document_name(path, check)}:{number}"
+            identifier = f"{file_name}:{number}"
             entities = [entity for record in records for entity in _of_question(record, len(words))]
             fields = {"id": identifier, "tokens": words, "entities": entities}
             yield document_of_words(identifier, [Sentence(fields, records[0].where)])

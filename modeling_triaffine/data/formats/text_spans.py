@@ -95,6 +95,7 @@ def read_text_spans(path: Path, check: RecordChecker, columns: Mapping[str, Any]
     """
     named = None if columns is None else TextForm.named(columns)
     texts, without_before = 0, check.counts[WITHOUT_SPANS]  # of other files of the split
+    file_name = document_name(path, check)
     hashes: set[str] = set()  # Prodigy's, the same in every annotator's copy of a text
     for number, (raw, where) in enumerate(latest_annotations(json_values(path, check), check)):
         with check.record():
@@ -111,7 +112,7 @@ def read_text_spans(path: Path, check: RecordChecker, columns: Mapping[str, Any]
             if form.annotated_only and not any(isinstance(record.get(name), list) for name in form.spans):
                 check.note("texts without a response ignored", example=where)
                 continue
-            yield annotated_text(record, f"{document_name(path, check)}:{number}", form)
+            yield annotated_text(record, f"{file_name}:{number}", form)
     if texts and check.counts[WITHOUT_SPANS] - without_before == texts:
         problem = f"no text has spans, in none of the fields {', '.join(map(repr, form.spans))}"
         remedy = "Give the spans one of these names, or move a test file without gold entities out of the corpus"

@@ -46,6 +46,7 @@ def read_word_tags(path: Path, check: RecordChecker, columns: Mapping[str, Any] 
     """
     columns = columns or {}
     check_columns(columns, (), OPTIONAL)
+    file_name = document_name(path, check)
     values = json_values(path, check)
     head = list(islice(values, HEAD))
     schemes: dict[str, TagScheme | None] = {MENTIONS: None}
@@ -63,7 +64,7 @@ def read_word_tags(path: Path, check: RecordChecker, columns: Mapping[str, Any] 
             tokens = record.value(words, list)
             entities = entities_in(record, found, schemes[found], len(tokens), columns)
             record.note_other_fields(words, found, "id", "doc_id")
-            name = f"{document_name(path, check)}:{number}"
+            name = f"{file_name}:{number}"
             yield document_of_words(name, [Sentence({"tokens": tokens, "entities": entities}, where)])
 
 
