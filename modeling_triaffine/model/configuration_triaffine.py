@@ -67,9 +67,8 @@ class PipelineTasks(dict[str, Any]):
 class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
     """Configuration of [`TriaffineForNestedNER`].
 
-    Equations and sections are those of Yuan et al., "Fusing Heterogeneous Factors with Triaffine Mechanism for Nested
-    Named Entity Recognition" (Findings of ACL 2022). The defaults are its full model, (h) of its ablation table, with
-    the static word vectors, part-of-speech and character parts switched off.
+    The defaults are the paper's full model, (h) of its ablation table (see [`ModelOptions`]), with the static word
+    vectors, part-of-speech and character parts switched off.
 
     Args:
         encoder_config: configuration of the word encoder (any `AutoModel` architecture), as object or dict.

@@ -1,8 +1,7 @@
 """The model: sub-words → words → span scores → loss.
 
 `TriaffineForNestedNER` = encoder + `WordRepresentation` (`words_triaffine.py`) + `TriaffineSpanHead`
-(`span_head_triaffine.py`). `decoding_triaffine.py` converts the scores to entities. Sections are those of Yuan et al.
-(Findings of ACL 2022).
+(`span_head_triaffine.py`). `decoding_triaffine.py` converts the scores to entities.
 """
 
 import contextlib
@@ -192,10 +191,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         return embeddings
 
     def _init_weights(self, module: nn.Module) -> None:
-        """Initializes modules by their `reset_parameters`: torch's defaults, or the paper's (section 1).
-
-        Modules without it, which a subclass may add, as transformers does.
-        """
+        """By their `reset_parameters`, torch's or the paper's (section 1); modules without it as transformers does."""
         reset = getattr(module, "reset_parameters", None)
         if reset is None:
             super()._init_weights(module)

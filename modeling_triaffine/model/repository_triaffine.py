@@ -105,8 +105,8 @@ class HubMixin:
 def complete_import(module: str) -> None:
     """Sets a module as an attribute of its package, as Python's `import` does and transformers' remote code does not.
 
-    dill, by which `datasets` tells whether a function has changed, finds a module there. Else it takes the values of
-    its variables, which differ from process to process: `Dataset.map` would not find its cache again.
+    dill, by which `datasets` tells whether a function has changed, else takes the values of the module's variables,
+    which differ from process to process: `Dataset.map` would not find its cache again.
     """
     package, _, name = module.rpartition(".")
     if package in sys.modules:

@@ -47,10 +47,8 @@ def num_labels(weight: TriaffineWeight) -> int:
 
 def whole_tensor(weight: TriaffineWeight) -> Tensor:
     """The tensor [R, d, d+1, d+1], for low rank the product of its factors (section 1)."""
-    if isinstance(weight, Tensor):
-        return weight
-    if isinstance(weight, FullWeight):
-        return weight.tensor
+    if not isinstance(weight, tuple):
+        return weight if isinstance(weight, Tensor) else weight.tensor
     head_factor, inside_factor, tail_factor = weight
     return torch.einsum("rap,rcp,rep->rcae", head_factor, inside_factor, tail_factor)
 

@@ -15,8 +15,7 @@ class BiLSTM(nn.Module):
     """Bidirectional LSTM over padded rows; `size` is per direction, dropout is between layers.
 
     The backward direction reads each row reversed within its length, so that padding changes nothing. Unlike packed
-    rows this needs no host synchronization and no graph break. (On the CPU packing is no faster forward, and slower
-    backward.)
+    rows this needs no host synchronization and no graph break.
     """
 
     def __init__(self, input_size: int, size: int, layers: int, dropout: float):
