@@ -135,7 +135,10 @@ def _of_words(dataset: Dataset, columns: Any, name: str, check: RecordChecker) -
     given = columns["entities"]
     named = [given] if isinstance(given, str) else given
     features = dataset.features
-    schemes = {column: _scheme(dataset, column, features[column]) for column in named}
+    names = columns.get("names")
+    schemes = {
+        column: scheme_of_cells(names) if names else _scheme(dataset, column, features[column]) for column in named
+    }
     for number, (row, where) in enumerate(_rows(dataset, check)):
         record = JsonObject(row, where, check)
         identifier = _value(row, columns, "id", f"{name}:{number}")

@@ -57,6 +57,12 @@ class TestAdapt:
         adapted = adapt_dataset(rows, {"tokens": "words", "entities": "tags"})
         assert sorted(triples(adapted[0])) == [(0, 2, "A"), (1, 2, "B")]
 
+    @pytest.mark.parametrize("names", [["O", "B-LOC", "I-LOC"], ["O", "LOC", "PER"]])
+    def test_numbers_of_tags_with_their_names(self, names):
+        rows = Dataset.from_list([{"words": ["a", "b", "c"], "tags": [0, 1, 0]}])
+        adapted = adapt_dataset(rows, {"tokens": "words", "entities": "tags", "names": names})
+        assert triples(adapted[0]) == [(1, 2, "LOC")]
+
     @pytest.mark.parametrize("names", [["type"], ["label"], ["type", "label"], ["label", "type"]])
     def test_spans_of_tokens(self, names):
         """The rows of two data sets joined have null in the other's field."""
