@@ -78,7 +78,10 @@ def annotated_cas(cas: Cas, layer: str, feature: str, where: str, check: RecordC
             fragments = ((one.begin, one.end),)
             annotations.append(Annotation(f"{layer}[{number}]", fragments, type=kind, quote=None, where=where))
     sentences = cas.select(SENTENCE) if cas.typesystem.contains_type(SENTENCE) else ()
-    borders = {border for one in sentences for border in (one.begin, one.end) if 0 <= border <= len(text)}
+    borders = {border for one in sentences for border in (one.begin, one.end)}
+    if outside := {border for border in borders if not 0 <= border <= len(text)}:
+        check.note("borders of sentences outside of the text ignored", len(outside), where)
+        borders -= outside
     return Document(doc_id, where, text, annotations, sorted(borders), has_sentences=bool(borders))
 
 

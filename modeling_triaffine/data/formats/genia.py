@@ -136,6 +136,7 @@ def _sorted(entities: list[Entity], check: RecordChecker, all_types: bool) -> li
 
 def _sentences(path: Path, check: RecordChecker) -> Iterator[XmlSentence]:
     occurrences: Counter[str] = Counter()
+    element = None
     for element in xml_elements(path, check):
         if element.tag == "article":
             sentences: list[XmlSentence] = []
@@ -143,6 +144,8 @@ def _sentences(path: Path, check: RecordChecker) -> Iterator[XmlSentence]:
                 sentences += _sentences_of(element, occurrences, check)
             yield from sentences
             element.clear()
+    if element is not None and (outside := sum(1 for _ in element.iter("sentence"))):
+        check.note("sentences outside of articles not read", outside)
 
 
 def _sentences_of(article: Element, occurrences: Counter[str], check: RecordChecker) -> Iterator[XmlSentence]:

@@ -50,6 +50,13 @@ def test_sentences_and_characters_beyond_the_first_plane(tmp_path):
     }
 
 
+def test_sentences_outside_of_the_text_are_counted(tmp_path):
+    write_files(tmp_path, xmi_files(sentences=[(0, 99)]))
+    (record,), check = read(tmp_path)
+    assert sorted(spelled(record), reverse=True) == NESTED
+    assert check.counts == {"borders of sentences outside of the text ignored": 1}
+
+
 def test_annotations_without_characters_are_dropped(tmp_path):
     (record,), check = read(write_files(tmp_path, {"a.json": cas_json((13, 17, "City"), (4, 4, "X"))}))
     assert spelled(record) == [("Orsk", "City")]

@@ -89,6 +89,11 @@ class TestRules:
         rows = load(article("A", "B"), article("C"))["train"]
         assert rows["id"][:] == ["MEDLINE:1:0", "MEDLINE:1:1", "MEDLINE:1#2:0"]
 
+    def test_sentences_outside_of_articles_are_counted(self, load):
+        rows = load(article("A"), "<sentence>B</sentence>")["train"]
+        assert rows["tokens"][:] == [["A"]]
+        assert "sentences outside of articles not read: 1" in rows.info.description
+
     def test_unknown_tags_keep_their_text_and_are_counted(self, load):
         rows = load(article("x<sup>2</sup> y"))["train"]
         assert rows[0]["tokens"] == ["x2", "y"]
