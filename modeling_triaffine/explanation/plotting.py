@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+FORMATS = (".png", ".svg", ".pdf")
 DARK = 0.62  # share of the highest attention in a table; numbers on darker cells are white
 MOST_LABELS = 24  # columns
 
@@ -46,7 +47,7 @@ def plot_explanation(explanation: Explanation, path: str | os.PathLike[str] | No
 
     Raises:
         ImportError: matplotlib is not installed.
-        ValueError: matplotlib does not know the suffix.
+        ValueError: The path has another suffix.
 
     Examples:
         >>> from modeling_triaffine import NestedNERPipeline
@@ -56,6 +57,8 @@ def plot_explanation(explanation: Explanation, path: str | os.PathLike[str] | No
         >>> figure = plot_explanation(explanation, "explanation.svg")
     """
     suffix = "" if path is None else Path(path).suffix.lower()
+    if path is not None and suffix not in FORMATS:
+        raise ValueError(f"Cannot save a plot as {path}; choose a name that ends in {', '.join(FORMATS)}.")
     shown = sorted(likeliest_labels(explanation)[:MOST_LABELS])
     subtitle = describe_span(explanation)
     if left_out := len(explanation.labels) - len(shown):
