@@ -104,7 +104,7 @@ def _completed(name: str, annotation: Any, declared: Option) -> Option:
 
 
 def _size(default: int | None, doc: str, most: int = 2**14, **facts: Any) -> Any:
-    """The upper bounds of sizes are far above any use: a damaged or hostile file is refused before it fills memory."""
+    """The upper bound is far above any use: a damaged size is refused before a tensor of it fills memory."""
     return option(default, doc, least=1, most=most, **facts)
 
 

@@ -9,8 +9,9 @@ the checkpoint to resume from. `ablations.py` trains the paper's ablations and t
 The public names are imported when they are first used: `options.py`, which declares the options, needs no library.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ..lazy import on_first_use
 
 if TYPE_CHECKING:
     from .arguments import NestedNERTrainingArguments
@@ -27,8 +28,4 @@ _MODULES = {
     "start_from_recipe": "start",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_MODULES[name]}", __name__), name)
+__getattr__, __dir__ = on_first_use(__name__, _MODULES)
