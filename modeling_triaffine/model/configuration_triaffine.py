@@ -123,6 +123,8 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
         """Checks bounds and choices; `label2id` follows `id2label`, which `from_pretrained(…, id2label=…)` renames."""
         if name == "encoder_config" and value is not None:
             value = _as_encoder_config(value)
+        if name == "label_thresholds" and not isinstance(value, dict | None):
+            raise ValueError(f"{WHERE}: `{name}` is {shortened(value)}; give numbers from 0 to 1 by label, or None.")
         if name in CHECKED and (problem := CHECKED[name].problem(value)):
             raise ValueError(f"{WHERE}: `{name}` is {shortened(value)}; {problem}")
         if name == "id2label" and value is not None:
@@ -287,16 +289,20 @@ def _without_loading_fields(fields: dict[str, Any]) -> dict[str, Any]:
 
 def _as_encoder_config(encoder_config: PretrainedConfig | dict[str, Any]) -> PretrainedConfig:
     """A copy of the encoder's configuration without its path, which is local, and its dtype, which the model sets."""
-    if isinstance(encoder_config, dict):
-        values = {key: value for key, value in encoder_config.items() if key not in LOCAL_FIELDS}
+    made = copy.deepcopy(encoder_config)
+    if isinstance(made, dict):
+        values = {key: value for key, value in made.items() if key not in LOCAL_FIELDS}
         with reading(f"{WHERE}: `encoder_config` is not one that transformers knows", "a field"):
-            return AutoConfig.for_model(**values)
-    if not isinstance(encoder_config, PretrainedConfig):
-        raise ValueError(f"{WHERE}: `encoder_config` is {shortened(encoder_config)}; give one, or use from_encoder().")
-    encoder_config = copy.deepcopy(encoder_config)
-    encoder_config._name_or_path = ""
-    encoder_config.dtype = None
-    return encoder_config
+            made = AutoConfig.for_model(**values)
+    if not isinstance(made, PretrainedConfig) or getattr(made, "hidden_size", None) is None:
+        kind = type(made).__name__ if isinstance(made, PretrainedConfig) else shortened(made)
+        raise ValueError(
+            f"{WHERE}: `encoder_config` is {kind}, which is not the configuration of a text encoder with a "
+            "`hidden_size`; give one, such as BertConfig, or use from_encoder()."
+        )
+    made._name_or_path = ""
+    made.dtype = None
+    return made
 
 
 def _resolve_labels(

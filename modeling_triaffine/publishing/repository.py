@@ -21,6 +21,7 @@ from ..model.repository_triaffine import (
     REQUIREMENTS_FILE,
     check_index,
 )
+from ..parsing import DataError, decode_text
 from .model_card import CARD_NAME, card_text, check_repo_id, is_edited, renew_card
 from .run_summary import SUMMARY_FILE, RunSummary
 
@@ -105,7 +106,10 @@ def assemble_repository(
         parts.append(processor)
     names = sorted(os.listdir(checkpoint))
     given = {name: (checkpoint / name).read_bytes() for name in EDITABLE if name in names}
-    own_card = card_text(given.get(CARD_NAME, b""))
+    try:
+        own_card = decode_text(given.get(CARD_NAME, b""))
+    except DataError as error:  # the Hub takes no such card
+        raise ValueError(f"{checkpoint / CARD_NAME}: {error}") from None
     edited = [name for name, content in given.items() if is_edited_file(name, content)]
     if new_card and CARD_NAME in edited:
         edited.remove(CARD_NAME)

@@ -159,6 +159,10 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
                 f"{name} out.",
             )
         yield (
+            self.dataloader_persistent_workers and not self.dataloader_num_workers,
+            "dataloader_persistent_workers needs workers; set dataloader_num_workers above 0.",
+        )
+        yield (
             self.push_to_hub and not self.do_train,
             "push_to_hub publishes the trained model, but without do_train there is none. Publish an existing model "
             "with triaffine-ner publish.",

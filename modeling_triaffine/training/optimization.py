@@ -55,8 +55,8 @@ def build_parameter_groups(
         if part in WRAPPERS:
             raise ValueError(
                 f"Parameter {name!r} has no learning rate, because the model is wrapped as a whole. Pass the model "
-                "itself. To "
-                "train adapters, wrap the encoder alone: model.encoder = peft.get_peft_model(model.encoder, config)."
+                "itself. To train adapters, wrap the encoder alone: "
+                "model.encoder = peft.get_peft_model(model.encoder, config)."
             )
         groups[part if part in PARTS else "head", name in decaying].append(parameter)
     return [

@@ -151,6 +151,10 @@ def build_start(plan: TrainingPlan, origin: Origin, dataset: DatasetDict, types:
             "There is no trained model to score without training; give one as --model_name_or_path.",
         ),
         (
+            plan.model.keep_all_word_vectors and plan.model.word_vectors is None,
+            "--keep_all_word_vectors needs a file of vectors; give it as --word_vectors.",
+        ),
+        (
             is_trained and origin.name is None and "encoder_config" not in plan.config,
             "There is no model to start from: give a pretrained encoder as --model_name_or_path, or a --recipe.",
         ),

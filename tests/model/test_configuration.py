@@ -85,7 +85,8 @@ def test_keys_of_json_become_numbers_and_label2id_alone_is_enough():
         *(("cross_span", value) for value in (1, "true", None)),
         ("char_vocab_size", -1),
         ("hidden_size", 2**30),
-        ("encoder_config", "bert-base-cased"),
+        *(("encoder_config", value) for value in ("bert-base-cased", {"model_type": "clip"})),
+        ("label_thresholds", 0.5),
     ],
 )
 def test_a_value_out_of_its_bounds_is_refused_by_name_when_built_and_when_set(name, value):

@@ -33,6 +33,7 @@ pytest_plugins = ("tests.helpers.hub_server",)
         (lambda checkpoint: (checkpoint / "model.safetensors").unlink(), "but no weights. Load it with OnnxNestedNER"),
         (lambda checkpoint: os.truncate(checkpoint / "model.safetensors", 1000), "are damaged or cut off"),
         (lambda checkpoint: (checkpoint / "vocabularies.json").unlink(), "has no vocabularies.json"),
+        (lambda checkpoint: (checkpoint / "README.md").write_bytes(b"\xe9") and None, "README.md: byte 1 is not valid"),
         (lambda checkpoint: ["--output", checkpoint, "--dry-run"], "exists already. Give the name of a new folder"),
         (lambda checkpoint: ["--output", checkpoint.parent / "new"], "add --dry-run"),
         (lambda checkpoint: ["--repo-id", "a//b"], "'a//b', which cannot be a repository"),

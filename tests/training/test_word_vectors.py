@@ -238,6 +238,7 @@ def test_trained_vectors_are_saved_with_the_model_and_kept_in_further_runs(tmp_p
     [
         (["--word_embedding_size", "4"], r"vectors.* word_embedding_size is 4, but the vectors have 3 numbers"),
         (["--word_vectors", "words.txt"], r"words\.txt: it has no vector for any word of the data"),
+        (["--word_vectors=", "--keep_all_word_vectors"], "needs a file of vectors; give it as --word_vectors"),
     ],
 )
 def test_vectors_that_do_not_fit_are_an_error(tmp_path, corpus, vectors_file, monkeypatch, more, message):
