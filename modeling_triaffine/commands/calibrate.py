@@ -56,11 +56,11 @@ def command(
     if unknown := unknown_labels(in_context, pipeline.model.config):
         print(f"The model has no label {', '.join(unknown)}; such entities do not count.", file=sys.stderr)
     found = calibrate(pipeline.model, pipeline.processor, in_context, name, goal, batch_size)
-    save_calibration(folder, found)
     before, after = (f"{100 * error:.2f} %" for error in found.errors)
     print(threshold_table(found.labels).text())
     print(f"\n{reliability_table(found.bins_before, found.bins_after).text()}")
     print(f"\nExpected calibration error: {after} with temperature {found.temperature:.3f}, {before} without.")
+    save_calibration(folder, found)
     print(f"{folder}: saved in config.json.")
 
 

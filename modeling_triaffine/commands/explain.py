@@ -52,6 +52,7 @@ def find_span(text: str, span: str) -> tuple[int, int]:
     places = [match.start() for match in re.finditer(f"(?={re.escape(span)})", text)] if span else []
     if len(places) != 1:
         offsets = ", ".join(f"{start} {start + len(span)}" for start in places)
-        problem = f"occurs {len(places)} times in the text. Give one as --offsets: {offsets}."
-        raise ValueError(f"--span: {span!r} {problem if places else 'does not occur in the text, as written there.'}")
+        several = f"occurs {len(places)} times in the text. Give one as --offsets: {offsets}."
+        problem = several if places else "does not occur in the text. Write it as in the text."
+        raise ValueError(f"--span: {span!r} {problem}")
     return places[0], places[0] + len(span)

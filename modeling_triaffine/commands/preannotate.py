@@ -112,10 +112,11 @@ def types_of(to: str, labels: Sequence[str]) -> dict[str, str]:
 
 def check_output(to: str, output: Path) -> None:
     """Raises ValueError if the output, a file or a new folder, cannot be written."""
+    kind = "new folder" if to in FOLDERS else "file"
+    if str(output) == "-" or (kind == "file" and output.is_dir()):
+        raise ValueError(f"--output {output} is not a {kind}, as {to} imports. Give the name of a {kind}.")
     if to in FOLDERS:
         check_new("--output", output)
-    elif output.is_dir() or str(output) == "-":
-        raise ValueError(f"--output {output} is no file, which {to} imports. Give the name of a file.")
 
 
 def named_texts(source: str, text_column: str, output: Path) -> Iterator[tuple[str, str]]:

@@ -168,6 +168,8 @@ class CorpusFiles:
         max_bad_records: int = 0,
         only: str | None = None,
     ):
+        if columns is not None and not isinstance(columns, Mapping):
+            raise TypeError(f"`columns` is {columns!r}. Give a mapping, such as {{'tokens': 0, 'entities': [1, 2]}}.")
         if format is None and columns is not None:
             format = format_of_columns(columns)
         parts = find_splits(path, format)

@@ -31,8 +31,10 @@ def spacy_tagger(model: Any, tags: str = "universal") -> PosTagger:
     Raises:
         ImportError: spaCy is not installed.
         OSError: the pipeline is not installed.
-        ValueError: when called: the pipeline has no tagger.
+        ValueError: `tags` is unknown; when called: the pipeline has no tagger.
     """
+    if tags not in SPACY_ATTRIBUTES:
+        raise ValueError(f"`tags` is {tags!r}; choose one of {', '.join(map(repr, SPACY_ATTRIBUTES))}.")
     name, attribute = str(model), SPACY_ATTRIBUTES[tags]
     model = spacy_pipeline(model, "Tagging by spaCy", SPACY_NOT_NEEDED)
     import spacy

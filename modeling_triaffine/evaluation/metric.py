@@ -74,11 +74,12 @@ class NestedNERMetric(evaluate.Metric):
         return score_entities(predictions, references, labels)
 
 
-def _as_rows(sentences: Iterable[Entities], side: str) -> list[list[dict[str, Any]]]:
+def _as_rows(sentences: Iterable[Entities] | None, side: str) -> list[list[dict[str, Any]]]:
+    """The rows of one side, none if it is None, as `compute` passes it if it is not given."""
     return [
         [
             {"start": start, "end": end, "type": type_}
             for start, end, type_ in sorted(read_entities(entities, f"{side}, sentence {index}"))
         ]
-        for index, entities in enumerate(sentences)
+        for index, entities in enumerate(() if sentences is None else sentences)
     ]

@@ -183,8 +183,10 @@ def read_entities(entities: Sequence[Mapping[str, Any]], where: str) -> set[Enti
         where: Their location in error messages, e.g. `"predictions, sentence 3"`.
 
     Raises:
-        ValueError: An entity is ill-formed.
+        ValueError: An entity is ill-formed, or this is no list of them.
     """
+    if isinstance(entities, str | Mapping) or not isinstance(entities, Iterable):
+        raise ValueError(f"{where}: expected a list of entities, got {entities!r}. Pass [] for no entities.")
     places = ((entity, f"{where}, entity {index}") for index, entity in enumerate(entities))
     return {(*read_span(entity, place), read_type(entity, place)) for entity, place in places}
 

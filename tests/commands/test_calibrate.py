@@ -107,6 +107,17 @@ def test_failed_calibrations_change_nothing(model, corpus, command, records, spl
     assert {path.name: path.read_bytes() for path in model.iterdir()} == before
 
 
+def test_what_was_found_is_shown_even_if_it_cannot_be_saved(model, corpus, command, monkeypatch):
+    def fail(folder, _):
+        raise PermissionError(13, "Permission denied", str(folder / "config.json"))
+
+    monkeypatch.setattr("modeling_triaffine.publishing.calibration.save_calibration", fail)
+    result = command("calibrate", "--model", model, corpus(sentence("DNA"), sentence("DNA")))
+    assert (result.code, "saved" in result.out) == (2, False)
+    assert "Permission denied" in result.err
+    assert "Expected calibration error" in result.out
+
+
 def test_a_model_on_the_hub_is_refused_with_what_to_do(corpus, command):
     result = command("calibrate", "--model", "tester/model", corpus(sentence("DNA")))
     assert result.code == 2

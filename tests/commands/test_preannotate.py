@@ -181,7 +181,8 @@ MISTAKES = {
     "no texts": (["empty.txt", "--output", "x", "--to", "brat"], ["empty.txt", "no text"]),
     "folder without texts": (["folder", "--output", "x", "--to", "brat"], ["folder", ".txt"]),
     "output is a folder": (["texts.txt", "--output", "folder", "--to", "doccano"], ["--output folder"]),
-    "output is the standard one": (["texts.txt", "--output", "-", "--to", "doccano"], ["--output -"]),
+    "output is the standard one": (["texts.txt", "--output", "-", "--to", "doccano"], ["--output -", "file"]),
+    "output is the standard one, no folder": (["texts.txt", "--output", "-", "--to", "brat"], ["--output -", "folder"]),
     "output is the input": (["texts.txt", "--output", "texts.txt", "--to", "doccano"], ["is the input file"]),
     "output exists": (["texts.txt", "--output", "folder", "--to", "brat"], ["--output folder"]),
     "ids": (["ids.jsonl", "--output", "x", "--to", "doccano"], ["ids.jsonl", "'1'"]),
@@ -204,4 +205,4 @@ def test_mistakes(command, saved_model, tmp_path, monkeypatch, name):
     result = command("preannotate", *arguments, "--model", saved_model)
     assert (result.code, result.out) == (2, "")
     assert [fact for fact in facts if fact not in result.err] == []
-    assert not (tmp_path / "x").exists()
+    assert {path.name for path in tmp_path.iterdir()} == {name.partition("/")[0] for name in files}

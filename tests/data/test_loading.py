@@ -246,6 +246,12 @@ class TestOptions:
         with pytest.raises(TypeError, match=r"`word_splitter` is 'whitespace'\. Give a function"):
             load(write(tmp_path / "a.jsonl", RECORD), word_splitter="whitespace")
 
+    @pytest.mark.parametrize("columns", ["tokens", [0, 1]])
+    @pytest.mark.parametrize("format", [None, "iob2"])
+    def test_columns_are_a_mapping(self, tmp_path, format, columns):
+        with pytest.raises(TypeError, match=r"`columns` is .* Give a mapping, such as {'tokens': 0"):
+            load(write_files(tmp_path, SAMPLES["iob2"]), format, columns=columns)
+
     @pytest.mark.parametrize(("format", "content"), [("json_lines", "\n"), ("published_json", "[]")])
     def test_files_without_a_sentence(self, tmp_path, format, content):
         with pytest.raises(CorpusError, match=r"a\.json"):

@@ -41,6 +41,8 @@ def test_mistakes_with_spacy_are_reported(pipeline, monkeypatch):
         spacy_tagger("nowhere")
     with pytest.raises(ValueError, match="no universal tags"):
         spacy_tagger(spacy.blank("en"))(SENTENCES)
+    with pytest.raises(ValueError, match=r"`tags` is 'upos'; choose one of 'universal', 'fine'"):
+        spacy_tagger(pipeline, tags="upos")
     monkeypatch.setitem(sys.modules, "spacy", None)
     with pytest.raises(ImportError, match=r"needs spaCy.*pip install -e '\.\[spacy\]'"):
         spacy_tagger(pipeline)

@@ -395,9 +395,9 @@ def test_errors_name_side_sentence_and_entity(entity, message):
         score_entities([good], [[entity]])
 
 
-@pytest.mark.parametrize("sentence", ["LOC", {"start": 0, "end": 1, "type": "LOC"}])
+@pytest.mark.parametrize("sentence", ["LOC", {"start": 0, "end": 1, "type": "LOC"}, None])
 def test_sentence_must_be_a_list(sentence):
-    with pytest.raises(ValueError, match="references, sentence 1, entity 0: a dict with"):
+    with pytest.raises(ValueError, match="references, sentence 1: expected a list of entities, got "):
         score_entities([[], []], [[], sentence])
 
 
@@ -500,6 +500,8 @@ def test_metric_rejects_what_arrow_would_truncate_or_lose(metric):
             metric.add_batch(predictions=[[]] * predictions, references=[[]] * references)
     with pytest.raises(TypeError, match="references"):
         metric.add_batch(predictions=PREDICTED)
+    with pytest.raises(ValueError, match=f"for {len(PREDICTED)} sentences and references for 0"):
+        metric.compute(predictions=PREDICTED)
 
 
 def test_metric_over_shards(tmp_path):
