@@ -164,6 +164,18 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         with torch.device("meta"):
             AutoModel.from_config(self.config.encoder_config, trust_remote_code=False)
 
+    def save_pretrained(  # type: ignore[override]
+        self,
+        save_directory: Any,
+        is_main_process: bool = True,
+        state_dict: dict[str, Tensor] | None = None,
+        push_to_hub: bool = False,
+        **options: Any,
+    ) -> None:
+        """As in transformers; a push is of the whole repository, by the main process."""
+        options |= {"is_main_process": is_main_process, "state_dict": state_dict}
+        super().save_pretrained(save_directory, push_to_hub, **options)
+
     def push_to_hub(  # type: ignore[override]
         self, repo_id: str, *, private: bool | None = True, **options: Any
     ) -> Any:

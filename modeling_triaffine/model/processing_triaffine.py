@@ -362,9 +362,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
     def register_for_auto_class(cls, auto_class: Any = "AutoProcessor") -> None:
         """Does nothing: transformers would add references of its own, to the tokenizer as well."""
 
-    def save_pretrained(  # type: ignore[override]
-        self, save_directory: Any, push_to_hub: bool = False, **options: Any
-    ) -> Any:
+    def save_pretrained(self, save_directory: Any, push_to_hub: bool = False, **options: Any) -> Any:
         """Writes the tokenizer, the options, the vocabularies and the remote code that reads them."""
         self.auto_map = {"AutoProcessor": AUTO_MAP["AutoProcessor"]}
         save_remote_code(save_directory, self.tokenizer.name_or_path)

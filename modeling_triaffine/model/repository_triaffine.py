@@ -91,10 +91,10 @@ class HubMixin:
         pushed = super().push_to_hub(repo_id, private=private, **options)  # type: ignore[misc]
         return pushed if processor is None else processor.push_to_hub(repo_id, private=private, **options)
 
-    def save_pretrained(self, save_directory: Any, *args: Any, push_to_hub: bool = False, **options: Any) -> Any:
+    def save_pretrained(self, save_directory: Any, push_to_hub: bool = False, **options: Any) -> Any:
         """As in transformers; a push, with the options in `PUSH_OPTIONS`, is of the whole repository."""
         push_options = {name: options.pop(name) for name in PUSH_OPTIONS if name in options}
-        saved = super().save_pretrained(save_directory, *args, **options)  # type: ignore[misc]
+        saved = super().save_pretrained(save_directory, **options)  # type: ignore[misc]
         if push_to_hub and options.get("is_main_process", True):
             # As a whole: transformers would upload only what the base class has written.
             repo_id = push_options.pop("repo_id", None) or Path(save_directory).absolute().name  # of ".", too

@@ -219,7 +219,7 @@ def _check_splits(training: NestedNERTrainingArguments, splits: DatasetDict) -> 
         (
             "validation",
             training.do_eval and not training.do_train,
-            "validation data to score (--do_eval); give --validation_file",
+            "validation data to score (--do_eval); give --validation_file, or leave it out with --no_do_eval",
         ),
         ("test", training.do_predict, "test data to score (--do_predict); give --test_file"),
     ]

@@ -378,13 +378,15 @@ def test_saving_takes_the_positional_arguments_of_transformers(checkpoint, onlin
     """The second one says whether this is the main process; for configuration and processor, whether to push."""
     model = TriaffineForNestedNER.from_pretrained(checkpoint)
     model.save_pretrained(tmp_path / "main", True)
-    model.save_pretrained(tmp_path / "other", False)
+    model.save_pretrained(tmp_path / "other", False, push_to_hub=True)
     assert (tmp_path / "main" / "model.safetensors").exists()
     assert not (tmp_path / "other" / "model.safetensors").exists()
     assert online.repositories == {}
+    model.save_pretrained(tmp_path / "model", True, None, True)
     model.config.save_pretrained(tmp_path / "configuration", True)
     TriaffineProcessor.from_pretrained(checkpoint).save_pretrained(tmp_path / "processor", True)
     of_processor = {"vocabularies.json", "processor_config.json", "tokenizer.json"}
+    assert CODE_FILES | {"config.json", "model.safetensors"} <= set(files_of(online, "tester/model"))
     assert CODE_FILES | {"config.json"} <= set(files_of(online, "tester/configuration"))
     assert CODE_FILES | of_processor <= set(files_of(online, "tester/processor"))
     assert all(repository.private for repository in online.repositories.values())
