@@ -77,7 +77,6 @@ def read_texts(
         measure: see [`uncertainty`].
         batch_size: sentences of average length in a batch; batches of long sentences have fewer.
         threshold, overlap: see [`NestedNERPipeline`].
-
     """
     model, processor, join = pipeline.model, pipeline.processor, MEASURES[measure]
 

@@ -64,7 +64,8 @@ class Models:
 
     def _place(self, name: str | None) -> str:
         if not name or (name not in self._places and not self.free_choice):
-            raise ValueError(f"The model {name or ''!r} is not offered here; choose one of {', '.join(self._places)}.")
+            problem = f"The model {name!r} is not offered here" if name else "No model is chosen"
+            raise ValueError(f"{problem}; choose one of {', '.join(self._places)}.")
         place = self._places.get(name, name)
         if not Path(place).is_dir():
             try:

@@ -30,8 +30,9 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 def test_only_offered_models_are_loaded_unless_the_choice_is_free(models):
     offered = Models([models["tiny"]])
     assert offered.pipeline("tiny") is offered.pipeline("tiny")
-    for name in (str(models[HOSTILE]), "owner/name", None):
-        with pytest.raises(ValueError, match="is not offered here; choose one of tiny"):
+    for name in (str(models[HOSTILE]), "owner/name", "", None):
+        problem = "is not offered here" if name else "No model is chosen"
+        with pytest.raises(ValueError, match=f"{problem}; choose one of tiny"):
             offered.pipeline(name)
         assert offered.examples(name) == []
     free = Models([models["tiny"]], free_choice=True)
