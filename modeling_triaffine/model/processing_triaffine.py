@@ -458,7 +458,10 @@ def _read_vocabularies(
             vocabulary = vocabularies.get(part, {})
             bad = {name: n for name, n in vocabulary.items() if type(n) is not int or not 0 <= n < len(vocabulary)}
             if bad or UNKNOWN not in vocabulary:
-                raise ValueError(f"the vocabulary of {part} has no {UNKNOWN}, or ids from 0 up: {shortened(bad)}")
+                raise ValueError(
+                    f"the vocabulary of {part} has {shortened(bad) if bad else f'no {UNKNOWN}'}; ids are numbers from "
+                    "0 up, each below the vocabulary's length"
+                )
     return vocabularies
 
 
