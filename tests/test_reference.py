@@ -68,6 +68,22 @@ def test_a_public_name_is_in_the_reference(name):
     assert re.search(rf"(?m)^::: modeling_triaffine\.{re.escape(name)}$", page)
 
 
+@pytest.mark.parametrize(
+    "method",
+    [
+        "TriaffineForNestedNER.from_encoder",
+        "TriaffineProcessor.from_encoder",
+        "TriaffineProcessor.build_vocabularies",
+    ],
+)
+def test_a_method_that_the_package_adds_to_a_class_of_the_model_is_in_the_reference(method):
+    page = (REPOSITORY / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
+    [function] = re.findall(
+        rf"(?m)^::: modeling_triaffine\.(new_model\.\w+)\n    options:\n      heading: {method}$", page
+    )
+    assert docstring(function).startswith(f"`{method}`: ")
+
+
 def test_no_public_name_of_the_package_is_without_a_docstring():
     folders = [name for name, member in PACKAGE.modules.items() if member.is_package]
     missing = [
