@@ -6,25 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modeling_triaffine.data import CorpusError, RecordChecker
+from modeling_triaffine.data import CorpusError
 from modeling_triaffine.data.alignment import INVISIBLE_SPACES
-from modeling_triaffine.data.cutting import sentences_of, text_of
-from modeling_triaffine.data.documents import Annotation, Document
+from modeling_triaffine.data.cutting import text_of
+from modeling_triaffine.data.documents import Document
 from modeling_triaffine.model.text_triaffine import word_splitter
-from tests.helpers.corpora import (
-    read,
-    spelled,
-    write_json,
-)
-
-
-def annotation(*fragments, kind="X", quote=None):
-    return Annotation(name="T1", fragments=fragments, type=kind, quote=quote, where="line 1")
-
-
-def cut(text, *annotations, labels=None, **options):
-    check = RecordChecker("a.txt", labels)
-    return list(sentences_of(Document("a", "a", text, annotations), check, **options)), check
+from tests.helpers.corpora import annotation, cut, read, spelled, write_json
 
 
 class TestEntities:

@@ -3,18 +3,9 @@
 import pytest
 
 from modeling_triaffine.data import CorpusError, RecordChecker
-from modeling_triaffine.data.cutting import sentences_of, text_of
-from modeling_triaffine.data.documents import Annotation, Document
-from tests.helpers.corpora import spelled
-
-
-def annotation(*fragments, kind="X", quote=None):
-    return Annotation(name="T1", fragments=fragments, type=kind, quote=quote, where="line 1")
-
-
-def cut(text, *annotations, labels=None, **options):
-    check = RecordChecker("a.txt", labels)
-    return list(sentences_of(Document("a", "a", text, annotations), check, **options)), check
+from modeling_triaffine.data.cutting import text_of
+from modeling_triaffine.data.documents import Document
+from tests.helpers.corpora import annotation, cut, spelled
 
 
 class TestWaysOfCounting:

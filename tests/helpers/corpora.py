@@ -6,6 +6,7 @@ from xml.sax.saxutils import escape
 
 from modeling_triaffine.data import FORMATS, RecordChecker, detect_format
 from modeling_triaffine.data.cutting import DEFAULT_SENTENCE_SPLITTER, sentences_of
+from modeling_triaffine.data.documents import Annotation, Document
 
 TEXT = "The mayor of Orsk slept."
 NESTED = [("The mayor of Orsk", "Person"), ("Orsk", "City")]
@@ -197,3 +198,13 @@ def triples(record):
 def spelled(record):
     """The record's entities as (words, type)."""
     return [(" ".join(record["tokens"][start:end]), kind) for start, end, kind in triples(record)]
+
+
+def annotation(*fragments, kind="X", quote=None):
+    return Annotation(name="T1", fragments=fragments, type=kind, quote=quote, where="line 1")
+
+
+def cut(text, *annotations, labels=None, **options):
+    """The records of a text with these annotations, and what was counted."""
+    check = RecordChecker("a.txt", labels)
+    return list(sentences_of(Document("a", "a", text, annotations), check, **options)), check
