@@ -1,4 +1,4 @@
-"""The same numbers as in `model/`, faster: Triton kernels, fused prediction, products by oneDNN, layers in int8.
+"""The same numbers as in `model/`, faster: Triton kernels, products by oneDNN, layers in int8.
 
 Nothing here travels with a model: its own code, without the package, computes by torch's own operations.
 """
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from ..model.triaffine_blocks import Cube, Plan, ProductCube
+from ..model import triaffine_blocks
+from ..model.triaffine_blocks import Cube, Plan
 from .blocks import attend_in_blocks
 from .full_tensors import buffered_weight, labels_to_keep
 from .int8 import find_quantizer
 from .onednn import linear_layers
-from .prediction import attend_without_gradient
 
 if TYPE_CHECKING:  # the import of `model` registers the model with transformers, which calls `accelerate`
     from ..model.triaffine_weights import Acceleration
@@ -29,12 +29,11 @@ def accelerate(operations: "Acceleration") -> None:
 
 
 def attend_inside(plan: Plan, attention: Cube, scoring: Cube, keep: bool) -> tuple[Tensor, Tensor | None]:
-    """By Triton kernels on a GPU where they work; else by blocks, for prediction with low rank in fewer steps."""
+    """By Triton kernels on a GPU where they work; else by blocks, which a backward pass recomputes."""
     if plan.packed.device.type == "cuda":
         from .span_stage import attend_by_kernels, kernels_work  # a CPU need not wait for Triton's import
 
         if kernels_work(plan.packed.device):
             return attend_by_kernels(plan, attention, scoring), None
-    if isinstance(attention, ProductCube) and isinstance(scoring, ProductCube) and not torch.is_grad_enabled():
-        return attend_without_gradient(plan, attention, scoring), None
-    return attend_in_blocks(plan, attention, scoring, keep)
+    attend = attend_in_blocks if torch.is_grad_enabled() else triaffine_blocks.attend_inside
+    return attend(plan, attention, scoring, keep)

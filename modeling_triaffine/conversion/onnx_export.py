@@ -19,13 +19,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..acceleration.prediction import attend_from_heads
 from ..errors import missing_extra
 from ..model import span_head_triaffine, triaffine_ops
 from ..model.factors_triaffine import TriaffineTensor
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
-from ..model.triaffine_blocks import OUTSIDE, ProductCube
+from ..model.triaffine_blocks import OUTSIDE, ProductCube, attend_from_heads
 from ..model.triaffine_ops import Factor, SpanScores, TriaffineFactor, project
 from ..model.words_triaffine import pool_subwords
 

@@ -1,14 +1,16 @@
 """p_ij = Σ_k softmax_k(s_ijk) · o_ijk over the inside words i ≤ k ≤ j, exactly, without the cube of all (i, j, k).
 
 Inside words are processed in blocks. The words k of a block are inside a rectangle of head and tail words only (i ≤ k,
-j ≥ k); its scores are computed, and their sums weighed by the highest of all blocks. The package, where it is
-installed, is faster on CUDA and in prediction, and in training recomputes the blocks in place of storing them.
+j ≥ k); its scores are computed, and their sums weighed by the highest of all blocks. Low-rank cubes without a backward
+pass are computed by blocks of head words instead. The package, where it is installed, has kernels for CUDA, and in
+training recomputes the blocks in place of storing them.
 
 A cube of scores is stored as the tensors from which its blocks are computed: `FullCube`, `ProductCube`.
 Axes: b sentence, r label, i head word, j tail word, k inside word, n contracted word, a, e, w widths; N words of a
 sentence, I, J, K those of a block.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -21,6 +23,8 @@ OUTSIDE = -1e30
 BLOCK_NUMBERS = 4 * 2**20
 # Inside words of a block, at least, and blocks of a sentence, about: a third of the cube is then computed.
 BLOCK_WORDS, BLOCKS = 8, 8
+# Without a backward pass: largest block, which fits the processor's cache (2 MB in float32), and its head words.
+CACHED_NUMBERS, HEAD_WORDS = 2**19, 8
 
 
 class Block(NamedTuple):
@@ -184,8 +188,10 @@ def attend_inside(plan: Plan, attention: Cube, scoring: Cube, keep: bool) -> tup
     """p [B, R, N, N] in at least float32 from the cubes of s and o, which have the same labels.
 
     Entries with i > j, or wider than the plan's spans, are meaningless but finite. With `keep` also the whole cube of s
-    [B, R, N, N, N] (k, i, j), 0 where k is not inside.
+    [B, R, N, N, N] (k, i, j), 0 where k is not inside, if a cube is a [`FullCube`] or there is a backward pass.
     """
+    if isinstance(attention, ProductCube) and isinstance(scoring, ProductCube) and not torch.is_grad_enabled():
+        return _attend_without_gradient(plan, attention, scoring), None
     dtype = torch.promote_types(scoring.tails.dtype, torch.float32)
     peaks, totals, weighted, cube = [], [], [], []
     with torch.autocast(scoring.tails.device.type, enabled=False):
@@ -204,6 +210,66 @@ def attend_inside(plan: Plan, attention: Cube, scoring: Cube, keep: bool) -> tup
     total = (torch.stack(totals) * shrink).sum(0).clamp(min=1)  # of spans it is at least 1
     p = (torch.stack(weighted) * shrink).sum(0) / total
     return p, torch.cat(cube, dim=2) if keep else None
+
+
+def _attend_without_gradient(plan: Plan, attention: ProductCube, scoring: ProductCube) -> Tensor:
+    """p of [`attend_inside`], by blocks of head words i, each with all tail and inside words of their spans."""
+    batch, labels, num_words = scoring.shape()
+    max_width = plan.max_width
+    dtype = torch.promote_types(scoring.tails.dtype, torch.float32)
+    p = scoring.tails.new_zeros((batch * labels, num_words, num_words), dtype=dtype)
+    queries, values = ([part.flatten(0, 1) for part in cube] for cube in (attention, scoring))
+    with torch.autocast(p.device.type, enabled=False):
+        # All blocks use the same memory: fresh pages would cost more than the arithmetic.
+        buffers = [p.new_empty(0, dtype=part.dtype) for part in (scoring.tails, scoring.tails, p)]
+        for first in range(0, num_words, HEAD_WORDS):
+            last = min(first + HEAD_WORDS, num_words)
+            stop = min(num_words, last - 1 + (max_width or num_words))
+            reach = stop - first
+            numbers = (last - first) * reach * max(reach, scoring.tails.shape[-1])
+            size = max(1, CACHED_NUMBERS // numbers)
+            for row in range(0, len(p), size):
+                rows = slice(row, row + size)
+                query, value = ([part[rows] for part in cube] for cube in (queries, values))
+                p[rows, first:last, first:stop] = attend_from_heads(query, value, first, last, stop, buffers)
+    return p.unflatten(0, (batch, labels))
+
+
+def attend_from_heads(
+    attention: Sequence[Tensor],
+    scoring: Sequence[Tensor],
+    first: int,
+    last: int,
+    stop: int,
+    buffers: Sequence[Tensor] | None = None,
+) -> Tensor:
+    """p [M, I, J] of the head words from `first` to `last`, with tail words up to `stop`, in at least float32.
+
+    attention, scoring: u, x, v [M, N, w], a row per sentence and label. buffers: memory for products and scores, in the
+    dtype of these, and for weights, in that of p.
+    """
+    pairs, scores, weights = (None, None, None) if buffers is None else buffers
+    heads, reach = (torch.arange(first, end, device=scoring[0].device) for end in (last, stop))
+    outside = (reach < heads[:, None, None]) | (reach > reach[:, None])  # [I, J, K]
+    attended = at_least_float32(_pair_scores(attention, first, last, stop, pairs, scores))
+    attended.add_(outside.flatten(0, 1).to(attended.dtype), alpha=OUTSIDE)
+    attended = torch.softmax(attended, -1, out=_emptied(weights))
+    values = _pair_scores(scoring, first, last, stop, pairs, scores)
+    return attended.mul_(values).sum(-1).unflatten(-1, (heads.shape[0], reach.shape[0]))
+
+
+def _pair_scores(
+    cube: Sequence[Tensor], first: int, last: int, stop: int, pairs: Tensor | None, scores: Tensor | None
+) -> Tensor:
+    """Scores [M, I·J, K] of the head words from `first` to `last` with tail and inside words up to `stop`."""
+    heads, insides, tails = cube
+    products = torch.mul(heads[:, first:last, None], tails[:, None, first:stop], out=_emptied(pairs))
+    return torch.bmm(products.flatten(1, 2), insides[:, first:stop].mT, out=_emptied(scores))
+
+
+def _emptied(buffer: Tensor | None) -> Tensor | None:
+    """The buffer as an argument `out`, which then takes any shape and reuses its memory."""
+    return None if buffer is None else buffer.resize_(0)
 
 
 def at_least_float32(values: Tensor) -> Tensor:

@@ -5,8 +5,7 @@ from functools import partial
 import pytest
 import torch
 
-from modeling_triaffine.acceleration import prediction
-from modeling_triaffine.model import triaffine_ops
+from modeling_triaffine.model import triaffine_blocks, triaffine_ops
 from modeling_triaffine.model.triaffine_blocks import cut_into_blocks, pack_words
 from modeling_triaffine.model.triaffine_ops import (
     AdditiveFactor,
@@ -130,7 +129,7 @@ def test_narrow_spans(kinds, width):
 @pytest.mark.parametrize("width", [1, 3, None])
 @pytest.mark.parametrize("sizes", [(2, 20, 3, 4), (1, 1, 1, 3), (3, 9, 2, 5)], ids=str)
 def test_without_gradients(kinds, width, sizes, monkeypatch):
-    monkeypatch.setattr(prediction, "CACHED_NUMBERS", 2000)  # several blocks of sentences
+    monkeypatch.setattr(triaffine_blocks, "CACHED_NUMBERS", 2000)  # several blocks of sentences
     attention, scoring = (make_factor(sizes, kind, seed) for seed, kind in enumerate(kinds))
     lengths = ragged_lengths(sizes)
     mask = span_mask(lengths, sizes[1], width).unsqueeze(1)
