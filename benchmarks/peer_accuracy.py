@@ -10,7 +10,8 @@ Ours is the recipe, without any choice. One measure scores all.
 
 A job is one training, in a process and an environment of its own, on one thread. Jobs run one after the other; a job
 that is finished is skipped, so the same command goes on after any stop. After each, the results are written anew;
-opponents whose grid is not finished are marked. `--peers` runs some opponents only.
+opponents whose grid is not finished are marked. `--peers` runs some opponents only; the finished rows of others stay in
+the file of results, so that grids can be spread over folders and machines.
 """
 
 import argparse
@@ -196,23 +197,23 @@ def choose(corpus: Corpus, peer: str, arguments: argparse.Namespace) -> int:
 
 
 def write_results(corpora: Sequence[Corpus], arguments: argparse.Namespace) -> None:
-    """Scores all that is finished, and writes it as JSON."""
-    rows = [
-        describe(corpus, name, arguments)
-        for corpus in corpora
-        for name in PEERS
-        if any(arguments.folder.glob(f"{corpus.name}-{name}-*-seed{SEEDS[0]}.json"))
-    ]
-    facts = {
-        "max_train_samples": arguments.max_train_samples,
-        "dev_sentences": {corpus.name: len(corpus.dev) for corpus in corpora},
-        "machine": describe_machine(),
-        **source_revision(Path(__file__)),
-        "rows": rows,
-    }
+    """Scores all that is finished and writes it as JSON; a finished row there stays until another one is finished."""
     path: Path = arguments.results or arguments.folder / "results.json"
-    write_text(path, json.dumps(facts, indent=1) + "\n")
-    for row in rows:
+    rows = {}
+    if path.exists():
+        rows = {(row["corpus"], row["peer"]): row for row in json.loads(path.read_text())["rows"]}
+    measured_here = {"machine": describe_machine(), **source_revision(Path(__file__))}
+    for corpus in corpora:
+        for name in PEERS:
+            key = corpus.name, name
+            if not any(arguments.folder.glob(f"{corpus.name}-{name}-*-seed{SEEDS[0]}.json")):
+                continue
+            row = describe(corpus, name, arguments)
+            if row["complete"] or not rows.get(key, row)["complete"]:
+                rows[key] = row | {"max_train_samples": arguments.max_train_samples, **measured_here}
+    ordered = sorted(rows.values(), key=lambda row: (row["corpus"], list(PEERS).index(row["peer"])))
+    write_text(path, json.dumps({"rows": ordered}, indent=1) + "\n")
+    for row in ordered:
         means = (f"{part} {100 * figures['f1']['mean']:.1f}" for part, figures in row["scores"].items())
         print(f"{row['corpus']:6} {row['peer']:18}", *means, "" if row["complete"] else "(incomplete)", flush=True)
 
@@ -234,6 +235,7 @@ def describe(corpus: Corpus, peer: str, arguments: argparse.Namespace) -> dict[s
     row = {
         "corpus": corpus.name,
         "peer": peer,
+        "dev_sentences": len(corpus.dev),
         "options": options_of(jobs[0]),
         "complete": len(settings) == len(PEERS[peer].grid) and len(jobs) == len(SEEDS),
         "seeds": [job.seed for job in jobs],

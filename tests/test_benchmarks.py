@@ -173,8 +173,8 @@ def predict(sentences):
         peer_accuracy.main()
 
     results = json.loads((tmp_path / "results.json").read_text())
-    assert results["dev_sentences"] == {"tiny": 4}
     ours, flat = results["rows"]
+    assert ours["dev_sentences"] == 4
     assert flat["complete"]
     assert flat["seeds"] == [1, 2]
     assert flat["options"] == {"finds": True}
@@ -185,6 +185,13 @@ def predict(sentences):
     assert flat["ours_minus_theirs"]["difference"] == pytest.approx(0.4 - 0.5)
     assert flat["ours_minus_theirs_outermost"]["difference"] == 0
     assert flat["measured"][0]["training_peak_kilobytes"] > 0
+
+    elsewhere = ["peer_accuracy.py", str(tmp_path / "new"), "--encoder=none", corpus, "--peers", "modeling_triaffine"]
+    monkeypatch.setattr(sys, "argv", [*elsewhere, "--results", str(tmp_path / "results.json")])
+    peer_accuracy.main()
+    rows = json.loads((tmp_path / "results.json").read_text())["rows"]
+    assert rows[0]["measured"] != ours["measured"]  # trained again
+    assert rows[1] == flat
 
     arguments = ["peer_accuracy.py", str(tmp_path), "--encoder=other", corpus, "--peers", *peers]
     monkeypatch.setattr(sys, "argv", arguments)
