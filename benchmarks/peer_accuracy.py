@@ -10,8 +10,8 @@ Ours is the recipe, without any choice. One measure scores all.
 
 A job is one training, in a process and an environment of its own, on one thread. Jobs run one after the other; a job
 that is finished is skipped, so the same command goes on after any stop. After each, the results are written anew;
-opponents whose grid is not finished are marked. `--peers` runs some opponents only; the finished rows of others stay in
-the file of results, so that grids can be spread over folders and machines.
+opponents whose grid is not finished are marked. `--peers` runs some opponents only. Rows and tried settings that the
+file of results has already stay, so that grids can be spread over folders and machines; ours is trained in each.
 """
 
 import argparse
@@ -102,12 +102,14 @@ def main() -> None:
     corpora = [read_corpus(name, files, arguments) for name, files in arguments.corpus]
     for peer in arguments.peers:
         for corpus in corpora:
+            if peer != OURS and is_complete(corpus, peer, arguments):
+                continue
             for setting in range(len(PEERS[peer].grid)):
-                run(Job(corpus.name, peer, setting, SEEDS[0]), corpus, arguments)
-                write_results(corpora, arguments)
-            best = choose(corpus, peer, arguments)
-            for seed in SEEDS[1:]:
-                run(Job(corpus.name, peer, best, seed), corpus, arguments)
+                if setting not in finished_settings(corpus, peer, arguments):
+                    run(Job(corpus.name, peer, setting, SEEDS[0]), corpus, arguments)
+                    write_results(corpora, arguments)
+            for seed in SEEDS:
+                run(Job(corpus.name, peer, choose(corpus, peer, arguments), seed), corpus, arguments)
             write_results(corpora, arguments)
 
 
@@ -123,6 +125,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--environments", type=Path, help="Folder of their environments; default: in the folder.")
     parser.add_argument("--results", type=Path, help="JSON file of the results; default: results.json in the folder.")
     arguments = parser.parse_args()
+    arguments.results = arguments.results or arguments.folder / "results.json"
     arguments.code = dict(pair.split("=", 1) for pair in arguments.code)
     for name in arguments.peers:
         if PEERS[name].repository and not Path(arguments.code.get(name, "missing")).is_dir():
@@ -188,31 +191,57 @@ def distributions(peer: Peer) -> list[str]:
 # ---- Results ----
 
 
+def read_rows(arguments: argparse.Namespace) -> dict[tuple[str, str], dict[str, Any]]:
+    """The rows in the file of results, by corpus and peer."""
+    if not arguments.results.exists():
+        return {}
+    return {(row["corpus"], row["peer"]): row for row in json.loads(arguments.results.read_text())["rows"]}
+
+
+def earlier_row(corpus: Corpus, peer: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    """What the results have of a peer on the same sentences, of this folder or of another one."""
+    row = read_rows(arguments).get((corpus.name, peer), {})
+    return row if sentences_of(corpus).items() <= row.items() else {}
+
+
+def sentences_of(corpus: Corpus) -> dict[str, int]:
+    return {"train_sentences": len(corpus.train), "dev_sentences": len(corpus.dev)}
+
+
+def is_complete(corpus: Corpus, peer: str, arguments: argparse.Namespace) -> bool:
+    return bool(earlier_row(corpus, peer, arguments).get("complete"))
+
+
+def finished_settings(corpus: Corpus, peer: str, arguments: argparse.Namespace) -> dict[int, float]:
+    """F1 on the first half of dev with each setting that was tried."""
+    earlier = earlier_row(corpus, peer, arguments).get("settings", [])
+    grid = PEERS[peer].grid
+    found = {grid.index(tried["options"]): tried["choosing_f1"] for tried in earlier if tried["options"] in grid}
+    half, _ = corpus.halves()
+    for setting in range(len(grid)):
+        job = Job(corpus.name, peer, setting, SEEDS[0])
+        if job.file(arguments.folder).exists():
+            found[setting] = f1(predictions_of(job, arguments)[half], references_of(corpus)[half])
+    return found
+
+
 def choose(corpus: Corpus, peer: str, arguments: argparse.Namespace) -> int:
     """The setting with the best F1 on the first half of dev, among those that are finished."""
-    half, _ = corpus.halves()
-    jobs = [Job(corpus.name, peer, setting, SEEDS[0]) for setting in range(len(PEERS[peer].grid))]
-    finished = [job for job in jobs if job.file(arguments.folder).exists()]
-    return max(finished, key=lambda job: f1(predictions_of(job, arguments)[half], references_of(corpus)[half])).setting
+    found = finished_settings(corpus, peer, arguments)
+    return max(found, key=lambda setting: found[setting])
 
 
 def write_results(corpora: Sequence[Corpus], arguments: argparse.Namespace) -> None:
-    """Scores all that is finished and writes it as JSON; a finished row there stays until another one is finished."""
-    path: Path = arguments.results or arguments.folder / "results.json"
-    rows = {}
-    if path.exists():
-        rows = {(row["corpus"], row["peer"]): row for row in json.loads(path.read_text())["rows"]}
-    measured_here = {"machine": describe_machine(), **source_revision(Path(__file__))}
+    """Scores all that is finished and writes it as JSON; a finished row stays until another one is finished."""
+    rows = read_rows(arguments)
     for corpus in corpora:
         for name in PEERS:
-            key = corpus.name, name
-            if not any(arguments.folder.glob(f"{corpus.name}-{name}-*-seed{SEEDS[0]}.json")):
-                continue
-            row = describe(corpus, name, arguments)
-            if row["complete"] or not rows.get(key, row)["complete"]:
-                rows[key] = row | {"max_train_samples": arguments.max_train_samples, **measured_here}
+            if any(arguments.folder.glob(f"{corpus.name}-{name}-*-seed{SEEDS[0]}.json")):
+                row = describe(corpus, name, arguments)
+                if row["complete"] or not is_complete(corpus, name, arguments):
+                    rows[corpus.name, name] = row
     ordered = sorted(rows.values(), key=lambda row: (row["corpus"], list(PEERS).index(row["peer"])))
-    write_text(path, json.dumps({"rows": ordered}, indent=1) + "\n")
+    write_text(arguments.results, json.dumps({"rows": ordered}, indent=1) + "\n")
     for row in ordered:
         means = (f"{part} {100 * figures['f1']['mean']:.1f}" for part, figures in row["scores"].items())
         print(f"{row['corpus']:6} {row['peer']:18}", *means, "" if row["complete"] else "(incomplete)", flush=True)
@@ -220,30 +249,29 @@ def write_results(corpora: Sequence[Corpus], arguments: argparse.Namespace) -> N
 
 def describe(corpus: Corpus, peer: str, arguments: argparse.Namespace) -> dict[str, Any]:
     """A row of the results: every setting's F1 on the first half, and the chosen one's scores on the second."""
-    first, second = corpus.halves()
+    _, second = corpus.halves()
     references = references_of(corpus)
-    settings = []
-    for setting, options in enumerate(PEERS[peer].grid):
-        job = Job(corpus.name, peer, setting, SEEDS[0])
-        if job.file(arguments.folder).exists():
-            settings.append(
-                {"options": options, "choosing_f1": f1(predictions_of(job, arguments)[first], references[first])}
-            )
+    settings = finished_settings(corpus, peer, arguments)
     best = choose(corpus, peer, arguments)
     jobs = [job for seed in SEEDS if (job := Job(corpus.name, peer, best, seed)).file(arguments.folder).exists()]
     scored = [score_parts(predictions_of(job, arguments)[second], references[second]) for job in jobs]
     row = {
         "corpus": corpus.name,
         "peer": peer,
-        "dev_sentences": len(corpus.dev),
-        "options": options_of(jobs[0]),
+        **sentences_of(corpus),
+        "options": options_of(Job(corpus.name, peer, best, SEEDS[0])),
         "complete": len(settings) == len(PEERS[peer].grid) and len(jobs) == len(SEEDS),
         "seeds": [job.seed for job in jobs],
-        "settings": settings,
+        "settings": [
+            {"options": PEERS[peer].grid[setting], "choosing_f1": settings[setting]} for setting in sorted(settings)
+        ],
         "scores": {
-            part: {figure: spread([one[part][figure] for one in scored]) for figure in FIGURES} for part in scored[0]
+            part: {figure: spread([one[part][figure] for one in scored]) for figure in FIGURES}
+            for part in (scored[0] if scored else ())
         },
         "measured": [measured_by(job, arguments) for job in jobs],
+        "machine": describe_machine(),
+        **source_revision(Path(__file__)),
     }
     return row | compare_with_ours(corpus, jobs, arguments)
 

@@ -192,6 +192,18 @@ def predict(sentences):
     rows = json.loads((tmp_path / "results.json").read_text())["rows"]
     assert rows[0]["measured"] != ours["measured"]  # trained again
     assert rows[1] == flat
+    # The setting that was not tried elsewhere is tried; the best one is trained once more, for its predictions.
+    (tmp_path / "results.json").write_text(
+        json.dumps({"rows": [flat | {"complete": False, "settings": flat["settings"][1:]}]})
+    )
+    monkeypatch.setattr(sys, "argv", [*elsewhere, "flat", "--results", str(tmp_path / "results.json")])
+    peer_accuracy.main()
+    assert sorted(path.stem for path in (tmp_path / "new").glob("*flat*.json")) == [
+        f"tiny-flat-{job}" for job in ("0-seed1", "1-seed1", "1-seed2")
+    ]
+    rows = json.loads((tmp_path / "results.json").read_text())["rows"]
+    assert rows[1]["complete"]
+    assert rows[1]["scores"] == flat["scores"]
 
     arguments = ["peer_accuracy.py", str(tmp_path), "--encoder=other", corpus, "--peers", *peers]
     monkeypatch.setattr(sys, "argv", arguments)
