@@ -84,7 +84,7 @@ def _read_parameter(parameter: inspect.Parameter, info: ArgumentInfo | OptionInf
         most=math.inf if info.max is None else info.max,
         optional=default is None,
         unset=unset.removesuffix("]"),
-        metavar=info.metavar or "",
+        metavar=(info.metavar or "").removesuffix(" …"),  # help adds it
         many=many is not None,
         required=parameter.default is inspect.Parameter.empty,
     )

@@ -131,7 +131,7 @@ class DataArguments:
             "else both",
             "corpus": "those of the corpus",
             "text": "those of raw text",
-            "both": "",
+            "both": "those of the corpus and those of raw text; sentences whose words differ come twice",
         },
         metavar="WHICH",
     )
