@@ -45,6 +45,6 @@ def missing_extra(what: str, extra: str) -> ImportError:
 
 
 def _print_once(line: str) -> None:
-    """Prints to standard error, in the first of several processes only."""
-    if os.environ.get("RANK", "0") == "0":
+    """Prints to standard error, in the first of several processes of each machine only."""
+    if os.environ.get("LOCAL_RANK", os.environ.get("RANK", "0")) == "0":
         print(line, file=sys.stderr)

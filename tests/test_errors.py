@@ -53,6 +53,11 @@ def test_of_several_processes_the_first_prints(monkeypatch, capsys):
     with pytest.raises(SystemExit), ending_plainly():
         raise ValueError("It is so.")
     assert capsys.readouterr() == ("", "")
+    monkeypatch.setenv("RANK", "8")  # the first of the second machine
+    monkeypatch.setenv("LOCAL_RANK", "0")
+    with pytest.raises(SystemExit), ending_plainly():
+        raise ValueError("It is so.")
+    assert capsys.readouterr() == ("", "error: It is so.\n")
 
 
 def test_an_unknown_device_is_named():

@@ -26,11 +26,19 @@ def command(
     ] = None,
     seeds: Annotated[list[int] | None, typer.Option(help="Seeds of the runs.  [default: 1]", metavar="SEED …")] = None,
 ) -> int:
-    from ..training.ablations import check_same_options, check_variants, read_variants, train_variant, write_tables
+    from ..training.ablations import (
+        check_own_options,
+        check_same_options,
+        check_variants,
+        read_variants,
+        train_variant,
+        write_tables,
+    )
     from ..training.run import start_logging
 
     start_logging()
     names = check_variants(variants) if variants else [name for name in read_variants() if len(name) == 1]
+    check_own_options(names, context.args)
     check_same_options(output_dir, context.args)
     for seed in seeds or [1]:
         for variant in names:

@@ -18,6 +18,7 @@ from ..environment import describe_machine
 from ..errors import missing_extra
 from ..evaluation.scores import summary_metrics
 from ..files import open_output, write_text
+from .interruptions import RESULTS_FILE
 from .plan import recipe_library
 
 logger = logging.getLogger(__name__)
@@ -60,10 +61,21 @@ def check_same_options(folder: Path, training_options: list[str]) -> None:
     write_text(path, json.dumps(training_options))
 
 
+def check_own_options(variants: Sequence[str], training_options: list[str]) -> None:
+    """Raises ValueError for options that the variants set themselves, and for a token, which would be saved."""
+    given = {name.partition("=")[0].lstrip("-").replace("-", "_") for name in training_options if name[:2] == "--"}
+    own = {"seed", "hub_token", *(option for name in variants for option in read_variants()[name])}
+    if given & own:
+        raise ValueError(
+            f"--{', --'.join(sorted(given & own))}: the variants and --seeds say this of each run, and a token would "
+            "be saved with the options (set HF_TOKEN instead). Leave it out."
+        )
+
+
 def train_variant(variant: str, seed: int, folder: Path, training_options: list[str]) -> int:
     """Trains or resumes a variant with a seed; returns the exit code."""
     run = folder / f"{variant}-seed-{seed}"
-    if (run / "all_results.json").exists():
+    if (run / RESULTS_FILE).exists():
         return 0
     options = read_variants()[variant]
     changes = [f"--{name}={as_option(value)}" for name, value in options.items()]
@@ -145,7 +157,7 @@ def differing(variants: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
 def finished_runs(folder: Path, variant: str) -> dict[int, dict[str, float]]:
     """Seed → scores in percent, sorted; other folders of the variant are reported."""
     runs = {}
-    for path in folder.glob(f"{variant}-seed-*/all_results.json"):
+    for path in folder.glob(f"{variant}-seed-*/{RESULTS_FILE}"):
         seed = path.parent.name.rpartition("-seed-")[2]
         results = json.loads(path.read_text(encoding="utf-8"))
         split = next((split for split in ("test", "eval") if f"{split}_f1" in results), None)

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from transformers import TrainingArguments
-from transformers.trainer_utils import HubStrategy, IntervalStrategy, SchedulerType
+from transformers.trainer_utils import HubStrategy, IntervalStrategy
 
 from ..model.options_triaffine import DECLARED
 from ..model.triaffine_weights import multiplies_bfloat16
@@ -125,8 +125,8 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
         check_of_trainer: Any = super().__post_init__  # untyped in transformers
         check_of_trainer()
         check_arguments(self)
-        if self.lr_scheduler_type == SchedulerType.REDUCE_ON_PLATEAU:
-            mode = "max" if self.greater_is_better else "min"  # PyTorch's default lowers the rates while F1 rises
+        if self.lr_scheduler_type in ("reduce_lr_on_plateau", "greedy"):
+            mode = "max" if self.greater_is_better else "min"  # their default lowers the rates while F1 rises
             given: Any = self.lr_scheduler_kwargs or {}
             self.lr_scheduler_kwargs = {"mode": mode, **given}
 

@@ -15,6 +15,7 @@ from typing import Any
 import datasets
 import numpy as np
 import pyarrow
+import torch
 from torch.utils.data import ConcatDataset, Dataset, IterableDataset, Sampler, Subset
 from tqdm import tqdm
 from transformers import TrainingArguments
@@ -253,11 +254,15 @@ class TrainingBatchSampler(Sampler[list[int]]):
         self.num_processes = num_processes
         self.group_by_length = group_by_length
         self.drop_last = drop_last
-        self.epoch = 0
+        self._epoch = torch.zeros((), dtype=torch.int64).share_memory_()  # workers that stay alive have a copy of this
         self.num_turns = len(self._turns())
 
+    @property
+    def epoch(self) -> int:
+        return int(self._epoch)
+
     def set_epoch(self, epoch: int) -> None:
-        self.epoch = epoch
+        self._epoch.fill_(epoch)
 
     def __len__(self) -> int:
         return self.num_turns * self.num_processes

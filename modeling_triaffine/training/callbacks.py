@@ -57,6 +57,12 @@ class TrainingCallback(TrainerCallback):
     def on_train_begin(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         if state.global_step > 0:
             optimizer = kwargs["optimizer"]
+            has_begun = optimizer.state or getattr(kwargs["lr_scheduler"], "last_epoch", 0)
+            if not has_begun and state.global_step < state.max_steps:
+                raise ResumeError(
+                    "The checkpoint has weights, but no optimizer and no schedule (save_only_model). Start a new run "
+                    "with the checkpoint as --model_name_or_path."
+                )
             self._check_optimizer(optimizer, getattr(args.optim, "value", args.optim))
             _find_best_checkpoint(state, str(args.output_dir))
             _compare_epochs(state, len(kwargs["train_dataloader"]), args.gradient_accumulation_steps)

@@ -1,6 +1,7 @@
 """Publishing by the Trainer: the facts of its training, and a complete repository in one commit, private by default."""
 
 import dataclasses
+import os
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from pathlib import Path
@@ -106,6 +107,10 @@ class HubTrainer(Trainer):
             summary = RunSummary.load(self.args.output_dir) or summary
         given = {name: options.pop(name, None) for name in (*FACTS, *KNOWN)}
         facts = {fact: given[name] for name, fact in FACTS.items() if given[name]}
+        if not isinstance(data := facts.get("dataset", ""), str):
+            facts["dataset"] = ", ".join(data)
+        if os.path.isdir(facts.get("base_model", "")):  # says nothing to readers of the card
+            del facts["base_model"]
         if facts:
             self.run_summary = summary = dataclasses.replace(summary, **facts)
         return summary

@@ -123,7 +123,7 @@ def _build_trainer(plan: TrainingPlan, dataset: DatasetDict, start: Start) -> Ne
     label2id: Any = model.config.label2id
     collator = DataCollatorForNestedNER(processor, label2id, plan.data.flat_annotation, model.config.multi_label)
     try:
-        with explaining_faults(plan.training.output_dir):
+        with explaining_faults(plan.training.output_dir, process=plan.training.process_index):
             trainer = NestedNERTrainer(
                 model,
                 plan.training,

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -236,6 +237,6 @@ def _as_recipe(plan: TrainingPlan, words: str) -> str:
 
 def _as_yaml(option: Option, value: Any) -> Any:
     """Returns an option's value for YAML, with absolute paths."""
-    if option.is_path and isinstance(value, str) and Path(value).exists():
+    if option.is_path and isinstance(value, str) and os.path.exists(value):  # not Path: of long JSON
         return str(Path(value).resolve())
     return value.value if isinstance(value, Enum) else value

@@ -216,6 +216,10 @@ class ScoringTrainer(HubTrainer):
         if callable(getattr(optimizer, "eval", None)):
             optimizer.eval()
 
+    def _load_best_model(self) -> None:
+        self._use_averages()  # else the next `save_model` would take the last average for the training's weights
+        super()._load_best_model()
+
     def _explaining_faults(self) -> contextlib.AbstractContextManager[None]:
         return explaining_faults(self.args.output_dir, self._batch, self.args.process_index)
 

@@ -36,7 +36,14 @@ from .batching import (
     plain_records,
 )
 from .callbacks import TrainingCallback
-from .interruptions import check_writable, find_checkpoint, loss_error, remove_incomplete, weights_error
+from .interruptions import (
+    DamagedCheckpointError,
+    check_writable,
+    find_checkpoint,
+    loss_error,
+    remove_incomplete,
+    weights_error,
+)
 from .optimization import averaging, build_parameter_groups, choose_optimizer
 from .scoring_trainer import ScoringTrainer, check_best_metric
 from .sharding import check_sharding, choose_sharded_layers
@@ -272,9 +279,10 @@ class NestedNERTrainer(ScoringTrainer):
         return_outputs: bool = False,
         num_items_in_batch: torch.Tensor | int | None = None,
     ) -> Any:
-        """The mean loss of the batch's sentences, or that of `compute_loss_func`, which sees the model's output.
+        """The mean loss of the batch's sentences; or `compute_loss_func` of the model's output.
 
-        A subclass may have a loss of its own, for training and evaluation: the mean of a batch, as here.
+        A subclass may have a loss of its own, for training and evaluation: the mean of a batch, as here. As in
+        transformers, `compute_loss_func` returns a sum divided by `num_items_in_batch`, the spans of the whole update.
         """
         if self.teacher is not None and "labels" in inputs:
             inputs = {**inputs, "targets": self.teacher.targets(inputs)}
@@ -298,7 +306,11 @@ class NestedNERTrainer(ScoringTrainer):
             check_writable(output_dir)
         checkpoint = find_checkpoint(resume_from_checkpoint, output_dir)
         self.is_resumed, self.run_summary = checkpoint is not None, None
-        self.accelerator.wait_for_everyone()  # all have found the same one
+        if len({Path(found or "").name for found in gather_object([checkpoint])}) > 1:
+            raise DamagedCheckpointError(
+                f"Not all machines have the same checkpoint in {output_dir}. Give a folder that they share, or train "
+                "with save_on_each_node."
+            )
         if self.model_init is None:
             _drop_calibration(self.model.config)
         if self.args.should_save:

@@ -105,6 +105,14 @@ def test_unknown_variants_are_named(command, tmp_path):
     assert "'f-publish'. Did you mean f-published?" in result.err
 
 
+@pytest.mark.parametrize("option", ["--seed=7", "--attention=none", "--hub-token=hf_x"])
+def test_options_of_the_variants_cannot_be_given(command, tmp_path, option):
+    result = command("ablate", "--variants", "a", option, "--output_dir", tmp_path / "runs")
+    assert result.code == 2
+    assert option.partition("=")[0].replace("-token", "_token") in result.err
+    assert not (tmp_path / "runs").exists()
+
+
 def test_runs_under_other_options_are_not_mixed(finished):
     ablations.check_same_options(finished / "new", ["--recipe", "x"])
     (finished / "options.json").write_text('["--recipe", "x"]')

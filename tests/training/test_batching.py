@@ -12,6 +12,7 @@ import torch
 from accelerate.data_loader import BatchSamplerShard
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.utils.data import DataLoader
 
 from modeling_triaffine.data.windows import Windows
 from modeling_triaffine.training.batching import (
@@ -214,6 +215,16 @@ def test_a_share_of_the_sentences_is_changed_in_every_epoch_others():
     assert found != changed(0.2, epoch=1)
     assert found != changed(0.2, seed=4)
     assert "The Straße" not in changed(1.0)
+
+
+def test_workers_that_stay_alive_see_the_epoch():
+    sampler = TrainingBatchSampler([(2, 2)] * 64, 64, seed=3)
+    records = CaseAugmentation([RECORD] * 64, 0.5, sampler)
+    loader = DataLoader(records, batch_size=64, num_workers=1, persistent_workers=True, collate_fn=list)
+    for epoch in range(2):
+        sampler.set_epoch(epoch)
+        [found] = loader
+        assert [record["tokens"] for record in found] == [record["tokens"] for record in records]
 
 
 def test_context_has_the_case_of_its_sentence():

@@ -201,6 +201,7 @@ def test_rates_that_follow_the_scores_are_resumed(tmp_path, scheduler) -> None:
     shutil.rmtree(list_checkpoints(tmp_path)[-1])
     again = micro_trainer(tmp_path, RECORDS[:4], RECORDS[:2], **options, eval_strategy="epoch")
     again.train(resume_from_checkpoint=True)
+    assert again.args.lr_scheduler_kwargs["mode"] == "max"  # of F1
     assert again.state.global_step == trainer.state.global_step
     assert_same_weights(again.model.state_dict(), trainer.model.state_dict())
 
@@ -210,6 +211,21 @@ def test_a_checkpoint_of_another_optimizer_is_refused(tmp_path, checkpointed) ->
     trainer = micro_trainer(folder, RECORDS[:4], **{**UPDATES, "num_train_epochs": 2, "optim": "adafactor"})
     with pytest.raises(ResumeError, match=r"that of another optimizer: .*adafactor needs.*--optim"):
         trainer.train(resume_from_checkpoint=True)
+
+
+def test_weights_alone_are_not_resumed_from(tmp_path) -> None:
+    options = {**UPDATES, "num_train_epochs": 1, "save_only_model": True}
+    micro_trainer(tmp_path, RECORDS[:4], **options).train()
+    micro_trainer(tmp_path, RECORDS[:4], **options).train(resume_from_checkpoint=True)  # it was finished
+    with pytest.raises(ResumeError, match=r"no optimizer and no schedule .*Start a new run"):
+        micro_trainer(tmp_path, RECORDS[:4], **{**options, "num_train_epochs": 2}).train(resume_from_checkpoint=True)
+
+
+def test_machines_with_different_checkpoints_do_not_resume(tmp_path, checkpointed, monkeypatch) -> None:
+    folder = shutil.copytree(checkpointed, tmp_path / "out")
+    monkeypatch.setattr("modeling_triaffine.training.trainer.gather_object", lambda found: [*found, None])
+    with pytest.raises(DamagedCheckpointError, match="Not all machines have the same checkpoint"):
+        micro_trainer(folder, RECORDS[:4], **UPDATES).train(resume_from_checkpoint=True)
 
 
 @pytest.mark.parametrize("changed", [{}, {"per_device_train_batch_size": 1}, {"gradient_accumulation_steps": 2}])

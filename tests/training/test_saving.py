@@ -1,12 +1,15 @@
 """The summary of a run: where its facts come from."""
 
+import json
+
 import torch
 import transformers
 
 from modeling_triaffine.environment import describe_hardware, describe_versions
 from modeling_triaffine.publishing.run_summary import Epoch, Label
 from modeling_triaffine.training.hub_trainer import read_training_table
-from modeling_triaffine.training.saving import choose_sentences, describe_labels
+from modeling_triaffine.training.plan import training_options
+from modeling_triaffine.training.saving import _as_yaml, choose_sentences, describe_labels
 from modeling_triaffine.version import __version__
 from tests.helpers.cards import epoch_scores
 
@@ -68,6 +71,11 @@ def test_shown_sentences_fit_into_a_line_and_nest():
     of_document = {**RECORDS[0], "doc_id": "a"}
     assert choose_sentences([of_document], 1, {"a": "It is so: IL-2\n binds IL."}) == ["IL-2 binds IL"]
     assert choose_sentences([of_document], 1, {"a": "Another text."}) == ["IL - 2 binds IL"]
+
+
+def test_json_in_an_option_may_be_longer_than_a_path():
+    given = json.dumps({"zero_optimization": {"stage": 2, "comment": "x" * 300}})
+    assert _as_yaml(training_options()["deepspeed"], given) == given
 
 
 def test_hardware_and_versions():

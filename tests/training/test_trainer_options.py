@@ -125,6 +125,21 @@ def test_an_optimizer_with_averages_puts_them_into_the_model_that_is_scored(tmp_
     assert seen == ["averages"]
 
 
+def test_the_best_weights_stay_where_another_callback_stops_the_training(tmp_path):
+    class Stop(TrainerCallback):
+        def on_step_end(self, args, state, control, **kwargs):
+            control.should_training_stop = state.global_step == 3
+
+    options = {"eval_strategy": "steps", "eval_steps": 2, "save_strategy": "steps", "save_steps": 2}
+    options |= {"load_best_model_at_end": True, "ema_decay": 0.5, "per_device_train_batch_size": 1}
+    trainer = micro_trainer(tmp_path, micro_records(8), micro_records(4, seed=1), **options)
+    trainer.add_callback(Stop())
+    trainer.train()
+    trainer.save_model(tmp_path / "saved")
+    saved, best = (load_file(tmp_path / name / "model.safetensors") for name in ("saved", "checkpoint-2"))
+    assert all(torch.equal(saved[name], best[name]) for name in best)
+
+
 VIRUS = {"start": 0, "end": 1, "type": "virus"}
 
 
@@ -412,6 +427,10 @@ def test_a_card_without_a_name_on_the_hub_has_that_of_the_folder_and_facts_that_
     assert card.data.tags[-1] == "biology"
     assert "`Ours`" in card.text
     assert RunSummary.load(tmp_path / "mine").license == "mit"  # for the cards of `triaffine-ner publish`
+    trainer = other_trainer(tmp_path / "other")
+    trainer.create_model_card(finetuned_from=str(tmp_path), dataset_tags=["genia", "gum"])
+    summary = RunSummary.load(tmp_path / "other")
+    assert (summary.base_model, summary.dataset) == (None, "genia, gum")  # a folder says nothing to readers
 
 
 def test_the_card_of_a_trainer_tells_of_its_training(tmp_path):
