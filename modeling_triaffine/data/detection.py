@@ -53,16 +53,20 @@ def detect_format(path: Path) -> CorpusFormat:
 
 def _format_of_file(path: Path) -> CorpusFormat | None:
     name = path.name.lower().removesuffix(".gz")
+    listing = (known for known in known_formats() if name.endswith(known.lists or "\0") and has_documents(path, known))
+    return format_of_content(path) or next(listing, None)
+
+
+def format_of_content(path: Path) -> CorpusFormat | None:
+    """The format of a file by its content or suffix; None if it has none of its own, as a list of documents."""
+    name = path.name.lower().removesuffix(".gz")
     if name.endswith(TABLES):
         return None
     if recognized := formats_recognizing(read_head(path)):
         return first_of(recognized, path.parent)
     formats = known_formats()
     named = [known for known in formats if known.suffixes and name.endswith(known.suffixes) and not known.keys]
-    if len(named) == 1:
-        return named[0]
-    listing = (known for known in formats if name.endswith(known.lists or "\0") and has_documents(path, known))
-    return next(listing, None)
+    return named[0] if len(named) == 1 else None
 
 
 def formats_recognizing(head: str) -> list[CorpusFormat]:

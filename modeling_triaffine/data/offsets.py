@@ -58,6 +58,8 @@ def in_characters(offsets: Offsets, at: Sequence[int]) -> Offsets | None:
     """
     start, end = offsets
     size = len(at) - 1
+    if min(start, end) < 0:  # outside of the text, as what is beyond it
+        return offsets
     first = bisect_right(at, start) - 1 if start <= at[-1] else size + start - at[-1]
     last = bisect_left(at, end) if end <= at[-1] else size + end - at[-1]
     if (first <= size and at[first] != start) or (last <= size and at[last] != end):

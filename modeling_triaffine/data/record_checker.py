@@ -116,6 +116,11 @@ class RecordChecker(Counts):
         if num_tags not in (0, num_tokens):
             problem = f"'pos' has {num_tags} tags for {num_tokens} tokens"
             yield problem, "Give one tag for each token, or an empty list"
+        if not -(2**31) <= record["sent_id"] < 2**31:
+            yield (
+                f"'sent_id' is {record['sent_id']}, which needs more than 32 bits",
+                "Number the sentences of a document",
+            )
         if (first := self._places_of_ids.get(record["id"], place)) != place:
             problem = f"'id': {record['id']!r} was used before, at {first}"
             yield problem, "Give each sentence its own id, or remove the repeated one"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .corpus_format import CorpusFormat
-from .detection import detect_format, format_named, format_of_documents, has_documents, known_formats
+from .detection import detect_format, format_named, format_of_content, format_of_documents, has_documents, known_formats
 from .reading import stem, visible_paths
 from .schema import OF_TABLES, TO_DATASET, CorpusError
 
@@ -95,7 +95,9 @@ def _existing(given: object) -> list[Path]:
     found = [path for one in several for path in _matching(one)]
     if not found:
         raise ValueError("No file is given. Give the path of a corpus file or folder.")
-    return found
+    return (
+        found if len(found) == 1 and found[0].name else [Path(os.path.abspath(path)) for path in found]
+    )  # the folder around is, too
 
 
 def _matching(given: object) -> list[Path]:
@@ -247,9 +249,13 @@ def _part_of(paths: Sequence[Path], format: str | None) -> Part:
         raise CorpusError.at(folder, "", problem, remedy)
     for name, files in by_format.items():
         _check_names(folder, files)
-        _tell(folder, "files of unknown formats left out", [file for file in there if file not in files])
+        _tell(folder, "files of unknown formats left out", sorted({*there} - {*files}))
         return Part(folder, tuple(files), format_named(name))
-    raise _nothing_found(folder)
+    several = (known for known in known_formats() for path in paths if len(paths) > 1 and has_documents(path, known))
+    if (known := next(several, None)) is not None:
+        problem = f"several files or folders of the format {known.name!r} are given"
+        raise CorpusError.at(folder, "", problem, "Give one folder that contains them")
+    raise _nothing_found(folder, there)
 
 
 def _format_in_folder(file: Path, format: str | None) -> str | None:
@@ -257,10 +263,10 @@ def _format_in_folder(file: Path, format: str | None) -> str | None:
     if format is not None:
         return format if _is_of(file, format) else None
     try:
-        detected = detect_format(file)
+        detected = format_of_content(file)
     except CorpusError:
         return None
-    return detected.name if detected.documents is None else None
+    return detected.name if detected is not None and detected.documents is None else None
 
 
 def _of_other_forms(there: Iterable[Path], files: Iterable[Path], known: CorpusFormat) -> list[Path]:
@@ -286,7 +292,7 @@ def _is_of(file: Path, format: str) -> bool:
 
 def _folder_of(paths: Sequence[Path]) -> Path:
     """The path that messages name: the only one, or the folder around several."""
-    return paths[0] if len(paths) == 1 else Path(os.path.commonpath([path.absolute() for path in paths]))
+    return paths[0] if len(paths) == 1 else Path(os.path.commonpath(paths))
 
 
 def _check_names(folder: Path, files: Sequence[Path]) -> None:
@@ -318,9 +324,9 @@ def _check_for_splits(part: Part) -> None:
     raise CorpusError.at(part.path, "", problem, remedy)
 
 
-def _nothing_found(folder: Path) -> Exception:
+def _nothing_found(folder: Path, there: Sequence[Path]) -> Exception:
     names = sorted(file.name for file in folder.iterdir())[:10] if folder.is_dir() else []
-    counts = Counter(file.suffix.lower() for file in visible_paths(folder) if file.is_file())
+    counts = Counter(file.suffix.lower() for file in there)
     lacking = f"; for brat, its .txt files ({counts['.txt']}) need .ann files beside them" if counts[".txt"] else ""
     packed = f"; ZIP archives in it ({counts['.zip']}) are to be unpacked first" if counts[".zip"] else ""
     return FileNotFoundError(

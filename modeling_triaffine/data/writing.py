@@ -228,7 +228,7 @@ def _levels(record: Mapping[str, Any]) -> list[list[str]]:
 
 def _not_in_columns(record: Mapping[str, Any]) -> str:
     for field in ("doc_id", "id"):
-        if not (value := record[field]) or value != value.strip() or re.search("[\t\n]", value):
+        if not (value := record[field]) or value != value.strip() or re.search("[\t\r\n]", value):
             return f"the {field} {value!r}, which is empty or has white space around it, a tab or a line end"
     if DOCUMENT_START.match(record["tokens"][0]):
         return f"{record['tokens'][0]} as its first token, which would begin a document"

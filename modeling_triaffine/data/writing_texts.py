@@ -117,6 +117,8 @@ def _not_in_brat(document: TextDocument) -> str:
             return (
                 f"the type {entity['type']!r}, with white space (for instance {brat_type(entity['type'])!r} has none)"
             )
+        if not document.text[entity["start"] : entity["end"]].strip("\r\n"):
+            return f"an entity of line ends alone, at {entity['start']} to {entity['end']}"
     return _no_file_name(document)
 
 

@@ -114,9 +114,11 @@ def _tables(chunks: Iterable[Chunk], rejections: TextIO) -> Iterator[pa.Table]:
 def _row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Concatenates tables to row groups of about `ROW_GROUP_BYTES`; yields at least one."""
     group: list[pa.Table] = []
+    size = 0
     for table in tables:
         group.append(table)
-        if sum(part.nbytes for part in group) >= ROW_GROUP_BYTES:
+        size += table.nbytes
+        if size >= ROW_GROUP_BYTES:
             yield pa.concat_tables(group)
-            group = [table.slice(0, 0)]
+            group, size = [table.slice(0, 0)], 0
     yield pa.concat_tables(group)

@@ -3,12 +3,14 @@
 import json
 import logging
 import pickle
+from pathlib import Path
 
 import pytest
 from datasets import Dataset, DatasetDict
 
 from modeling_triaffine.data import FEATURES, FORMATS, CorpusError, load_texts
 from modeling_triaffine.data import load_nested_ner as load
+from modeling_triaffine.data.formats.ldc import AnnotationFiles
 from tests.helpers.corpora import NESTED, PUBLISHED, RECORD, TEXT, write_files
 from tests.helpers.corpora import write_json as write
 from tests.helpers.format_cases import CASES, SAMPLES
@@ -351,8 +353,11 @@ class TestManyFiles:
         return tmp_path
 
     @pytest.mark.parametrize("given", [".", "**/*.tsv", ["b.tsv", "in/*.tsv"], ["b.tsv", "in"]])
-    def test_are_documents(self, folder, given):
-        path = [folder / one for one in given] if isinstance(given, list) else folder / given
+    @pytest.mark.parametrize("base", ["absolute", "relative"])
+    def test_are_documents(self, folder, given, base, monkeypatch):
+        monkeypatch.chdir(folder)
+        here = folder if base == "absolute" else Path()
+        path = [here / one for one in given] if isinstance(given, list) else here / given
         for corpus in (path, {"train": path}):
             rows = load(corpus)["train"]
             assert rows["doc_id"][:] == ["b", "b", "in/a", "in/a", "in/c", "in/c"]
@@ -377,6 +382,20 @@ class TestManyFiles:
             load(tmp_path / "*.conllu")
         with pytest.raises(ValueError, match="No file is given"):
             load([])
+
+    def test_of_a_format_that_takes_one_folder(self, tmp_path):
+        for name in "ab":
+            write_files(tmp_path / name, {"x.txt": "Orsk", "x.ann": "T1\tCity 0 4\tOrsk\n"})
+        with pytest.raises(CorpusError, match=r"several files or folders of the format 'brat' .* Give one folder"):
+            load([tmp_path / name / "x.ann" for name in "ab"])
+
+    def test_with_texts_beside_them_are_not_searched_for_each(self, tmp_path, monkeypatch):
+        write_files(tmp_path, {f"{name}.json": json.dumps({"text": "Orsk", "denotations": []}) for name in "ab"})
+        write_files(tmp_path, {f"{name}.txt": "Orsk" for name in "abcdefgh"})
+        searches = []
+        monkeypatch.setattr(AnnotationFiles, "find", lambda self, *rest: searches.append(self))
+        load(tmp_path)
+        assert not searches
 
     def test_of_two_forms_side_by_side(self, folder):
         write_files(folder, {"lines/a.jsonl": json.dumps(RECORD), "README.md": "not a form"})

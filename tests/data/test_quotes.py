@@ -54,6 +54,11 @@ class TestWaysOfCounting:
             assert (document["text"], text[entity["start"] : entity["end"]]) == (text, "Orsk")
             assert bool(check.report()) == (named is None)
 
+    def test_before_the_text(self):
+        document = Document("a", "a", "😀 Orsk", [annotation((-1, 3))])
+        with pytest.raises(CorpusError, match=r"runs from -1 to 3"):
+            text_of(document, RecordChecker("a.txt", offsets="utf16"))
+
     def test_named_wrongly(self):
         document = Document("a", "a", "😀 Orsk", [annotation((1, 3))])
         with pytest.raises(CorpusError, match=r"^a\.txt, a: an offset is inside of a character, if it counts UTF-16"):

@@ -146,6 +146,7 @@ class TestColumns:
             (record("a", doc_id=""), "the doc_id ''"),
             (record("a", doc_id="a\nb"), r"the doc_id 'a\\nb'"),
             (record("a", id="a\tO"), r"the id 'a\\tO'"),
+            (record("a", id="a\rO"), r"the id 'a\\rO'"),
         ],
     )
     def test_what_they_cannot_hold(self, tmp_path, broken, problem):

@@ -158,6 +158,9 @@ class Layout:
         if not self.fits(row):
             problem = f"there are {len(row)} columns, {self.width or '2 or more'} in the lines before"
             return problem, "Give every token all columns, separated in the same way"
+        if self.numbers is not None and not NODE.fullmatch(row[self.numbers]):
+            problem = f"column {self.numbers} is {row[self.numbers]!r}, which does not number a word"
+            return problem, "Number the words of each sentence from 1"
         columns = self.entities or range(1, len(row))
         for column, scheme, tag in zip(columns, self.schemes_of(row), self.tags(row), strict=True):
             if not scheme.fits(tag):

@@ -52,7 +52,11 @@ JSON_LINES = CorpusFormat(
     marks_sentences=True,
     has_own_words=True,
     suffixes=(".jsonl", ".ndjson", ".json"),
-    keys=(Keys.of("tokens entities", forbidden=IN_LIST), Keys.of("tokens entities doc_id")),
+    keys=(
+        Keys.of("tokens entities", forbidden=IN_LIST),
+        Keys.of("tokens entities doc_id"),
+        Keys.of("tokens doc_id sent_id"),
+    ),
     tools="this project",
     example='{"tokens": ["The", "mayor"], "entities": [{"start": 0, "end": 2, "type": "Person"}]}',
 )

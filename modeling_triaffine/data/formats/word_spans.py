@@ -123,6 +123,7 @@ INCLUSIVE_SPANS = CorpusFormat(
         Keys.of(f"{TOKENIZED_TEXT} {SPANS}"),
         Keys.of(f"{SENTENCE} {SPANS}"),
         Keys.of(f"{SENTENCES} {SPANS}"),
+        Keys.of(f"doc_key {SENTENCES}"),
         Keys.of(f"{SENTENCES} {SPANS_OF_SENTENCES}"),
     ),
     tools="GLiNER, W2NER, DyGIE++, PURE, biaffine-ner",

@@ -282,6 +282,11 @@ class TestColumnsWithText:
         again = load_nested_ner(file, word_splitter=word_splitter("whitespace"))["train"]
         assert again["tokens"][:] == [["In", "Orsk,", "dunno."], ["Ah"]]
 
+    def test_an_id_that_is_no_number_is_an_error(self, tmp_path):
+        file = write_files(tmp_path, {"a.conllup": self.PLUS.replace("5\tknow", "_\tknow")})
+        with pytest.raises(CorpusError, match=r"column 0 is '_', which does not number a word"):
+            load_nested_ner(file)
+
     def test_a_file_of_conllu_plus_without_tags_names_the_end_of_its_line(self, tmp_path):
         line = "\t".join(["1", "Orsk", *"_" * 60, "1:PER"])
         with pytest.raises(CorpusError, match=r"1:PER', with 63 columns, .*--format iob2"):

@@ -1,5 +1,8 @@
 """JSON of words: this project's lines, and the published experiments' lists."""
 
+import pytest
+
+from modeling_triaffine.data import CorpusError, load_nested_ner, write_nested_ner
 from tests.helpers.corpora import PUBLISHED, RECORD, read, write_json
 
 
@@ -19,6 +22,15 @@ class TestSentencesOfWords:
             ("a.jsonl:line 1", "a.jsonl", 0),
             ("a.jsonl:line 2", "a.jsonl", 1),
         ]
+
+    def test_a_sentence_longer_than_what_is_looked_at_is_recognized(self, tmp_path):
+        words = ["Orsk"] * 20_000
+        write_nested_ner({"train": [{**RECORD, "tokens": words, "pos": []}]}, tmp_path, "json_lines")
+        assert load_nested_ner(tmp_path)["train"]["tokens"][:] == [words]
+
+    def test_a_sentence_number_of_too_many_bits_is_named(self, tmp_path):
+        with pytest.raises(CorpusError, match=r"'sent_id' is 99999999999, which needs more than 32 bits"):
+            read(write_json(tmp_path / "a.jsonl", {**RECORD, "sent_id": 99999999999}))
 
     def test_two_types_of_one_span_are_kept_and_duplicates_dropped(self, tmp_path):
         entities = [{"start": 0, "end": 1, "type": kind} for kind in ("A", "B", "A")]

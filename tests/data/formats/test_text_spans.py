@@ -116,6 +116,13 @@ class TestTextSpans:
         write_json(tmp_path / "b.jsonl", {"text": "b", "label": [[0, 1, "B"]]})
         assert len(list(load_nested_ner({"train": tmp_path}, "text_spans", streaming=True)["train"])) == 3
 
+    def test_a_document_without_a_field_of_spans_has_none(self, tmp_path):
+        write_json(
+            tmp_path / "a.json", {"text": "Orsk", "denotations": [{"span": {"begin": 0, "end": 4}, "obj": "City"}]}
+        )
+        write_json(tmp_path / "b.json", {"text": "It rained.", "sourcedb": "PubMed"})
+        assert list(map(len, load_nested_ner(tmp_path)["train"]["entities"])) == [1, 0]
+
     def test_one_span_with_several_types(self, tmp_path):
         span = {"start": 0, "end": 1, "labels": ["A", "B"]}
         (record,), _ = read(write_json(tmp_path / "a.jsonl", {"text": "a", "entities": [span]}))
@@ -235,6 +242,8 @@ def test_any_form_of_texts_by_the_names_of_its_fields(tmp_path):
     assert [spelled(record) for record in adapt_dataset(Dataset.from_list([ODD]), NAMES)] == expected
     given = ["text=doc.body", "entities=marks", "start=a", "end=z", "type=k", "inclusive_end=true"]
     assert dict(map(parse_column, given)) == NAMES
+    with pytest.raises(ValueError, match=r"`columns`: text is 2; give the name of a field"):
+        load_nested_ner(file, columns={"text": 2, "entities": "marks"})
     with pytest.raises(ValueError, match=r"`columns` names \['marks', 'text'\]"):
         load_nested_ner(file, columns={"text": "doc.body", "marks": "marks"})
 
