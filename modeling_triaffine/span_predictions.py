@@ -27,16 +27,20 @@ def read_probabilities(config: TriaffineConfig, logits: Tensor, is_final: bool) 
     return label_probabilities(logits, config.multi_label, config.temperature if is_final else 1.0)
 
 
-def read_labels(config: TriaffineConfig, logits: Tensor, is_final: bool) -> list[list[tuple[str, float]]]:
+def read_labels(
+    config: TriaffineConfig, logits: Tensor, is_final: bool, threshold: float | None = None
+) -> list[list[tuple[str, float]]]:
     """The labels of spans and their probabilities, likeliest first; None alone if a span is not an entity.
 
     Args:
         logits: [S, R], or [S, R - 1] of a model that gives a span several labels.
         is_final: whether the stage is the model's last: its temperature and thresholds count.
+        threshold: of all labels, in place of the model's.
     """
     probabilities = read_probabilities(config, logits, is_final)
-    thresholds = (config.label_thresholds or {}) if is_final else {}
-    found = entity_mask(probabilities, [thresholds.get(name) for name in config.entity_labels], config.multi_label)
+    own = (config.label_thresholds or {}) if is_final and threshold is None else {}
+    thresholds = [own.get(name, threshold) for name in config.entity_labels]
+    found = entity_mask(probabilities, thresholds, config.multi_label)
     labels = []
     for row, has in zip(probabilities.tolist(), found.tolist(), strict=True):
         of_span = [(name, row[n]) for n, name in enumerate(config.entity_labels) if has[n]]

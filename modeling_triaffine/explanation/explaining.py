@@ -137,7 +137,9 @@ class Explanation:
         return asdict(self)
 
 
-def explain(pipeline: NestedNERPipeline, text: str, span: tuple[int, int]) -> Explanation:
+def explain(
+    pipeline: NestedNERPipeline, text: str, span: tuple[int, int], threshold: float | None = None
+) -> Explanation:
     """Explains the scores of a span of a text, whether it is an entity or not.
 
     ```python
@@ -148,6 +150,7 @@ def explain(pipeline: NestedNERPipeline, text: str, span: tuple[int, int]) -> Ex
     Args:
         pipeline: [`NestedNERPipeline`]; its processor splits the text as for predictions.
         span: Start and end (exclusive) in characters, at word boundaries of one sentence.
+        threshold: Least probability of the labels that count as predicted, as in a call of the pipeline.
 
     Raises:
         ValueError: The span is outside the text, is not aligned with words (the error lists the nearest), crosses a
@@ -185,13 +188,13 @@ def explain(pipeline: NestedNERPipeline, text: str, span: tuple[int, int]) -> Ex
         if [i, j] in spans and output.logits is not None:
             parts = cross_span_stage_parts(model.head, hidden, output, spans.index([i, j]))
             after = _stage_scores(config, parts, is_final=True)
-            found = zip(starmap(cut, spans), read_labels(config, output.logits[0], is_final=True), strict=True)
+            found = zip(starmap(cut, spans), read_labels(config, output.logits[0], True, threshold), strict=True)
             candidates = [Candidate(place.text, place.start, place.end, *labels[0]) for place, labels in found]
         rank, num_spans = rank_of_span(output, (i, j), config.max_span_width, config.multi_label)
     is_candidate = after is not None if config.cross_span else None
     predicted = [NONE_LABEL]
     if is_candidate is not False:
-        predicted = [label for label, _ in read_labels(config, parts.logits.unsqueeze(0), is_final=True)[0]]
+        predicted = [label for label, _ in read_labels(config, parts.logits.unsqueeze(0), True, threshold)[0]]
     names = list(config.id2label.values())[: config.num_scores]
     final = after or repeat(None, len(names))
     return Explanation(

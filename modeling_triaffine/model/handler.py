@@ -14,8 +14,8 @@ from typing import Any
 
 from transformers import pipeline
 
-# `InferenceClient.token_classification` has the last one; the pipeline refuses other values of it than "simple".
-PARAMETERS = ("threshold", "overlap", "aggregation_strategy")
+# `InferenceClient.token_classification` has the last three; `stride` has no effect on spans.
+PARAMETERS = ("threshold", "overlap", "ignore_labels", "aggregation_strategy", "stride")
 
 
 class EndpointHandler:
@@ -36,4 +36,5 @@ class EndpointHandler:
                 f'The request must be an object with `inputs`: {{"inputs": "A text."}}, and if wanted `parameters`: '
                 f"{', '.join(PARAMETERS)}."
             )
-        return self.find_entities(data["inputs"], **parameters)
+        kept = {name: value for name, value in parameters.items() if name != "stride"}
+        return self.find_entities(data["inputs"], **kept)

@@ -106,7 +106,8 @@ class NestedNERPipeline(ChunkPipeline):
         quantizer = None if quantize is None else ACCELERATION.find_quantizer(quantize, dtype, kwargs.get("device"))
         kwargs.pop("trust_remote_code", None)
         origin = {name: kwargs.pop(name) for name in ORIGIN_OPTIONS if name in kwargs}
-        options = {name: kwargs.pop(name) for name in MODEL_OPTIONS if name in kwargs} | kwargs.pop("model_kwargs", {})
+        options = {name: kwargs.pop(name) for name in MODEL_OPTIONS if name in kwargs}
+        options |= kwargs.pop("model_kwargs", None) or {}
         is_object = not isinstance(model, str | os.PathLike)
         if is_object and dtype not in (None, "auto", model.dtype, str(model.dtype).removeprefix("torch.")):
             options["dtype"] = dtype

@@ -21,7 +21,7 @@ from transformers.dynamic_module_utils import get_class_from_dynamic_module
 from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME, logging
 from transformers.utils.hub import cached_file
 
-from .checks_triaffine import listed, reading
+from .checks_triaffine import LOWEST_VERSIONS, listed, reading
 
 logger = logging.get_logger(__name__)
 
@@ -49,7 +49,7 @@ REMOTE_CODE_FILES = (
 # Saved with them for Inference Endpoints, which require these names.
 HANDLER_FILE = "handler.py"
 REQUIREMENTS_FILE = "requirements.txt"
-REQUIREMENTS = "torch>=2.6\ntransformers>=5.20\n"
+REQUIREMENTS = "".join(f"{package}>={lowest}\n" for package, lowest in LOWEST_VERSIONS.items())
 
 AUTO_MAP = {
     "AutoConfig": "configuration_triaffine.TriaffineConfig",
@@ -149,7 +149,7 @@ def register_task(is_ours: Callable[[Any], bool], find_class: Callable[[Any], An
 
 def find_pipeline_class(model: Any) -> Any:
     """The class of pipeline in the code that a model object was loaded with, which its user has chosen to trust."""
-    reference = model.config.custom_pipelines["token-classification"]["impl"]
+    reference = CUSTOM_PIPELINES["token-classification"]["impl"]
     names = ("revision", "cache_dir", "local_files_only", "token")
     options = {name: model.origin[name] for name in names if name in model.origin}
     if not model.config.name_or_path:

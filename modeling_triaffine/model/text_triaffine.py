@@ -120,6 +120,8 @@ def _of_composed(splitter: Splitter, text: str) -> list[Offsets]:
     starts = [place for place, character in enumerate(text) if not place or not _goes_on(character)]
     pieces: list[str] = []
     places: list[int] = []  # of each character of the composed text
+    # Not all of a long run of marks at once, which takes quadratic time.
+    starts = [cut for start, end in pairwise([*starts, len(text)]) for cut in range(start, end, LONGEST_STRING)]
     for start, end in pairwise([*starts, len(text)]):
         pieces.append(composed(text[start:end]))
         places += (min(start + place, end) for place in range(len(pieces[-1])))

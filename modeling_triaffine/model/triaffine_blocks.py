@@ -74,32 +74,15 @@ def plan_blocks(
             by the lengths, from which it also knows the words at each position.
         numbers_per_word: numbers that a block holds per inside word.
     """
-    batch = len(lengths)
-    counts: list[int] | None = None
+    batch, size = len(lengths), max(BLOCK_WORDS, -(-num_words // BLOCKS))
+    size = max(1, min(size, BLOCK_NUMBERS // max(1, numbers_per_word)))
     if lengths.device.type == "cpu":
         packed, counts = pack_words(lengths, num_words)
     elif packed is None:
         packed = torch.arange(batch * num_words, device=lengths.device).view(batch, num_words).T.flatten()
         counts = [batch] * num_words
-    return cut_into_blocks(batch, num_words, max_width, packed, counts, numbers_per_word)
-
-
-def pack_words(lengths: Tensor, num_words: int) -> tuple[Tensor, list[int]]:
-    """[`Plan.packed`] without padding, and the number of words at each position k."""
-    real = lengths > torch.arange(num_words).unsqueeze(1)
-    index = real.flatten().nonzero().squeeze(1)
-    return index % len(lengths) * num_words + index // len(lengths), real.sum(1).tolist()
-
-
-def cut_into_blocks(
-    batch: int, num_words: int, max_width: int | None, packed: Tensor, counts: list[int] | None, numbers_per_word: int
-) -> Plan:
-    """The plan for packed words; a single block if the `counts` of words at each position are not known."""
-    if counts is None:
-        rows = slice(0, len(packed))
-        return Plan(batch, num_words, max_width, packed, (_block(0, num_words, num_words, max_width, rows),))
-    size = max(BLOCK_WORDS, -(-num_words // BLOCKS))
-    size = max(1, min(size, BLOCK_NUMBERS // max(1, numbers_per_word)))
+    else:  # a single block: the words at each position are not known
+        counts, size = [len(packed)], num_words
     blocks = []
     row = 0
     for first in range(0, num_words, size):
@@ -108,6 +91,13 @@ def cut_into_blocks(
         blocks.append(_block(first, last, num_words, max_width, rows))
         row = rows.stop
     return Plan(batch, num_words, max_width, packed, tuple(blocks))
+
+
+def pack_words(lengths: Tensor, num_words: int) -> tuple[Tensor, list[int]]:
+    """[`Plan.packed`] without padding, and the number of words at each position k."""
+    real = lengths > torch.arange(num_words).unsqueeze(1)
+    index = real.flatten().nonzero().squeeze(1)
+    return index % len(lengths) * num_words + index // len(lengths), real.sum(1).tolist()
 
 
 def _block(first: int, last: int, num_words: int, max_width: int | None, rows: slice) -> Block:

@@ -107,7 +107,8 @@ def explain_entity(offered: Models, marked: Marked | None, start: Any, end: Any)
     if marked is None:
         return NOT_AT_HAND
     try:
-        return show_explanation(explain(offered.pipeline(marked.model), marked.text, (int(start), int(end))))
+        pipeline = offered.pipeline(marked.model)
+        return show_explanation(explain(pipeline, marked.text, (int(start), int(end)), marked.threshold))
     except Exception as error:
         return _show(error)
 

@@ -17,7 +17,7 @@ from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, Field
 from starlette.responses import RedirectResponse, Response
 
-from ..data.formats.cas import STRING, layer_type, parse_xmi
+from ..data.formats.cas import STRING, in_cassis, layer_type, parse_xmi
 from ..data.reading import parse_xml
 from ..data.record_checker import RecordChecker
 from ..data.schema import CorpusError
@@ -271,7 +271,7 @@ def inception_routes(find: Find) -> APIRouter:
         annotation = cas.typesystem.get_type(layer)
         has_score = annotation.get_feature(feature + SCORE_SUFFIX) is not None
         for entity in entities:
-            values = {feature: entity["entity_group"], PREDICTED: True}
+            values = {in_cassis(feature): entity["entity_group"], PREDICTED: True}
             if has_score:
                 values[feature + SCORE_SUFFIX] = entity["score"]
             cas.add(annotation(begin=entity["start"], end=entity["end"], **values))
@@ -294,7 +294,7 @@ def read_request(body: RecommenderRequest) -> Any:
     cas = parse_xmi(xmi, type_system, "document", check)
     layer = layer_type(cas, metadata.layer, "document", check)
     types = {feature.name: feature.rangeType.name for feature in layer.all_features}
-    required = ((metadata.feature, STRING), (PREDICTED, "uima.cas.Boolean"), ("begin", "uima.cas.Integer"))
+    required = ((in_cassis(metadata.feature), STRING), (PREDICTED, "uima.cas.Boolean"), ("begin", "uima.cas.Integer"))
     lacking = [f"{name!r} of {kind}" for name, kind in required if types.get(name) != kind]
     if lacking or not cas.sofa_string:
         problem = f"metadata: The layer has no feature {', '.join(lacking)}; its features are {types}."

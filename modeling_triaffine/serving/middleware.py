@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import binascii
 import hashlib
 import hmac
 import os
@@ -115,7 +114,7 @@ class ApiKeys:
         if scheme.lower() == "basic":
             try:
                 key = base64.b64decode(key, validate=True).decode("utf-8").partition(":")[2]
-            except (binascii.Error, UnicodeDecodeError):
+            except ValueError:  # no base64, no ASCII, or no UTF-8
                 return False
         elif scheme.lower() != "bearer":
             return False

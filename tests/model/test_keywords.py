@@ -132,7 +132,7 @@ def test_beside_a_name(name, saved_model, encoder, tmp_path, monkeypatch):
     model = TriaffineForNestedNER.from_encoder(encoder, num_labels=3, triaffine_dim=4, **given)
     expected = "eager" if name == "attn_implementation" else "sdpa"
     assert model.encoder.config._attn_implementation == expected
-    pipeline = NestedNERPipeline(model=str(saved_model), **given)
+    pipeline = NestedNERPipeline(model=str(saved_model), model_kwargs=None, **given)
     assert pipeline.model.encoder.config._attn_implementation == expected
     if name in ("cache_dir", "attn_implementation"):  # the others transformers' own function takes beside the name
         found = transformers.pipeline("ner", model=str(saved_model), model_kwargs={**given})

@@ -23,6 +23,7 @@ from transformers.pipelines import PIPELINE_REGISTRY
 
 from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER
 from modeling_triaffine.model import pipeline_triaffine
+from modeling_triaffine.model.repository_triaffine import find_pipeline_class
 from tests.helpers.portable import near
 from tests.helpers.tiny import tiny_model, tiny_pipeline, tiny_processor, tiny_tokenizer
 
@@ -393,3 +394,8 @@ def test_decomposed_text_scores_as_composed_text_with_its_own_offsets(encoder):
     assert all(entity["word"] == written[entity["start"] : entity["end"]] for entity in found)
     assert [unicodedata.normalize("NFC", entity["word"]) for entity in found] == [one["word"] for one in expected]
     assert [entity["score"] for entity in found] == pytest.approx([one["score"] for one in expected])
+
+
+def test_a_new_model_has_no_place_where_its_pipeline_is(encoder):
+    with pytest.raises(ValueError, match=r"not loaded from a folder .* Save it with its processor"):
+        find_pipeline_class(tiny_model(encoder))

@@ -125,6 +125,16 @@ def test_decomposed_text_has_the_words_of_composed_text(choice):
     assert "".join(words) == "".join(written.split())
 
 
+def test_a_run_of_marks_is_not_composed_at_once(monkeypatch):
+    """Python composes marks that are out of order in quadratic time."""
+    composed = text_triaffine.composed
+    longest = []
+    monkeypatch.setattr(text_triaffine, "composed", lambda text: longest.append(len(text)) or composed(text))
+    text = "x a" + "\u0301\u0323" * 5000
+    assert pieces(text, word_splitter("punctuation")(text)) == text.split()
+    assert max(longest) <= text_triaffine.LONGEST_STRING
+
+
 def test_every_character_can_be_a_word_with_its_accents():
     text = "ab\u0301 👩\u200d👧 ובית" + "." * 9
     expected = ["a", "b\u0301", "👩\u200d👧", *"ובית", "." * 9]

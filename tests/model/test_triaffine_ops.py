@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from modeling_triaffine.model import triaffine_blocks, triaffine_ops
-from modeling_triaffine.model.triaffine_blocks import cut_into_blocks, pack_words
+from modeling_triaffine.model.triaffine_blocks import pack_words, plan_blocks
 from modeling_triaffine.model.triaffine_ops import (
     AdditiveFactor,
     PairFactor,
@@ -206,16 +206,14 @@ def test_layouts_of_other_devices_change_nothing(layout, kinds, monkeypatch):
     lengths = torch.tensor([10, 2, 9])
     expected = span_stage(span_scores, attention, scoring, lengths)
 
-    def plan(lengths, num_words, max_width, packed, numbers):
-        padded = torch.arange(30).view(3, 10).T.flatten(), [3] * 10
-        packed, counts = padded if packed is None else (packed, None)
-        return cut_into_blocks(3, 10, max_width, packed, counts, numbers)
-
-    monkeypatch.setattr(triaffine_ops, "plan_blocks", plan)
     packed = None
-    if layout != "padded":
+    if layout == "padded":
+        padded = torch.arange(30).view(3, 10).T.flatten(), [3] * 10
+        monkeypatch.setattr(triaffine_blocks, "pack_words", lambda *_: padded)
+    else:
         packed = torch.tensor([b * 10 + k for k in range(10) for b in range(3) if lengths[b] > k])
         assert torch.equal(pack_words(lengths, 10)[0], packed)
+        monkeypatch.setattr(triaffine_ops, "plan_blocks", lambda lengths, *rest: plan_blocks(lengths.to("meta"), *rest))
     assert_same(span_stage(span_scores, attention, scoring, lengths, packed=packed), expected, 1e-12)
 
 

@@ -411,11 +411,13 @@ def test_handler_explains_what_is_wrong_with_a_request(saved_model):
     assert handler({"inputs": []}) == []
     assert handler({"inputs": TEXT, "parameters": None}) == handler({"inputs": [TEXT], "options": {}})[0]
     assert handler({"inputs": TEXT, "parameters": {"aggregation_strategy": "simple"}}) == handler({"inputs": TEXT})
+    of_client = {"ignore_labels": ["protein"], "stride": 3}
+    assert {one["entity_group"] for one in handler({"inputs": TEXT, "parameters": of_client})} <= {"DNA"}
     for request, message in (
         ({"text": TEXT}, "object with `inputs`"),
         ({"inputs": 3}, "text 0 .* is of type int"),
         ({"inputs": [TEXT, None]}, "text 1 .* is of type NoneType"),
-        ({"inputs": TEXT, "parameters": {"batch_size": 5}}, "`parameters`: threshold, overlap, aggregation_strategy"),
+        ({"inputs": TEXT, "parameters": {"batch_size": 5}}, "`parameters`: threshold, overlap, ignore_labels"),
         ({"inputs": TEXT, "parameters": {"threshold": "0.5"}}, "`threshold` is '0.5'"),
         ({"inputs": TEXT, "parameters": {"threshold": 2}}, "`threshold` is 2"),
         ({"inputs": TEXT, "parameters": {"overlap": "nonesuch"}}, "`overlap` is 'nonesuch'"),

@@ -297,6 +297,16 @@ def test_inception_gets_its_document_with_suggestions(client, features):
     assert client.post("/inception/train", json={**request, "documents": [request.pop("document")]}).status_code == 204
 
 
+@pytest.mark.parametrize("name", ["type", "self"])
+def test_inception_may_call_its_feature_so(client, name):
+    cassis = pytest.importorskip("cassis")
+    request = recommender_request((name, "String"), IS_PREDICTED, feature=name)
+    answer = client.post("/inception/predict", json=request)
+    assert answer.status_code == 200, answer.text
+    cas = cassis.load_cas_from_xmi(answer.json()["document"], cassis.load_typesystem(request["typeSystem"]))
+    assert [one[f"{name}_"] for one in cas.get_view("mySofa").select(LAYER)] == ["Person", "Vehicle"]
+
+
 BAD = {
     "layer": (recommender_request(VALUE, IS_PREDICTED, layer="custom.Layer"), ["'custom.Layer'", "DocumentAnnotation"]),
     "feature": (recommender_request(VALUE, IS_PREDICTED, feature="kind"), ["'kind'", "'value'"]),

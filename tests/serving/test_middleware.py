@@ -30,7 +30,7 @@ def test_valid_keys(client, given):
 
 
 WRONG = [None, "", "Bearer", "Bearer ", "Bearer first", "Bearer first-key,second", "second", "Token second"]
-WRONG += ["Basic second", basic("second", ""), basic("me", "wrong"), "Basic /w==", b"Bearer \xff"]
+WRONG += ["Basic second", basic("second", ""), basic("me", "wrong"), "Basic /w==", b"Bearer \xff", b"Basic \xc3\xa9"]
 
 
 @pytest.mark.parametrize("given", WRONG)

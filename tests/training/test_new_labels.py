@@ -70,6 +70,20 @@ def test_new_labels_leave_the_candidates(encoder):
 
 
 @pytest.mark.parametrize("multi_label", [False, True])
+def test_spans_that_are_not_scored_take_no_part_in_smoothing(encoder, multi_label):
+    teacher, processor = tiny_model(encoder, multi_label=multi_label), tiny_processor(encoder)
+    student = extend_labels(teacher, ["RNA"])
+    student.config.boundary_smoothing, student.config.max_span_width = 0.2, 2
+    (feature,) = processor.encode([["a", "b", "c", "d"]])
+    feature["entities"] = [{"start": 1, "end": 3, "type": "RNA"}]
+    label2id = student.config.label2id
+    inputs = DataCollatorForNestedNER(processor, label2id, multi_label=multi_label)([feature])
+    targets = Teacher(teacher, student, ["RNA"]).targets(inputs)[0]
+    # Of four neighbours two are wider than two words; their parts stay with the entity.
+    assert targets[1, 2, label2id["RNA"]].item() == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize("multi_label", [False, True])
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
 def test_the_teacher_shares_out_what_the_data_says_of_none(encoder, multi_label, smoothing):
     teacher, processor = tiny_model(encoder, multi_label=multi_label), tiny_processor(encoder)

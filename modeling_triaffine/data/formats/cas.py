@@ -60,12 +60,18 @@ def cas_documents(path: Path) -> list[Path]:
     return sorted({*documents, *(file for file in type_systems if file.is_file())})
 
 
+def in_cassis(feature: str) -> str:
+    """The name by which cassis has a feature."""
+    return f"{feature}_" if feature in ("self", "type") else feature
+
+
 def annotated_cas(cas: Cas, layer: str, feature: str, where: str, check: RecordChecker) -> Document:
     """The text of a CAS with the annotations of a layer, and its sentences; without a text there are none of either."""
     doc_id = where.rpartition(".")[0]
     text = cas.sofa_string
     if not text:
         return Document(doc_id, where, "")
+    feature = in_cassis(feature)
     layer_type(cas, layer, where, check, feature)
     annotations = []
     for number, one in enumerate(cas.select(layer)):
