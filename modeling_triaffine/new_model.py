@@ -59,7 +59,8 @@ def model_on_encoder(
         FileNotFoundError, ConnectionError: there is no such encoder, or the Hub cannot be reached.
     """
     origin = {name: config_kwargs.pop(name) for name in ORIGIN_OPTIONS if name in config_kwargs}
-    unknown = sorted(set(config_kwargs) - {"num_labels", *(field.name for field in fields(TriaffineConfig))})
+    known = {"num_labels", *(field.name for field in fields(TriaffineConfig))} - {"dtype"}  # use model.to(dtype)
+    unknown = sorted({*config_kwargs} - known)
     if unknown:
         raise ValueError(f"from_encoder: TriaffineConfig has no field {', '.join(map(repr, unknown))}.")
     check_available(name_or_path, origin)

@@ -37,7 +37,7 @@ class Unparsed(TyperCommand):
         from typer.core import CompletionItem  # type: ignore[attr-defined, unused-ignore]
 
         last = ctx.args[-1][2:].replace("-", "_") if ctx.args else ""
-        choices = {**{name: (*known.meanings,) for name, known in TRAIN_OPTIONS.items()}, "data_format": (*FORMATS,)}
+        choices = {**{name: known.choices for name, known in TRAIN_OPTIONS.items()}, "data_format": (*FORMATS,)}
         names = choices.get(last) or [f"--{name}" for name in TRAIN_OPTIONS]
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 

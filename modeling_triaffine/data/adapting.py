@@ -69,6 +69,7 @@ def adapt_dataset(
         >>> adapt_dataset(rows, {"tokens": "words", "entities": "ner"})[0]["entities"]
         [{'start': 0, 'end': 3, 'type': 'Person'}]
     """
+    labels = [labels] if isinstance(labels, str) else labels
     allowed = None if labels is None else frozenset(labels)  # an iterator would be empty after the first split
     parts: Mapping[Any, Dataset] = dataset if isinstance(dataset, DatasetDict) else {None: dataset}
     adapted = {
@@ -197,11 +198,16 @@ def _readable(value: Any, feature: Any) -> Any:
         return [_readable(one, feature.feature) for one in value]
     if isinstance(feature, Mapping):
         fields = {name: _readable(value[name], feature[name]) for name in feature}
-        if not fields or not all(isinstance(feature[name], (List, LargeList)) for name in feature):
+        if not fields or not all(map(_is_column, feature.values())):
             return fields
         lists = [values or [] for values in fields.values()]
         return [dict(zip(fields, one, strict=True)) for one in zip(*lists, strict=True)]
     return value
+
+
+def _is_column(feature: Any) -> bool:
+    """Whether an object has a list of values here, one for each of what it describes; a list of objects is none."""
+    return isinstance(feature, (List, LargeList)) and not isinstance(feature.feature, Mapping)
 
 
 def _scheme(dataset: Dataset, column: str, feature: Any) -> TagScheme | None:

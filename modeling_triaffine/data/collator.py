@@ -42,7 +42,8 @@ class DataCollatorForNestedNER:
     The label of span (i, j), both inclusive, is that of its entity, None's id if there is no entity, or -100 if it is
     not a span (i > j, or beyond the sentence). Of two types of one span, the matrix has the last one in label order.
     With `multi_label` the matrix is [B, N, N, R - 1]: 1 for all labels that a span has, 0 for the others. Features
-    without `entities`, or with null, give a batch without labels.
+    without `entities`, or with null, give a batch without labels. transformers' own `Trainer` removes `entities` unless
+    `remove_unused_columns` is False, and cannot join batches of different lengths for `compute_metrics`.
 
     Args:
         processor: the [`TriaffineProcessor`] that encoded the sentences.

@@ -177,6 +177,7 @@ class CorpusFiles:
         check_count(offsets)
         self._format, self._columns, self._offsets = format, columns, offsets
         self._max_bad_records = max_bad_records
+        labels = [labels] if isinstance(labels, str) else labels
         self._labels = None if labels is None else tuple(sorted(set(labels)))
         self._documents: dict[str | None, tuple[list[Document], RecordChecker]] = {}
         formats = [part.format for part in self.parts.values()]

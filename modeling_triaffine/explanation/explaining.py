@@ -1,5 +1,6 @@
 """`explain`: the attention and contributions behind each label's score of a span, as plain data ready for JSON."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import repeat, starmap
 from typing import Any
@@ -138,7 +139,10 @@ class Explanation:
 
 
 def explain(
-    pipeline: NestedNERPipeline, text: str, span: tuple[int, int], threshold: float | None = None
+    pipeline: NestedNERPipeline,
+    text: str,
+    span: tuple[int, int] | Mapping[str, Any],
+    threshold: float | None = None,
 ) -> Explanation:
     """Explains the scores of a span of a text, whether it is an entity or not.
 
@@ -149,7 +153,7 @@ def explain(
 
     Args:
         pipeline: [`NestedNERPipeline`]; its processor splits the text as for predictions.
-        span: Start and end (exclusive) in characters, at word boundaries of one sentence.
+        span: Start and end (exclusive) in characters, at word boundaries of one sentence; or an entity of the pipeline.
         threshold: Least probability of the labels that count as predicted, as in a call of the pipeline.
 
     Raises:
@@ -221,10 +225,10 @@ def _check_width(width: int, most: int | None) -> None:
 
 
 def _locate(
-    processor: TriaffineProcessor, text: str, span: tuple[int, int]
+    processor: TriaffineProcessor, text: str, span: tuple[int, int] | Mapping[str, Any]
 ) -> tuple[Feature, list[Offsets], tuple[int, int]]:
     """The sentence of the span: its feature and word offsets, and the span's first and last word in it."""
-    start, end = span
+    start, end = (span["start"], span["end"]) if isinstance(span, Mapping) else span
     if not 0 <= start < end <= len(text):
         raise ValueError(
             f"The span {start}:{end} is not in the text of {len(text)} characters; pass start and end (exclusive) in "

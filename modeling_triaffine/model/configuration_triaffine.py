@@ -129,6 +129,10 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
             raise ValueError(f"{WHERE}: `{name}` is {shortened(value)}; {problem}")
         if name == "id2label" and value is not None:
             value = _resolve_labels(value, None, None)
+            old, thresholds = self.__dict__.get("id2label"), self.__dict__.get("label_thresholds")
+            if old and thresholds:  # a calibration stays with labels that are renamed
+                new = {label: value[number] for number, label in old.items()} if len(old) == len(value) else {}
+                self.label_thresholds = {new.get(name, name): one for name, one in thresholds.items()} if new else None
             self.label2id = {label: i for i, label in value.items()}
         super().__setattr__(name, value)
 

@@ -57,6 +57,10 @@ class Option:
     many: bool = False
     required: bool = False
 
+    @property
+    def choices(self) -> tuple[str, ...]:
+        return tuple(self.meanings)
+
     def problem(self, value: Any) -> str:
         """What a value must be that the option cannot have, as the end of an error; empty for one that it can."""
         if self.type is object or (value is None and self.optional):

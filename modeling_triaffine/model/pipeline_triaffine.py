@@ -111,6 +111,8 @@ class NestedNERPipeline(ChunkPipeline):
         is_object = not isinstance(model, str | os.PathLike)
         if is_object and dtype not in (None, "auto", model.dtype, str(model.dtype).removeprefix("torch.")):
             options["dtype"] = dtype
+        if isinstance(processor, str | os.PathLike):
+            processor = TriaffineProcessor.from_pretrained(processor, **origin)
         if not is_object:
             processor = processor or TriaffineProcessor.from_pretrained(model, **origin)
             options = {"dtype": dtype, **origin, **options}

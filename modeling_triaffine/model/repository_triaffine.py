@@ -74,6 +74,8 @@ PUSH_OPTIONS = (
 )
 # Seconds to wait for the Hub's answer about a model that is not on this machine, unless HF_HUB_ETAG_TIMEOUT is set.
 HUB_PATIENCE = 4.0
+# Folders that were loaded from, as they were named → absolute: the working directory can change.
+_FOLDERS: dict[str, str] = {}
 NEITHER = "neither a folder, nor a name that the Hub or its cache on this machine has a model for"
 
 
@@ -84,6 +86,8 @@ class HubMixin:
     def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **options: Any) -> Any:
         """As in transformers, but raises within seconds if the model cannot be reached."""
         check_available(pretrained_model_name_or_path, options)
+        if os.path.isdir(name := str(pretrained_model_name_or_path)):
+            _FOLDERS[name] = os.path.abspath(name)
         return super().from_pretrained(pretrained_model_name_or_path, *args, **options)  # type: ignore[misc]
 
     def push_to_hub(self, repo_id: str, *, private: bool | None = True, processor: Any = None, **options: Any) -> Any:
@@ -176,7 +180,9 @@ def save_remote_code(folder: str | os.PathLike[str], origin: str = "") -> None:
         source: Path | str | None = here / name
         if not (here / name).exists():
             lenient = {"_raise_exceptions_for_missing_entries": False, "_raise_exceptions_for_connection_errors": False}
-            source = cached_file(origin, name, **lenient) if origin else None
+            source = None
+            with contextlib.suppress(OSError):  # its folder is gone
+                source = cached_file(_FOLDERS.get(origin, origin), name, **lenient) if origin else None
         if source is None:
             logger.warning(f"{name}, a part of the remote code, was not found and is missing in {target}.")
         else:

@@ -284,6 +284,7 @@ class NestedNERTrainer(ScoringTrainer):
         A subclass may have a loss of its own, for training and evaluation: the mean of a batch, as here. As in
         transformers, `compute_loss_func` returns a sum divided by `num_items_in_batch`, the spans of the whole update.
         """
+        inputs = {name: value for name, value in inputs.items() if name != RECORD_IDS}
         if self.teacher is not None and "labels" in inputs:
             inputs = {**inputs, "targets": self.teacher.targets(inputs)}
         return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)

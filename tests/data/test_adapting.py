@@ -171,6 +171,13 @@ class TestAdapt:
         large = TAGGED.cast(Features({**TAGGED.features, "outer": LargeList(NAMES)}))
         assert spelled(adapt_dataset(large, {"tokens": "words", "entities": "outer"})[0]) == NESTED[:1]
 
+    def test_an_object_of_lists_of_objects_is_no_table(self):
+        spans = {"spans": [{"start": 13, "end": 17, "label": "LOC"}], "rel": [1, 2]}
+        rows = Dataset.from_list([{"text": "The mayor of Orsk.", "ann": spans}])
+        assert spelled(adapt_dataset(rows, {"text": "text", "entities": "ann.spans"}, labels="LOC")[0]) == [
+            ("Orsk", "LOC")
+        ]
+
     def test_null_is_no_name(self):
         rows = Dataset.from_dict({"w": [["a"], ["b"]], "e": [["O"], ["O"]], "n": [None, "x"]})
         adapted = adapt_dataset(rows, {"tokens": "w", "entities": "e", "id": "n", "doc_id": "n"})

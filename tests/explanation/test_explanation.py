@@ -320,6 +320,7 @@ def test_errors_about_misplaced_spans_give_the_nearest(pipeline, text, span, mes
 
 def test_a_span_wider_than_the_model_scores_is_refused(encoder):
     pipeline = tiny_pipeline(encoder, max_span_width=3)
+    assert explain(pipeline, TEXT, {"start": 16, "end": 23}) == explain(pipeline, TEXT, (16, 23))  # an entity
     assert len(explain(pipeline, TEXT, (16, 23)).words) == 3
     with pytest.raises(ValueError, match="has 4 words, but the model scores spans of at most 3"):
         explain(pipeline, TEXT, SPAN)

@@ -82,6 +82,22 @@ def fingerprint(name):
     return [before, Hasher.hash(find)]
 
 
+def save_elsewhere(folder, name, save_to):
+    '''A model loaded by a relative path, from another working directory; and one whose folder is gone.'''
+    import os, shutil
+
+    os.chdir(folder)
+    for number, loaded in enumerate((name, shutil.copytree(name, name + "-gone"))):
+        parts = [loader.from_pretrained(loaded, trust_remote_code=True) for loader in (AutoModel, AutoProcessor)]
+        if number:
+            shutil.rmtree(loaded)
+        os.chdir("/")
+        for part in parts:
+            part.save_pretrained(save_to + str(number))
+        os.chdir(folder)
+    return [sorted(os.listdir(save_to + str(number))) for number in range(2)]
+
+
 def go_offline():
     constants.HF_HUB_OFFLINE = True  # from now on a request raises
 

@@ -174,6 +174,11 @@ def test_thresholds_go_with_renamed_labels(tmp_path):
     TriaffineConfig(id2label=labels, temperature=2.0, label_thresholds={"RNA": 0.3}).save_pretrained(tmp_path)
     config = TriaffineConfig.from_pretrained(tmp_path, id2label={**labels, 1: "messenger"})
     assert (config.temperature, config.label_thresholds) == (2.0, {"messenger": 0.3})
+    config.id2label = {**labels, 1: "transfer"}
+    assert config.label_thresholds == {"transfer": 0.3}
+    config.validate()
+    config.id2label = {0: "DNA", 1: "None"}
+    assert config.label_thresholds is None
 
 
 @pytest.mark.parametrize(

@@ -213,6 +213,8 @@ def test_from_encoder_takes_a_config_or_fields(encoder):
 def test_from_encoder_refuses_a_model_that_needs_a_decoders_inputs(tmp_path):
     sizes = {"vocab_size": 9, "d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1, "num_heads": 2}
     AutoModel.from_config(AutoConfig.for_model("t5", **sizes)).save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=r"from_encoder: TriaffineConfig has no field 'dtype'"):
+        TriaffineForNestedNER.from_encoder("somewhere", num_labels=3, dtype=torch.bfloat16)
     with pytest.raises(ValueError, match=r"from_encoder: .* does not run without the inputs of a decoder"):
         TriaffineForNestedNER.from_encoder(tmp_path, num_labels=3, triaffine_dim=4)
 

@@ -396,6 +396,13 @@ def test_decomposed_text_scores_as_composed_text_with_its_own_offsets(encoder):
     assert [entity["score"] for entity in found] == pytest.approx([one["score"] for one in expected])
 
 
+def test_a_processor_may_be_given_by_its_folder(saved_model):
+    expected = NestedNERPipeline(str(saved_model))(TEXTS[0])
+    model = TriaffineForNestedNER.from_pretrained(saved_model)
+    for loaded in (str(saved_model), model):
+        assert NestedNERPipeline(loaded, processor=str(saved_model))(TEXTS[0]) == expected
+
+
 def test_a_new_model_has_no_place_where_its_pipeline_is(encoder):
     with pytest.raises(ValueError, match=r"not loaded from a folder .* Save it with its processor"):
         find_pipeline_class(tiny_model(encoder))

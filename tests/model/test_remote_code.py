@@ -1,5 +1,6 @@
 """The code that is saved beside a model; what strangers make of it is in `tests/publishing/test_publishing.py`."""
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -47,6 +48,14 @@ def test_pipelines_without_the_package(saved_model, tmp_path):
     (again,) = ask_a_stranger(tmp_path, ("fingerprint", name))
     assert hashes == again
     assert len(set(hashes)) == 1
+
+
+def test_a_model_is_saved_from_another_working_directory(saved_model, tmp_path):
+    shutil.copytree(saved_model, tmp_path / "a" / "b" / "model")
+    given = {"folder": str(tmp_path), "name": "a/b/model", "save_to": str(tmp_path / "saved")}
+    ((complete, without_code),) = ask_a_stranger(tmp_path, ("save_elsewhere", given))
+    assert {*REMOTE_CODE_FILES, "model.safetensors", "processor_config.json"} <= {*complete}
+    assert {"model.safetensors", "processor_config.json"} <= {*without_code}
 
 
 def test_saving_leaves_a_projects_own_files(encoder, tmp_path):

@@ -13,6 +13,12 @@ from tests.helpers.two_processes import weights_after_training
 # ---- Updates ----
 
 
+def test_a_batch_of_the_training_has_a_loss(tmp_path: Path) -> None:
+    trainer = micro_trainer(tmp_path, micro_records(4))
+    (batch,) = trainer.get_train_dataloader()
+    assert trainer.compute_loss(trainer.model, batch).item() > 0
+
+
 @pytest.mark.parametrize(("batch_size", "accumulation"), [(4, 2), (3, 3), (1, 8)], ids=["4+4", "3+3+2", "8x1"])
 def test_accumulated_update_is_that_of_one_batch(tmp_path: Path, batch_size: int, accumulation: int) -> None:
     records = micro_records(8)
