@@ -251,9 +251,9 @@ def _part_of(paths: Sequence[Path], format: str | None) -> Part:
         _check_names(folder, files)
         _tell(folder, "files of unknown formats left out", sorted({*there} - {*files}))
         return Part(folder, tuple(files), format_named(name))
-    several = (known for known in known_formats() for path in paths if len(paths) > 1 and has_documents(path, known))
-    if (known := next(several, None)) is not None:
-        problem = f"several files or folders of the format {known.name!r} are given"
+    of_documents = [one.name for one in known_formats() for path in paths if has_documents(path, one)]
+    if of_documents and len(paths) > 1:
+        problem = f"several files or folders of the format {of_documents[0]!r} are given"
         raise CorpusError.at(folder, "", problem, "Give one folder that contains them")
     raise _nothing_found(folder, there)
 

@@ -57,7 +57,7 @@ AUTO_MAP = {
     "AutoModelForTokenClassification": "modeling_triaffine.TriaffineForNestedNER",
     "AutoProcessor": "processing_triaffine.TriaffineProcessor",
 }
-CUSTOM_PIPELINES = {
+CUSTOM_PIPELINES: dict[str, dict[str, Any]] = {
     "token-classification": {
         "impl": "pipeline_triaffine.NestedNERPipeline",
         "pt": ["AutoModelForTokenClassification"],

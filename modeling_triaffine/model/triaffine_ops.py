@@ -105,12 +105,19 @@ class AdditiveFactor(NamedTuple):
     insides: Tensor
     heads: Tensor | None = None
     tails: Tensor | None = None
-    is_full = False
-    width = 3  # as in [`TriaffineFactor`]
 
     @property
     def labels(self) -> int:
         return self.insides.shape[-1]
+
+    @property
+    def is_full(self) -> bool:
+        return False
+
+    @property
+    def width(self) -> int:
+        """As in [`TriaffineFactor`]."""
+        return 3
 
     def _parts(self) -> tuple[Tensor, Tensor, Tensor]:
         """Parts of head, inside and tail words [B, R, N]."""
