@@ -251,9 +251,9 @@ def _part_of(paths: Sequence[Path], format: str | None) -> Part:
         _check_names(folder, files)
         _tell(folder, "files of unknown formats left out", sorted({*there} - {*files}))
         return Part(folder, tuple(files), format_named(name))
-    of_documents = [one.name for one in known_formats() for path in paths if has_documents(path, one)]
-    if of_documents and len(paths) > 1:
-        problem = f"several files or folders of the format {of_documents[0]!r} are given"
+    in_folders = [one.name for one in known_formats() for path in paths if has_documents(path, one)]
+    if in_folders and len(paths) > 1:
+        problem = f"several files or folders of the format {in_folders[0]!r} are given"
         raise CorpusError.at(folder, "", problem, "Give one folder that contains them")
     raise _nothing_found(folder, there)
 
