@@ -67,6 +67,8 @@ def command(
         ),
     ] = None,
 ) -> None:
+    if output == "-":
+        raise ValueError("The output is a folder, with a file for each split, not standard output. Give its name.")
     named = dict(map(parse_column, columns)) if columns else None
     from ..data import WRITERS, write_nested_ner
     from ..data.loading import CorpusFiles

@@ -33,6 +33,8 @@ def command(
     bf16: Bf16 = False,
     output: Annotated[Path | None, typer.Option(help="File for all scores as JSON, with null for –.")] = None,
 ) -> None:
+    if output is not None and output.is_dir():
+        raise ValueError(f"--output {output} is a folder. Give the name of a file.")
     from ..evaluation.prediction import predict_words, score_raw_text, unknown_labels, with_context
     from ..evaluation.scores import format_scores
     from ..evaluation.scoring import score_entities
@@ -41,6 +43,9 @@ def command(
 
     pipeline = NestedNERPipeline(model=model, device=device, batch_size=batch_size, **precision(int8, bf16))
     name, corpus, files = load_split(data, corpus_format, split, pipeline.processor, max_bad_records)
+    read = [file for part in files.parts.values() for file in part.files]
+    if output is not None and output.exists() and any(map(output.samefile, read)):
+        raise ValueError(f"--output {output} is a file of the corpus, which would be lost. Give another name.")
     records = with_context(corpus, pipeline.processor)
     if unknown := unknown_labels(records, pipeline.model.config):
         print(f"The model has no label {', '.join(unknown)}; such entities count as missing.", file=sys.stderr)

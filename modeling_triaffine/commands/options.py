@@ -56,6 +56,15 @@ Device = Annotated[
     ),
 ]
 BatchSize = Annotated[int, declared("batch_size")]
+TextsFormat = Annotated[
+    str | None,
+    choice(
+        "Format of the input",
+        {"text": "one text per line", "jsonl": "one JSON object per line"},
+        "--format",
+        unset="by its name",
+    ),
+]
 TextColumn = Annotated[str, typer.Option(help="Field of a JSON line that has the text.")]
 
 

@@ -25,6 +25,7 @@ from .options import (
     Overlap,
     Splitter,
     TextColumn,
+    TextsFormat,
     Threshold,
     check_new,
     text_splitter,
@@ -52,6 +53,7 @@ def command(
     budget: Annotated[
         int | None, typer.Option(min=1, help="Number of texts to write.  [default: all]", metavar="N")
     ] = None,
+    form: TextsFormat = None,
     text_column: TextColumn = "text",
     threshold: Threshold = None,
     overlap: Overlap = "all",
@@ -60,7 +62,7 @@ def command(
     splitter: Splitter = None,
 ) -> None:
     check_output(to, output)
-    named = list(named_texts(texts, text_column, output))
+    named = list(named_texts(texts, text_column, output, form))
     from ..data.writing_texts import PREDICTION_WRITERS, label_studio_config
     from ..evaluation.uncertainty import read_texts
     from ..files import atomic_path
@@ -119,7 +121,7 @@ def check_output(to: str, output: Path) -> None:
         check_new("--output", output)
 
 
-def named_texts(source: str, text_column: str, output: Path) -> Iterator[tuple[str, str]]:
+def named_texts(source: str, text_column: str, output: Path, form: str | None = None) -> Iterator[tuple[str, str]]:
     """Yields texts with their names: the `id` of a JSON line, the path in the folder, or the number of the line.
 
     Raises:
@@ -131,10 +133,10 @@ def named_texts(source: str, text_column: str, output: Path) -> Iterator[tuple[s
             content = file.read_bytes().removeprefix(BOM_UTF8)
             yield file.relative_to(path).as_posix().removesuffix(".txt"), decode(content, str(file))
         return
-    check_input(source, output)
+    check_input(source, output, form)
     stem = "text" if source == "-" else path.stem
     names: set[str] = set()
-    for number, record in enumerate(Records(source, text_column), start=1):
+    for number, record in enumerate(Records(source, text_column, form=form), start=1):
         own = record.get("id")
         name = f"{stem}-{number:05}" if own is None else str(own)
         if name in names:
@@ -159,7 +161,7 @@ def documents(
             for one in read.entities
             if (label := one["entity_group"])
         ]
-        doc_id = f"{place:05}-{name}" if ranked else name
+        doc_id = f"{place:05}-{name.replace('/', '-')}" if ranked else name
         yield TextDocument(
             doc_id, clean_text(read.text), entities, read.sentences, {"uncertainty": round(read.uncertainty, 6)}
         )

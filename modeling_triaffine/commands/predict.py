@@ -20,7 +20,6 @@ from typing import Annotated, Any
 import typer
 
 from ..model.options_triaffine import PredictionOptions
-from .choices import choice
 from .options import (
     BatchSize,
     Bf16,
@@ -30,6 +29,7 @@ from .options import (
     Overlap,
     Splitter,
     TextColumn,
+    TextsFormat,
     Threshold,
     precision,
     text_splitter,
@@ -41,15 +41,7 @@ def command(
     model: Model,
     input: Annotated[str, typer.Argument(help="File of texts, or - for standard input.")] = "-",
     output: Annotated[Path | None, typer.Option(help="File to write.  [default: standard output]")] = None,
-    form: Annotated[
-        str | None,
-        choice(
-            "Format of the input",
-            {"text": "one text per line", "jsonl": "one JSON object per line"},
-            "--format",
-            unset="by its name",
-        ),
-    ] = None,
+    form: TextsFormat = None,
     text_column: TextColumn = "text",
     entities_column: Annotated[str, typer.Option(help="Field to add.")] = "entities",
     threshold: Threshold = None,

@@ -95,9 +95,10 @@ def _existing(given: object) -> list[Path]:
     found = [path for one in several for path in _matching(one)]
     if not found:
         raise ValueError("No file is given. Give the path of a corpus file or folder.")
-    return (
-        found if len(found) == 1 and found[0].name else [Path(os.path.abspath(path)) for path in found]
-    )  # the folder around is, too
+    if len(found) == 1 and found[0].name:
+        return found
+    # "." has no name, and the folder around several is absolute.
+    return [*dict.fromkeys(Path(os.path.abspath(path)) for path in found)]
 
 
 def _matching(given: object) -> list[Path]:
@@ -114,6 +115,8 @@ def _matching(given: object) -> list[Path]:
                 f"{path}: no such file. Give the path of a corpus file, or of a folder with train, dev, test."
             )
         return matching
+    if not path.is_file() and not path.is_dir():
+        raise CorpusError.at(path, "", "it is a pipe, but a corpus is read more than once", "Write it to a file first")
     if any((path / name).is_file() for name in OF_SAVED_DATA):
         remedy = "Load it with datasets.load_from_disk, and write it with write_nested_ner (docs/corpora.md)"
         raise CorpusError.at(path, "", "it is a data set saved by save_to_disk", remedy)

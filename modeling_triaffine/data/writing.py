@@ -99,6 +99,8 @@ def write_nested_ner(
             'Give {"train": data}.'
         )
     folder = Path(folder).expanduser()
+    if folder.is_file():
+        raise FileExistsError(f"{folder} is a file. Give the name of a new folder.")
     if folder.exists() and any(folder.iterdir()):
         raise FileExistsError(
             f"{folder} is not empty. Give a new folder, so that this corpus is not mixed with another."

@@ -388,3 +388,25 @@ def test_several_files_are_one_corpus(command, tmp_path):
     (folder / "b-test.tsv").write_text("b\tB-X\n")
     failed = command("statistics", folder)
     assert (failed.code, "b-test.tsv could be a split" in failed.err, "--test_file" in failed.err) == (2, True, True)
+
+
+def test_scores_are_not_written_over_the_corpus(evaluate, command, marking_model, tmp_path):
+    corpus = tmp_path / "dev.jsonl"
+    corpus.write_text('{"tokens": ["Orsk"], "entities": []}\n')
+    for output, message in ((corpus, "a file of the corpus, which would be lost"), (tmp_path, "is a folder")):
+        refused = command("evaluate", "--model", marking_model, corpus, "--output", output)
+        assert (refused.code, message in refused.err, refused.out) == (2, True, "")
+    assert "Orsk" in corpus.read_text()
+
+
+def test_outputs_that_are_no_new_folder(command, tmp_path):
+    (tmp_path / "a.tsv").write_text("Orsk\tB-X\n")
+    for output, message in (("-", "not standard output"), (tmp_path / "a.tsv", "is a file")):
+        refused = command("convert", tmp_path / "a.tsv", output, "--to", "json_lines")
+        assert (refused.code, message in refused.err) == (2, True)
+
+
+def test_a_home_folder_behind_an_equals_sign(command, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "a.txt").write_text("Orsk")
+    assert str(tmp_path / "nothing") in command("predict", "--model=~/nothing", tmp_path / "a.txt").err

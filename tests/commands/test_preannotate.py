@@ -131,6 +131,14 @@ def test_the_least_sure_come_first_within_the_budget(run, saved_model, measure):
     assert f"; {measure} {expected[0].uncertainty:.3f}"[:-1] in result.err
 
 
+def test_ranked_documents_of_folders_are_in_one(command, saved_model, tmp_path):
+    lines = [json.dumps({"text": text, "id": f"dö/{number}"}) for number, text in enumerate(WRITTEN)]
+    source = write_files(tmp_path, {"texts": "\n".join(lines)})
+    options = ("--format", "jsonl", "--to", "brat", "--output", tmp_path / "out", "--sort", "uncertain", "--budget", 2)
+    assert command("preannotate", source, "--model", saved_model, *options).code == 0
+    assert len(list((tmp_path / "out").glob("0000[12]-dö-[0-9].txt"))) == 2
+
+
 def test_ranked_documents_are_named_by_their_place(run, found):
     folder, _ = run("brat", "--sort", "uncertain", "--budget", 1)
     least_sure = max(found, key=lambda one: one.uncertainty)

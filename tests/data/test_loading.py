@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import pickle
 from pathlib import Path
 
@@ -382,6 +383,15 @@ class TestManyFiles:
             load(tmp_path / "*.conllu")
         with pytest.raises(ValueError, match="No file is given"):
             load([])
+
+    def test_a_file_that_is_given_twice_is_read_once(self, folder):
+        assert load([folder / "b.tsv", folder / "*.tsv"])["train"]["id"][:] == ["b:0", "b:1"]
+
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+    def test_a_pipe_is_no_corpus(self, tmp_path):
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(CorpusError, match="it is a pipe, but a corpus is read more than once"):
+            load(tmp_path / "pipe")
 
     def test_of_a_format_that_takes_one_folder(self, tmp_path):
         for name in "ab":
