@@ -385,7 +385,8 @@ class TestManyFiles:
             load([])
 
     def test_a_file_that_is_given_twice_is_read_once(self, folder):
-        assert load([folder / "b.tsv", folder / "*.tsv"])["train"]["id"][:] == ["b:0", "b:1"]
+        once, twice = (load(given)["train"] for given in (folder / "b.tsv", [folder / "b.tsv", folder / "*.tsv"]))
+        assert once["id"][:] == twice["id"][:]
 
     @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
     def test_a_pipe_is_no_corpus(self, tmp_path):
