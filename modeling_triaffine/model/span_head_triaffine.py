@@ -239,11 +239,7 @@ class TriaffineSpanHead(nn.Module):
         """Section 7: over all spans, and over the candidates if there are any."""
         config = self.config
         if targets is None and config.boundary_smoothing:
-            distance = config.boundary_smoothing_distance
-            scored = valid.unsqueeze(-1) if config.multi_label else valid  # wider spans take no part
-            targets = smooth_boundaries(
-                labels.masked_fill(~scored, -100), config.num_labels, config.boundary_smoothing, distance
-            )
+            targets = smoothed_targets(labels, valid, config)
         loss_of = partial(span_loss, reduction=config.loss_reduction, multi_label=config.multi_label)
         span_targets = None if targets is None else targets.flatten(1, 2)
         span_logits = fields["span_logits"].flatten(1, 2)
@@ -300,6 +296,13 @@ def _binary_cross_entropies(logits: Tensor, labels: Tensor, targets: Tensor | No
     targets = labels if targets is None else targets
     losses = functional.binary_cross_entropy_with_logits(logits, targets.to(logits.dtype), reduction="none")
     return losses.masked_fill(~is_known, 0.0).sum(-1), is_known.any(-1)
+
+
+def smoothed_targets(labels: Tensor, valid: Tensor, config: TriaffineConfig) -> Tensor:
+    """[`smooth_boundaries`] as the configuration says; pairs that are no span, or too wide, take no part."""
+    scored = valid.unsqueeze(-1) if config.multi_label else valid
+    smoothing = config.boundary_smoothing, config.boundary_smoothing_distance
+    return smooth_boundaries(labels.masked_fill(~scored, -100), config.num_labels, *smoothing)
 
 
 def smooth_boundaries(labels: Tensor, num_labels: int, smoothing: float, distance: int) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.kinds_triaffine import NONE_LABEL
 from ..model.modeling_triaffine import NestedNEROutput, TriaffineForNestedNER
-from ..model.span_head_triaffine import smooth_boundaries
+from ..model.span_head_triaffine import smoothed_targets
 from ..model.triaffine_ops import label_probabilities, span_mask
 
 logger = logging.getLogger(__name__)
@@ -91,12 +91,6 @@ class Teacher:
         new: Any = student.config.label2id
         self.labels = [old[name] for name in self.kept], [new[name] for name in self.kept]
 
-    def _scored(self, inputs: Mapping[str, Any]) -> Tensor:
-        """The labels, -100 for wider spans than the model scores, which take no part in smoothing."""
-        labels: Tensor = inputs["labels"]
-        scored = span_mask(inputs["num_words"], labels.shape[1], self.config.max_span_width)
-        return labels.masked_fill(~(scored.unsqueeze(-1) if self.config.multi_label else scored), -100)
-
     @torch.no_grad()
     def targets(self, inputs: Mapping[str, Any]) -> Tensor:
         """Target probabilities [B, N, N, R] of a batch of the collator, for `forward`.
@@ -104,8 +98,9 @@ class Teacher:
         The labels of the data keep their targets. The teacher divides the target of None between None and the labels
         that the data lacks.
         """
-        smoothing = self.config.boundary_smoothing, self.config.boundary_smoothing_distance
-        targets = smooth_boundaries(self._scored(inputs), self.config.num_labels, *smoothing)
+        labels = inputs["labels"]
+        valid = span_mask(inputs["num_words"], labels.shape[1], self.config.max_span_width)
+        targets = smoothed_targets(labels, valid, self.config)
         output = self.model(**{name: value for name, value in inputs.items() if name != "labels"})
         theirs, ours = self.labels
         kept = span_probabilities(output, self.config.multi_label)[..., theirs].to(targets.dtype)
