@@ -1,8 +1,8 @@
 """The span head as plain einsums in the layout of the published implementation, for comparison.
 
-Sections 3 to 6 of Yuan et al. (2022), written down directly: full tensors stored [head, inside, tail, label], every
-triaffine one call of opt_einsum, the whole cube of scores in memory, gradients by autograd alone. opt_einsum
-contracts the tensor's first axis first, which needs no copy of the tensor.
+Span stage, candidates and cross-span stage of Yuan et al. (2022), written down directly: full tensors stored [head,
+inside, tail, label], every triaffine one call of opt_einsum, the whole cube of scores in memory, gradients by autograd
+alone. opt_einsum contracts the tensor's first axis first, which needs no copy of the tensor.
 """
 
 import opt_einsum

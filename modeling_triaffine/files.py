@@ -60,7 +60,7 @@ def open_output(path: Path | None) -> Iterator[TextIO]:
     if path is None or str(path) == "-":
         yield sys.stdout
     elif path.is_dir():
-        raise ValueError(f"--output {path} is a folder; give the name of a file.")
+        raise ValueError(f"{path} is a folder. Give the name of a file.")
     else:
         with atomic_path(path) as unfinished, open(unfinished, "w", encoding="utf-8", errors=SURROGATES) as output:
             yield output

@@ -120,7 +120,7 @@ def match_low_rank_start(model: TriaffineForNestedNER, drawn: Collection[str] | 
 
 
 def mlp_squared_norm(second_moment: float, hidden_size: int, dim: int) -> float:
-    """Expected squared norm of a new two-layer MLP's output (section 1) for inputs whose components have this moment.
+    """Expected squared norm of a new two-layer MLP's output for inputs whose components have this moment.
 
     torch initializes weights and biases of a layer with n inputs with variance 1/(3n): outputs of the first layer have
     variance (second moment + 1/H) / 3, ReLU halves the mean square, and the d outputs of the second layer have a third.
@@ -156,13 +156,10 @@ def processor_of_encoder(cls: type[TriaffineProcessor], /, name_or_path: str, **
     return cls(tokenizer, **options)
 
 
-def build_vocabularies(
-    processor: TriaffineProcessor, records: Iterable[dict[str, Any]], parts: Sequence[str], min_count: int = 1
-) -> None:
+def build_vocabularies(processor: TriaffineProcessor, records: Iterable[dict[str, Any]], parts: Sequence[str]) -> None:
     """`TriaffineProcessor.build_vocabularies`: the vocabularies of the model's `parts` from the training records.
 
-    Of names that occur at least `min_count` times. Ids: 0 padding, 1 unknown, then by decreasing frequency, ties in
-    alphabetical order.
+    Ids: 0 padding, 1 unknown, then by decreasing frequency, ties in alphabetical order.
     """
     check_parts("parts", parts)
     counts: dict[str, Counter[str]] = {part: Counter() for part in parts}
@@ -174,8 +171,7 @@ def build_vocabularies(
             else:  # a string counts as its characters
                 count.update("".join(words) if part == "chars" else words)
     processor.vocabularies |= {
-        part: number_names(sorted((name for name in of if of[name] >= min_count), key=lambda name: (-of[name], name)))
-        for part, of in counts.items()
+        part: number_names(sorted(of, key=lambda name: (-of[name], name))) for part, of in counts.items()
     }
     processor.vocabulary_parts = list(parts)
 

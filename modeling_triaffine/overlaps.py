@@ -10,6 +10,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from .entry_points import owner_of
 from .model.kinds_triaffine import OVERLAPS, Keep, OverlapPolicy, WordEntity, overlap_policy
 
 logger = logging.getLogger(__name__)
@@ -57,7 +58,7 @@ def overlap_policies() -> dict[str, OverlapPolicy]:
 def find_installed_policies() -> None:
     """Adds the policies of installed packages; one whose name another has already is left out with a warning."""
     for point in entry_points(group=OVERLAP_GROUP):
-        owner = f"of the package {point.dist.name} {point.dist.version}" if point.dist else f"of {point.value}"
+        owner = owner_of(point)
         if OVERLAPS.setdefault(point.name, _not_yet_loaded(point, owner)).owner != owner:
             _tell_of_taken_name(point.name, owner)
 

@@ -15,6 +15,8 @@ GZIP = b"\x1f\x8b"  # how its files begin
 SCRIPTS_ALIKE = {"LATIN", "GREEK", "CYRILLIC"}
 """Scripts with letters that look like those of the others."""
 SHOWN_POINTS = 8
+JOINERS = "\u200c\u200d"
+"""Invisible, but parts of ordinary words, in Persian or Hindi, and of emoji."""
 
 
 class DataError(ValueError):

@@ -56,8 +56,7 @@ def rank_of_span(
 ) -> tuple[int, int]:
     """Returns the rank of a span in its sentence, from 1, and how many spans the sentence has.
 
-    Spans are ranked as candidates are chosen (section 5 of Yuan et al.): by the probability of their likeliest entity
-    label.
+    Spans are ranked as candidates are chosen (Yuan et al.): by the probability of their likeliest entity label.
 
     Args:
         output: Of one sentence without padding.

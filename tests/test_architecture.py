@@ -23,6 +23,7 @@ LAYERS = (
 # Files beside the folders that any folder may import.
 SHARED_FILES = {
     "addresses",
+    "entry_points",
     "environment",
     "errors",
     "files",

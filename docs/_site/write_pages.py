@@ -50,7 +50,7 @@ MODEL_SECTION = """## Model
 
 Fields of [`TriaffineConfig`](python.md#modeling_triaffine.TriaffineConfig): in Python
 (`TriaffineConfig(max_candidates=40)`), in the `config.json` of a recipe or a model, and as options of training
-(`--max_candidates 40`). Sections and letters of ablations are those of the paper.
+(`--max_candidates 40`). Letters of ablations are those of the paper.
 """
 PROCESSOR_SECTION = """## Words and sentences
 

@@ -55,7 +55,7 @@ def _jit(function: Callable[..., None]) -> Any:
 
 
 class ProductFactors(NamedTuple):
-    """s_ijk = Σ_w a_iw · b_kw · c_jw: heads a, insides b, tails c, each [G, N, w] (low rank, section 10)."""
+    """s_ijk = Σ_w a_iw · b_kw · c_jw: heads a, insides b, tails c, each [G, N, w] (low rank)."""
 
     heads: Tensor
     insides: Tensor
@@ -74,7 +74,7 @@ Factors = ProductFactors | KeyFactors
 
 
 def triton_span_scores(attention: Factors, scoring: Factors) -> Tensor:
-    """p_ij of every group without its label bias (sections 3 and 4, decomposed), differentiable once.
+    """p_ij of every group without its label bias, differentiable once.
 
     Softmax and sums are computed in float32, or float64 if a factor is; products in each factor's own type, of float32
     by `torch.backends.cuda.matmul.fp32_precision`. Tensors may have any strides; `keys` and `insides` are not copied.

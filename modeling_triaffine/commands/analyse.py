@@ -1,7 +1,7 @@
 """Analyses the scores and errors of a model on a corpus.
 
     triaffine-ner analyse --model outputs/demo/model outputs/demo/corpus --output outputs/demo/report
-    triaffine-ner analyse --model outputs/demo/model --data outputs/demo/corpus --candidates 5 30 --sentences test-000-1
+    triaffine-ner analyse --model outputs/demo/model outputs/demo/corpus --candidates 5 30 --sentences test-000-1
 
 Prints tables in Markdown: scores by label, length and depth of nesting, and of parts such as nested entities; errors by
 label, and the sentences with the most errors; recall of the candidates and F1 by their number m; with --compare, a
@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 
 def command(
     model: Model,
-    corpus: Annotated[str | None, typer.Argument(help="Corpus: a file, or a folder with train, dev and test.")] = None,
-    data: Annotated[
-        str | None, typer.Option(help="The corpus, where an argument would be read as a value of an option.")
-    ] = None,
+    corpus: Annotated[str, typer.Argument(help="Corpus: a file, or a folder with train, dev and test.")],
     split: Split = None,
     corpus_format: Format = None,
     max_bad_records: MaxBadRecords = 0,
@@ -42,8 +39,6 @@ def command(
         bool, typer.Option("--no-figures", help="Write the report without figures, and so without matplotlib.")
     ] = False,
 ) -> None:
-    if (corpus is None) == (data is None):
-        raise ValueError("Give one corpus, as an argument or as --data. See `triaffine-ner analyse --help`.")
     if output is not None:
         check_new("--output", output)
     from ..evaluation.analysis import analyse
@@ -53,13 +48,12 @@ def command(
     has_figures = output is not None and not no_figures
     if has_figures:
         from ..evaluation.figures import draw_figures  # a missing matplotlib is an error before the model runs
-    path = corpus or data or ""
     named = load_model(model, device)
-    name, records, _ = load_split(path, corpus_format, split, named.processor, max_bad_records)
+    name, records, _ = load_split(corpus, corpus_format, split, named.processor, max_bad_records)
     analysis = analyse(
         named,
         records,
-        f"{path}, {name}",
+        f"{corpus}, {name}",
         counts=candidates,
         other=load_model(compare, device) if compare else None,
         sentences=sentences or [],

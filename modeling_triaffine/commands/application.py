@@ -34,7 +34,6 @@ COMMANDS = {
     "page": "Serve a web page to try a model.",
     "serve": "Serve a model over HTTP.",
 }
-FORMER_NAMES = {"demo": "page"}  # until version 0.2
 # Options whose value has parts, with an example: of two that are given, click drops the first.
 ONCE = {"--threshold": "protein=0.4,DNA=0.6"}
 
@@ -76,9 +75,6 @@ def run(application: Any, arguments: Sequence[str]) -> None:
 
     typer's own `main` prints them in another form, and ends with code 1 for a closed pipe.
     """
-    if arguments and arguments[0] in FORMER_NAMES:
-        former = arguments[0]
-        raise ValueError(f"The command `{former}` is now `{PROGRAM} {FORMER_NAMES[former]}`, with the same options.")
     try:
         with application.make_context(PROGRAM, list(arguments)) as context:
             code = application.invoke(context)

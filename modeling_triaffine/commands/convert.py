@@ -48,7 +48,7 @@ def command(
         choice(
             "Where sentences end in the texts of the corpus",
             PROCESSOR_OPTIONS["sentence_splitter"].meanings,
-            unset="punctuation",
+            unset=PROCESSOR_OPTIONS["sentence_splitter"].default,
         ),
     ] = None,
     columns: Annotated[

@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 def command(
     repo_id: Annotated[str, typer.Option(help="Repository to publish to.", metavar="OWNER/NAME")],
     model: Annotated[
-        str,
-        typer.Option(
-            "--model", "--checkpoint", help="Folder or Hub name of a trained model with its processor.", metavar="MODEL"
-        ),
+        str, typer.Option(help="Folder or Hub name of a trained model with its processor.", metavar="MODEL")
     ],
     public: Annotated[bool, typer.Option("--public", help="Make a new repository public.  [default: private]")] = False,
     branch: Annotated[

@@ -175,7 +175,7 @@ def _build_config(
     root: InertObject, tensors: Mapping[str, Tensor], encoder: str, labels: Sequence[str], context: str
 ) -> TriaffineConfig:
     """Infers sizes from the tensors, and choices from classes and settings."""
-    encoder_config = AutoConfig.from_pretrained(encoder)
+    encoder_config = AutoConfig.from_pretrained(encoder, trust_remote_code=False)  # and does not ask for it
     _check_encoder(root, encoder_config, encoder)
     scorer = submodule(root, "parser_list.0")
     assert scorer is not None  # the root was checked

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
+from ..model.options_triaffine import ProcessorOptions
 from ..model.text_triaffine import (
     DEFAULT_WORD_SPLITTER,
     INVISIBLE_SPACES,
@@ -37,7 +38,7 @@ from .quotes import counted_in_characters
 from .record_checker import RecordChecker
 from .schema import Entity, Record, Text
 
-DEFAULT_SENTENCE_SPLITTER = "punctuation"
+DEFAULT_SENTENCE_SPLITTER = ProcessorOptions.sentence_splitter
 
 
 def text_of(document: Document, check: RecordChecker, trim: bool = True) -> Text:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..model.text_triaffine import INVISIBLE_SPACES, Offsets
+from ..parsing import JOINERS
 
 if TYPE_CHECKING:
     from .record_checker import RecordChecker
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 SHOWN_AROUND = 20  # characters of context on either side of an example
 SHOWN_INSIDE = 40
-JOINERS = "\u200c\u200d"  # parts of ordinary words, in Persian or Hindi, and of emoji
 MAX_GAP = 100_000
 """Characters between two passages: a larger offset is a mistake, and not filled with spaces."""
 

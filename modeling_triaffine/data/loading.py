@@ -1,11 +1,12 @@
 """`load_nested_ner`: a corpus in any known format → `datasets`, with its splits.
 
-Contains the cache key, streaming, and the report of what was dropped. The formats are listed in `formats.py`.
+Contains the cache key, streaming, and the report of what was dropped. The formats are listed in `formats/__init__.py`.
 """
 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import logging
 import os
 import sys
@@ -21,6 +22,7 @@ from datasets.exceptions import DatasetGenerationError
 from datasets.fingerprint import generate_random_fingerprint
 from huggingface_hub.utils.sha import sha_fileobj
 
+from .. import parsing
 from ..model import text_triaffine
 from .alignment import WordSplitter
 from .counts import BAD_RECORDS
@@ -371,7 +373,8 @@ class _Source:
         `datasets` would make a key of the generator's arguments alone, and return stale data for a changed file.
         """
         digest = hashlib.sha256()
-        readers = {*Path(__file__).parent.rglob("*.py"), Path(text_triaffine.__file__)}
+        beside = (inspect.getfile(module) for module in (text_triaffine, parsing))
+        readers = {*Path(__file__).parent.rglob("*.py"), *map(Path, beside)}
         known, path = self.part.format, self.part.path
         read = known.read if FORMATS.owner(known.name) else None
         if read is not None:

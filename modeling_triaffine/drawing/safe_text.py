@@ -7,20 +7,20 @@ import html
 import re
 import unicodedata
 
+from ..parsing import JOINERS
+
 LONGEST_LABEL = 20  # characters
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 # Inline markup of Markdown; underscores only outside words.
 _MARKUP = re.compile(r"[\\`*|<>\[\]&~$]|(?<![^\W_])_|_(?![^\W_])")
 _READABLE = re.compile(r"[\w .,:/+-]+")
-# Part of ordinary words, in Persian or Hindi, and of emoji.
-_JOINERS = {"\N{ZERO WIDTH JOINER}", "\N{ZERO WIDTH NON-JOINER}"}
 # Terminals disagree on the width of the characters that these merge.
-_MERGING = {*_JOINERS, "\N{VARIATION SELECTOR-15}", "\N{VARIATION SELECTOR-16}"}
+_MERGING = {*JOINERS, "\N{VARIATION SELECTOR-15}", "\N{VARIATION SELECTOR-16}"}
 
 
 def clean(text: str) -> str:
     """`text` on one line, without characters that control a terminal or are invalid in SVG."""
-    return "".join(c if c.isprintable() or c in _JOINERS else REPLACEMENT for c in " ".join(text.split()))
+    return "".join(c if c.isprintable() or c in JOINERS else REPLACEMENT for c in " ".join(text.split()))
 
 
 def shorten(text: str, longest: int) -> str:

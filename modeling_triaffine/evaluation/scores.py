@@ -7,7 +7,8 @@
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
+from operator import add
 from typing import Any
 
 from ..data.statistics import nested_spans
@@ -44,12 +45,7 @@ class Counts:
     gold: int = 0
 
     def __add__(self, other: "Counts") -> "Counts":
-        return Counts(
-            correct=self.correct + other.correct,
-            predicted=self.predicted + other.predicted,
-            found=self.found + other.found,
-            gold=self.gold + other.gold,
-        )
+        return Counts(*map(add, astuple(self), astuple(other)))
 
     @property
     def precision(self) -> float:

@@ -1,8 +1,8 @@
 """The terms of one span's scores as tensors: attention times value, by inside word and by candidate.
 
 Both stages of the model are weighted sums, p_ijr = Σ_k α_ijkr · o_ijkr + b_r and pᶜ_lr = Σ_g β_lgr · t_lgr + b_r
-(sections 4 and 6 of Yuan et al.), so their terms add up to the score exactly. Only o and t are computed here, for the
-given span; attention and scores come from the model's forward pass.
+so their terms add up to the score exactly. Only o and t are computed here, for the given span; attention and scores
+come from the model's forward pass.
 """
 
 from typing import Any, NamedTuple
@@ -38,7 +38,7 @@ class StageParts(NamedTuple):
 def span_stage_parts(
     head: TriaffineSpanHead, hidden: Tensor, output: SpanHeadOutput, span: tuple[int, int]
 ) -> StageParts:
-    """p_ijr of the span (i, j), both inclusive, by inside word (sections 3 and 4).
+    """p_ijr of the span (i, j), both inclusive, by inside word.
 
     hidden [1, N, H]: the words of one sentence; output: the head's output for them in eval mode.
     """
@@ -58,7 +58,7 @@ def span_stage_parts(
 def cross_span_stage_parts(
     head: TriaffineSpanHead, hidden: Tensor, output: SpanHeadOutput, position: int
 ) -> StageParts:
-    """pᶜ_lr of the candidate l at `position`, by candidate (section 6); arguments as in [`span_stage_parts`].
+    """pᶜ_lr of the candidate l at `position`, by candidate; arguments as in [`span_stage_parts`].
 
     With `cross_span_axis="key"` the sum is over the related spans g that l attends to; with "query" (published code)
     the span is the related one, and the sum is over the spans l that attend to it.

@@ -37,7 +37,7 @@ def lay_out(
     start_id: int,
     separator_id: int,
 ) -> Feature:
-    """[CLS] left [SEP] sentence [SEP] right [SEP], or windows when the sentence alone is too long (section 2).
+    """[CLS] left [SEP] sentence [SEP] right [SEP], or windows when the sentence alone is too long.
 
     Args:
         subwords, index [S]: sub-word ids of the sentence and the word of each, rising.

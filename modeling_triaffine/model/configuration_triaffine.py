@@ -129,10 +129,8 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
             raise ValueError(f"{WHERE}: `{name}` is {shortened(value)}; {problem}")
         if name == "id2label" and value is not None:
             value = _resolve_labels(value, None, None)
-            old, thresholds = self.__dict__.get("id2label"), self.__dict__.get("label_thresholds")
-            if old and thresholds:  # a calibration stays with labels that are renamed
-                new = {label: value[number] for number, label in old.items()} if len(old) == len(value) else {}
-                self.label_thresholds = {new.get(name, name): one for name, one in thresholds.items()} if new else None
+            if old := self.__dict__.get("id2label"):
+                self.__dict__.update(_calibration_of_renamed(self.__dict__, old, value))
             self.label2id = {label: i for i, label in value.items()}
         super().__setattr__(name, value)
 
@@ -358,19 +356,22 @@ def _labels_by_id(field: str, given: Any) -> dict[int, str]:
 
 
 def _with_labels(fields: dict[str, Any], labels: dict[int, str], has_names: bool) -> dict[str, Any]:
-    """The fields of a file with other labels, unless only their number was given, and it is the same.
-
-    A calibration stays with labels that are renamed, and is left out with another number of labels.
-    """
+    """The fields of a file with other labels, unless only their number was given, and it is the same."""
     old = _resolve_labels(fields.get("id2label"), fields.get("label2id"), fields.get("num_labels"))
-    left_out = {*LABEL_OPTIONS} | (set() if len(labels) == len(old) else {"temperature", "label_thresholds"})
-    kept = {name: value for name, value in fields.items() if name not in left_out}
     if not has_names and len(labels) == len(old):
         return fields
-    if kept.get("label_thresholds"):
-        renamed = {name: labels[number] for number, name in old.items()}
-        kept["label_thresholds"] = {renamed.get(name, name): value for name, value in kept["label_thresholds"].items()}
-    return {**kept, "id2label": labels}
+    kept = {name: value for name, value in fields.items() if name not in LABEL_OPTIONS}
+    return {**kept, "id2label": labels, **_calibration_of_renamed(fields, old, labels)}
+
+
+def _calibration_of_renamed(fields: dict[str, Any], old: dict[int, str], new: dict[int, str]) -> dict[str, Any]:
+    """The calibration among the fields, which stays with labels that are renamed; with another number it ends."""
+    if len(old) != len(new):
+        return {"temperature": 1.0, "label_thresholds": None}
+    if not fields.get("label_thresholds"):
+        return {}
+    names = {label: new[number] for number, label in old.items()}
+    return {"label_thresholds": {names.get(name, name): one for name, one in fields["label_thresholds"].items()}}
 
 
 complete_import(__name__)

@@ -20,7 +20,7 @@ SMALLEST_SQUARED_NORM = 1 / 3
 
 
 class MLP(nn.Sequential):
-    """Linear layers with ReLU and dropout between them, none after the last (section 1)."""
+    """Linear layers with ReLU and dropout between them, none after the last."""
 
     def __init__(self, input_size: int, size: int, layers: int, dropout: float):
         modules: list[nn.Module] = [nn.Linear(input_size, size)]
@@ -106,7 +106,7 @@ def scoring_tensor(config: TriaffineConfig) -> TriaffineTensor:
 
 
 class SpanAttention(nn.Module):
-    """Attention scores s_ijkr of a span's inside words (section 3). Base of the kinds, which make the factor."""
+    """Attention scores s_ijkr of a span's inside words. Base of the kinds, which make the factor."""
 
     def __init__(self, config: TriaffineConfig):
         super().__init__()
@@ -168,7 +168,7 @@ class LinearAttention(SpanAttention):
 
 
 class SpanScoring(nn.Module):
-    """Scores o_ijkr of a span's inside words (section 4), of which p_ijr = Σ_k α_ijkr o_ijkr. Base of the kinds."""
+    """Scores o_ijkr of a span's inside words, of which p_ijr = Σ_k α_ijkr o_ijkr. Base of the kinds."""
 
     triaffine: TriaffineTensor  # V, if the kind has it
 

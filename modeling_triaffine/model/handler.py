@@ -31,7 +31,7 @@ class EndpointHandler:
     def __call__(self, data: dict[str, Any]) -> list[Any]:
         """Entities of `inputs`: {"entity_group", "score", "word", "start", "end"} each, the end exclusive."""
         parameters = data.get("parameters") or {}
-        if "inputs" not in data or not {*parameters} <= {*PARAMETERS}:
+        if "inputs" not in data or not isinstance(parameters, dict) or not {*parameters} <= {*PARAMETERS}:
             raise ValueError(
                 f'The request must be an object with `inputs`: {{"inputs": "A text."}}, and if wanted `parameters`: '
                 f"{', '.join(PARAMETERS)}."

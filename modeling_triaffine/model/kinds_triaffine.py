@@ -1,8 +1,8 @@
 """What options choose from: kinds of attention to a span's inside words and of scoring a span, policies for overlaps.
 
 A kind is declared here, and computed by its module in `factors_triaffine.py`. Configuration, modules and explanation
-ask the kind, never for its name. This file imports no library, so that help needs none. Sections and ablations are
-those of Yuan et al. (Findings of ACL 2022).
+ask the kind, never for its name. This file imports no library, so that help needs none. The letters of
+ablations are those of Yuan et al. (Findings of ACL 2022).
 """
 
 from bisect import bisect_left, insort
@@ -17,7 +17,7 @@ NONE_LABEL = "None"
 
 @dataclass(frozen=True)
 class Kind:
-    """How an attention weighs the inside words of a span (section 3), or what a scoring scores it by (section 4).
+    """How an attention weighs the inside words of a span, or what a scoring scores it by.
 
     Attributes:
         meaning: what help says of it.

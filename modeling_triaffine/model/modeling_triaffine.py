@@ -203,7 +203,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         return embeddings
 
     def _init_weights(self, module: nn.Module) -> None:
-        """By their `reset_parameters`, torch's or the paper's (section 1); modules without it as transformers does."""
+        """By their `reset_parameters`, torch's or the paper's; modules without it as transformers does."""
         reset = getattr(module, "reset_parameters", None)
         if reset is None:
             super()._init_weights(module)
@@ -286,7 +286,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         pos_ids: Tensor | None = None,
         char_ids: Tensor | None = None,
     ) -> Tensor:
-        """h_1 … h_N of each sentence (section 2), the input of the head: [B, N, H]; arguments as in `forward`."""
+        """h_1 … h_N of each sentence, the input of the head: [B, N, H]; arguments as in `forward`."""
         states, _ = self._encode(input_ids, attention_mask, token_type_ids)
         return self._pool_words(states, word_index, num_words, None, word_ids, pos_ids, char_ids)
 

@@ -125,7 +125,7 @@ def _dropout(default: float, place: str) -> Any:
 class ModelOptions:
     """The fields of [`TriaffineConfig`] that a person sets.
 
-    Equations, sections and ablations are those of Yuan et al., "Fusing Heterogeneous Factors with Triaffine Mechanism
+    Symbols and letters of ablations are those of Yuan et al., "Fusing Heterogeneous Factors with Triaffine Mechanism
     for Nested Named Entity Recognition" (Findings of ACL 2022).
     """
 
@@ -147,17 +147,17 @@ class ModelOptions:
     )
     attention: str = option(
         "triaffine",
-        "How the words inside a span are weighted (section 3)",
+        "How the words inside a span are weighted",
         {name: kind.meaning for name, kind in ATTENTIONS.items()},
         metavar="KIND",
     )
     scoring: str = option(
         "triaffine",
-        "What a span is scored from (section 4)",
+        "What a span is scored from",
         {name: kind.meaning for name, kind in SCORINGS.items()},
         metavar="KIND",
     )
-    cross_span: bool = option(True, "Whether candidates attend to each other (section 6); false is ablation (g)")
+    cross_span: bool = option(True, "Whether candidates attend to each other; false is ablation (g)")
     cross_span_axis: str = option(
         "key",
         "What the softmax of the attention between candidates runs over",

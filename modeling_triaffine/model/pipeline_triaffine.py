@@ -27,7 +27,7 @@ CALL_PARAMETERS = ("threshold", "overlap", "ignore_labels")
 # Of transformers' pipeline for tokens: how the labels of a word's tokens become one. A span has one label anyway.
 AGGREGATIONS = ("simple", "first", "average", "max")
 # Keywords of `from_pretrained` for the model alone; `ORIGIN_OPTIONS` are for the processor, too.
-MODEL_OPTIONS = ("device_map", "attn_implementation", "force_download", "proxies", "use_safetensors", "variant")
+LOADING_KEYWORDS = ("device_map", "attn_implementation", "force_download", "proxies", "use_safetensors", "variant")
 # Keywords of transformers' pipelines that its base class would take and ignore.
 WITHOUT_EFFECT = ("config", "feature_extractor", "image_processor", "video_processor")
 
@@ -106,7 +106,7 @@ class NestedNERPipeline(ChunkPipeline):
         quantizer = None if quantize is None else ACCELERATION.find_quantizer(quantize, dtype, kwargs.get("device"))
         kwargs.pop("trust_remote_code", None)
         origin = {name: kwargs.pop(name) for name in ORIGIN_OPTIONS if name in kwargs}
-        options = {name: kwargs.pop(name) for name in MODEL_OPTIONS if name in kwargs}
+        options = {name: kwargs.pop(name) for name in LOADING_KEYWORDS if name in kwargs}
         options |= kwargs.pop("model_kwargs", None) or {}
         is_object = not isinstance(model, str | os.PathLike)
         if is_object and dtype not in (None, "auto", model.dtype, str(model.dtype).removeprefix("torch.")):

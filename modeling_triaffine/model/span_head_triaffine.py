@@ -1,4 +1,4 @@
-"""The span head: words → span scores → cross-span scores → losses (sections 3 to 7).
+"""The span head: words → span scores → cross-span scores → losses.
 
 `TriaffineSpanHead` = `SpanAttention` + `SpanScoring` (`factors_triaffine.py`) + `CrossSpanStage` + `span_loss`; the
 algebra is in `triaffine_ops.py`.
@@ -74,7 +74,7 @@ class SpanHeadOutput(ModelOutput):
 
 
 class CrossSpanStage(nn.Module):
-    """Attention between the candidates of a sentence (section 6): pᶜ_lr = Σ_g β_lgr t_lgr + b_r."""
+    """Attention between the candidates of a sentence: pᶜ_lr = Σ_g β_lgr t_lgr + b_r."""
 
     def __init__(self, config: TriaffineConfig):
         super().__init__()
@@ -127,7 +127,7 @@ class CrossSpanStage(nn.Module):
 
 
 class TriaffineSpanHead(nn.Module):
-    """Words → span scores: span stage, choice of candidates, cross-span stage, losses (sections 3 to 7).
+    """Words → span scores: span stage, choice of candidates, cross-span stage, losses.
 
     Args:
         config: [`TriaffineConfig`] with `hidden_size` set. `max_candidates` is read at every call.
@@ -207,7 +207,7 @@ class TriaffineSpanHead(nn.Module):
         span_logits: Tensor,
         valid: Tensor,
     ) -> dict[str, Tensor]:
-        """Sections 5 and 6: the candidates and their final scores."""
+        """The cross-span stage: the candidates and their final scores."""
         config = self.config
         candidates, mask = select_candidates(
             span_logits, valid, config.max_candidates, config.max_span_width, config.multi_label
@@ -236,7 +236,7 @@ class TriaffineSpanHead(nn.Module):
     def _losses(
         self, fields: dict[str, Tensor], labels: Tensor, valid: Tensor, targets: Tensor | None
     ) -> dict[str, Tensor]:
-        """Section 7: over all spans, and over the candidates if there are any."""
+        """Cross-entropies over all spans, and over the candidates if there are any."""
         config = self.config
         if targets is None and config.boundary_smoothing:
             targets = smoothed_targets(labels, valid, config)
@@ -265,7 +265,7 @@ def span_loss(
     """Loss over the S spans of each sentence where `mask` is True and the label is not -100, in at least float32.
 
     A span's loss is the cross-entropy of its label, or with `multi_label` the sum of its labels' binary
-    cross-entropies (section 7).
+    cross-entropies.
 
     Args:
         logits [B, S, R], labels [B, S], mask [B, S]: with `multi_label` logits and labels [B, S, R - 1].

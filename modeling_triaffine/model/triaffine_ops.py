@@ -36,7 +36,7 @@ TriaffineWeight = Tensor | FullWeight | LowRank
 
 
 def append_one(vectors: Tensor) -> Tensor:
-    """Boundary vectors u → u' = [u; 1] (section 1). [..., d] → [..., d+1]."""
+    """Boundary vectors u → u' = [u; 1]. [..., d] → [..., d+1]."""
     return torch.cat([vectors, vectors.new_ones(*vectors.shape[:-1], 1)], dim=-1)
 
 
@@ -46,7 +46,7 @@ def num_labels(weight: TriaffineWeight) -> int:
 
 
 def whole_tensor(weight: TriaffineWeight) -> Tensor:
-    """The tensor [R, d, d+1, d+1], for low rank the product of its factors (section 1)."""
+    """The tensor [R, d, d+1, d+1], for low rank the product of its factors."""
     if not isinstance(weight, tuple):
         return weight if isinstance(weight, Tensor) else weight.tensor
     head_factor, inside_factor, tail_factor = weight
@@ -176,7 +176,7 @@ def span_scores_reference(
 
 
 def inside_attention_reference(attention: Factor) -> Tensor:
-    """α_ijkr = softmax over i ≤ k ≤ j of s_ijkr, in at least float32 (section 3): [B, R, i, j, k], 0 elsewhere."""
+    """α_ijkr = softmax over i ≤ k ≤ j of s_ijkr, in at least float32: [B, R, i, j, k], 0 elsewhere."""
     scores = at_least_float32(attention.whole_cube())
     words = torch.arange(scores.shape[-1], device=scores.device)
     inside = (words >= words[:, None, None]) & (words <= words[:, None])
@@ -193,7 +193,7 @@ def span_scores(
     packed: Tensor | None = None,
     kept_bytes: int | None = None,
 ) -> SpanScores:
-    """Attention over inside words and decomposed scoring of all spans (sections 3 and 4).
+    """Attention over inside words and decomposed scoring of all spans: the span stage.
 
     α_ijkr = softmax over k in [i, j] of s_ijkr;  p_ijr = Σ_k α_ijkr · o_ijkr.
 
@@ -245,7 +245,7 @@ def _chunk_labels(attention: Factor, scoring: Factor) -> tuple[int, int]:
 def candidate_attention(
     attention: Factor, candidates: Tensor, num_words: int, attention_cube: Tensor | None = None
 ) -> Tensor:
-    """α of section 3 for the spans `candidates` [B, m, 2] only: [B, R, m, N], 0 outside i ≤ k ≤ j.
+    """α_ijkr for the spans `candidates` [B, m, 2] only: [B, R, m, N], 0 outside i ≤ k ≤ j.
 
     Taken from [`SpanScores.attention_cube`] if it was stored, otherwise recomputed for these spans.
     """
@@ -326,7 +326,7 @@ def label_probabilities(logits: Tensor, multi_label: bool = False, temperature: 
 def select_candidates(
     span_logits: Tensor, valid: Tensor, max_candidates: int, max_width: int | None = None, multi_label: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """The spans most likely to be some entity (section 5), without gradient through the choice.
+    """The spans most likely to be some entity, without gradient through the choice.
 
     span_logits [B, N, N, R], None the last label, or [B, N, N, R - 1] with `multi_label`; valid [B, N, N]: which pairs
     are spans. Ranked by the highest probability of a label other than None ([`label_probabilities`]), ties by (i, j);
@@ -391,7 +391,7 @@ def cross_span_scores(
     axis: str,
     pairs: Callable[..., Tensor] = triaffine_pairs,
 ) -> tuple[Tensor, Tensor]:
-    """pᶜ without its bias (section 6), from q = `attention` and t = `scoring`; candidate_mask [B, m].
+    """pᶜ without its bias, from q = `attention` and t = `scoring`; candidate_mask [B, m].
 
     axis "key" (paper): β = softmax over g of q_lg, pᶜ_l = Σ_g β_lg t_lg.
     axis "query" (published code): β = softmax over l of q_lg, pᶜ_g = Σ_l β_lg t_lg.

@@ -30,12 +30,12 @@ class FullWeight:
         return boundaries
 
     def contract_words(self, insides: Tensor, label: int) -> Tensor:
-        """T_n = Σ_c W[label, c] x_nc for inside vectors x [n, d] → [n, a, e] (section 1)."""
+        """T_n = Σ_c W[label, c] x_nc for inside vectors x [n, d] → [n, a, e]."""
         weight = self.of_labels[label].to(insides.dtype)
         return (insides @ weight.flatten(1)).unflatten(1, weight.shape[1:])
 
     def contract_pairs(self, heads: Tensor, tails: Tensor) -> Tensor:
-        """y_rnc = Σ_ae W[r, c, a, e] u_na v_ne for boundaries u, v [n, a] of given spans → [R, n, d] (section 6)."""
+        """y_rnc = Σ_ae W[r, c, a, e] u_na v_ne for boundaries u, v [n, a] of given spans → [R, n, d]."""
         outer = (heads.unsqueeze(-1) * tails.unsqueeze(-2)).flatten(1)
         return torch.stack([outer @ weight.to(outer.dtype).flatten(1).mT for weight in self.of_labels])
 

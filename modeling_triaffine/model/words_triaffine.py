@@ -1,4 +1,4 @@
-"""From sub-word states to word representations h_1 … h_N: pooling, optional word parts, BiLSTM (section 2)."""
+"""From sub-word states to word representations h_1 … h_N: pooling, optional word parts, BiLSTM."""
 
 from collections.abc import Sequence
 
@@ -71,7 +71,7 @@ class LayerMix(nn.Module):
 
 
 class WordRepresentation(nn.Module):
-    """Encoder vectors, static word vectors, parts of speech and characters of the words → h_1 … h_N (section 2)."""
+    """Encoder vectors, static word vectors, parts of speech and characters of the words → h_1 … h_N."""
 
     def __init__(self, config: TriaffineConfig):
         super().__init__()
@@ -145,7 +145,7 @@ class WordRepresentation(nn.Module):
 
 
 def pool_subwords(states: Tensor, word_index: Tensor, num_words: int, pooling: str) -> Tensor:
-    """Sub-word states [B, S, H] and the word of each [B, S] (-1: none) → words [B, num_words, H] (section 2).
+    """Sub-word states [B, S, H] and the word of each [B, S] (-1: none) → words [B, num_words, H].
 
     `pooling` is "max" (elementwise), "first" or "mean". A word without sub-words is 0.
     """

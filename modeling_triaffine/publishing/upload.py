@@ -65,7 +65,7 @@ def push_model(
     repo_id: str,
     *,
     processor: TriaffineProcessor | None = None,
-    max_shard_size: int | str | None = "50GB",
+    max_shard_size: int | str | None = None,
     token: str | bool | None = None,
     **options: Any,
 ) -> CommitInfo:
@@ -78,7 +78,7 @@ def push_model(
         repo_id: `"owner/name"`, or the name alone for a repository of the user.
         processor: default: the one saved where the model was loaded from. Without any, the model is published alone,
             and the repository keeps its processor.
-        max_shard_size: maximum size of a file of weights.
+        max_shard_size: maximum size of a file of weights; None: 50 GB.
         token: default: the token of `hf auth login` or `HF_TOKEN`.
         options: of [`publish_folder`] and [`upload_repository`], such as `tags`, `private` and `commit_message`.
 

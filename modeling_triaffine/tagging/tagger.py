@@ -7,31 +7,23 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from datasets import Features
 from huggingface_hub.utils.sha import sha_fileobj
 from transformers.utils import logging
 
+from ..data.features import ENTITY_FEATURES
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import Threshold
 from ..model.options_triaffine import PredictionOptions
 from ..model.pipeline_triaffine import NestedNERPipeline
-from ..model.processing_triaffine import TriaffineProcessor
+from ..model.processing_triaffine import FILES, VOCABULARIES_FILE, TriaffineProcessor
 from ..model.repository_triaffine import check_index, find_file
 from .chunks import Chunk
 from .reading import Reading
 
-ENTITIES = pa.list_(
-    pa.struct(
-        {
-            "start": pa.int64(),
-            "end": pa.int64(),
-            "entity_group": pa.string(),
-            "score": pa.float64(),
-            "word": pa.string(),
-        }
-    )
-)
+ENTITIES: pa.DataType = Features({"entities": ENTITY_FEATURES}).arrow_schema.field("entities").type
 # The files of a model that determine its predictions.
-MODEL_FILES = ("config.json", "processor_config.json", "tokenizer.json", "vocabularies.json", "*.safetensors")
+MODEL_FILES = ("config.json", *FILES, VOCABULARIES_FILE, "*.safetensors")
 # A text for every model, to distinguish a failing machine from a failing text.
 HARMLESS_TEXT = "Yes ."
 

@@ -98,27 +98,26 @@ def plain_records(dataset: Any, what: str) -> datasets.Dataset:
     return as_records(dataset, ("tokens",), what)
 
 
+def _named(train: Any, evaluation: Any) -> list[tuple[str, Any]]:
+    """The data sets with the names that errors give them, that to train on first."""
+    if not isinstance(evaluation, Mapping):
+        return [("train_dataset", train), ("eval_dataset", evaluation)]
+    return [("train_dataset", train), *((f"eval_dataset[{key!r}]", one) for key, one in evaluation.items())]
+
+
 def as_datasets(train: Any, evaluation: Any) -> tuple[datasets.Dataset | None, Any]:
     """The data sets to train and to evaluate on, as [`as_dataset`]; several of the latter are a dictionary."""
 
-    def make(records: Any, name: str) -> datasets.Dataset | None:
-        return None if records is None else as_dataset(records, f"NestedNERTrainer: {name}")
-
-    if isinstance(evaluation, Mapping):
-        return make(train, "train_dataset"), {
-            name: make(records, f"eval_dataset[{name!r}]") for name, records in evaluation.items()
-        }
-    return make(train, "train_dataset"), make(evaluation, "eval_dataset")
+    made = [
+        None if records is None else as_dataset(records, f"NestedNERTrainer: {name}")
+        for name, records in _named(train, evaluation)
+    ]
+    return made[0], dict(zip(evaluation, made[1:], strict=True)) if isinstance(evaluation, Mapping) else made[1]
 
 
 def check_datasets(args: TrainingArguments, train: Any, evaluation: Any, config: TriaffineConfig) -> None:
     """Raises ValueError for data sets of another form or with other labels, and for no record that makes a batch."""
-    named = {"train_dataset": train} | (
-        {f"eval_dataset[{name!r}]": dataset for name, dataset in evaluation.items()}
-        if isinstance(evaluation, dict)
-        else {"eval_dataset": evaluation}
-    )
-    for name, dataset in named.items():
+    for name, dataset in _named(train, evaluation):
         # A user's transform may add the columns.
         if dataset is not None and dataset.format["type"] != "custom":
             as_records(dataset, ("tokens", "entities"), f"NestedNERTrainer: {name}")

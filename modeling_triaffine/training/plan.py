@@ -29,6 +29,7 @@ from transformers import PretrainedConfig
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.options_triaffine import MODEL_OPTIONS, Option
 from ..model.processing_triaffine import TriaffineProcessor
+from ..model.repository_triaffine import check_available
 from .arguments import WITHOUT_EFFECT, NestedNERTrainingArguments, without_effect
 from .options import (
     INHERITED,
@@ -219,6 +220,7 @@ def find_origin(plan: TrainingPlan) -> Origin:
 
 def _is_trained_model(name_or_path: str) -> bool:
     try:
+        check_available(name_or_path, {})
         config, _ = PretrainedConfig.get_config_dict(name_or_path)
     except OSError as error:
         raise ValueError(

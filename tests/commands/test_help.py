@@ -69,7 +69,6 @@ print(sorted({"torch", "transformers", "datasets", "numpy", "huggingface_hub"} &
     [
         ([], ["Missing command"]),
         (["predicct"], ["'predicct'", "Did you mean 'predict'?"]),
-        (["demo", "--model", "x"], ["`demo` is now `triaffine-ner page`"]),
         (["predict"], ["Missing option '--model'", "`triaffine-ner predict --help`"]),
         (["predict", "--modle", "x"], ["--modle", "Did you mean --model?"]),
         (["predict", "--model", "x", "--batch_size", "0"], ["'--batch-size'", "1."]),

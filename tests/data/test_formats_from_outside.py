@@ -173,7 +173,7 @@ def test_a_name_of_this_package_cannot_be_taken(install, tmp_path, caplog):
     install(broken(tmp_path, "brat = json:loads"))
     assert FORMATS["brat"].read.__module__.endswith("formats.brat")
     assert "brat" in [*FORMATS]
-    assert "The format 'brat' of json:loads is left out: there is one of this name. Rename it." in caplog.messages
+    assert "The format 'brat', of the package broken-reader 0.3, is left out: there is one of this name. Rename it." in caplog.messages
     with pytest.raises(ValueError, match="There is a format 'brat' already"):
         register_format(FORMATS["brat"])
 
@@ -185,6 +185,8 @@ def test_a_format_of_a_script(install, tmp_path):
     ours = replace(FORMATS["iob2"], name="ours", recognizes=lambda head: head.startswith("%"))
     for _time in range(2):
         register_format(ours)
+    with pytest.raises(ValueError, match="There is a format 'ours' already"):
+        register_format(replace(FORMATS["brat"], name="ours"))  # whose reader is of another module
     path = write_files(tmp_path, {"a.conll": COLUMNS, "b.txt": f"% B-X O\n{COLUMNS}"})
     assert detect_format(path).name == "ours"
     assert detect_format(path.with_name("a.conll")).name == "iob2"

@@ -178,7 +178,15 @@ def test_thresholds_go_with_renamed_labels(tmp_path):
     assert config.label_thresholds == {"transfer": 0.3}
     config.validate()
     config.id2label = {0: "DNA", 1: "None"}
-    assert config.label_thresholds is None
+    assert (config.temperature, config.label_thresholds) == (1.0, None)
+
+
+def test_a_temperature_ends_with_the_labels_that_it_was_fitted_on():
+    config = TriaffineConfig(id2label={0: "DNA", 1: "None"}, temperature=2.0)
+    config.id2label = {0: "RNA", 1: "None"}
+    assert config.temperature == 2.0
+    config.id2label = {0: "DNA", 1: "RNA", 2: "None"}
+    assert config.temperature == 1.0
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 import socket
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from huggingface_hub import HfApi, constants
@@ -10,6 +12,7 @@ from huggingface_hub import HfApi, constants
 from modeling_triaffine import NestedNERPipeline, TriaffineConfig, TriaffineForNestedNER, TriaffineProcessor
 from modeling_triaffine.conversion.onnx_predictor import open_pipeline
 from modeling_triaffine.model import repository_triaffine
+from modeling_triaffine.training.plan import find_origin
 from tests.helpers.tiny import tiny_model, tiny_processor
 
 pytest_plugins = ("tests.helpers.hub_server",)
@@ -49,6 +52,15 @@ def test_an_unreachable_hub_is_an_error_within_seconds(online, monkeypatch, sile
         loader(NAME)
     assert time.monotonic() - start < 2
     assert "\n" not in str(refusal.value)
+
+
+def test_training_asks_the_hub_once(online):
+    plan: Any = SimpleNamespace(
+        training=SimpleNamespace(resume_from_checkpoint=None), model=SimpleNamespace(model_name_or_path=NAME)
+    )
+    with pytest.raises(ValueError, match=f"no model '{NAME}'.*HF_TOKEN"):
+        find_origin(plan)
+    assert len(online.requests) == 1
 
 
 @pytest.mark.parametrize("loader", LOADERS.values(), ids=LOADERS)

@@ -50,7 +50,7 @@ OTHER_CHOICES = [
 
 
 class Numpy:
-    """Sections 1, 3, 4 and 6 for one sentence, with loops over spans, words and labels."""
+    """Span stage and cross-span stage of one sentence, with loops over spans, words and labels."""
 
     def __init__(self, head, hidden):
         self.weights = {name: value.detach().numpy() for name, value in head.named_parameters()}

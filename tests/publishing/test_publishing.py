@@ -418,6 +418,8 @@ def test_handler_explains_what_is_wrong_with_a_request(saved_model):
         ({"inputs": 3}, "text 0 .* is of type int"),
         ({"inputs": [TEXT, None]}, "text 1 .* is of type NoneType"),
         ({"inputs": TEXT, "parameters": {"batch_size": 5}}, "`parameters`: threshold, overlap, ignore_labels"),
+        ({"inputs": TEXT, "parameters": ["threshold"]}, "must be an object"),
+        ({"inputs": TEXT, "parameters": 5}, "must be an object"),
         ({"inputs": TEXT, "parameters": {"threshold": "0.5"}}, "`threshold` is '0.5'"),
         ({"inputs": TEXT, "parameters": {"threshold": 2}}, "`threshold` is 2"),
         ({"inputs": TEXT, "parameters": {"overlap": "nonesuch"}}, "`overlap` is 'nonesuch'"),

@@ -37,14 +37,14 @@ pytest_plugins = ("tests.helpers.hub_server",)
         (lambda checkpoint: ["--output", checkpoint, "--dry-run"], "exists already. Give the name of a new folder"),
         (lambda checkpoint: ["--output", checkpoint.parent / "new"], "add --dry-run"),
         (lambda checkpoint: ["--repo-id", "a//b"], "'a//b', which cannot be a repository"),
-        (lambda checkpoint: ["--checkpoint", "owner/nothing"], "There is no folder owner/nothing. The Hub has no"),
+        (lambda checkpoint: ["--model", "owner/nothing"], "There is no folder owner/nothing. The Hub has no"),
     ],
 )
 def test_mistakes_are_explained_and_nothing_is_written(checkpoint, online, command, tmp_path, mistake, message):
     before = {path for path in checkpoint.parent.rglob("*") if "hub_cache" not in path.parts}
     more = mistake(checkpoint) or []
     made = {path for path in checkpoint.parent.rglob("*") if "hub_cache" not in path.parts} - before
-    result = command("publish", "--checkpoint", checkpoint, "--repo-id", NAME, *more)
+    result = command("publish", "--model", checkpoint, "--repo-id", NAME, *more)
     assert result.code == 2
     assert message in " ".join(result.err.split())
     assert "Traceback" not in result.err
@@ -55,7 +55,7 @@ def test_mistakes_are_explained_and_nothing_is_written(checkpoint, online, comma
 
 def test_errors_of_the_hub_are_explained_in_one_paragraph(checkpoint, online, command, monkeypatch):
     def publish() -> str:
-        result = command("publish", "--checkpoint", checkpoint, "--repo-id", NAME)
+        result = command("publish", "--model", checkpoint, "--repo-id", NAME)
         assert result.code == 2
         assert "Traceback" not in result.err
         return result.err.splitlines()[-1]
@@ -85,7 +85,7 @@ def test_an_interrupted_upload_is_explained(checkpoint, online, command, monkeyp
         raise RuntimeError("Error while uploading 'model.safetensors' to the Hub.") from ConnectionResetError("reset")
 
     monkeypatch.setattr(HfApi, "create_commit", break_off)
-    result = command("publish", "--checkpoint", checkpoint, "--repo-id", NAME)
+    result = command("publish", "--model", checkpoint, "--repo-id", NAME)
     assert result.code == 2
     printed = f"error: The transfer of files of {NAME} was interrupted (reset). Check the connection, and try again."
     assert result.err.splitlines()[-1] == printed
@@ -116,7 +116,7 @@ def test_change_by_somebody_else_is_not_undone(checkpoint, online, command, publ
         return create_commit(self, *arguments, **options)
 
     monkeypatch.setattr(HfApi, "create_commit", after_another)
-    result = command("publish", "--checkpoint", train_on(checkpoint), "--repo-id", NAME)
+    result = command("publish", "--model", train_on(checkpoint), "--repo-id", NAME)
     assert result.code == 2
     assert f"Somebody else has just changed {NAME}" in result.err
 

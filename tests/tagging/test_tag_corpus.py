@@ -488,10 +488,14 @@ class TestTagger:
         assert describe_model(str(copy)) == describe_model(str(saved_model))
         (copy / "README.md").write_text("Another card.")
         assert describe_model(str(copy)) == describe_model(str(saved_model))
+        with open(copy / "tokenizer_config.json", "a") as tokenizer_config:
+            tokenizer_config.write("\n")
+        described = describe_model(str(copy))
+        assert described != describe_model(str(saved_model))
         weights = bytearray((copy / "model.safetensors").read_bytes())
         weights[-1] ^= 1
         (copy / "model.safetensors").write_bytes(weights)
-        assert describe_model(str(copy)) != describe_model(str(saved_model))
+        assert describe_model(str(copy)) != described
         with pytest.raises(OSError, match="nowhere"):
             describe_model(str(tmp_path / "nowhere"))
         (copy / "model.safetensors").rename(copy / "model.onnx")

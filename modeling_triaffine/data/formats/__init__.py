@@ -17,6 +17,8 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING
 
+from ...entry_points import owner_of
+
 if TYPE_CHECKING:
     from ..corpus_format import CorpusFormat
 
@@ -83,8 +85,8 @@ class Formats(Mapping[str, "CorpusFormat"]):
             found = {point.name: point for point in entry_points(group=GROUP)}
             self._installed = {name: point for name, point in found.items() if name not in BUILT_IN}
             for name in found.keys() & BUILT_IN.keys():
-                owner = found[name].value
-                logger.warning("The format %r of %s is left out: there is one of this name. Rename it.", name, owner)
+                owner = owner_of(found[name])
+                logger.warning("The format %r, %s, is left out: there is one of this name. Rename it.", name, owner)
         return self._installed
 
     def owner(self, name: str) -> str:
@@ -94,10 +96,12 @@ class Formats(Mapping[str, "CorpusFormat"]):
         point = self.installed().get(name)
         if point is None:
             return ""
-        return f"of the package {point.dist.name} {point.dist.version}" if point.dist else f"of {point.value}"
+        return owner_of(point)
 
     def register(self, known: CorpusFormat) -> None:
-        if known.name in BUILT_IN or known.name in self.installed():
+        earlier = self._registered.get(known.name, known)
+        is_taken = known.name in BUILT_IN or known.name in self.installed()
+        if is_taken or earlier.read.__module__ != known.read.__module__:
             raise ValueError(f"There is a format {known.name!r} already. Register yours under another name.")
         self._registered[known.name] = self._loaded[known.name] = known
 
@@ -131,8 +135,10 @@ Examples:
 def register_format(known: CorpusFormat) -> None:
     """Makes a format known in this process: to `load_nested_ner`, to the recognition of files and to the commands.
 
+    A second registration from the same module replaces the first: cells of a notebook are run again.
+
     Raises:
-        ValueError: there is a format of this name already.
+        ValueError: there is a format of this name already, of this or another package or module.
 
     Examples:
         >>> from dataclasses import replace

@@ -27,7 +27,7 @@ from ..record_checker import RecordChecker
 from ..schema import Entity
 from .iob2 import NODE, SentenceIds
 from .tags import STANDARD, Tag, decode_tags
-from .written_words import NO_SPACE, Row, written_text
+from .written_words import NO_SPACE, Row, is_word, written_text
 
 COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 ID, FORM, UPOS, MISC = (COLUMNS.index(name) for name in ("ID", "FORM", "UPOS", "MISC"))
@@ -61,7 +61,7 @@ def _sentences(path: Path, check: RecordChecker) -> Iterator[tuple[str, str, Sen
                 lines.append((f"line {number}", line))
         with check.record():
             rows = [(where, _row(line, where, check)) for where, line in lines]
-            words = [row for _, row in rows if _is_word(row)]
+            words = [row for _, row in rows if is_word(row[ID])]
             entities = [*brackets.entities_of(rows), *decode_tags(map(_tags, words), check)]
             if not words:
                 continue
@@ -70,11 +70,6 @@ def _sentences(path: Path, check: RecordChecker) -> Iterator[tuple[str, str, Sen
             pos = [row[UPOS] for row in words]
             fields = {"tokens": [row[FORM] for row in words], "pos": [] if set(pos) == {"_"} else pos}
             yield gap, text, Sentence({**ids.next_sentence(), **fields, "entities": entities}, rows[0][0], offsets)
-
-
-def _is_word(row: Sequence[str]) -> bool:
-    """Whether a row is a syntactic word, not a multi-word token or an empty node."""
-    return row[ID].isdecimal()
 
 
 def _tags(row: Sequence[str]) -> list[Tag]:
@@ -117,20 +112,20 @@ class _Brackets:
         is_open: dict[str, list[tuple[str, int]]] = defaultdict(list)  # name → types and first words
         num_words = 0
         for where, row in rows:
-            is_word = _is_word(row)
+            of_word = is_word(row[ID])
             for opens, inside, closes in self._parsed(row[MISC], where):
                 name, *_ = parts = inside.split("-")
                 if opens:
                     kind = parts[self.type_column] if self.type_column < len(parts) else ""
                     is_open[name].append((kind, num_words))
                 if closes and is_open[name]:
-                    yield from self._entity(name, *is_open[name].pop(), num_words + is_word, where)
+                    yield from self._entity(name, *is_open[name].pop(), num_words + of_word, where)
                 elif closes and self.left_open[name]:
                     self.left_open[name] -= 1
                 elif closes:
                     problem = f"Entity closes {name!r}, which is not open"
                     raise self.check.error(where, problem, "Open it where it begins")
-            num_words += is_word
+            num_words += of_word
         for name, entities in is_open.items():
             self.left_open[name] += len(entities)
             for _ in entities:

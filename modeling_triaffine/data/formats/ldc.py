@@ -118,7 +118,7 @@ class AnnotationFiles:
     def with_sources(self, path: Path, sources_of: SourcesOf) -> list[Path]:
         """The annotations that `path` refers to, of all stages in a folder, and their sources, after the list itself.
 
-        None if it lists something else.
+        None of them if it lists something else.
         """
         try:
             annotations = self._annotations(path) if path.is_dir() else self.find(path, RecordChecker(path))

@@ -19,7 +19,12 @@ class Row(NamedTuple):
     @property
     def is_word(self) -> bool:
         """Whether it is a syntactic word, not a multi-word token or an empty node."""
-        return self.id.isdecimal()
+        return is_word(self.id)
+
+
+def is_word(number: str) -> bool:
+    """Whether this is the id of a syntactic word, not of a multi-word token or an empty node."""
+    return number.isdecimal()
 
 
 def written_text(rows: Sequence[Row], comment: str = "") -> tuple[str, list[Offsets]]:
