@@ -52,6 +52,14 @@ def check_threshold(threshold: Any, labels: Iterable[str] | None = None, name: s
         raise ValueError(f"`{name}` names the labels {shortened(unknown)}; the model has {listed(known, most=50)}.")
 
 
+def too_few_positions(max_subwords: int, positions: int | None) -> str:
+    """What is wrong if the encoder has positions for fewer sub-words."""
+    return (
+        f"`max_subwords` is {max_subwords}, but the encoder has positions for {positions} sub-words only; set "
+        f"max_subwords to at most {positions}"
+    )
+
+
 def shortened(value: Any) -> str:
     """`repr(value)` in at most 80 characters."""
     text = repr(value)

@@ -7,6 +7,7 @@ from .checks_triaffine import (  # isort: skip - raises, if versions are too old
     check_threshold,
     reading,
     shortened,
+    too_few_positions,
 )
 
 import copy
@@ -261,8 +262,7 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
         positions = getattr(self.encoder_config, "max_position_embeddings", None)
         yield (
             positions is not None and 0 < positions < self.max_subwords,
-            f"`max_subwords` is {self.max_subwords}, but the encoder has positions for {positions} sub-words only; set "
-            f"max_subwords to at most {positions}",
+            too_few_positions(self.max_subwords, positions),
         )
 
 

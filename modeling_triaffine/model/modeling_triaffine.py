@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from transformers import AutoModel, PreTrainedModel
 from transformers.utils import can_return_tuple, logging
 
-from .checks_triaffine import listed, reading
+from .checks_triaffine import listed, reading, too_few_positions
 from .configuration_triaffine import PipelineTasks, TriaffineConfig
 from .repository_triaffine import (
     ORIGIN_OPTIONS,
@@ -364,10 +364,7 @@ def _check_positions(encoder: nn.Module, max_subwords: int) -> None:
     if isinstance(table, nn.Embedding) and table.padding_idx is not None:
         positions = table.num_embeddings - table.padding_idx - 1
         if max_subwords > positions:
-            raise ValueError(
-                f"`max_subwords` is {max_subwords}, but the encoder has positions for {positions} sub-words only; set "
-                f"max_subwords to at most {positions}."
-            )
+            raise ValueError(f"{too_few_positions(max_subwords, positions)}.")
 
 
 complete_import(__name__)
