@@ -287,11 +287,11 @@ def compare_with_ours(corpus: Corpus, jobs: Sequence[Job], arguments: argparse.N
         return {}
     _, second = corpus.halves()
     ours, theirs = ([predictions_of(job, arguments)[second] for job in side] for side in zip(*pairs, strict=True))
-    gold = pool([references_of(corpus)[second]] * len(pairs))
-    difference = {"ours_minus_theirs": paired_bootstrap(pool(ours), pool(theirs), gold)}
-    if PEERS[pairs[0][1].peer].flat:
-        sides = ([keep_outermost(found) for found in side] for side in (pool(ours), pool(theirs), gold))
-        difference["ours_minus_theirs_outermost"] = paired_bootstrap(*sides)
+    sides = (ours, theirs, [references_of(corpus)[second]] * len(pairs))
+    difference = {"ours_minus_theirs": paired_bootstrap(*map(pool, sides))}
+    if PEERS[pairs[0][1].peer].flat:  # outermost in its own run: pooled, an entity may be inside one of another seed
+        outermost = ([[keep_outermost(found) for found in run] for run in side] for side in sides)
+        difference["ours_minus_theirs_outermost"] = paired_bootstrap(*map(pool, outermost))
     return difference
 
 
