@@ -18,11 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from datasets import Dataset, DatasetDict, IterableDataset, IterableDatasetDict, NamedSplit
+from datasets.config import HF_DATASETS_CACHE
 from datasets.exceptions import DatasetGenerationError
 from datasets.fingerprint import generate_random_fingerprint
 from huggingface_hub.utils.sha import sha_fileobj
 
 from .. import parsing
+from ..files import FULL
 from ..model import text_triaffine
 from .alignment import WordSplitter
 from .counts import BAD_RECORDS
@@ -423,9 +425,15 @@ def _prepare(
             split=NamedSplit(name),
             fingerprint=fingerprint,
         )
-    except DatasetGenerationError as error:
-        if isinstance(error.__cause__, (ValueError, OSError, ImportError)):
-            raise error.__cause__.with_traceback(None) from None
+    except (DatasetGenerationError, OSError) as error:
+        cause = error if isinstance(error, OSError) else error.__cause__
+        if cause is error or (isinstance(cause, OSError) and cause.errno in FULL):
+            raise OSError(
+                f"The prepared corpus cannot be written to {cache_dir or HF_DATASETS_CACHE} ({cause}). Make room, or "
+                "set the environment variable HF_DATASETS_CACHE to another folder."
+            ) from error
+        if isinstance(cause, (ValueError, OSError, ImportError)):
+            raise cause.with_traceback(None) from None
         raise
     _report(whole, check)
     if split is not None or not source.part.format.split_starts:

@@ -148,7 +148,8 @@ class NestedNERPipeline(ChunkPipeline):
                 f"{inputs.ndim} dimensions; give one of its columns."  # type: ignore[attr-defined]
             )
         is_stream = not isinstance(inputs, Sized)
-        found = super().__call__((text for text in inputs), is_stream=is_stream, **kwargs)
+        texts = (text.as_py() if hasattr(text, "as_py") else text for text in inputs)  # of an Arrow column
+        found = super().__call__(texts, is_stream=is_stream, **kwargs)
         return found if is_stream else list(found)
 
     def _sanitize_parameters(

@@ -60,7 +60,8 @@ class OutputFolder:
             ):
                 groups = _row_groups(_tables(chunks, rejections))
                 first = next(groups)
-                with pq.ParquetWriter(beside, first.schema) as writer:
+                # Opened here, since pyarrow takes no name that is not UTF-8.
+                with open(beside, "wb") as file, pq.ParquetWriter(file, first.schema) as writer:
                     for table in chain([first], groups):
                         if len(table):  # `datasets` cannot read a row group without rows
                             writer.write_table(table)

@@ -4,6 +4,7 @@ import dataclasses
 import glob
 import json
 import logging
+import os
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -59,16 +60,19 @@ def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
     by_output: dict[str, str] = {}
     for given in inputs:
         outputs = output_dir.resolve()
-        matches = [(name, path) for name, path in _matches(given) if not path.resolve().is_relative_to(outputs)]
+        every = _matches(given)
+        matches = [(name, path) for name, path in every if not path.resolve().is_relative_to(outputs)]
         paths = [(name, path) for name, path in matches if path.suffix in SUFFIXES]
         if others := sorted(name for name, path in matches if path.suffix not in SUFFIXES):
             logger.warning("%s: files left out: %d (%s).", given, len(others), ", ".join(others[:10]))
         if not paths:
+            outside = f" outside of the output folder {output_dir}" if len(matches) < len(every) else ""
             raise ValueError(
-                f"{given}: there is no {', '.join(sorted(SUFFIXES))} file. Give a file, a folder or a pattern."
+                f"{given}: there is no {', '.join(sorted(SUFFIXES))} file{outside}. Give a file, a folder or a pattern."
             )
         for name, path in paths:
-            found[name] = place = str(path.resolve())
+            found[name] = os.path.abspath(path)  # with the suffix, which what a link leads to may lack
+            place = str(path.resolve())
             other = by_output.setdefault(output_name(name), place)
             if other != place:
                 raise ValueError(f"{other} and {path} would have the same output. Tag them into two folders.")

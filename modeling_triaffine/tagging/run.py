@@ -4,8 +4,10 @@ import contextlib
 import dataclasses
 import logging
 import os
+import signal
 import sys
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Generator, Iterable, Iterator
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -22,6 +24,8 @@ from .chunks import Chunk
 from .output import OutputFolder, Totals
 from .reading import Reading, read_chunks
 from .tagger import Tagger, Tagging, describe_model
+
+logger = logging.getLogger(__name__)
 
 # Number of actors in a row that may die while starting.
 RETRIES = 3
@@ -80,13 +84,21 @@ def tag_corpus(
     tagging = dataclasses.replace(tagging, revision=revision)
     output = OutputFolder(output_dir, options_of_outputs(model, tagging, reading))
     waiting = {name: path for name, path in files.items() if not output.path(name).is_file()}
+    if finished := len(files) - len(waiting):
+        logger.warning(
+            "%s: outputs that exist stay: %d of %d files are not read again. Delete the output of a file that has "
+            "changed, or choose another folder.",
+            *(output_dir, finished, len(files)),
+        )
     if waiting:
         with connected():
             actors = actors.fitted(ray.cluster_resources())
             chunks = with_progress(tagged_chunks(waiting, tagging, reading, actors), len(waiting))
             try:
-                for name, chunks_of_file in groupby(chunks, key=lambda chunk: chunk.file):
-                    output.write(name, chunks_of_file)
+                # Closed at any end: Ray would start anew for results that are still awaited once it was shut down.
+                with contextlib.closing(chunks):
+                    for name, chunks_of_file in groupby(chunks, key=lambda chunk: chunk.file):
+                        output.write(name, chunks_of_file)
             except (ray.exceptions.RayError, ExecutionTimeoutError) as error:
                 cause = error.cause if isinstance(error, ray.exceptions.RayTaskError) else error  # of the actor, or Ray
                 raise RuntimeError(
@@ -112,6 +124,8 @@ def connected() -> Iterator[None]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # fatal errors are raised as exceptions
     ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    if threading.current_thread() is threading.main_thread():  # Ray's own handler aborts, with a dump of its stack
+        signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     try:
         yield
     finally:
@@ -153,7 +167,7 @@ def pack_chunks(source: dict[str, Any], reading: Reading) -> Iterator[dict[str, 
     return (chunk.pack() for chunk in read_chunks(source["file"], source["path"], reading))
 
 
-def with_progress(chunks: Iterable[Chunk], files: int) -> Iterator[Chunk]:
+def with_progress(chunks: Iterable[Chunk], files: int) -> Generator[Chunk]:
     """The chunks, with a progress bar of rows if standard error is a terminal."""
     with tqdm(unit=" rows", desc=f"{files} files", disable=not sys.stderr.isatty()) as progress:
         for chunk in chunks:

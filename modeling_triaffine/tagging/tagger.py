@@ -62,7 +62,7 @@ def describe_model(name_or_path: str, revision: str | None = None) -> tuple[str,
     for path in sorted(path for pattern in MODEL_FILES for path in folder.glob(pattern)):
         with open(path, "rb") as file:
             digest.update(path.name.encode() + sha_fileobj(file))
-    return f"{folder.resolve().name} of SHA-256 {digest.hexdigest()}", None
+    return f"SHA-256 {digest.hexdigest()}", None  # without the folder's name, which may change
 
 
 class Tagger:

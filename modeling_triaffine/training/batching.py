@@ -65,10 +65,15 @@ def as_dataset(records: Any, what: str) -> datasets.Dataset:
     if isinstance(records, datasets.Dataset):
         return records if records.format["type"] == "custom" else name_types(records)  # a transform may make the types
     columns = dict.fromkeys(column for row in rows for column in row)
-    try:
-        return datasets.Dataset.from_dict({column: [row.get(column) for row in rows] for column in columns})
-    except (pyarrow.ArrowException, TypeError) as error:
-        raise ValueError(f"{what}: a field has values of different types in its records ({error}).") from error
+    made: dict[str, datasets.Dataset] = {}
+    for column in columns:
+        values = (row.get(column) for row in rows)
+        plain = [value.tolist() if isinstance(value, np.ndarray) else value for value in values]  # of pandas
+        try:
+            made[column] = datasets.Dataset.from_dict({column: plain})
+        except (pyarrow.ArrowException, TypeError) as error:
+            raise ValueError(f"{what}: {column} has values of different types in its records ({error}).") from error
+    return datasets.concatenate_datasets([*made.values()], axis=1) if made else datasets.Dataset.from_dict({})
 
 
 def _problem_of_form(records: Any, rows: list[Any] | None) -> str:

@@ -487,3 +487,9 @@ def test_a_corpus_of_words_alone_has_no_texts(tmp_path):
     path = write_files(tmp_path, {"a.jsonl": json.dumps({"tokens": ["a"], "entities": []})})
     with pytest.raises(CorpusError, match=r"a\.jsonl.*'json_lines'.*genia"):
         load_texts(path)
+
+
+def test_a_cache_that_cannot_be_written_is_named(tmp_path):
+    write_files(tmp_path, {"a.jsonl": json.dumps({"tokens": ["a"], "entities": []}), "file": ""})
+    with pytest.raises(OSError, match=r"cannot be written to .*file/cache \(.*HF_DATASETS_CACHE to another folder"):
+        load(tmp_path / "a.jsonl", cache_dir=tmp_path / "file" / "cache")

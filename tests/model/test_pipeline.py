@@ -10,6 +10,7 @@ from multiprocessing import get_context
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import torch
 from datasets import Dataset
@@ -197,6 +198,8 @@ def test_other_models_keep_the_pipeline_of_transformers(encoder):
         tuple(TEXTS),
         np.array(TEXTS),
         pd.Series(TEXTS, index=list("abcd")),
+        pa.chunked_array([TEXTS[:1], TEXTS[1:]]),
+        Dataset.from_dict({"text": TEXTS}).with_format("arrow")["text"],
         Dataset.from_dict({"text": TEXTS})["text"],
         deque(TEXTS),
         [],

@@ -360,6 +360,15 @@ class TestReading:
         assert "entities_column" in self.read(path)[-1].failure
         assert self.read(path, entities_column="found")[-1].failure is None
 
+    def test_a_link_is_read_as_its_name_says(self, tmp_path):
+        """What the caches of the Hub and of DVC link to has a hash as its name."""
+        pq.write_table(pa.table({"text": ["a"]}), tmp_path / "5f3a")
+        (tmp_path / "in").mkdir()
+        (tmp_path / "in" / "a.parquet").symlink_to(tmp_path / "5f3a")
+        (path,) = find_files([str(tmp_path / "in")], tmp_path / "out").values()
+        (chunk,) = self.read(Path(path))
+        assert (chunk.failure, chunk.table.to_pylist()) == (None, [{"text": "a"}])
+
     def test_files_are_found(self, tmp_path, caplog):
         names = ("in/a.jsonl", "in/b/a.parquet", "in/_a.json", "in/note.txt", "in/out/a.parquet", "c/a.parquet")
         hidden = ("in/.git/a.json", "in/b/_temporary/0/a.parquet", "in/b/.ipynb_checkpoints/c/a.jsonl")
@@ -372,6 +381,7 @@ class TestReading:
         assert caplog.messages[1:] == [f"{folder}/*.*: files left out: 1 (note.txt)."]
         for inputs, reason in (
             (["nowhere"], "nowhere: there is no"),
+            ([str(out)], "file outside of the output folder"),
             ([f"{folder}/note.txt"], "note.txt: there is no"),
             ([str(folder), str(other)], "would have the same output"),
             ([f"{other}/a.parquet", f"{folder}/b/a.parquet"], "would have the same output"),
@@ -484,7 +494,7 @@ class TestTagger:
             tagger.tag_chunk(Chunk("a", pa.table({"text": ["gene"]}), [1]))
 
     def test_another_state_of_a_model_is_another_model(self, saved_model, tmp_path):
-        copy = shutil.copytree(saved_model, tmp_path / saved_model.name)
+        copy = shutil.copytree(saved_model, tmp_path / "renamed")
         assert describe_model(str(copy)) == describe_model(str(saved_model))
         (copy / "README.md").write_text("Another card.")
         assert describe_model(str(copy)) == describe_model(str(saved_model))

@@ -74,7 +74,10 @@ REFUSED = {
     "splits": (DatasetDict(train=class_labels()), "is a DatasetDict; give a datasets.Dataset, such as a split"),
     "texts": (["The gene binds."], "is a list of str; give"),
     "nothing": ([], "has 0 records"),
-    "mixed": ([{"tokens": ["a"], "entities": []}, {"tokens": 1, "entities": []}], "values of different types"),
+    "mixed": (
+        [{"tokens": ["a"], "entities": []}, {"tokens": 1, "entities": []}],
+        "tokens has values of different types",
+    ),
 }
 
 
