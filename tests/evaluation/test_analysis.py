@@ -238,8 +238,8 @@ def run(saved_model, command, tmp_path):
     """Runs the command on a corpus."""
     path = tmp_path / "dev.jsonl"
     write_lines(path, make_records())
-    always = ["analyse", "--model", saved_model, "--split", "train", "--candidates", "3", "6"]
-    return lambda *options, corpus=("--data", path): command(*always, *options, *corpus)
+    always = ["--model", saved_model, "--split", "train", "--candidates", "3", "6"]
+    return lambda *options: command("analyse", path, *always, *options)
 
 
 def test_command_prints_tables_and_writes_the_report(run, saved_model, tmp_path):
@@ -257,14 +257,6 @@ def test_command_prints_tables_and_writes_the_report(run, saved_model, tmp_path)
     again = run(*options)
     assert again.code == 2
     assert f"{output} exists" in again.err
-
-
-def test_command_takes_the_corpus_in_one_of_two_places(run, saved_model, command, tmp_path):
-    path = tmp_path / "dev.jsonl"
-    first = command("analyse", path, "--model", saved_model, "--split", "train", "--candidates", "3", "6")
-    assert first.code == 0
-    assert first.out == run().out
-    assert run(corpus=()).code == run(corpus=("--data", path, "--", path)).code == 2
 
 
 def test_command_without_matplotlib(run, tmp_path, monkeypatch):
@@ -290,7 +282,7 @@ def test_the_report_is_written_where_its_tables_are_not_read_to_the_end(run, sav
         raise BrokenPipeError
 
     monkeypatch.setattr("builtins.print", fail)
-    options = {"data": str(tmp_path / "dev.jsonl"), "split": "train", "candidates": [3], "no_figures": True}
+    options = {"corpus": str(tmp_path / "dev.jsonl"), "split": "train", "candidates": [3], "no_figures": True}
     with pytest.raises(BrokenPipeError):
         analyse_command(str(saved_model), **options, output=tmp_path / "report")
     assert (tmp_path / "report" / "report.html").exists()
