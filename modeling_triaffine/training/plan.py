@@ -283,11 +283,14 @@ def recipe_library() -> Path:
 def find_recipe(name_or_folder: str) -> Path:
     """The folder of a recipe, given as a folder with a training.yaml or by its name in the package's library.
 
+    A mere name is first one of the library: a run in ./demo, which has a training.yaml too, is given as `./demo`.
+
     Raises:
         RecipeError: there is no such recipe; the message lists those of the library.
     """
     library = recipe_library()
-    for folder in (Path(name_or_folder), library / name_or_folder):
+    given, named = Path(name_or_folder), library / name_or_folder
+    for folder in (named, given) if given.name == name_or_folder else (given, named):
         if (folder / TRAINING_FILE).is_file():
             return folder
     known = sorted(path.parent.name for path in library.glob(f"*/{TRAINING_FILE}"))

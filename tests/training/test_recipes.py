@@ -16,6 +16,7 @@ from modeling_triaffine import TriaffineConfig, TriaffineForNestedNER
 from modeling_triaffine.environment import REVISION, source_revision
 from modeling_triaffine.publishing.repository import is_part
 from modeling_triaffine.publishing.run_summary import RunSummary
+from modeling_triaffine.training import plan
 from modeling_triaffine.training.plan import TrainingPlan, parse_training_plan
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from tests.helpers.cards import cells
@@ -362,3 +363,12 @@ def test_a_run_records_the_revision(tmp_path: Path, corpus: Path, monkeypatch: p
     train_and_save(prepare_run(run_arguments(recipe, corpus, tmp_path / "out")))
     assert RunSummary.load(tmp_path / "out").versions[REVISION] == "abc"
     assert ["`git revision`", "`abc`"] in cells((tmp_path / "out" / "README.md").read_text(encoding="utf-8"))
+
+
+def test_a_run_in_a_folder_of_the_same_name_is_not_the_recipe(tmp_path, monkeypatch):
+    """`--recipe demo --output_dir demo` leaves a training.yaml there."""
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "demo" / "training.yaml").write_text("seed: 7\n")
+    monkeypatch.chdir(tmp_path)
+    assert plan.find_recipe("demo") == plan.recipe_library() / "demo"
+    assert plan.find_recipe("./demo").resolve() == tmp_path / "demo"
