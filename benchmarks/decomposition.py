@@ -3,8 +3,8 @@
     python benchmarks/decomposition.py --output benchmarks/results/decomposition.jsonl
 
 Naive: a span's representation h_ijr = Σ_k α_ijkr h_k is built, then scored. Decomposed: every inside word is scored,
-then the scores are summed. Both are exact and written as plain einsums here; beside them stands what this
-package computes with. Likewise for the cross-span stage. Times are those of ten forward passes.
+then the scores are summed. Both are exact and written as plain einsums here; beside them stands what this package
+computes with. Likewise for the cross-span stage. Times are those of ten forward passes.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """The terms of one span's scores as tensors: attention times value, by inside word and by candidate.
 
-Both stages of the model are weighted sums, p_ijr = Σ_k α_ijkr · o_ijkr + b_r and pᶜ_lr = Σ_g β_lgr · t_lgr + b_r
+Both stages of the model are weighted sums, p_ijr = Σ_k α_ijkr · o_ijkr + b_r and pᶜ_lr = Σ_g β_lgr · t_lgr + b_r,
 so their terms add up to the score exactly. Only o and t are computed here, for the given span; attention and scores
 come from the model's forward pass.
 """

@@ -1,8 +1,8 @@
 """What options choose from: kinds of attention to a span's inside words and of scoring a span, policies for overlaps.
 
 A kind is declared here, and computed by its module in `factors_triaffine.py`. Configuration, modules and explanation
-ask the kind, never for its name. This file imports no library, so that help needs none. The letters of
-ablations are those of Yuan et al. (Findings of ACL 2022).
+ask the kind, never for its name. This file imports no library, so that help needs none. The letters of ablations
+are those of Yuan et al. (Findings of ACL 2022).
 """
 
 from bisect import bisect_left, insort

@@ -123,13 +123,17 @@ def connected() -> Iterator[None]:
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # fatal errors are raised as exceptions
+    handler = signal.getsignal(signal.SIGTERM)
     ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
-    if threading.current_thread() is threading.main_thread():  # Ray's own handler aborts, with a dump of its stack
+    can_handle = threading.current_thread() is threading.main_thread()
+    if can_handle:  # Ray's own handler aborts, with a dump of its stack
         signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     try:
         yield
     finally:
         ray.shutdown()
+        if can_handle:
+            signal.signal(signal.SIGTERM, handler or signal.SIG_DFL)  # None: one that Python did not install
 
 
 def tagged_chunks(files: dict[str, str], tagging: Tagging, reading: Reading, actors: Actors) -> Iterator[Chunk]:

@@ -283,7 +283,7 @@ def recipe_library() -> Path:
 def find_recipe(name_or_folder: str) -> Path:
     """The folder of a recipe, given as a folder with a training.yaml or by its name in the package's library.
 
-    A mere name is first one of the library: a run in ./demo, which has a training.yaml too, is given as `./demo`.
+    A name alone is first one of the library: a run in ./demo, which has a training.yaml too, is given as `./demo`.
 
     Raises:
         RecipeError: there is no such recipe; the message lists those of the library.
