@@ -49,11 +49,11 @@ def command(
     if has_figures:
         from ..evaluation.figures import draw_figures  # a missing matplotlib is an error before the model runs
     named = load_model(model, device)
-    name, records, _ = load_split(corpus, corpus_format, split, named.processor, max_bad_records)
+    read = load_split(corpus, corpus_format, split, named.processor, max_bad_records)
     analysis = analyse(
         named,
-        records,
-        f"{corpus}, {name}",
+        read.records,
+        corpus if corpus.endswith(read.name) else f"{corpus}, {read.name}",
         counts=candidates,
         other=load_model(compare, device) if compare else None,
         sentences=sentences or [],

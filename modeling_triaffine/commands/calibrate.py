@@ -50,12 +50,12 @@ def command(
 
     goal = _goal(precision, recall)
     pipeline = NestedNERPipeline(model=model, device=device)
-    name, records, _ = load_split(corpus, corpus_format, split, pipeline.processor, max_bad_records)
-    check_unscored(folder, name, records["entities"])
-    in_context = with_context(records, pipeline.processor)
+    read = load_split(corpus, corpus_format, split, pipeline.processor, max_bad_records)
+    check_unscored(folder, read.name, read.records["entities"])
+    in_context = with_context(read.records, pipeline.processor)
     if unknown := unknown_labels(in_context, pipeline.model.config):
         print(f"The model has no label {', '.join(unknown)}; such entities do not count.", file=sys.stderr)
-    found = calibrate(pipeline.model, pipeline.processor, in_context, name, goal, batch_size)
+    found = calibrate(pipeline.model, pipeline.processor, in_context, read.name, goal, batch_size)
     before, after = (f"{100 * error:.2f} %" for error in found.errors)
     print(threshold_table(found.labels).text())
     print(f"\n{reliability_table(found.bins_before, found.bins_after).text()}")

@@ -42,17 +42,17 @@ def command(
     from ..model.pipeline_triaffine import NestedNERPipeline
 
     pipeline = NestedNERPipeline(model=model, device=device, batch_size=batch_size, **precision(int8, bf16))
-    name, corpus, files = load_split(data, corpus_format, split, pipeline.processor, max_bad_records)
-    read = [file for part in files.parts.values() for file in part.files]
+    corpus = load_split(data, corpus_format, split, pipeline.processor, max_bad_records)
+    read = [file for part in corpus.files.parts.values() for file in part.files]
     if output is not None and output.exists() and any(map(output.samefile, read)):
         raise ValueError(f"--output {output} is a file of the corpus, which would be lost. Give another name.")
-    records = with_context(corpus, pipeline.processor)
+    records = with_context(corpus.records, pipeline.processor)
     if unknown := unknown_labels(records, pipeline.model.config):
         print(f"The model has no label {', '.join(unknown)}; such entities count as missing.", file=sys.stderr)
     found = predict_words(pipeline.model, pipeline.processor, records, batch_size)
     scores = {"given_words": score_entities(found, [record["entities"] for record in records])}
-    if raw_text or (raw_text is None and files.keeps_text):
-        scores["raw_text"] = score_raw_text(pipeline, files.texts(name).get(name, []))
+    if raw_text or (raw_text is None and corpus.files.keeps_text):
+        scores["raw_text"] = score_raw_text(pipeline, corpus.texts())
     for kind, of_words in scores.items():
         print(f"{kind.replace('_', ' ').capitalize()}:\n{format_scores(of_words)}\n")
     if output is not None:

@@ -79,9 +79,7 @@ def statistics_by_split(
     from ..data.windows import Windows
 
     files = CorpusFiles(paths, corpus_format, max_bad_records=max_bad_records)
-    corpus = files.sentences(keep=False)
-    if None in files.parts and list(corpus) == ["train"]:  # which training reads as such, whatever it is called
-        corpus = {files.parts[None].split_in_name or "train": corpus["train"]}
+    corpus = {files.name_of_only_split or name: records for name, records in files.sentences(keep=False).items()}
     splits = list(map(split_name, names)) if names else list(corpus)
     check_splits("--splits", splits, [*corpus], paths)
     parts = {split: corpus[split] for split in splits}

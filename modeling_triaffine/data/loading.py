@@ -189,6 +189,15 @@ class CorpusFiles:
         self.marks_sentences = any(known.marks_sentences for known in formats)
         self.has_own_words = any(known.has_own_words for known in formats)
 
+    @property
+    def name_of_only_split(self) -> str | None:
+        """What to call a file or folder that is read as `train` because nobody says what it is.
+
+        The split that its name tells, or else the name; None if splits are given, or in the files.
+        """
+        part = self.parts.get(None)
+        return None if part is None or part.format.split_starts else part.split_in_name or part.path.name
+
     def sources(
         self, word_splitter: WordSplitter | None = None, sentence_splitter: str | None = None
     ) -> Iterator[tuple[str | None, _Source]]:

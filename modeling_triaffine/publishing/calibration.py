@@ -28,7 +28,7 @@ def check_unscored(folder: Path, split: str, entities: Sequence[Sequence[Mapping
     counts = Counter(kind for one in entities for *_, kind in {(e["start"], e["end"], e["type"]) for e in one})
     gold = {label: row["gold"] for label, row in scored.scores["by_label"].items() if row["gold"]} if scored else {}
     problem = ""
-    if split == "train" and len(entities) == summary.training_sentences:
+    if split not in ("validation", "test") and len(entities) == summary.training_sentences:
         problem = (
             "The model was trained on these sentences, so its probabilities on them are too high. Calibrate on others "
             "(--split, or another file)."

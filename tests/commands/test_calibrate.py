@@ -79,6 +79,22 @@ def test_calibration_is_saved_used_and_shown(model, corpus, command):
     assert json.loads((model / "config.json").read_text()) == near(saved)
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "called"),
+    [("dev.jsonl", [], "validation"), ("dev.jsonl", ["--split", "dev"], "validation"), ("new.jsonl", [], "new.jsonl")],
+)
+def test_a_single_file_is_called_by_its_name(model, corpus, command, name, options, called):
+    file = corpus(sentence("DNA"), split=name.removesuffix(".jsonl")) / name
+    assert command("calibrate", "--model", model, file, *options).code == 0
+    assert RunSummary.load(model).calibration.split == called
+
+
+def test_the_training_sentences_are_recognized_in_a_file_of_any_name(model, corpus, command):
+    result = command("calibrate", "--model", model, corpus(*[sentence("DNA")] * 5, split="new") / "new.jsonl")
+    assert result.code == 2
+    assert "was trained on" in result.err
+
+
 def test_edited_files_stay(model, corpus, command):
     edited = {"README.md": b"# Not UTF-8: \xe9\n", "handler.py": b"# My own\n", "requirements.txt": b"torch\nmine\n"}
     for name, content in edited.items():

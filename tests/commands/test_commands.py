@@ -275,6 +275,7 @@ def test_scores_of_given_words(evaluate, marking_model, tmp_path):
     assert evaluate(tmp_path / "corpus", "--split", "dev")[1] == scores
     alone, of_the_only_split = evaluate(tmp_path / "corpus" / "dev.jsonl")
     assert (alone.code, of_the_only_split) == (0, scores), "the only split there is, whatever its name"
+    assert evaluate(tmp_path / "corpus" / "dev.jsonl", "--split", "dev")[1] == scores
     assert evaluate(tmp_path / "corpus", "--no_raw_text")[1] == scores
     no_text, _ = evaluate(tmp_path / "corpus", "--raw-text")
     assert no_text.code == 2
@@ -362,7 +363,7 @@ def test_bad_records_of_a_corpus(command, caplog, tmp_path, name, more):
 def test_statistics_of_a_corpus_without_entities(command, tmp_path):
     (tmp_path / "a.tsv").write_text("slept\tO\n")
     counted = command("statistics", tmp_path / "a.tsv")
-    assert "warning: train: there are no entities; look at what was dropped" in counted.err
+    assert "warning: a.tsv: there are no entities; look at what was dropped" in counted.err
     long = "B-" + 200 * "x"
     (tmp_path / "a.tsv").write_text(f"Orsk\t{long}\tO\nOmsk\tO\tO\n")
     counted = command("statistics", tmp_path / "a.tsv")
@@ -380,7 +381,7 @@ def test_several_files_are_one_corpus(command, tmp_path):
     one_by_one = [folder / "a.tsv", folder / "b.tsv"]
     for number, corpus in enumerate((one_by_one, [folder / "*.tsv"])):
         counted = json.loads(command("statistics", *corpus, "--json").out)
-        assert counted["train"]["sentences"] == 4
+        assert counted["in"]["sentences"] == 4
         out = tmp_path / f"out{number}"
         assert command("convert", *corpus, out, "--to", "json_lines").code == 0
         names = [json.loads(line)["doc_id"] for line in (out / "train.jsonl").read_text().splitlines()]

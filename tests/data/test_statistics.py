@@ -104,9 +104,9 @@ def test_genia_has_the_published_numbers(genia_corpus):
         ("dev.jsonl", "validation"),
         ("news-test.jsonl", "test"),
         ("train.jsonl", "train"),
-        ("news.jsonl", "train"),
+        ("news.jsonl", "news.jsonl"),
         ("dev", "validation"),
-        ("news", "train"),
+        ("news", "news"),
         ("dev/*.jsonl", "validation"),
     ],
 )
