@@ -22,7 +22,7 @@ from .analysis import Analysis, Comparison
 from .cases import Case
 from .error_analysis import GOLD_OUTCOMES, PREDICTED_OUTCOMES, Mention, SentenceErrors, outcome_name
 from .prediction import DEFAULT_COUNTS
-from .scores import RATIO_NAMES, Counts, parts_note, parts_title, percent, percentages, score_table
+from .scores import RATIO_NAMES, Counts, parts_note, parts_title, percent, percentages, score_table, unannotated_note
 
 # Drawn sentences: those with the most errors.
 MOST_SENTENCES = 20
@@ -109,7 +109,7 @@ def _introduction(analysis: Analysis) -> list[str]:
     if analysis.unknown_labels:
         unknown = ", ".join(analysis.unknown_labels)
         paragraphs.append(f"The model cannot find entities of types that are not among its labels: {unknown}.")
-    return paragraphs
+    return [*paragraphs, *filter(None, [unannotated_note(scores)])]
 
 
 def _sections(analysis: Analysis) -> Iterator[Section]:

@@ -226,7 +226,21 @@ def format_scores(scores: Scores) -> str:
         >>> print(format_scores(score_entities(gold, gold)).splitlines()[2])
           Person     100.00  100.00  100.00          1     1
     """
-    return f"{score_table('', scores.rows()).text()}\n\n{textwrap.fill(parts_note(), 100)}"
+    notes = filter(None, (unannotated_note(scores), parts_note()))
+    return "\n\n".join([score_table("", scores.rows()).text(), *(textwrap.fill(note, 100) for note in notes)])
+
+
+def unannotated_note(scores: Scores) -> str:
+    """Says which labels were predicted although no gold entity has them; empty if there are none.
+
+    A corpus that does not annotate a label makes all of its predictions wrong, however good the model.
+    """
+    wrong = {
+        label: row["predicted"] for label, row in scores["by_label"].items() if row["predicted"] > 0 == row["gold"]
+    }
+    if not wrong:
+        return ""
+    return f"No gold entity is of type {', '.join(wrong)}: the {sum(wrong.values())} predictions of it count as wrong."
 
 
 def score_table(first_column: str, rows: Iterable[tuple[str, Row]], caption: str = "") -> Table:

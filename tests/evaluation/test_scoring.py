@@ -436,6 +436,13 @@ def test_undefined_ratios_are_dashes():
     ]
 
 
+def test_predictions_of_a_label_without_gold_are_pointed_out():
+    gold, others = [entities((0, 1, "PER"))], [entities((0, 1, "PER"), (0, 1, "MISC"), (1, 2, "MISC"))]
+    note = "No gold entity is of type MISC: the 2 predictions of it count as wrong."
+    assert note in format_scores(score_entities(others, gold))
+    assert "No gold entity" not in format_scores(score_entities(gold, gold))
+
+
 def test_a_label_called_flat_differs_from_the_row_flat():
     gold = [entities((0, 1, "flat"))]
     rows = format_scores(score_entities(gold, gold)).splitlines()
