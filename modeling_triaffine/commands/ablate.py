@@ -9,6 +9,8 @@ F1 in percent (mean and standard deviation over seeds) for all entities and for 
 test data with --do_predict, otherwise on the validation data.
 """
 
+import signal
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -37,6 +39,7 @@ def command(
     from ..training.run import start_logging
 
     start_logging()
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))  # which ends the training, too
     names = check_variants(variants) if variants else [name for name in read_variants() if len(name) == 1]
     check_own_options(names, context.args)
     check_same_options(output_dir, context.args)

@@ -23,6 +23,9 @@ from .plan import recipe_library
 
 logger = logging.getLogger(__name__)
 
+RESUMING = "resume_from_checkpoint"
+"""The option of `train` with which a run goes on, or begins."""
+
 # Name in all_results.json (behind "eval_" or "test_") → heading of its column.
 SCORES = {name: title for name, title in summary_metrics().items() if name.endswith("f1")}
 # Okabe and Ito's colours, which are distinct for colour-blind readers; markers differ, too.
@@ -53,23 +56,39 @@ def check_variants(names: Sequence[str]) -> Sequence[str]:
 def check_same_options(folder: Path, training_options: list[str]) -> None:
     """Raises ValueError if the runs in the folder have other options, so that scores are not comparable."""
     path = folder / "options.json"
-    if any(folder.glob("*-seed-*")) and (before := json.loads(path.read_text(encoding="utf-8"))) != training_options:
-        raise ValueError(
-            f"The runs in {folder} were trained with {' '.join(before)}; now the options are "
-            f"{' '.join(training_options)}. Give the same options, or another --output_dir."
-        )
+    if any(folder.glob("*-seed-*")):
+        before = json.loads(path.read_text(encoding="utf-8"))
+        if _values(before) != _values(training_options):
+            raise ValueError(
+                f"The runs in {folder} were trained with {' '.join(before)}; now the options are "
+                f"{' '.join(training_options)}. Give the same options, or another --output_dir."
+            )
     write_text(path, json.dumps(training_options))
 
 
 def check_own_options(variants: Sequence[str], training_options: list[str]) -> None:
     """Raises ValueError for options that the variants set themselves, and for a token, which would be saved."""
-    given = {name.partition("=")[0].lstrip("-").replace("-", "_") for name in training_options if name[:2] == "--"}
     own = {"seed", "hub_token", *(option for name in variants for option in read_variants()[name])}
-    if given & own:
+    if given := own & _values(training_options).keys():
         raise ValueError(
-            f"--{', --'.join(sorted(given & own))}: the variants and --seeds say this of each run, and a token would "
+            f"--{', --'.join(sorted(given))}: the variants and --seeds say this of each run, and a token would "
             "be saved with the options (set HF_TOKEN instead). Leave it out."
         )
+
+
+def _values(options: list[str]) -> dict[str, list[str]]:
+    """Option → its values, whatever their order and spelling; without the one that every run has."""
+    values: dict[str, list[str]] = {}
+    name = ""
+    for word in options:
+        if word.startswith("--"):
+            name, is_joined, value = word[2:].partition("=")
+            name = name.replace("-", "_")
+            values[name] = [value] if is_joined else []
+        else:
+            values.setdefault(name, []).append(word)
+    values.pop(RESUMING, None)
+    return values
 
 
 def train_variant(variant: str, seed: int, folder: Path, training_options: list[str]) -> int:
@@ -79,7 +98,7 @@ def train_variant(variant: str, seed: int, folder: Path, training_options: list[
         return 0
     options = read_variants()[variant]
     changes = [f"--{name}={as_option(value)}" for name, value in options.items()]
-    changes += [f"--seed={seed}", f"--output_dir={run}", "--resume_from_checkpoint"]
+    changes += [f"--seed={seed}", f"--output_dir={run}", f"--{RESUMING}"]
     logger.info("--- (%s), seed %d: %s", variant, seed, options)
     program = [sys.executable, "-m", "modeling_triaffine.commands.train"]
     return subprocess.run([*program, *training_options, *changes], check=False).returncode

@@ -117,7 +117,9 @@ def test_runs_under_other_options_are_not_mixed(finished):
     ablations.check_same_options(finished / "new", ["--recipe", "x"])
     (finished / "options.json").write_text('["--recipe", "x"]')
     ablations.check_same_options(finished, ["--recipe", "x"])
-    with pytest.raises(ValueError, match=r"were trained with --recipe x; now the options are --recipe y.*another"):
+    (finished / "options.json").write_text('["--recipe", "x", "--num_train_epochs", "3"]')
+    ablations.check_same_options(finished, ["--num-train-epochs=3", "--resume_from_checkpoint", "--recipe", "x"])
+    with pytest.raises(ValueError, match=r"were trained with .*--recipe x; now the options are --recipe y.*another"):
         ablations.check_same_options(finished, ["--recipe", "y"])
 
 
