@@ -4,7 +4,7 @@ import importlib
 import inspect
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import typer
@@ -99,11 +99,23 @@ class Command(TyperCommand):
     """A command that takes `--batch_size` for `--batch-size`, and `--seeds 1 2` for `--seeds 1 --seeds 2`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, list(self._normalized(args)))
-
-    def _normalized(self, arguments: Sequence[str]) -> Iterator[str]:
-        known = {name for option in self.params for name in (*option.opts, *option.secondary_opts)}
         repeatable = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
+        words = list(self._normalized(args, repeatable))
+        try:
+            return super().parse_args(ctx, list(words))
+        except typer.TyperException as error:
+            names = "/".join(getattr(getattr(error, "param", None), "opts", ()))
+            last = next((name for name in reversed(words) if name.startswith("-")), "")
+            arguments = [option.name for option in self.params if option.param_type_name == "argument"]
+            if arguments and last in repeatable and (names == last or not names.startswith("-")):
+                before = " and ".join(arguments)
+                raise ValueError(
+                    f"{_describe(error)} {last} takes all that follows it: give {before} before it."
+                ) from None
+            raise
+
+    def _normalized(self, arguments: Sequence[str], repeatable: Collection[str]) -> Iterator[str]:
+        known = {name for option in self.params for name in (*option.opts, *option.secondary_opts)}
         given, given_before = iter(arguments), set[str]()
         option, values = "", 0  # the last option, and its number of values so far
         for argument in given:

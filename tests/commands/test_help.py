@@ -81,6 +81,8 @@ print(sorted({"torch", "transformers", "datasets", "numpy", "huggingface_hub"} &
         (["predict", "--threshold", "a=1", "--threshold=b=1"], ["--threshold is given twice", "protein=0.4,DNA=0.6"]),
         (["explain", "--model", "x", "--text", "y"], ["--span", "--offsets"]),
         (["publish", "--repo-id", "a/b"], ["Missing option '--model'"]),
+        (["analyse", "--model", "x", "--sentences", "a", "in/"], ["--sentences takes all", "give corpus before it"]),
+        (["statistics", "--splits", "train", "in/"], ["--splits takes all", "give paths before it"]),
         (["convert", "x", "y", "--columns", "tokens=1,2"], ["--columns", "'tokens=1,2'"]),
         (["train", "--train-fil", "x", "--output_dir", "y"], ["--train-fil", "Did you mean --train_file?"]),
         (["train", "--model_name", "x", "--output_dir", "y"], ["--model_name", "Did you mean --model_name_or_path?"]),
