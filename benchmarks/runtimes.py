@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 from measuring import CLOCKS, Rows, products_by_mkl, time_interleaved
-from throughput import read_records
+from throughput import read_corpus
 
 from modeling_triaffine import NestedNERPipeline, OnnxNestedNER
 from modeling_triaffine.data.alignment import detokenize
@@ -25,7 +25,7 @@ from modeling_triaffine.environment import describe_machine
 def main() -> None:
     arguments = parse_arguments()
     rows = Rows("words a second from raw text", describe_machine())
-    records = read_records(arguments)
+    records = read_corpus(arguments)[: arguments.max_samples]
     texts = [detokenize(record["tokens"]) for record in records]
     words = sum(len(text.split()) for text in texts)
     pipeline = NestedNERPipeline(arguments.model)

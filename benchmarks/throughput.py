@@ -50,17 +50,18 @@ def main() -> None:
     logging.disable_progress_bar()
     logging.set_verbosity_error()
     rows = Rows("sentences a second, whole model", describe_machine())
-    records = read_records(arguments)
+    corpus = read_corpus(arguments)  # whose labels and widest entity the model has
+    records = corpus[: arguments.max_samples]
     if arguments.peers:
         rows.title = "sentences a second and first answer, beside other libraries; processor time, one thread"
-        for row in measure_peers(records, arguments):
+        for row in measure_peers(corpus, records, arguments):
             rows.add(**row)
         rows.write(arguments.output)
         return
     for name in arguments.tensors:
         for measure in (measure_prediction,) if arguments.quantize else (measure_prediction, measure_training):
             torch.manual_seed(0)
-            model, processor = build_model(RANKS[name], records, arguments)
+            model, processor = build_model(RANKS[name], corpus, arguments)
             with products_by_mkl() if arguments.by_mkl else contextlib.nullcontext():
                 row = measure(model, processor, records, arguments)
             row |= {"by_mkl": True} if arguments.by_mkl else {}
@@ -75,7 +76,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--data", help="Corpus file or folder, the first split of it; default: the demo corpus.")
     parser.add_argument("--recipe", default="genia-minilm", help="Whose sizes the rest of the model has.")
     parser.add_argument("--tensors", nargs="+", choices=list(RANKS), default=list(RANKS))
-    parser.add_argument("--max_samples", type=int, default=256, help="Sentences that are read.")
+    parser.add_argument("--max_samples", type=int, default=256, help="Sentences to measure.")
     parser.add_argument("--batch_size", type=int, default=32)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--clock", choices=list(CLOCKS), default="wall", help="Processor time is of all threads.")
@@ -88,12 +89,12 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def read_records(arguments: argparse.Namespace) -> list[dict[str, Any]]:
+def read_corpus(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     if arguments.data is None:
         records: Iterable[Any] = demo_corpus()["train"]
     else:
         records = next(iter(load_nested_ner(arguments.data).values()))
-    return [{"tokens": record["tokens"], "entities": record["entities"]} for record in records][: arguments.max_samples]
+    return [{"tokens": record["tokens"], "entities": record["entities"]} for record in records]
 
 
 def build_model(
@@ -118,9 +119,11 @@ def label_names(records: list[dict[str, Any]]) -> dict[int, str]:
     return dict(enumerate([*sorted(types), "None"]))
 
 
-def measure_peers(records: list[dict[str, Any]], arguments: argparse.Namespace) -> list[dict[str, Any]]:
+def measure_peers(
+    corpus: list[dict[str, Any]], records: list[dict[str, Any]], arguments: argparse.Namespace
+) -> list[dict[str, Any]]:
     torch.manual_seed(0)
-    model, processor = build_model(RANKS["low rank"], records, arguments)
+    model, processor = build_model(RANKS["low rank"], corpus, arguments)
     os.environ["OMP_NUM_THREADS"] = "1"  # of the libraries' processes
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder)

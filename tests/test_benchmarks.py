@@ -207,10 +207,10 @@ def predict(sentences):
     assert rows[1]["complete"]
     assert rows[1]["scores"] == flat["scores"]
 
-    arguments = ["peer_accuracy.py", str(tmp_path), "--encoder=other", corpus, "--peers", *peers]
-    monkeypatch.setattr(sys, "argv", arguments)
-    with pytest.raises(SystemExit, match="another encoder"):
-        peer_accuracy.main()
+    for other in (["--encoder=other"], ["--encoder=none", "--products=bfloat16"]):
+        monkeypatch.setattr(sys, "argv", ["peer_accuracy.py", str(tmp_path), *other, corpus, "--peers", *peers])
+        with pytest.raises(SystemExit, match="made with other settings"):
+            peer_accuracy.main()
 
 
 def test_a_research_code_without_its_folder_is_named(monkeypatch, capsys, tmp_path):
