@@ -80,6 +80,26 @@ def new_folder(path: Path) -> Iterator[Path]:
         yield unfinished
 
 
+def paths_below(folder: Path) -> list[Path]:
+    """All files and folders in a folder, at any depth, in the order of names.
+
+    What links lead to is included; a folder that is there by itself, or that was found before, is not read again.
+    """
+    found: list[Path] = []
+    seen: set[str] = set()
+    waiting = [folder]
+    for start in waiting:
+        for place, folders, files in os.walk(start):
+            if (real := os.path.realpath(place)) in seen:
+                folders.clear()
+                continue
+            seen.add(real)
+            inside = [Path(place, name) for name in sorted(folders)]
+            waiting += [path for path in inside if path.is_symlink()]
+            found += [*inside, *(Path(place, name) for name in files)]
+    return sorted(found)
+
+
 def _remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import save_file
 
-from modeling_triaffine.files import atomic_path, new_folder, open_output
+from modeling_triaffine.files import atomic_path, new_folder, open_output, paths_below
 
 
 def test_output_appears_when_it_is_whole(tmp_path):
@@ -95,3 +95,15 @@ def test_weights_that_do_not_fit_on_the_disk_are_an_error_of_the_disk(tmp_path):
     ):
         save_file({}, new / "nowhere" / "model.safetensors")
     assert not list(tmp_path.iterdir())
+
+
+def test_what_is_below_a_folder_is_found_once_also_behind_links(tmp_path):
+    for name in ("in/b/x.txt", "in/z.txt", "elsewhere/deep/y.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    folder = tmp_path / "in"
+    (folder / "a").symlink_to(tmp_path / "elsewhere")
+    (folder / "around").symlink_to(folder)
+    (folder / "again").symlink_to(folder / "b")
+    files = [path.relative_to(folder).as_posix() for path in paths_below(folder) if path.is_file()]
+    assert files == ["a/deep/y.txt", "b/x.txt", "z.txt"]

@@ -127,9 +127,13 @@ def named_texts(source: str, text_column: str, output: Path, form: str | None = 
     Raises:
         ValueError: two have the same name, one cannot be read, or `output` would overwrite them.
     """
+    from ..data.reading import visible_paths
+
     path = Path(source)
     if path.is_dir():
-        for file in sorted(path.rglob("*.txt")):
+        for file in visible_paths(path):
+            if file.suffix != ".txt" or not file.is_file():
+                continue
             content = file.read_bytes().removeprefix(BOM_UTF8)
             yield file.relative_to(path).as_posix().removesuffix(".txt"), decode(content, str(file))
         return

@@ -15,6 +15,7 @@ from typing import BinaryIO, TypeVar
 from xml.etree import ElementTree
 from xml.parsers import expat
 
+from ..files import paths_below
 from ..parsing import DataError, decode_text
 from .offsets import BYTE_ORDER_MARK
 from .record_checker import RecordChecker
@@ -50,8 +51,8 @@ def visible_paths(path: Path) -> list[Path]:
     """
     if not path.is_dir():
         return [path]
-    found = sorted(path.rglob("*"))
-    return [file for file in found if not any(part.startswith(".") for part in file.relative_to(path).parts)]
+    named = ((file, file.relative_to(path).parts) for file in paths_below(path))
+    return [file for file, parts in named if not any(part.startswith(".") for part in parts)]
 
 
 def name_in_corpus(file: Path, path: Path) -> str:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..files import paths_below
 from ..parsing import DataError, decode_object
 from .chunks import Chunk, rejection
 
@@ -87,7 +88,7 @@ def output_name(name: str) -> str:
 def _matches(given: str) -> list[tuple[str, Path]]:
     folder = Path(given)
     if folder.is_dir():
-        names = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+        names = (path.relative_to(folder) for path in paths_below(folder) if path.is_file())
         return [(name.as_posix(), folder / name) for name in names if not any(part[0] in "._" for part in name.parts)]
     paths = [folder] if folder.is_file() else [Path(match) for match in glob.glob(given, recursive=True)]
     return [(path.name, path) for path in paths if path.is_file()]
