@@ -45,7 +45,7 @@ def _quantize_encoder(model: Any) -> Any:
 
 def require_cpu(device: Any, what: str) -> None:
     """Raises ValueError if `device` is another one than the CPU, where `what` computes."""
-    if device not in (None, -1) and torch.device(device).type != "cpu":
+    if device not in (None, -1) and torch.device("cuda" if isinstance(device, int) else device).type != "cpu":
         raise ValueError(f"`device` is {device!r}, but {what} computes on the CPU; leave `device` out.")
 
 

@@ -240,10 +240,10 @@ def _comparison_section(analysis: Analysis, comparison: Comparison) -> Section:
     absent = Counts().scores()  # for a label that only the other model predicts
     labels = ((label, mine["by_label"].get(label, absent), row) for label, row in other["by_label"].items())
     whole, *parts = ((part.title, mine.by_part()[part], row) for part, row in other.by_part().items())
-    rows = [
-        [name, percentages(one)[-1], percentages(another)[-1], _points(one["f1"] - another["f1"])]
-        for name, one, another in (whole, *labels, *parts)
-    ]
+    rows = []
+    for name, one, another in (whole, *labels, *parts):
+        both = [percentages(one)[-1], percentages(another)[-1]]
+        rows.append([name, *both, None if None in both else _points(one["f1"] - another["f1"])])
     columns = ["", analysis.model, comparison.model, "difference"]
     return Section("Comparison", text, [Table(columns, rows, "F1 of both models")])
 

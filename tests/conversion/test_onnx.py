@@ -218,8 +218,9 @@ def test_a_copy_of_the_model_opens_its_own_session(again, tmp_path):
 
 
 def test_unsupported_uses_of_a_graph_are_refused(saved_model):
-    with pytest.raises(ValueError, match="'cuda'"):
-        OnnxNestedNER(saved_model, device="cuda")
+    for device in ("cuda", 0):  # also where there is no such GPU
+        with pytest.raises(ValueError, match=f"`device` is {device!r}"):
+            OnnxNestedNER(saved_model, device=device)
     pipeline = OnnxNestedNER.__new__(OnnxNestedNER)
     for publish in (pipeline.save_pretrained, pipeline.push_to_hub):
         with pytest.raises(ValueError, match="export"):

@@ -115,6 +115,7 @@ def test_labels_with_the_names_of_parts_have_rows_of_their_own(analysis):
     text = markdown_report(replace(analysis, scores=mine, comparison=other))
     rows = [line for line in text[text.index("## Comparison") :].splitlines() if line.startswith(("| all", "| flat"))]
     assert [row.split()[3] for row in rows] == ["100.00", "100.00", "–", "100.00"]
+    assert [row.split()[-2] for row in rows] == ["0.00", "0.00", "–", "0.00"]  # no difference to what is undefined
 
 
 def test_case_without_candidates_in_the_report(analysis):
