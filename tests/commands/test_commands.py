@@ -246,7 +246,7 @@ def evaluate(command, marking_model, tmp_path):
     return run
 
 
-def test_scores_of_given_words(evaluate, marking_model, tmp_path):
+def test_scores_of_given_words(evaluate, command, marking_model, tmp_path):
     sentences = [["gene", "binds"], ["The", "gene-protein", "binds"]]
     model = TriaffineForNestedNER.from_pretrained(marking_model)
     processor = TriaffineProcessor.from_pretrained(marking_model)
@@ -276,6 +276,9 @@ def test_scores_of_given_words(evaluate, marking_model, tmp_path):
     alone, of_the_only_split = evaluate(tmp_path / "corpus" / "dev.jsonl")
     assert (alone.code, of_the_only_split) == (0, scores), "the only split there is, whatever its name"
     assert evaluate(tmp_path / "corpus" / "dev.jsonl", "--split", "dev")[1] == scores
+    piped = command("evaluate", "--model", marking_model, tmp_path / "corpus", "--output", "-")
+    assert json.loads(piped.out) == scores
+    assert "Given words:" in piped.err
     assert evaluate(tmp_path / "corpus", "--no_raw_text")[1] == scores
     no_text, _ = evaluate(tmp_path / "corpus", "--raw-text")
     assert no_text.code == 2
