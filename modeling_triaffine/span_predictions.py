@@ -7,7 +7,7 @@ from torch import Tensor
 
 from .model.batches_triaffine import Feature
 from .model.configuration_triaffine import TriaffineConfig
-from .model.decoding_triaffine import entity_mask
+from .model.decoding_triaffine import Threshold, entity_mask, thresholds_of
 from .model.kinds_triaffine import NONE_LABEL
 from .model.modeling_triaffine import NestedNEROutput, TriaffineForNestedNER
 from .model.processing_triaffine import TriaffineProcessor
@@ -28,18 +28,17 @@ def read_probabilities(config: TriaffineConfig, logits: Tensor, is_final: bool) 
 
 
 def read_labels(
-    config: TriaffineConfig, logits: Tensor, is_final: bool, threshold: float | None = None
+    config: TriaffineConfig, logits: Tensor, is_final: bool, threshold: Threshold | None = None
 ) -> list[list[tuple[str, float]]]:
     """The labels of spans and their probabilities, likeliest first; None alone if a span is not an entity.
 
     Args:
         logits: [S, R], or [S, R - 1] of a model that gives a span several labels.
         is_final: whether the stage is the model's last: its temperature and thresholds count.
-        threshold: of all labels, in place of the model's.
+        threshold: of the final stage, as of [`NestedNERPipeline`].
     """
     probabilities = read_probabilities(config, logits, is_final)
-    own = (config.label_thresholds or {}) if is_final and threshold is None else {}
-    thresholds = [own.get(name, threshold) for name in config.entity_labels]
+    thresholds = thresholds_of(config, threshold) if is_final else [None] * len(config.entity_labels)
     found = entity_mask(probabilities, thresholds, config.multi_label)
     labels = []
     for row, has in zip(probabilities.tolist(), found.tolist(), strict=True):

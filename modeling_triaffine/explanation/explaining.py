@@ -6,7 +6,9 @@ from itertools import repeat, starmap
 from typing import Any
 
 from ..model.batches_triaffine import Feature
+from ..model.checks_triaffine import check_threshold
 from ..model.configuration_triaffine import TriaffineConfig
+from ..model.decoding_triaffine import Threshold
 from ..model.kinds_triaffine import NONE_LABEL
 from ..model.modeling_triaffine import evaluating
 from ..model.pipeline_triaffine import NestedNERPipeline
@@ -142,7 +144,7 @@ def explain(
     pipeline: NestedNERPipeline,
     text: str,
     span: tuple[int, int] | Mapping[str, Any],
-    threshold: float | None = None,
+    threshold: Threshold | None = None,
 ) -> Explanation:
     """Explains the scores of a span of a text, whether it is an entity or not.
 
@@ -154,7 +156,8 @@ def explain(
     Args:
         pipeline: [`NestedNERPipeline`]; its processor splits the text as for predictions.
         span: Start and end (exclusive) in characters, at word boundaries of one sentence; or an entity of the pipeline.
-        threshold: Least probability of the labels that count as predicted, as in a call of the pipeline.
+        threshold: Least probability of the labels that count as predicted, as in a call of the pipeline; None: the
+            pipeline's.
 
     Raises:
         ValueError: The span is outside the text, is not aligned with words (the error lists the nearest), crosses a
@@ -175,6 +178,8 @@ def explain(
     feature, offsets, (i, j) = _locate(pipeline.processor, text, span)
     config = model.config
     _check_width(j - i + 1, config.max_span_width)
+    threshold = pipeline._forward_params.get("threshold") if threshold is None else threshold
+    check_threshold(threshold, config.entity_labels)
 
     def cut(first: int, last: int) -> TextSpan:
         start, end = offsets[first][0], offsets[last][1]

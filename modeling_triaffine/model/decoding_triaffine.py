@@ -32,14 +32,10 @@ def find_entities(
             likelier than None, with `multi_label` any other from 0.5.
         overlap: see [`resolve_overlaps`].
     """
-    names = config.entity_labels
-    if threshold is None or isinstance(threshold, Mapping):
-        threshold = (config.label_thresholds or {}) | dict(threshold or {})
-    check_threshold(threshold, names)
+    names, thresholds = config.entity_labels, thresholds_of(config, threshold)
     logits, spans, mask = final_scores(output)
     probabilities = label_probabilities(logits, config.multi_label, config.temperature)
-    by_label = threshold if isinstance(threshold, Mapping) else dict.fromkeys(names, threshold)
-    accepted = entity_mask(probabilities, [by_label.get(name) for name in names], config.multi_label)
+    accepted = entity_mask(probabilities, thresholds, config.multi_label)
     sentence, span, label = (accepted & mask.unsqueeze(-1)).nonzero(as_tuple=True)
     i, j = spans[sentence, span].unbind(-1)
     # One transfer for all: each waits for the device.
@@ -48,6 +44,16 @@ def find_entities(
     for row, first, last, number, score in zip(*places, probabilities[sentence, span, label].tolist(), strict=True):
         entities[row].append({"start": first, "end": last + 1, "type": names[number], "score": score})
     return [resolve_overlaps(in_sentence, overlap) for in_sentence in entities]
+
+
+def thresholds_of(config: TriaffineConfig, threshold: Threshold | None) -> list[float | None]:
+    """Of each entity label: the given threshold, or that of the model where none is given, or None."""
+    names = config.entity_labels
+    if threshold is None or isinstance(threshold, Mapping):
+        threshold = (config.label_thresholds or {}) | dict(threshold or {})
+    check_threshold(threshold, names)
+    by_label = threshold if isinstance(threshold, Mapping) else dict.fromkeys(names, threshold)
+    return [by_label.get(name) for name in names]
 
 
 def final_scores(output: Any) -> tuple[Tensor, Tensor, Tensor]:

@@ -47,7 +47,7 @@ class NestedNERPipeline(ChunkPipeline):
         pos_tagger: tags the text for a model that was trained with parts of speech; see the processor's `pos_tagger`.
         text_splitter: splits texts into sentences and words in place of the model's rules; see the processor's
             `text_splitter`.
-        ignore_labels: labels that are not found, as if the model did not have them; "O" has no effect.
+        ignore_labels: labels whose entities are left out; their spans get no other label. "O" has no effect.
         aggregation_strategy: "simple", "first", "average" or "max", all the same: entities are spans of whole words.
         dtype: as in `from_pretrained`, if `model` is a name; also by its old name, `torch_dtype`. A processor that
             multiplies float32 faster than bfloat16 computes in float32 instead, and converts a model object.

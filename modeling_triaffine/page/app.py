@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 TITLE = "Nested entities"
 INTRODUCTION = "Finds names in a text, including names inside other names, and shows why."
-LIKELIEST, AT_LEAST = "likeliest label is one", "probability is at least …"
+LIKELIEST, AT_LEAST = "the model decides", "its probability is at least …"
 # Files for download are deleted after an hour, and when the page is closed.
 SECONDS_OF_FILES = 3600
 # With more waiting requests, the page reports that it is busy.
@@ -116,7 +116,7 @@ def _model_choice(offered: Models) -> gr.Dropdown:
 
 def _options() -> tuple[gr.Radio, gr.Slider, gr.Radio]:
     with gr.Accordion("Options", open=False, elem_id="options"):
-        keep = gr.Radio([LIKELIEST, AT_LEAST], value=LIKELIEST, label="A span is an entity if its", elem_id="keep")
+        keep = gr.Radio([LIKELIEST, AT_LEAST], value=LIKELIEST, label="A span is an entity if", elem_id="keep")
         least = gr.Slider(0.05, 1, 0.5, step=0.05, label="Minimum probability", visible=False, elem_id="threshold")
         policies = [((policy.meaning or name).capitalize(), name) for name, policy in overlap_policies().items()]
         overlap = gr.Radio(policies, value=policies[0][1], label="Entities that overlap", elem_id="overlap")

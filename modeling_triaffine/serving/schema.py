@@ -79,7 +79,8 @@ class Options(BaseModel):
 def check_labels(options: Options, labels: Collection[str]) -> None:
     """Raises HTTPException if the options name a label that is not among these."""
     by_label = options.threshold if isinstance(options.threshold, dict) else ()
-    for field, named in (("threshold", by_label), ("labels", options.labels or ())):
+    ignored = {*(getattr(options, "ignore_labels", None) or ())} - {"O"}  # which transformers ignores by default
+    for field, named in (("threshold", by_label), ("labels", options.labels or ()), ("ignore_labels", ignored)):
         if not set(named) <= set(labels):
             raise HTTPException(422, f"{field}: The model does not have all of these labels; see /health.")
 
@@ -223,9 +224,10 @@ def add_limits(schema: dict[str, Any], labels: Sequence[str], limits: Limits) ->
         form |= {**texts, "items": form["items"] | text} if form["type"] == "array" else text
     for name in ("OneText", "ManyTexts", "HubParameters"):
         options = schema["components"]["schemas"][name]["properties"]
-        for form in (*options["labels"]["anyOf"], *options["threshold"]["oneOf"]):
+        ignored = options["ignore_labels"]["anyOf"] if "ignore_labels" in options else ()
+        for form in (*options["labels"]["anyOf"], *ignored, *options["threshold"]["oneOf"]):
             if form.get("type") == "array":
-                form["items"]["enum"] = [*labels]
+                form["items"]["enum"] = [*labels, *(["O"] if form in ignored else [])]
             elif form.get("type") == "object":
                 form["propertyNames"] = {"enum": [*labels]}
 

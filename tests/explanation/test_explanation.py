@@ -238,6 +238,23 @@ def test_explanations_agree_with_the_pipeline(pipeline):
         assert [(c.label, c.probability) for c in own] == [(entity["entity_group"], pytest.approx(entity["score"]))]
 
 
+@pytest.mark.parametrize("by_label", [False, True])
+def test_the_thresholds_of_the_pipeline_count(pipeline, by_label):
+    entities = pipeline(TEXT)
+    middle = sorted(entity["score"] for entity in entities)[len(entities) // 2]
+    threshold = {entities[0]["entity_group"]: middle} if by_label else middle
+    strict = NestedNERPipeline(model=pipeline.model, processor=pipeline.processor, threshold=threshold)
+    found = [(entity["start"], entity["end"], entity["entity_group"]) for entity in strict(TEXT)]
+    assert 0 < len(found) < len(entities)
+    for entity in entities:
+        span, label = (entity["start"], entity["end"]), entity["entity_group"]
+        expected = label if (*span, label) in found else "None"
+        assert explain(strict, TEXT, span).predicted == expected
+        assert explain(pipeline, TEXT, span, threshold=threshold).predicted == expected
+    with pytest.raises(ValueError, match="`threshold` is 5; give a number"):
+        explain(pipeline, TEXT, SPAN, threshold=5)
+
+
 def test_an_explanation_is_plain_data_with_offsets_into_the_text(pipeline):
     explanation = explain(pipeline, TEXT, SPAN)
     data = json.loads(json.dumps(explanation.to_dict()))

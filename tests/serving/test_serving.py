@@ -298,6 +298,8 @@ def test_ignored_labels_of_the_hubs_form():
             for ignored, kept in (["O"], ["DNA", "protein"]), (["DNA", "O"], ["protein"]):
                 body = {"inputs": "a", "parameters": {"labels": labels, "ignore_labels": ignored}}
                 assert [one["entity_group"] for one in client.post("/", json=body).json()] == kept
+        mistyped = client.post("/", json={"inputs": "a", "parameters": {"ignore_labels": ["O", "dna"]}})
+        assert (mistyped.status_code, "ignore_labels" in mistyped.text) == (422, True)
 
 
 @pytest.mark.parametrize(
