@@ -359,7 +359,7 @@ def test_options_are_the_pipelines(visited, pipeline):
     find(visited, TEXT, "#drawing :text('No entities were found')")
     assert visited.text_content("#drawing .text") == TEXT
     assert visited.locator("#table tr").count() == 0
-    for choice in ("#keep label:has-text('likeliest')", "#overlap label:has-text('All of them')", "#options button"):
+    for choice in ("#keep label:has-text('decides')", "#overlap label:has-text('All of them')", "#options button"):
         visited.click(choice)
 
 
