@@ -121,7 +121,7 @@ def assemble_repository(
         card = renew_card(own_card, config, model_name=repo_id, summary=RunSummary.load(checkpoint), tags=tags)
         (staging / CARD_NAME).write_text(card, encoding="utf-8", newline="")
     files = {path.name: path for path in staging.iterdir()}
-    weights = _weights(names)
+    weights = weight_files(names)
     _check_weights(checkpoint, weights)
     files |= {name: checkpoint / name for name in (*weights, *filter(is_legal, names))}
     left_behind = [name for name in names if not is_part(name)]
@@ -168,7 +168,7 @@ def format_size(count: float) -> str:
     return f"{count:.3g} GB"
 
 
-def _weights(names: list[str]) -> list[str]:
+def weight_files(names: list[str]) -> list[str]:
     """The files of the weights: one, or shards with their index."""
     return [WEIGHTS_FILE] if WEIGHTS_FILE in names else [name for name in names if WEIGHTS.fullmatch(name)]
 

@@ -1,12 +1,12 @@
 """Uploads a checkpoint or a model to the Hub in one commit, and explains the errors of the Hub."""
 
 import contextlib
-import json
 import logging
+import os
 import shlex
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,12 +21,10 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.hf_api import ModelInfo
 from safetensors import safe_open
-from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME
-from transformers.utils.hub import cached_file
 
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
-from ..model.repository_triaffine import HUB_PATIENCE
+from ..model.repository_triaffine import HANDLER_FILE, HUB_PATIENCE, REQUIREMENTS_FILE
 from ..version import __version__
 from .model_card import CARD_NAME, card_text, is_draft, merge_cards
 from .repository import (
@@ -38,8 +36,10 @@ from .repository import (
     Repository,
     assemble_repository,
     is_edited_file,
+    is_legal,
     is_made,
     is_part,
+    weight_files,
 )
 from .run_summary import SUMMARY_FILE
 
@@ -90,7 +90,7 @@ def push_model(
         model.save_pretrained(folder, max_shard_size=max_shard_size or "50GB")
         if processor is not None:
             processor.save_pretrained(folder)
-        _copy_card(Path(folder), model, token)
+        _copy_from_origin(Path(folder), model, token)
         options |= {"with_processor": processor is not None, "token": token}
         return publish_folder(Path(folder), repo_id, **options).commit
 
@@ -179,15 +179,13 @@ def fetch_checkpoint(name_or_path: str) -> Path:
     if Path(name_or_path).is_dir():
         return Path(name_or_path)
     try:
-        with errors_of_hub(name_or_path):
-            names = _names(HfApi().model_info(name_or_path, timeout=HUB_PATIENCE))
+        names = _names_on_hub(name_or_path)
     except (ValueError, OSError) as error:
         raise OSError(f"There is no folder {name_or_path}. {error}") from error
     left_behind = sorted(name for name in names if not (is_part(name) or name.startswith(".")))
     if left_behind:
         logger.warning("Left out, because they are not part of a model: %s.", ", ".join(left_behind))
-    with errors_of_hub(name_or_path):
-        return Path(snapshot_download(name_or_path, allow_patterns=list(filter(is_part, names))))
+    return _download(name_or_path, filter(is_part, names))
 
 
 def full_name(repo_id: str, token: str | bool | None = None) -> str:
@@ -278,6 +276,17 @@ def _names(info: ModelInfo) -> set[str]:
     return {file.rfilename for file in info.siblings or []}
 
 
+def _names_on_hub(repo_id: str, **options: Any) -> set[str]:
+    with errors_of_hub(repo_id):
+        return _names(HfApi().model_info(repo_id, timeout=HUB_PATIENCE, **options))
+
+
+def _download(repo_id: str, names: Iterable[str], **options: Any) -> Path:
+    """A local copy of these files of a Hub repository."""
+    with errors_of_hub(repo_id):
+        return Path(snapshot_download(repo_id, allow_patterns=list(names), **options))
+
+
 def _outdated(repository: Repository, there: set[str]) -> list[str]:
     """Files on the Hub that an earlier version wrote and that the repository does not have any more."""
     removed = sorted(name for name in there if is_made(name) and name not in repository.files)
@@ -322,35 +331,35 @@ def _find_processor(model: TriaffineForNestedNER, token: str | bool | None) -> T
         return None
 
 
-def _copy_card(folder: Path, model: TriaffineForNestedNER, token: str | bool | None) -> None:
-    """Copies card and summary from where the model was loaded to where it is saved, if its weights are the same."""
-    origin = str(model.config.name_or_path)
-
-    def find(name: str) -> str | None:
-        try:
-            return cached_file(origin, name, **{"token": token, **model.origin}) if origin else None
-        except OSError:
-            return None
-
-    found = {name: find(name) for name in (CARD_NAME, SUMMARY_FILE, CALIBRATION_DIAGRAM)}
-    if not any(found.values()):
+def _copy_from_origin(folder: Path, model: TriaffineForNestedNER, token: str | bool | None) -> None:
+    """Copies what people wrote from where the model was loaded; card and summary only if its weights are the same."""
+    origin = _folder_of_origin(model, token)
+    names = [] if origin is None else sorted(os.listdir(origin))
+    copied = [name for name in names if is_legal(name) or name in (HANDLER_FILE, REQUIREMENTS_FILE)]
+    results = [name for name in names if name in (CARD_NAME, SUMMARY_FILE, CALIBRATION_DIAGRAM)]
+    if origin is None or not (copied or results):
         return
-    if not _same_weights(list(folder.glob("*.safetensors")), _weight_files(find)):
-        logger.warning("The weights differ from those in %s, so its card and scores are left out.", origin)
-        return
-    for name, source in found.items():
-        if source is not None:
-            shutil.copyfile(source, folder / name)
+    theirs = [origin / name for name in weight_files(names) if name.endswith(".safetensors")]
+    if results and not _same_weights(list(folder.glob("*.safetensors")), theirs):
+        name = model.config.name_or_path
+        logger.warning("The weights differ from those in %s, so its card and scores are left out.", name)
+        results = []
+    for name in (*copied, *results):
+        shutil.copyfile(origin / name, folder / name)
 
 
-def _weight_files(find: Callable[[str], str | None]) -> list[Path]:
-    """The files of weights of a model whose files `find` finds: a single one, or those that its index names."""
-    if single := find(SAFE_WEIGHTS_NAME):
-        return [Path(single)]
-    if index := find(SAFE_WEIGHTS_INDEX_NAME):
-        names = set(json.loads(Path(index).read_text(encoding="utf-8"))["weight_map"].values())
-        return [Path(file) for file in map(find, sorted(names)) if file is not None]
-    return []
+def _folder_of_origin(model: TriaffineForNestedNER, token: str | bool | None) -> Path | None:
+    """The folder that the model was loaded from, of a Hub repository its local copy; None if it is gone."""
+    options: dict[str, Any] = {"token": token, **model.origin}
+    name, subfolder = str(model.config.name_or_path), options.pop("subfolder", "")
+    if not name or Path(name).is_dir():
+        return Path(name, subfolder) if name else None
+    try:
+        names = _names_on_hub(name, token=options["token"], revision=options.get("revision"))
+        parts = [file for file in names if is_part(os.path.relpath(file, subfolder or "."))]
+        return _download(name, parts, **options) / subfolder
+    except (ValueError, OSError):
+        return None
 
 
 def _same_weights(files: Sequence[Path], others: Sequence[Path]) -> bool:

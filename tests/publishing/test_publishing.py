@@ -216,6 +216,26 @@ def test_what_an_endpoint_reads_is_kept_if_it_is_not_ours(checkpoint, online, pu
     assert written.items() <= files_of(online).items()
 
 
+def test_a_model_pushed_from_python_takes_along_what_people_wrote(checkpoint, online, caplog):
+    """The license, a handler of one's own, and requirements with it, also of changed weights; from a folder or the Hub."""
+    written = {"LICENSE": b"For all.", "CITATION.cff": b"title: Ours\n", "handler.py": b"class EndpointHandler: ...\n"}
+    written["requirements.txt"] = f"{REQUIREMENTS}myclient\n".encode()
+    for name, content in {**written, "notes.txt": b"Mine.", "optimizer.safetensors": b"x"}.items():
+        (checkpoint / name).write_bytes(content)
+    model = TriaffineForNestedNER.from_pretrained(checkpoint)
+    model.push_to_hub(NAME)
+    assert written.items() <= files_of(online).items()
+    assert files_of(online).keys().isdisjoint({"notes.txt", "optimizer.safetensors"})
+    assert "60.00" in files_of(online)["README.md"].decode()
+
+    model = TriaffineForNestedNER.from_pretrained(NAME)
+    with torch.no_grad():
+        model.head.label_bias.zero_()
+    model.push_to_hub("owner/tuned")
+    assert written.items() <= files_of(online, "owner/tuned").items()
+    assert f"The weights differ from those in {NAME}" in caplog.text
+
+
 def test_branch_is_made_and_a_private_repository_stays_so(online, publish):
     publish("--branch", "trial")
     assert files_of(online) == {}
