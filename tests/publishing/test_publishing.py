@@ -217,7 +217,7 @@ def test_what_an_endpoint_reads_is_kept_if_it_is_not_ours(checkpoint, online, pu
 
 
 def test_a_model_pushed_from_python_takes_along_what_people_wrote(checkpoint, online, caplog):
-    """The license, a handler of one's own, and requirements with it, also of changed weights; from a folder or the Hub."""
+    """A license, and one's own handler and requirements: from a folder or the Hub, with any weights."""
     written = {"LICENSE": b"For all.", "CITATION.cff": b"title: Ours\n", "handler.py": b"class EndpointHandler: ...\n"}
     written["requirements.txt"] = f"{REQUIREMENTS}myclient\n".encode()
     for name, content in {**written, "notes.txt": b"Mine.", "optimizer.safetensors": b"x"}.items():
