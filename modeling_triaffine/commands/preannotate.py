@@ -122,7 +122,7 @@ def check_output(to: str, output: Path) -> None:
 
 
 def named_texts(source: str, text_column: str, output: Path, form: str | None = None) -> Iterator[tuple[str, str]]:
-    """Yields texts with their names: the `id` of a JSON line, the path in the folder, or the number of the line.
+    """Yields texts with their names: the `id` of a JSON line, the path in the folder, or its number in the file.
 
     Raises:
         ValueError: two have the same name, one cannot be read, or `output` would overwrite them.

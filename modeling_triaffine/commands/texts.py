@@ -3,6 +3,7 @@
 import contextlib
 import json
 import logging
+import re
 import sys
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from ..parsing import DataError, decode_object, decode_text
 logger = logging.getLogger(__name__)
 
 TABLES = (".csv", ".tsv", ".parquet", ".xlsx")
+SEVERAL_LINES = re.compile(rb"\s*([\[{]|\[.*,)\s*")
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Records:
                         _warn_of_json(line, where)
                     yield self._check({self.text_column: decode(line, where)}, where)
                 elif line.strip():
-                    yield self._check(decode(line, where, decode_object), where)
+                    yield self._check(decode(line, where, _decode_line), where)
 
     def _check(self, record: dict[str, Any], where: str) -> dict[str, Any]:
         text, problem = record.get(self.text_column), ""
@@ -83,6 +85,16 @@ def decode(data: bytes, where: str, read: Callable[[bytes], Any] = decode_text) 
         return read(data)
     except DataError as error:
         raise ValueError(f"{where}: {error}") from None
+
+
+def _decode_line(line: bytes) -> dict[str, Any]:
+    """Parses a JSON line; a list, or an object on several lines, is what people take for JSON lines."""
+    if SEVERAL_LINES.fullmatch(line):
+        raise DataError(
+            "a JSON value goes on in the next line",
+            "Give JSON lines, one object in each; `jq -c '.[]' FILE` writes a list so, and `jq -c . FILE` objects",
+        )
+    return decode_object(line)
 
 
 def _warn_of_json(line: bytes, where: str) -> None:

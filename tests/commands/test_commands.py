@@ -168,7 +168,9 @@ def test_mistakes_in_prediction_are_one_paragraph(saved_model, command, tmp_path
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        (b"{", "invalid JSON"),
+        (b'{"text": ', "invalid JSON"),
+        (b"{", "a JSON value goes on in the next line. Give JSON lines"),
+        (b'[{"text": "a"},', "a JSON value goes on in the next line. Give JSON lines"),
         (b"[" * 100_000, "the JSON is nested too deeply"),
         (b'{"text": "a", "n": ' + b"1" * 5000 + b"}", "a number has thousands of digits"),
         (b'{"text": "\xff"}', "byte 11 is not valid utf-8"),
