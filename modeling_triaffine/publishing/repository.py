@@ -98,12 +98,11 @@ def assemble_repository(
         OSError: a file of the checkpoint is missing.
     """
     check_repo_id("repo_id", repo_id)
+    # First: of another kind of model it says so, where the configuration would warn of each of its fields.
+    processor = TriaffineProcessor.from_pretrained(checkpoint) if with_processor else None
     config = TriaffineConfig.from_pretrained(checkpoint)
-    parts: list[TriaffineConfig | TriaffineProcessor] = [config]
-    if with_processor:
-        processor = TriaffineProcessor.from_pretrained(checkpoint)
+    if processor is not None:
         processor.check_fits(config)
-        parts.append(processor)
     names = sorted(os.listdir(checkpoint))
     given = {name: (checkpoint / name).read_bytes() for name in EDITABLE if name in names}
     try:
@@ -115,8 +114,9 @@ def assemble_repository(
         edited.remove(CARD_NAME)
     for name in {SUMMARY_FILE, CALIBRATION_DIAGRAM, *edited}.intersection(names):
         shutil.copyfile(checkpoint / name, staging / name)
-    for part in parts:
-        part.save_pretrained(staging)  # keeps files for an endpoint
+    for part in (config, processor):
+        if part is not None:
+            part.save_pretrained(staging)  # keeps files for an endpoint
     if CARD_NAME not in edited:
         card = renew_card(own_card, config, model_name=repo_id, summary=RunSummary.load(checkpoint), tags=tags)
         (staging / CARD_NAME).write_text(card, encoding="utf-8", newline="")
