@@ -85,8 +85,19 @@ def find_splits(path: CorpusPath, format: str | None) -> dict[str | None, Part]:
         split = SPLIT_OF_NAME.get(name, name)
         if split in splits:
             raise ValueError(f"Two files are given for the split {split!r}. Give one, or a list of both.")
-        splits[split] = _part_of(_existing(given), format)
+        splits[split] = _part_of_split(split, _existing(given), format)
     return splits
+
+
+def _part_of_split(split: str, paths: Sequence[Path], format: str | None) -> Part:
+    """The files that are given for a split; of one folder with splits, those of this one."""
+    if len(paths) > 1:
+        return _part_of(paths, format)
+    found = _splits_of(paths, format)
+    if found.keys().isdisjoint({split, None}):
+        problem = f"it is given for {split}, and has {', '.join(map(str, found))}"
+        raise CorpusError.at(paths[0], "", problem, "Give the files")
+    return found[split] if split in found else found[None]
 
 
 def _existing(given: object) -> list[Path]:

@@ -91,7 +91,8 @@ class TrainingCallback(TrainerCallback):
 
     def _check_optimizer(self, optimizer: Any, name: str) -> None:
         problem = ""
-        missing = sorted(set(getattr(optimizer, "defaults", ())) - set(optimizer.param_groups[0]))
+        # torch adds `differentiable` to the defaults of any optimizer whose state it loads, not to its groups.
+        missing = sorted(set(getattr(optimizer, "defaults", ())) - {"differentiable"} - set(optimizer.param_groups[0]))
         if missing:
             problem = f"is that of another optimizer: it has no {', '.join(missing)}, which {name} needs"
         elif has_average(optimizer) and not self.averages:

@@ -308,7 +308,9 @@ class TrainingOptions:
         metavar="N",
         section=RARE,
     )
-    save_total_limit: int | None = option(1, "Number of checkpoints to keep, in addition to the best one", section=RARE)
+    save_total_limit: int | None = option(
+        1, "Number of checkpoints to keep, in addition to the best one", least=1, section=RARE
+    )
     logging_steps: float = option(50, "Updates between two logs of loss and learning rate", metavar="N", section=RARE)
     logging_nan_inf_filter: bool = option(False, "Leave NaN and infinite losses out of the logs", section=RARE)
     train_sampling_strategy: str = option(

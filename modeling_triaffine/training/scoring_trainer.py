@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from transformers import EvalPrediction, TrainingArguments
 from transformers.trainer_utils import EvalLoopOutput, denumpify_detensorize
 
-from ..data.schema import Span
+from ..data.schema import CONTEXT_FIELDS, Span
 from ..data.windows import Windows
 from ..evaluation.prediction import Entities, candidate_spans
 from ..evaluation.scores import Scores
@@ -96,6 +96,7 @@ class ScoringTrainer(HubTrainer):
         kept, key = self._encoded_by_dataset, dataset._fingerprint
         if key not in kept:
             processor = self.collate_records.processor
+            _check_context(dataset, self.model.config)
             show_progress = self.is_local_process_zero() and not self.args.disable_tqdm
             if len(kept) == DATASETS_KEPT:
                 del kept[next(iter(kept))]
@@ -235,18 +236,27 @@ def check_best_metric(args: TrainingArguments, evaluation: Any, config: Triaffin
         return
     computed: list[str] = []
     for name, data in (evaluation if isinstance(evaluation, dict) else {"": evaluation}).items():
-        labels = config.entity_labels
-        if data is not None and "f1_" in metric:  # the F1 of a label, if there is any such entity
-            rows = (record["entities"] for record in plain_records(data, "NestedNERTrainer: eval_dataset"))
-            found = {entity["type"] for entities in rows for entity in entities}
-            labels = [label for label in labels if label in found]
-        names = [*Scores.metric_names(labels), "loss", *(["candidate_recall"] if config.cross_span else [])]
-        computed += [f"{name}_{figure}" if name else figure for figure in names]
+        figures = Scores.metric_names(config.entity_labels)
+        if data is not None:  # without such entities it is 0 or undefined, and the first checkpoint stays the best one
+            gold = plain_records(data, "NestedNERTrainer: eval_dataset")["entities"]
+            best = score_entities(gold, gold).metrics()
+            figures = [figure for figure in figures if best.get(figure) == 1]
+        figures += ["loss", *(["candidate_recall"] if config.cross_span else [])]
+        computed += [f"{name}_{figure}" if name else figure for figure in figures]
     if metric.removeprefix("eval_") not in computed:
         raise ValueError(
-            f"metric_for_best_model is {metric!r}, which no evaluation computes. Choose one of {', '.join(computed)} "
-            "(the F1 of a label needs entities of it in the validation data), or set it to None and "
-            "load_best_model_at_end to False."
+            f"metric_for_best_model is {metric!r}, which no evaluation computes, or whose entities the validation data "
+            f"lacks. Choose one of {', '.join(computed)}, or set it to None and load_best_model_at_end to False."
+        )
+
+
+def _check_context(dataset: datasets.Dataset, config: TriaffineConfig) -> None:
+    """Raises ValueError if the model reads the context of sentences and no record has any."""
+    context = config.context
+    if context != "none" and all(record.get(side) is None for record in dataset for side in CONTEXT_FIELDS):
+        raise ValueError(
+            f"NestedNERTrainer: the model reads the context of a sentence ({context!r}), and no record has one. Pass "
+            f"the data through modeling_triaffine.data.add_context(data, {context!r}, {config.max_subwords})."
         )
 
 

@@ -43,6 +43,20 @@ class TestSplits:
         file = write(tmp_path / "a.jsonl", RECORD)
         assert list(load({"dev": file, "held_out": str(file)})) == ["validation", "held_out"]
 
+    def test_of_a_folder_for_one_split(self, tmp_path, caplog):
+        """Of a folder with splits, the one that is asked for, never all of them together."""
+        (folder := tmp_path / "corpus").mkdir()
+        for name, ids in (("train", "abc"), ("dev", "d"), ("notes", "e")):
+            write(folder / f"{name}.jsonl", *(changed(id=one) for one in ids))
+        corpus = load({"test": folder / "notes.jsonl", "dev": folder, "train": [folder / "train.jsonl"]})
+        assert {split: list(rows["id"]) for split, rows in corpus.items()} == {
+            "test": ["e"],
+            "validation": ["d"],
+            "train": ["a", "b", "c"],
+        }
+        with pytest.raises(CorpusError, match=r"corpus: it is given for test, and has train, validation"):
+            load({"test": folder})
+
     def test_one_split_twice(self, tmp_path):
         file = write(tmp_path / "dev.jsonl", RECORD)
         with pytest.raises(ValueError, match="'validation'"):

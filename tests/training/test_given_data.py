@@ -91,6 +91,15 @@ def test_data_of_another_form_is_an_error_about_the_data(data, fact, tmp_path):
             start_from_recipe(write_recipe(tmp_path / "recipe"), {"train": data}, tmp_path)
 
 
+def test_a_model_that_reads_context_is_trained_and_scored_with_it(tmp_path):
+    trainer = micro_trainer(tmp_path, RECORDS, config={"context": "document"})
+    for run in (trainer.train, lambda: trainer.evaluate(micro_dataset(RECORDS))):
+        with pytest.raises(ValueError, match=r"context of .*'document'.*add_context\(data, 'document', 64\)"):
+            run()
+    with_context = add_context(micro_dataset(RECORDS), "document", 64)
+    assert "eval_f1" in trainer_like(trainer, train_dataset=with_context).evaluate(with_context)
+
+
 def test_other_functions_name_the_types_too():
     named = add_context(class_labels(), "none", 64)
     assert named["entities"] == micro_dataset(RECORDS)["entities"]

@@ -206,6 +206,17 @@ def test_rates_that_follow_the_scores_are_resumed(tmp_path, scheduler) -> None:
     assert_same_weights(again.model.state_dict(), trainer.model.state_dict())
 
 
+def test_an_optimizer_outside_torch_is_resumed(tmp_path) -> None:
+    options = {**UPDATES, "num_train_epochs": 2, "optim": "adafactor", "save_total_limit": 5}
+    trainer = micro_trainer(tmp_path, RECORDS[:4], **options)
+    trainer.train()
+    shutil.rmtree(list_checkpoints(tmp_path)[-1])
+    again = micro_trainer(tmp_path, RECORDS[:4], **options)
+    again.train(resume_from_checkpoint=True)
+    assert again.state.global_step == trainer.state.global_step
+    assert_same_weights(again.model.state_dict(), trainer.model.state_dict())
+
+
 def test_a_checkpoint_of_another_optimizer_is_refused(tmp_path, checkpointed) -> None:
     folder = shutil.copytree(checkpointed, tmp_path / "out")
     trainer = micro_trainer(folder, RECORDS[:4], **{**UPDATES, "num_train_epochs": 2, "optim": "adafactor"})

@@ -32,14 +32,18 @@ THREE_EPOCHS = {
     "learning_rate": 3e-2,
 }
 
+METRICS = Scores.metrics
+
 
 def trainer_with_scores(
     folder: Path, monkeypatch: pytest.MonkeyPatch, metric: str, values: list[float], **options: Any
 ) -> NestedNERTrainer:
     """A trainer of three epochs whose evaluations find these values of a metric, one after the other."""
+    monkeypatch.setattr(Scores, "metrics", METRICS)  # of an earlier trainer
+    trainer = micro_trainer(folder, micro_records(12), micro_records(5, seed=1), **{**THREE_EPOCHS, **options})
     scores = iter(values)
     monkeypatch.setattr(Scores, "metrics", lambda _: {metric: next(scores)})
-    return micro_trainer(folder, micro_records(12), micro_records(5, seed=1), **{**THREE_EPOCHS, **options})
+    return trainer
 
 
 @pytest.mark.parametrize(("metric", "values"), [("loss", [0.5, 0.2, 0.9]), ("f1", [0.5, 0.9, 0.2])])
@@ -350,8 +354,10 @@ def test_without_validation_data_nothing_is_scored(tmp_path, caplog):
         ("f1", ["dev"], r"is 'f1', which no evaluation computes.* dev_f1"),
         ("test_f1", ["dev"], "no evaluation computes.* dev_precision, dev_recall, dev_f1, dev_flat_precision"),
         ("raw_text_f1", [None], "no evaluation computes.* precision, recall, f1, flat_precision"),
-        ("f1_protein", ["none"], "no evaluation computes.* none_precision"),
-        ("none_f1_protein", ["dev", "none"], "'none_f1_protein', which.* needs entities of it"),
+        ("f1_protein", ["none"], "no evaluation computes.* Choose one of none_loss"),
+        ("none_f1_protein", ["dev", "none"], "'none_f1_protein', which.* whose entities the validation data lacks"),
+        ("none_f1", ["dev", "none"], "'none_f1', .* dev_f1"),
+        ("outermost_nested_f1", ["outermost"], "'outermost_nested_f1', .* outermost_flat_f1"),
         *((name, [None], None) for name in ("f1", "eval_nested_f1", "candidate_recall", "loss", "f1_DNA")),
         *((name, ["dev"], None) for name in ("dev_f1", "eval_dev_precision", "dev_f1_protein")),
     ],
@@ -362,6 +368,9 @@ def test_the_best_checkpoint_is_chosen_by_a_metric_that_there_is(tmp_path, metri
     data = {name: micro_dataset(micro_records(1)) for name in sets}
     if "none" in data:
         data["none"] = micro_dataset(micro_records(1)).with_transform(lambda rows: {"entities": [[]]})
+    if "outermost" in data:
+        entity = {"start": 0, "end": 1, "type": "DNA"}
+        data["outermost"] = micro_dataset([{**micro_records(1)[0], "entities": [entity]}])
     arguments = NestedNERTrainingArguments(str(tmp_path), use_cpu=True, **args)
     with pytest.raises(ValueError, match=message) if message else contextlib.nullcontext():
         other_trainer(tmp_path, arguments, eval_dataset=data.get(None, data))

@@ -82,7 +82,7 @@ WITHOUT_TYPES = TagScheme(
     re.compile(r"(?P<prefix>[BIMELSU])"), "BI", note=f"entities of tags without types, read as {TYPELESS!r}"
 )
 WITHOUT_PREFIXES = TagScheme(
-    re.compile(r"(?P<type>[^\W\d_][^\s|]*)"),
+    re.compile(r"(?P<type>(?![BI][-_])[^\W\d_][^\s|]*)"),  # B-LOC is not a type
     note="entities of tags without B and I, with adjacent words of one type read as one entity",
 )
 WITH_PREFIXES = (

@@ -195,6 +195,12 @@ class TestIob2:
         ):
             read(write_files(tmp_path, {"a.conll": "a B-LOC\nb LOC\nc O\n"}))
 
+    def test_a_tag_with_a_prefix_is_no_type(self, tmp_path):
+        """Of joined files, the first of which decides, since what follows was not read for that."""
+        lines = ["Orsk LOC", "a O", ""] * 8_000
+        with pytest.raises(CorpusError, match=r"line 24002: .*'I-LOC'"):
+            read(write_files(tmp_path, {"a.conll": "\n".join([*lines, "b O", "c I-LOC", ""])}))
+
     def test_outside_is_no_type(self, tmp_path):
         (record,), check = read(write_files(tmp_path, {"a.conll": "a B-LOC\nb I-O\nc B-O\nd B-LOC\n"}))
         assert triples(record) == [(0, 1, "LOC"), (3, 4, "LOC")]
