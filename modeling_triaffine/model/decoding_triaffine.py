@@ -34,6 +34,12 @@ def find_entities(
     """
     names, thresholds = config.entity_labels, thresholds_of(config, threshold)
     logits, spans, mask = final_scores(output)
+    if logits.shape[-1] != config.num_scores:
+        raise ValueError(
+            f"The model has {logits.shape[-1]} scores for each span, and `config.id2label` now needs "
+            f"{config.num_scores}. For other labels, load it with from_pretrained(…, id2label=…, "
+            "ignore_mismatched_sizes=True), and train it."
+        )
     probabilities = label_probabilities(logits, config.multi_label, config.temperature)
     accepted = entity_mask(probabilities, thresholds, config.multi_label)
     sentence, span, label = (accepted & mask.unsqueeze(-1)).nonzero(as_tuple=True)

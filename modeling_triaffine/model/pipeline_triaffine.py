@@ -59,7 +59,7 @@ class NestedNERPipeline(ChunkPipeline):
 
     Returns for each text a list of {"entity_group", "score", "word", "start", "end"}, offsets in characters with an
     exclusive end, sorted by start, then longest first. A list, tuple, array, series or column of texts returns a list;
-    an iterable without a length, such as a generator, returns a generator.
+    an iterable without a length, such as a generator, or a data set of torch, such as `KeyDataset`, a generator.
 
     Raises:
         ValueError, TypeError: a keyword is unknown or has an invalid value, or a text is not a string.
@@ -193,7 +193,7 @@ class NestedNERPipeline(ChunkPipeline):
 
     def get_iterator(
         self,
-        inputs: Iterable[str],
+        inputs: Any,
         num_workers: int,
         batch_size: int,
         preprocess_params: dict[str, Any],
@@ -203,6 +203,8 @@ class NestedNERPipeline(ChunkPipeline):
         """Entities text by text. Sentences of several texts run together, in the order of their length."""
         if problem := PREDICTION_OPTIONS["batch_size"].problem(batch_size):
             raise ValueError(f"NestedNERPipeline: `batch_size` is {shortened(batch_size)}; {problem}")
+        if not isinstance(inputs, Iterable):  # a data set of torch, which ends by its length, not by an IndexError
+            inputs = map(inputs.__getitem__, range(len(inputs)))
         # A stream has results after its first batch; with batches of 1 it never waits.
         batches = 1 if preprocess_params["is_stream"] else BATCHES_AT_ONCE
         sentences = (sentence for number, text in enumerate(inputs) for sentence in self.preprocess(text, number))

@@ -124,7 +124,11 @@ def connected() -> Iterator[None]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # fatal errors are raised as exceptions
     handler = signal.getsignal(signal.SIGTERM)
-    ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    try:
+        ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    except Exception as error:  # Ray raises plain ones, as when its processes do not start in time
+        what = " ".join(str(error).split()).rstrip(".")
+        raise OSError(f"Ray did not start: {what}. On a busy machine, try again later.") from error
     can_handle = threading.current_thread() is threading.main_thread()
     if can_handle:  # Ray's own handler aborts, with a dump of its stack
         signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))

@@ -11,7 +11,7 @@ from transformers import AutoModelForTokenClassification
 
 from modeling_triaffine import NestedNERTrainer, NestedNERTrainingArguments, TriaffineForNestedNER
 from tests.helpers.micro_training import micro_dataset
-from tests.helpers.tiny import save_tiny_model, tiny_processor
+from tests.helpers.tiny import save_tiny_model, tiny_pipeline, tiny_processor
 
 LABELS = {0: "PER", 1: "None"}
 OWN_LABELS = {"num_labels": 2, "id2label": LABELS, "label2id": {"PER": 0, "None": 1}, "ignore_mismatched_sizes": True}
@@ -59,6 +59,14 @@ def test_own_labels_on_a_trained_model(load, folder, encoder, tmp_path, caplog):
     again = load.from_pretrained(tmp_path)
     assert again.config.id2label == LABELS
     assert all(torch.equal(value, again.state_dict()[name]) for name, value in model.state_dict().items())
+
+
+@pytest.mark.parametrize("labels", [LABELS, {**dict(enumerate("ABCDEF")), 6: "None"}])
+def test_labels_that_the_model_has_no_scores_for_are_refused(encoder, labels):
+    finder = tiny_pipeline(encoder)
+    finder.model.config.id2label = labels
+    with pytest.raises(ValueError, match=rf"3 scores .*needs {len(labels)}\. .*ignore_mismatched_sizes=True"):
+        finder("The IL-2 gene.")
 
 
 def test_own_labels_without_the_keyword_that_starts_them(folder):

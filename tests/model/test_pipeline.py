@@ -215,6 +215,21 @@ def test_a_collection_of_texts_gives_a_list_equal_to_single_texts_and_a_stream(f
     assert list(finder((str(text) for text in texts), threshold=0.2, batch_size=3)) == near(found)
 
 
+class OfLength(torch.utils.data.Dataset):
+    """A data set of torch as people write it: it knows its length, and not every row beyond is an IndexError."""
+
+    def __len__(self) -> int:
+        return len(TEXTS)
+
+    def __getitem__(self, row: int) -> str:
+        return TEXTS[row % len(TEXTS)]
+
+
+def test_a_data_set_of_torch_ends_by_its_length(finder):
+    found = finder(OfLength(), threshold=0.2)
+    assert list(islice(found, len(TEXTS) + 1)) == near(finder(TEXTS, threshold=0.2))
+
+
 CALLS = [
     ({"threshold": value}, ValueError, "`threshold` is ") for value in ("0.5", True, float("nan"), 2, -0.1, [0.5])
 ] + [

@@ -40,6 +40,7 @@ from modeling_triaffine.tagging import (
 from modeling_triaffine.tagging import output as output_module
 from modeling_triaffine.tagging.chunks import Chunk
 from modeling_triaffine.tagging.reading import read_chunks
+from modeling_triaffine.tagging.run import connected
 from modeling_triaffine.tagging.tagger import ENTITIES, Tagger
 
 pytest_plugins = ("tests.helpers.hub_server",)
@@ -210,6 +211,18 @@ class TestThroughRay:
 
         assert tag(*arguments) == 3
         assert when_written(out) == finished
+
+
+def test_a_ray_that_does_not_start_is_one_paragraph(monkeypatch):
+    """Its processes have 30 seconds, which a machine with much other work can take."""
+
+    def start(**options):
+        raise Exception("The current node timed out during startup.")
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", start)
+    with pytest.raises(OSError, match=r"Ray did not start: The current node timed out .*try again"), connected():
+        pass
 
 
 def test_actors_that_never_start_are_refused():
