@@ -91,13 +91,17 @@ def find_splits(path: CorpusPath, format: str | None) -> dict[str | None, Part]:
 
 def _part_of_split(split: str, paths: Sequence[Path], format: str | None) -> Part:
     """The files that are given for a split; of one folder with splits, those of this one."""
-    if len(paths) > 1:
+    named = _named_splits(paths[0], _entries(paths[0]), format) if len(paths) == 1 and paths[0].is_dir() else {}
+    if not named:
         return _part_of(paths, format)
-    found = _splits_of(paths, format)
-    if found.keys().isdisjoint({split, None}):
-        problem = f"it is given for {split}, and has {', '.join(map(str, found))}"
+    if split not in named:
+        problem = f"it is given for {split}, and has {', '.join(sorted(named))}"
         raise CorpusError.at(paths[0], "", problem, "Give the files")
-    return found[split] if split in found else found[None]
+    return named[split]
+
+
+def _entries(folder: Path) -> list[Path]:
+    return sorted(part for part in folder.iterdir() if not part.name.startswith("."))
 
 
 def _existing(given: object) -> list[Path]:
@@ -142,7 +146,7 @@ def _splits_of(paths: Sequence[Path], format: str | None) -> dict[str | None, Pa
     folder = _folder_of(paths)
     if len(paths) == 1 and not folder.is_dir():
         return {None: _part_of(paths, format)}
-    entries = paths if len(paths) > 1 else sorted(part for part in folder.iterdir() if not part.name.startswith("."))
+    entries = paths if len(paths) > 1 else _entries(folder)
     named = _named_splits(folder, entries, format)
     if not named:
         part = _part_of(paths, format)

@@ -352,7 +352,7 @@ def test_types_that_the_words_of_raw_text_lose_are_scored(tmp_path: Path, prepar
     rows = f"1\tSARS\t{blank}Entity=(1-virus)|SpaceAfter=No\n2\tlike\t{blank}_\n\n"
     corpus = tmp_path / "a.conllu"
     corpus.write_text(rows, encoding="utf-8")
-    run = prepare("--validation_file", corpus, num_train_epochs=1)
+    run = prepare("--validation_file", corpus, "--metric_for_best_model", "loss", num_train_epochs=1)
     assert run.dataset["validation"]["entities"][:] == [[]]
     assert train_and_save(run)["eval_f1_virus"] == 0
 
