@@ -37,8 +37,7 @@ from modeling_triaffine.evaluation.significance import paired_bootstrap
 from modeling_triaffine.files import write_text
 
 VARIABLES = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}
-# glibc keeps freed memory: up to a fifth less time for whoever allocates large tensors. Not spaCy, whose arrays of many
-# sizes leave holes: 18 GB.
+# glibc keeps freed memory: up to a fifth less time for whoever allocates large tensors.
 KEPT_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "8000000000"}
 OURS = "modeling_triaffine"
 SEEDS = (1, 2)
@@ -187,7 +186,7 @@ def run(job: Job, corpus: Corpus, arguments: argparse.Namespace) -> None:
         raise SystemExit(f"The environment of {job.peer}, {environments / peer.library}, could not be made.") from error
     print(file.stem, given["options"], flush=True)
     code = CHILD.replace("{setup}", peer.setup)
-    variables = os.environ | VARIABLES | ({} if job.peer == "spancat" else KEPT_MEMORY)
+    variables = os.environ | VARIABLES | (KEPT_MEMORY if peer.keeps_memory else {})
     done = subprocess.run([python, "-c", code], input=json.dumps(given), text=True, env=variables)
     if done.returncode:
         raise SystemExit(f"{file.stem} ended with status {done.returncode}; the same command goes on from here.")

@@ -18,6 +18,7 @@ class Peer:
 
     An environment is shared by all peers of one `library`. `flat`: it cannot have nested entities in its training data,
     and gets the outermost ones. `repository`: the public repository of a research code, without a package.
+    `keeps_memory`: glibc keeps what it frees, which is faster, but leaves holes where arrays have many sizes.
     """
 
     library: str
@@ -26,6 +27,7 @@ class Peer:
     grid: Sequence[dict[str, Any]]
     flat: bool = False
     repository: str | None = None
+    keeps_memory: bool = True
 
 
 def grid(rates: Sequence[dict[str, Any]], **fixed: Any) -> list[dict[str, Any]]:
@@ -255,6 +257,7 @@ def predict(sentences):
         yield [(span.start, span.end, span.label_) for span in doc.spans["sc"]]
 """,
     grid([{"learning_rate": rate} for rate in (5e-5, 1e-4, 3e-4)], batch_size=8, num_train_epochs=(3, 15)),
+    keeps_memory=False,  # 18 GB
 )
 # Li et al., AAAI 2022: its own model, data and decoding, with the optimizer and schedule of its `main.py` (which needs
 # a GPU and an old transformers) and the sizes of its `config/genia.json`. Its labels are lower case.

@@ -164,6 +164,11 @@ def find_pipeline_class(model: Any) -> Any:
     return get_class_from_dynamic_module(reference, model.config.name_or_path, **options)
 
 
+def origin_of(name_or_path: str) -> str:
+    """A `name_or_path` that was loaded from: the absolute path of a folder, even if it is gone, or a Hub name."""
+    return _FOLDERS.get(name_or_path, name_or_path)
+
+
 def save_remote_code(folder: str | os.PathLike[str], origin: str = "") -> None:
     """Writes the remote code, and the files for Inference Endpoints, to `folder`.
 
@@ -182,7 +187,7 @@ def save_remote_code(folder: str | os.PathLike[str], origin: str = "") -> None:
             lenient = {"_raise_exceptions_for_missing_entries": False, "_raise_exceptions_for_connection_errors": False}
             source = None
             with contextlib.suppress(OSError):  # its folder is gone
-                source = cached_file(_FOLDERS.get(origin, origin), name, **lenient) if origin else None
+                source = cached_file(origin_of(origin), name, **lenient) if origin else None
         if source is None:
             logger.warning(f"{name}, a part of the remote code, was not found and is missing in {target}.")
         else:

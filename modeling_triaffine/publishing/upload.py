@@ -24,7 +24,7 @@ from safetensors import safe_open
 
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
-from ..model.repository_triaffine import HANDLER_FILE, HUB_PATIENCE, REQUIREMENTS_FILE
+from ..model.repository_triaffine import HANDLER_FILE, HUB_PATIENCE, REQUIREMENTS_FILE, origin_of
 from ..version import __version__
 from .model_card import CARD_NAME, card_text, is_draft, merge_cards
 from .repository import (
@@ -323,7 +323,7 @@ def _without_edited(api: HfApi, repository: Repository, info: ModelInfo, new_car
 
 def _find_processor(model: TriaffineForNestedNER, token: str | bool | None) -> TriaffineProcessor | None:
     """The processor saved where the model was loaded from; None if there is none."""
-    origin = model.config.name_or_path
+    origin = origin_of(str(model.config.name_or_path))
     try:
         return TriaffineProcessor.from_pretrained(origin, **{"token": token, **model.origin}) if origin else None
     except OSError as error:
@@ -351,8 +351,8 @@ def _copy_from_origin(folder: Path, model: TriaffineForNestedNER, token: str | b
 def _folder_of_origin(model: TriaffineForNestedNER, token: str | bool | None) -> Path | None:
     """The folder that the model was loaded from, of a Hub repository its local copy; None if it is gone."""
     options: dict[str, Any] = {"token": token, **model.origin}
-    name, subfolder = str(model.config.name_or_path), options.pop("subfolder", "")
-    if not name or Path(name).is_dir():
+    name, subfolder = origin_of(str(model.config.name_or_path)), options.pop("subfolder", "")
+    if not name or Path(name, subfolder).is_dir():
         return Path(name, subfolder) if name else None
     try:
         names = _names_on_hub(name, token=options["token"], revision=options.get("revision"))

@@ -241,7 +241,8 @@ def check_best_metric(args: TrainingArguments, evaluation: Any, config: Triaffin
             gold = plain_records(data, "NestedNERTrainer: eval_dataset")["entities"]
             best = score_entities(gold, gold).metrics()
             figures = [figure for figure in figures if best.get(figure) == 1]
-        figures += ["loss", *(["candidate_recall"] if config.cross_span else [])]
+        figures += ["candidate_recall"] if config.cross_span and "recall" in figures else []
+        figures += ["loss"]
         computed += [f"{name}_{figure}" if name else figure for figure in figures]
     if metric.removeprefix("eval_") not in computed:
         raise ValueError(

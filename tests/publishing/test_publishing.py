@@ -2,6 +2,7 @@
 
 import configparser
 import json
+import shutil
 from typing import Any
 
 import pytest
@@ -234,6 +235,26 @@ def test_a_model_pushed_from_python_takes_along_what_people_wrote(checkpoint, on
     model.push_to_hub("owner/tuned")
     assert written.items() <= files_of(online, "owner/tuned").items()
     assert f"The weights differ from those in {NAME}" in caplog.text
+
+
+def test_a_folder_that_is_gone_is_not_looked_up_on_the_hub(checkpoint, online, publish, monkeypatch, tmp_path):
+    """By its relative name, a stranger's repository would give a handler that endpoints run."""
+    (checkpoint / "handler.py").write_bytes(b"class EndpointHandler: ...  # a stranger's\n")
+    publish(name="outputs/mine")
+    (checkpoint / "handler.py").write_bytes(b"class EndpointHandler: ...  # ours\n")
+    own = checkpoint.parent / "outputs" / "mine"
+    own.parent.mkdir()
+    checkpoint.rename(own)
+    monkeypatch.chdir(own.parents[1])
+    model = TriaffineForNestedNER.from_pretrained("outputs/mine")
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(elsewhere)
+    model.push_to_hub(NAME)
+    assert files_of(online)["handler.py"].endswith(b"# ours\n")
+    assert "processor_config.json" in files_of(online)
+    shutil.rmtree(own)
+    model.push_to_hub("owner/second")
+    assert b"stranger" not in files_of(online, "owner/second").get("handler.py", b"")
 
 
 def test_branch_is_made_and_a_private_repository_stays_so(online, publish):

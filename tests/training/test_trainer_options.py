@@ -357,6 +357,7 @@ def test_without_validation_data_nothing_is_scored(tmp_path, caplog):
         ("f1_protein", ["none"], "no evaluation computes.* Choose one of none_loss"),
         ("none_f1_protein", ["dev", "none"], "'none_f1_protein', which.* whose entities the validation data lacks"),
         ("none_f1", ["dev", "none"], "'none_f1', .* dev_f1"),
+        ("candidate_recall", ["none"], "'candidate_recall', .* Choose one of none_loss, or"),
         ("outermost_nested_f1", ["outermost"], "'outermost_nested_f1', .* outermost_flat_f1"),
         *((name, [None], None) for name in ("f1", "eval_nested_f1", "candidate_recall", "loss", "f1_DNA")),
         *((name, ["dev"], None) for name in ("dev_f1", "eval_dev_precision", "dev_f1_protein")),
