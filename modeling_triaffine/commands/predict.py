@@ -34,7 +34,7 @@ from .options import (
     precision,
     text_splitter,
 )
-from .texts import Records, check_input
+from .texts import check_input, read_records
 
 
 def command(
@@ -62,7 +62,7 @@ def command(
     waiting: list[dict[str, Any]] = []
 
     def texts() -> Iterator[str]:
-        for record in Records(input, text_column, entities_column, form):
+        for record in read_records(input, text_column, entities_column, form):
             waiting.append(record)
             yield record[text_column]
 

@@ -41,7 +41,7 @@ def command(
     if output and not dry_run:
         raise ValueError("--output is for a --dry-run. Leave it out, or add --dry-run.")
     if output:
-        check_new("--output", output)
+        check_new(output)
     from ..publishing.repository import write_repository
     from ..publishing.upload import full_name
 
