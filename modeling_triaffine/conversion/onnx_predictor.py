@@ -14,7 +14,7 @@ from ..model.modeling_triaffine import NestedNEROutput
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import ORIGIN_OPTIONS, find_file
-from .onnx_export import graph_inputs, open_session, run_session
+from .onnx_session import graph_inputs, open_session, run_session
 
 # As `triaffine-ner export` writes them. Graphs of more than 1.5 GB have their weights in a second file.
 GRAPHS: dict[str | None, str] = {None: "model.onnx", **{choice: f"model_{choice}.onnx" for choice in CHOICES}}
