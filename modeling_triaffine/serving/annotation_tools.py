@@ -46,14 +46,8 @@ class Task(BaseModel):
     data: dict[str, Any] = Field(description="Fields of the task, the text among them.")
 
 
-LABELS_OF_A_TEXT = r"<Labels\s[\s\S]*<Text\s|<Text\s[\s\S]*<Labels\s"
 LabelConfig = Annotated[
-    str | None,
-    Field(
-        description="Labelling configuration of the project, XML, with <Labels> for a <Text>.",
-        # In the schema alone: `read_interface` says more of what is wrong.
-        json_schema_extra=lambda schema: schema["anyOf"][0].update(pattern=LABELS_OF_A_TEXT),
-    ),
+    str | None, Field(description="Labelling configuration of the project, XML, with <Labels> for a <Text>.")
 ]
 
 
@@ -114,12 +108,10 @@ def label_studio_routes(find_each: FindEach, model: str, labels: Sequence[str]) 
     async def predict(body: TasksRequest, request: Request) -> Response:
         interface = interface_of(body.label_config, labels)
         texts = [task.data.get(interface.text_field) for task in body.tasks]
-        items = {
-            number: Item(text, labels=interface.labels) for number, text in enumerate(texts) if isinstance(text, str)
-        }
-        found = dict(zip(items, await find_each([*items.values()], request), strict=True))
-        no_text: Outcome = f"The task has no text in data.{interface.text_field}."
-        outcomes = [found.get(number, no_text) for number in range(len(texts))]
+        items = [Item(text, labels=interface.labels) for text in texts if isinstance(text, str)]
+        found = iter(await find_each(items, request))
+        no_text = f"The task has no text in data.{interface.text_field}."
+        outcomes = [next(found) if isinstance(text, str) else no_text for text in texts]
         log_refused(body.tasks, outcomes)
         results = [prediction(text, outcome, interface, model) for text, outcome in zip(texts, outcomes, strict=True)]
         return json_answer({"results": results, "model_version": model})
@@ -163,7 +155,8 @@ def interface_of(label_config: str | None, labels: Sequence[str]) -> Interface:
     interface = read_interface(label_config)
     if interface.labels is None:
         return interface
-    if not (shared := interface.labels & {*labels}):
+    shared = interface.labels & {*labels}
+    if not shared:
         given = ", ".join(sorted(interface.labels - {""})) or "none"
         raise HTTPException(
             422, f"label_config: The model has none of the project's labels ({given}), but {', '.join(labels)}."
@@ -225,10 +218,6 @@ def text_field_of(tag: Element) -> str:
 # ---- INCEpTION ----
 
 
-XMI = r"<[\s\S]*:XMI[\s\S]*sofaString="
-TYPE_SYSTEM = r"<[\s\S]*typeSystemDescription"
-
-
 class Metadata(BaseModel):
     """The layer and feature for predictions; other fields are ignored."""
 
@@ -239,8 +228,7 @@ class Metadata(BaseModel):
 class CasDocument(BaseModel):
     """A document of INCEpTION; other fields are ignored."""
 
-    # Patterns are in the schema alone: `read_request` says more of what is wrong.
-    xmi: str = Field(description="UIMA CAS as XMI, with a text.", json_schema_extra={"pattern": XMI})
+    xmi: str = Field(description="UIMA CAS as XMI, with a text.")
 
 
 class RecommenderRequest(BaseModel):
@@ -248,11 +236,7 @@ class RecommenderRequest(BaseModel):
 
     metadata: Metadata
     document: CasDocument
-    type_system: str = Field(
-        alias="typeSystem",
-        description="Type system of the CAS, XML.",
-        json_schema_extra={"pattern": TYPE_SYSTEM},
-    )
+    type_system: str = Field(alias="typeSystem", description="Type system of the CAS, XML.")
 
 
 def inception_routes(find: Find) -> APIRouter:
@@ -296,7 +280,8 @@ def read_request(body: RecommenderRequest) -> Any:
     types = {feature.name: feature.rangeType.name for feature in layer.all_features}
     required = ((in_cassis(metadata.feature), STRING), (PREDICTED, "uima.cas.Boolean"), ("begin", "uima.cas.Integer"))
     lacking = [f"{name!r} of {kind}" for name, kind in required if types.get(name) != kind]
-    if lacking or not cas.sofa_string:
-        problem = f"metadata: The layer has no feature {', '.join(lacking)}; its features are {types}."
-        raise HTTPException(422, problem if lacking else "document: The CAS has no text.")
+    if lacking:
+        raise HTTPException(422, f"metadata: The layer has no feature {', '.join(lacking)}; its features are {types}.")
+    if not cas.sofa_string:
+        raise HTTPException(422, "document: The CAS has no text.")
     return cas
