@@ -467,7 +467,7 @@ class TestOutput:
             OutputFolder(tmp_path, {})
 
     def test_a_run_that_was_killed_at_its_start_can_be_repeated(self, tmp_path):
-        (tmp_path / "options.json.incomplete").touch()
+        (tmp_path / "options.json.1.incomplete").touch()
         OutputFolder(tmp_path, {"threshold": 0.5})
         assert [path.name for path in sorted(tmp_path.iterdir())] == ["options.json", "rejected.jsonl"]
 
