@@ -30,16 +30,6 @@ def check_device(name: str | None) -> str | None:
     return name
 
 
-def declared(name: str, read: Any = None, example: str = "") -> Any:
-    """A declared option of prediction as one of typer's, whose value `read` parses."""
-    known = PREDICTION_OPTIONS[name]
-    unset = f"  [default: {known.unset}]" if known.unset else ""
-    text = f"{known.doc}{f': {example}' if example else ''}.{unset}"
-    if read is not None:
-        return typer.Option(parser=read, help=text, metavar=known.metavar)
-    return typer.Option(min=known.least, max=known.most, help=text, metavar=known.metavar or "N")
-
-
 Model = Annotated[str, typer.Option(help="Folder or Hub name of a trained model.", metavar="MODEL")]
 Corpus = Annotated[
     list[str], typer.Argument(help="Corpus: a file, a folder with train, dev and test, or several files of one format.")
@@ -50,7 +40,10 @@ Device = Annotated[
         callback=check_device, help="cpu, cuda, cuda:1, …  [default: a GPU if there is one]", metavar="DEVICE"
     ),
 ]
-BatchSize = Annotated[int, declared("batch_size")]
+BATCH_SIZE, THRESHOLD = PREDICTION_OPTIONS["batch_size"], PREDICTION_OPTIONS["threshold"]
+BatchSize = Annotated[
+    int, typer.Option(min=BATCH_SIZE.least, max=BATCH_SIZE.most, help=f"{BATCH_SIZE.doc}.", metavar="N")
+]
 TextsFormat = Annotated[
     str | None,
     choice(
@@ -84,7 +77,14 @@ Bf16 = Annotated[
     bool,
     typer.Option("--bf16", help="Compute in bfloat16, on a GPU or a CPU that is faster with it; otherwise in float32."),
 ]
-Threshold = Annotated[Any, declared("threshold", read_threshold, "0.5 or protein=0.4,DNA=0.6")]
+Threshold = Annotated[
+    Any,
+    typer.Option(
+        parser=read_threshold,
+        help=f"{THRESHOLD.doc}: 0.5 or protein=0.4,DNA=0.6.  [default: {THRESHOLD.unset}]",
+        metavar=THRESHOLD.metavar,
+    ),
+]
 Overlap = Annotated[
     str,
     choice(

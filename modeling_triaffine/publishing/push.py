@@ -56,8 +56,8 @@ def push_model(
         if processor is not None:
             processor.save_pretrained(folder)
         _copy_from_origin(Path(folder), model, token)
-        options |= {"with_processor": processor is not None, "token": token}
-        return publish_folder(Path(folder), repo_id, **options).commit
+        has_processor = processor is not None
+        return publish_folder(Path(folder), repo_id, with_processor=has_processor, token=token, **options).commit
 
 
 def _find_processor(model: TriaffineForNestedNER, token: str | bool | None) -> TriaffineProcessor | None:
@@ -73,17 +73,19 @@ def _find_processor(model: TriaffineForNestedNER, token: str | bool | None) -> T
 def _copy_from_origin(folder: Path, model: TriaffineForNestedNER, token: str | bool | None) -> None:
     """Copies what people wrote from where the model was loaded; card and summary only if its weights are the same."""
     origin = _folder_of_origin(model, token)
-    names = [] if origin is None else sorted(os.listdir(origin))
+    if origin is None:
+        return
+    names = sorted(os.listdir(origin))
     copied = [name for name in names if is_legal(name) or name in (HANDLER_FILE, REQUIREMENTS_FILE)]
     results = [name for name in names if name in (CARD_NAME, SUMMARY_FILE, CALIBRATION_DIAGRAM)]
-    if origin is None or not (copied or results):
-        return
-    theirs = [origin / name for name in weight_files(names) if name.endswith(".safetensors")]
-    if results and not _same_weights(list(folder.glob("*.safetensors")), theirs):
-        name = model.config.name_or_path
-        logger.warning("The weights differ from those in %s, so its card and scores are left out.", name)
-        results = []
-    for name in (*copied, *results):
+    if results:
+        theirs = [origin / name for name in weight_files(names) if name.endswith(".safetensors")]
+        if _same_weights(list(folder.glob("*.safetensors")), theirs):
+            copied += results
+        else:
+            name = model.config.name_or_path
+            logger.warning("The weights differ from those in %s, so its card and scores are left out.", name)
+    for name in copied:
         shutil.copyfile(origin / name, folder / name)
 
 
