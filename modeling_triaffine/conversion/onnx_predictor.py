@@ -121,9 +121,10 @@ def open_pipeline(model: str | os.PathLike[str], **options: Any) -> NestedNERPip
     What has weights beside the graph is a model; `options` are those of both pipelines.
     """
 
-    def has(*names: str) -> bool:  # from the Hub, what it finds is downloaded
+    def has(*names: str) -> bool:
         return any(find_file(model, name, {}) for name in names)
 
-    graph = GRAPHS.get(options.get("quantize"), GRAPHS[None])
-    is_exported = not has(SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME) and has(graph, *GRAPHS.values())
+    # From the Hub, what is found is downloaded: the graph that is wanted is looked for first.
+    wanted = GRAPHS.get(options.get("quantize"), GRAPHS[None])
+    is_exported = not has(SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME) and has(wanted, *GRAPHS.values())
     return OnnxNestedNER(model, **options) if is_exported else NestedNERPipeline(model, **options)

@@ -16,10 +16,11 @@ from starlette.responses import PlainTextResponse, Response
 from ..addresses import public_names
 from ..data.schema import CorpusError
 from ..version import __version__
-from .annotation_tools import inception_routes, label_studio_routes
 from .batching import Answers, Batcher, Item, QueueFullError
 from .finding import RETRY_SECONDS, Outcome, run, run_in_parts
 from .hub import hub_routes
+from .inception import inception_routes
+from .label_studio import label_studio_routes
 from .metrics import Measuring, Metrics
 from .middleware import ApiKeys, BodyLimit, Stopping
 from .schema import (

@@ -1,8 +1,8 @@
-"""Routes for annotation tools: Label Studio's ML backend and INCEpTION's external recommender.
+"""Routes for Label Studio: an ML backend.
 
-Protocols: https://labelstud.io/guide/ml_create and the section "External recommender" of INCEpTION's developer guide.
-Both tools send texts and the names of the tags or layer for labels, and expect labels with scores. Requests to train
-are accepted and ignored, as are unknown fields, which later versions may add.
+Protocol: https://labelstud.io/guide/ml_create. It sends tasks and the labelling configuration of their project, and
+expects regions with scores. Requests to train are accepted and ignored, as are unknown fields, which later versions may
+add.
 """
 
 import logging
@@ -13,17 +13,15 @@ from urllib.parse import quote_plus
 from xml.etree.ElementTree import Element
 
 from fastapi import APIRouter, HTTPException, Request
-from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, Field
 from starlette.responses import RedirectResponse, Response
 
-from ..data.formats.cas import STRING, in_cassis, layer_type, parse_xmi
 from ..data.reading import parse_xml
 from ..data.record_checker import RecordChecker
 from ..data.schema import CorpusError
 from ..data.writing_texts import FROM_NAME, TO_NAME, label_studio_prediction
 from .batching import Item
-from .finding import Find, FindEach, Outcome
+from .finding import FindEach, Outcome
 from .schema import LABEL_STUDIO, json_answer
 
 logger = logging.getLogger(__name__)
@@ -31,12 +29,6 @@ logger = logging.getLogger(__name__)
 MAX_REASON_CHARACTERS = 500
 REASONS = 3
 """Reasons in a line of the log."""
-PREDICTED = "inception_internal_predicted"
-SCORE_SUFFIX = "_score"
-"""The feature that marks suggestions, and the suffix of the one for scores; INCEpTION adds both to the layer."""
-
-
-# ---- Label Studio ----
 
 
 class Task(BaseModel):
@@ -213,75 +205,3 @@ def text_field_of(tag: Element) -> str:
             "with the text itself.",
         )
     return field[1]
-
-
-# ---- INCEpTION ----
-
-
-class Metadata(BaseModel):
-    """The layer and feature for predictions; other fields are ignored."""
-
-    layer: str = Field(min_length=1, description="Type of the annotations.")
-    feature: str = Field(min_length=1, description="Feature of the label.")
-
-
-class CasDocument(BaseModel):
-    """A document of INCEpTION; other fields are ignored."""
-
-    xmi: str = Field(description="UIMA CAS as XMI, with a text.")
-
-
-class RecommenderRequest(BaseModel):
-    """A request of INCEpTION for predictions; other fields are ignored."""
-
-    metadata: Metadata
-    document: CasDocument
-    type_system: str = Field(alias="typeSystem", description="Type system of the CAS, XML.")
-
-
-def inception_routes(find: Find) -> APIRouter:
-    """The routes of an external recommender."""
-    routes = APIRouter(tags=["INCEpTION"])
-
-    @routes.post("/train", status_code=204, summary="Ignores documents to train on")
-    async def ignore() -> None:
-        return
-
-    @routes.post("/predict", summary="A document with suggestions")
-    async def predict(body: RecommenderRequest, request: Request) -> Response:
-        layer, feature = body.metadata.layer, body.metadata.feature
-        cas = await run_in_threadpool(read_request, body)
-        (entities,) = await find([Item(cas.sofa_string)], request)
-        annotation = cas.typesystem.get_type(layer)
-        has_score = annotation.get_feature(feature + SCORE_SUFFIX) is not None
-        for entity in entities:
-            values = {in_cassis(feature): entity["entity_group"], PREDICTED: True}
-            if has_score:
-                values[feature + SCORE_SUFFIX] = entity["score"]
-            cas.add(annotation(begin=entity["start"], end=entity["end"], **values))
-        return json_answer({"document": await run_in_threadpool(cas.to_xmi)})
-
-    return routes
-
-
-def read_request(body: RecommenderRequest) -> Any:
-    """The CAS of a request, with a text and the layer and features for suggestions.
-
-    Raises:
-        CorpusError: It cannot be parsed, or has no such layer.
-        HTTPException: It has no text, or the layer lacks a feature.
-        ImportError: The extra `cas` is not installed.
-    """
-    check = RecordChecker("request")
-    metadata = body.metadata
-    xmi, type_system = (part.encode("utf-8", "replace") for part in (body.document.xmi, body.type_system))
-    cas = parse_xmi(xmi, type_system, "document", check)
-    layer = layer_type(cas, metadata.layer, "document", check)
-    types = {feature.name: feature.rangeType.name for feature in layer.all_features}
-    required = ((in_cassis(metadata.feature), STRING), (PREDICTED, "uima.cas.Boolean"), ("begin", "uima.cas.Integer"))
-    lacking = [f"{name!r} of {kind}" for name, kind in required if types.get(name) != kind]
-    if lacking:
-        raise HTTPException(422, f"metadata: The layer has no feature {', '.join(lacking)}; its features are {types}.")
-    if not cas.sofa_string:
-        raise HTTPException(422, "document: The CAS has no text.")
-    return cas
