@@ -49,7 +49,7 @@ items = st.fixed_dictionaries({"items": st.lists(one, max_size=TEXTS + 1)}, opti
 hub_options = {
     "aggregation_strategy": st.sampled_from([None, "simple", "first", "average", "max", "none", ""]),
     "ignore_labels": st.sampled_from([None, [], ["O"], LABELS[:1], "O"]),
-    "stride": st.sampled_from([None, 0, 16.0, -1, 0.5, True]),
+    "stride": st.sampled_from([None, 0, 16, -1, 0.5, True]),
 }
 hub = st.fixed_dictionaries(
     {"inputs": text | st.lists(text, max_size=TEXTS + 1)},
