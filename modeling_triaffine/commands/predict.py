@@ -53,7 +53,6 @@ def command(
     bf16: Bf16 = False,
 ) -> None:
     check_input(input, output, form)
-    options = precision(int8, bf16)
     from tqdm import tqdm
 
     from ..conversion.onnx_predictor import open_pipeline
@@ -66,7 +65,7 @@ def command(
             waiting.append(record)
             yield record[text_column]
 
-    find_entities = open_pipeline(model, device=device, text_splitter=text_splitter(splitter), **options)
+    find_entities = open_pipeline(model, device=device, text_splitter=text_splitter(splitter), **precision(int8, bf16))
     with open_output(output) as written:
         found = find_entities(texts(), threshold=threshold, overlap=overlap, batch_size=batch_size)
         for entities in tqdm(found, unit=" texts", disable=not sys.stderr.isatty()):
