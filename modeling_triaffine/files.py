@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import glob
 import os
 import shutil
 import sys
@@ -21,15 +22,17 @@ def atomic_path(path: Path) -> Iterator[Path]:
     """A path beside `path` to write a file or folder to, which replaces `path` at the end of the block.
 
     A folder does not replace one that has files; a file keeps its permissions. Of a link, what it leads to is replaced.
-    A device or pipe is itself written to. If the block raises, `path` stays as it was.
+    A device or pipe is itself written to. If the block raises, `path` stays as it was. Of two processes that write the
+    same path, the one that began later does; the other fails.
     """
     if path.exists() and not path.is_file() and not path.is_dir():
         yield path
         return
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = unfinished(path)
-    _remove(beside)
+    for left_over in unfinished(path):
+        _remove(left_over)
+    beside = path.with_name(f"{path.name}.{os.getpid()}.incomplete")
     try:
         yield beside
         if path.is_file() and beside.is_file():
@@ -45,9 +48,9 @@ def atomic_path(path: Path) -> Iterator[Path]:
         _remove(beside)
 
 
-def unfinished(path: Path) -> Path:
-    """Where [`atomic_path`] writes: what a process that was killed leaves behind."""
-    return path.with_name(f"{path.name}.incomplete")
+def unfinished(path: Path) -> list[Path]:
+    """What [`atomic_path`] has not finished: of other processes, most of them killed."""
+    return [*path.parent.glob(f"{glob.escape(path.name)}.*.incomplete")]
 
 
 @contextlib.contextmanager

@@ -55,17 +55,16 @@ def overlap_policies() -> dict[str, OverlapPolicy]:
     return policies
 
 
+@cache
 def find_installed_policies() -> None:
-    """Adds the policies of installed packages; one whose name another has already is left out with a warning."""
+    """Adds the policies of installed packages, once; one whose name is taken is left out with a warning."""
     for point in entry_points(group=OVERLAP_GROUP):
         owner = owner_of(point)
-        if OVERLAPS.setdefault(point.name, _not_yet_loaded(point, owner)).owner != owner:
-            _tell_of_taken_name(point.name, owner)
-
-
-@cache
-def _tell_of_taken_name(name: str, owner: str) -> None:
-    logger.warning("The policy %r for overlaps, %s, is left out: there is one of this name. Rename it.", name, owner)
+        if point.name in OVERLAPS:
+            taken = "The policy %r for overlaps, %s, is left out: there is one of this name. Rename it."
+            logger.warning(taken, point.name, owner)
+        else:
+            OVERLAPS[point.name] = _not_yet_loaded(point, owner)
 
 
 def _not_yet_loaded(point: EntryPoint, owner: str) -> OverlapPolicy:

@@ -32,6 +32,22 @@ def test_output_appears_when_it_is_whole(tmp_path):
         pass
 
 
+def test_of_two_processes_the_later_one_writes_the_file(tmp_path, monkeypatch):
+    path = tmp_path / "out.txt"
+
+    def be_overtaken():
+        with open_output(path) as output:
+            output.write("half")
+            monkeypatch.setattr(os, "getpid", lambda: 1)
+            with open_output(path) as later:
+                later.write("whole")
+
+    with pytest.raises(FileNotFoundError):
+        be_overtaken()
+    assert path.read_text() == "whole"
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_a_dash_is_standard_output(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     with open_output(Path("-")) as output:

@@ -6,7 +6,6 @@ from unittest.mock import patch
 
 import pytest
 
-from modeling_triaffine import overlaps
 from modeling_triaffine.model.kinds_triaffine import OVERLAPS, overlap_policy, resolve_overlaps
 from modeling_triaffine.overlaps import (
     OVERLAP_GROUP,
@@ -62,7 +61,7 @@ def install(monkeypatch, folder, **policies):
     (folder / "own-1.dist-info" / "entry_points.txt").write_text("\n".join([*points, "broken = own_policies:nowhere"]))
     monkeypatch.syspath_prepend(folder)
     monkeypatch.delitem(sys.modules, "own_policies", raising=False)
-    overlaps._tell_of_taken_name.cache_clear()
+    find_installed_policies.cache_clear()
 
 
 def test_an_installed_policy_is_found_by_its_name(monkeypatch, tmp_path, caplog):

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import BatchSize, Device, Format, MaxBadRecords, Model, Split, check_new, load_split
+from .options import BatchSize, Device, Format, MaxBadRecords, Model, Split, check_new
+from .splits import load_split
 
 if TYPE_CHECKING:
     from ..evaluation.analysis import NamedModel
@@ -40,7 +41,7 @@ def command(
     ] = False,
 ) -> None:
     if output is not None:
-        check_new("--output", output)
+        check_new(output)
     from ..evaluation.analysis import analyse
     from ..evaluation.report import markdown_report, write_report
     from ..files import new_folder

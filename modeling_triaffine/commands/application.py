@@ -104,14 +104,13 @@ class Command(TyperCommand):
         try:
             return super().parse_args(ctx, list(words))
         except typer.TyperException as error:
-            names = "/".join(getattr(getattr(error, "param", None), "opts", ()))
-            last = next((name for name in reversed(words) if name.startswith("-")), "")
-            arguments = [option.name for option in self.params if option.param_type_name == "argument"]
-            if arguments and last in repeatable and (names == last or not names.startswith("-")):
-                before = " and ".join(arguments)
-                raise ValueError(
-                    f"{_describe(error)} {last} takes all that follows it: give {before} before it."
-                ) from None
+            last = next((word for word in reversed(words) if word.startswith("-")), "")
+            arguments = " and ".join(option.name for option in self.params if option.param_type_name == "argument")
+            # The error is about a value of the last option, or about an argument, which that option may have taken.
+            about = "/".join(getattr(getattr(error, "param", None), "opts", ()))
+            if last in repeatable and arguments and (about == last or not about.startswith("-")):
+                remedy = f"{last} takes all that follows it: give {arguments} before it."
+                raise ValueError(f"{_describe(error)} {remedy}") from None
             raise
 
     def _normalized(self, arguments: Sequence[str], repeatable: Collection[str]) -> Iterator[str]:

@@ -99,14 +99,16 @@ def parse_column(text: str) -> tuple[str, Any]:
         ValueError: it is neither.
     """
     name, _, value = text.partition("=")
-    numbers = [int(number) for number in value.split(",") if number.isdecimal()]
-    is_list = len(numbers) == value.count(",") + 1 and (name == "entities" or len(numbers) == 1)
-    if not name or not value or (numbers and not is_list and name != "names"):
-        raise ValueError(f"--columns: {text!r} is not of the form tokens=0, entities=1,2 or text=NAME.")
-    if name == "names":
-        return name, value.split(",")
-    if name == "inclusive_end":
-        return name, value.lower() in ("true", "yes", "1")
-    if not numbers:
-        return name, value
-    return name, numbers if name == "entities" else numbers[0]
+    parts = value.split(",")
+    if name and value:
+        if name == "names":
+            return name, parts
+        if name == "inclusive_end":
+            return name, value.lower() in ("true", "yes", "1")
+        if not any(map(str.isdecimal, parts)):
+            return name, value
+        if name == "entities" and all(map(str.isdecimal, parts)):
+            return name, [int(part) for part in parts]
+        if value.isdecimal():
+            return name, int(value)
+    raise ValueError(f"--columns: {text!r} is not of the form tokens=0, entities=1,2 or text=NAME.")

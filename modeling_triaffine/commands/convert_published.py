@@ -41,7 +41,7 @@ def command(
 ) -> None:
     if (corpus is None) == (labels is None):
         raise ValueError("Give either --corpus or --labels. See `triaffine-ner convert-published --help`.")
-    check_new("--output", output)
+    check_new(output)
     from ..conversion import CORPORA, convert_published
     from ..files import new_folder
 

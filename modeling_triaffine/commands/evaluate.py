@@ -14,7 +14,8 @@ from typing import Annotated
 
 import typer
 
-from .options import BatchSize, Bf16, Corpus, Device, Format, Int8, MaxBadRecords, Model, Split, load_split, precision
+from .options import BatchSize, Bf16, Corpus, Device, Format, Int8, MaxBadRecords, Model, Split, precision
+from .splits import load_split
 
 
 def command(

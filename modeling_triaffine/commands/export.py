@@ -20,7 +20,7 @@ def command(
     output: Annotated[Path, typer.Option(help="New folder to write.")],
     int8: Annotated[bool, typer.Option("--int8", help="Also write model_int8.onnx, with the encoder in int8.")] = False,
 ) -> None:
-    check_new("--output", output)
+    check_new(output)
     # torch's exporter warns of its own internals.
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     warnings.simplefilter("ignore")

@@ -1,8 +1,7 @@
 """Options that several commands share, and their checks."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
@@ -12,11 +11,6 @@ from ..model.options_triaffine import PREDICTION_OPTIONS
 from ..overlaps import overlap_names
 from ..training.options import OWN_OPTIONS
 from .choices import choice
-
-if TYPE_CHECKING:
-    from datasets import Dataset
-
-    from ..data.loading import CorpusFiles
 
 
 def check_device(name: str | None) -> str | None:
@@ -36,16 +30,6 @@ def check_device(name: str | None) -> str | None:
     return name
 
 
-def declared(name: str, read: Any = None, example: str = "") -> Any:
-    """A declared option of prediction as one of typer's, whose value `read` parses."""
-    known = PREDICTION_OPTIONS[name]
-    unset = f"  [default: {known.unset}]" if known.unset else ""
-    text = f"{known.doc}{f': {example}' if example else ''}.{unset}"
-    if read is not None:
-        return typer.Option(parser=read, help=text, metavar=known.metavar)
-    return typer.Option(min=known.least, max=known.most, help=text, metavar=known.metavar or "N")
-
-
 Model = Annotated[str, typer.Option(help="Folder or Hub name of a trained model.", metavar="MODEL")]
 Corpus = Annotated[
     list[str], typer.Argument(help="Corpus: a file, a folder with train, dev and test, or several files of one format.")
@@ -56,7 +40,10 @@ Device = Annotated[
         callback=check_device, help="cpu, cuda, cuda:1, …  [default: a GPU if there is one]", metavar="DEVICE"
     ),
 ]
-BatchSize = Annotated[int, declared("batch_size")]
+BATCH_SIZE, THRESHOLD = PREDICTION_OPTIONS["batch_size"], PREDICTION_OPTIONS["threshold"]
+BatchSize = Annotated[
+    int, typer.Option(min=BATCH_SIZE.least, max=BATCH_SIZE.most, help=f"{BATCH_SIZE.doc}.", metavar="N")
+]
 TextsFormat = Annotated[
     str | None,
     choice(
@@ -90,7 +77,14 @@ Bf16 = Annotated[
     bool,
     typer.Option("--bf16", help="Compute in bfloat16, on a GPU or a CPU that is faster with it; otherwise in float32."),
 ]
-Threshold = Annotated[Any, declared("threshold", read_threshold, "0.5 or protein=0.4,DNA=0.6")]
+Threshold = Annotated[
+    Any,
+    typer.Option(
+        parser=read_threshold,
+        help=f"{THRESHOLD.doc}: 0.5 or protein=0.4,DNA=0.6.  [default: {THRESHOLD.unset}]",
+        metavar=THRESHOLD.metavar,
+    ),
+]
 Overlap = Annotated[
     str,
     choice(
@@ -137,60 +131,7 @@ def text_splitter(name: str | None) -> Any:
     return spacy_splitter(name)
 
 
-def check_new(option: str, path: Any) -> None:
-    """Raises ValueError if the path, the value of the option, exists."""
-    if path.exists():
-        raise ValueError(f"{option} {path} exists already. Give the name of a new folder.")
-
-
-@dataclass(frozen=True)
-class CorpusSplit:
-    """One split of a corpus; `name` is what to call it, `key` what its files call it."""
-
-    name: str
-    key: str
-    records: "Dataset"
-    files: "CorpusFiles"
-
-    def texts(self) -> Any:
-        """The texts as written, for files that keep them."""
-        return self.files.texts(self.key).get(self.key, [])
-
-
-def load_split(
-    corpus: str | list[str], corpus_format: str | None, split: str | None, processor: Any, max_bad_records: int = 0
-) -> CorpusSplit:
-    """A split of a corpus, by default the validation split, or the only one.
-
-    Texts of a corpus without sentences or words of its own are split into those of the model's `processor`. The split
-    of a single file, which training reads as `train`, is called what the name of the file tells, or as the file.
-
-    Raises:
-        ValueError: the corpus has no such split.
-    """
-    from ..data.loading import CorpusFiles
-
-    wanted = split_name(split or "validation")
-    files = CorpusFiles(corpus, corpus_format, max_bad_records=max_bad_records, only=wanted)
-    words = None if files.has_own_words else processor.split_words
-    splits = files.sentences(words, None if files.marks_sentences else processor.sentence_splitter)
-    called = {key: files.name_of_only_split or key for key in splits}
-    is_any = split is None and len(splits) == 1
-    matching = [key for key, name in called.items() if is_any or wanted in (key, name)]
-    check_splits("--split", [] if matching else [wanted], [*called.values()], corpus)
-    key = matching[0]
-    return CorpusSplit(called[key], key, splits[key], files)
-
-
-def check_splits(option: str, wanted: Sequence[str], known: Sequence[str], corpus: str | list[str]) -> None:
-    """Raises ValueError if a corpus lacks some of the splits that are the value of the option."""
-    if missing := [repr(name) for name in wanted if name not in known]:
-        given = corpus if isinstance(corpus, str) else " ".join(corpus)
-        raise ValueError(f"{given} has no split {', '.join(missing)}. Give {option} {' or '.join(known)}.")
-
-
-def split_name(given: str) -> str:
-    """The name of a split in `load_nested_ner`, where `dev` is `validation`."""
-    from ..data.splits import SPLIT_OF_NAME
-
-    return SPLIT_OF_NAME.get(given, given)
+def check_new(output: Path) -> None:
+    """Raises ValueError if the folder to write, the value of --output, exists."""
+    if output.exists():
+        raise ValueError(f"--output {output} exists already. Give the name of a new folder.")

@@ -30,7 +30,7 @@ from .options import (
     check_new,
     text_splitter,
 )
-from .texts import Records, check_input, decode
+from .texts import check_input, decode, read_records
 
 if TYPE_CHECKING:
     from ..data.writing_texts import TextDocument
@@ -91,34 +91,33 @@ def command(
 
 
 def types_of(to: str, labels: Sequence[str]) -> dict[str, str]:
-    """Label → its type for the tool, without the labels that stay as they are; says which are changed.
+    """Label → its type in the tool; prints which are changed.
 
     Raises:
         ValueError: two labels would have the same type.
     """
     from ..data.writing_texts import brat_type
 
-    types = {label: brat_type(label) if to == "brat" else label for label in labels}
+    if to != "brat":
+        return {label: label for label in labels}
+    types = {label: brat_type(label) for label in labels}
+    label_of: dict[str, str] = {}
     for label, kind in types.items():
-        alike = [other for other in labels if types[other] == kind and other != label]
-        if alike:
-            raise ValueError(
-                f"The labels {label!r} and {alike[0]!r} would both be {kind!r} in {to}. Choose another tool."
-            )
-    changed = {label: kind for label, kind in types.items() if label != kind}
-    if changed:
-        pairs = ", ".join(f"{label!r} is {kind!r}" for label, kind in changed.items())
-        print(f"Types of {to} have no spaces: {pairs}.", file=sys.stderr)
-    return changed
+        if (other := label_of.setdefault(kind, label)) != label:
+            raise ValueError(f"The labels {other!r} and {label!r} would both be {kind!r} in brat. Choose another tool.")
+    if changed := ", ".join(f"{label!r} is {kind!r}" for label, kind in types.items() if label != kind):
+        print(f"Types of brat have no spaces: {changed}.", file=sys.stderr)
+    return types
 
 
 def check_output(to: str, output: Path) -> None:
     """Raises ValueError if the output, a file or a new folder, cannot be written."""
-    kind = "new folder" if to in FOLDERS else "file"
-    if str(output) == "-" or (kind == "file" and output.is_dir()):
+    takes_folder = to in FOLDERS
+    if str(output) == "-" or (output.is_dir() and not takes_folder):
+        kind = "new folder" if takes_folder else "file"
         raise ValueError(f"--output {output} is not a {kind}, as {to} imports. Give the name of a {kind}.")
-    if to in FOLDERS:
-        check_new("--output", output)
+    if takes_folder:
+        check_new(output)
 
 
 def named_texts(source: str, text_column: str, output: Path, form: str | None = None) -> Iterator[tuple[str, str]]:
@@ -140,7 +139,7 @@ def named_texts(source: str, text_column: str, output: Path, form: str | None = 
     check_input(source, output, form)
     stem = "text" if source == "-" else path.stem
     names: set[str] = set()
-    for number, record in enumerate(Records(source, text_column, form=form), start=1):
+    for number, record in enumerate(read_records(source, text_column, form=form), start=1):
         own = record.get("id")
         name = f"{stem}-{number:05}" if own is None else str(own)
         if name in names:
@@ -154,18 +153,16 @@ def documents(
 ) -> Iterator["TextDocument"]:
     """The texts to write; `ranked` puts their rank before their names, by which tools sort them.
 
-    types: label → type, for those that the tool has under another name.
+    types: label → type in the tool.
     """
     from ..data.writing_texts import TextDocument
     from ..model.text_triaffine import clean_text
 
     for place, (name, read) in enumerate(found, start=1):
         entities = [
-            {**{key: one[key] for key in ("start", "end", "score")}, "type": types.get(label, label)}
+            {"start": one["start"], "end": one["end"], "type": types[one["entity_group"]], "score": one["score"]}
             for one in read.entities
-            if (label := one["entity_group"])
         ]
         doc_id = f"{place:05}-{name.replace('/', '-')}" if ranked else name
-        yield TextDocument(
-            doc_id, clean_text(read.text), entities, read.sentences, {"uncertainty": round(read.uncertainty, 6)}
-        )
+        fields = {"uncertainty": round(read.uncertainty, 6)}
+        yield TextDocument(doc_id, clean_text(read.text), entities, read.sentences, fields)

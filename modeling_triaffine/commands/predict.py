@@ -34,7 +34,7 @@ from .options import (
     precision,
     text_splitter,
 )
-from .texts import Records, check_input
+from .texts import check_input, read_records
 
 
 def command(
@@ -53,7 +53,6 @@ def command(
     bf16: Bf16 = False,
 ) -> None:
     check_input(input, output, form)
-    options = precision(int8, bf16)
     from tqdm import tqdm
 
     from ..conversion.onnx_predictor import open_pipeline
@@ -62,11 +61,11 @@ def command(
     waiting: list[dict[str, Any]] = []
 
     def texts() -> Iterator[str]:
-        for record in Records(input, text_column, entities_column, form):
+        for record in read_records(input, text_column, entities_column, form):
             waiting.append(record)
             yield record[text_column]
 
-    find_entities = open_pipeline(model, device=device, text_splitter=text_splitter(splitter), **options)
+    find_entities = open_pipeline(model, device=device, text_splitter=text_splitter(splitter), **precision(int8, bf16))
     with open_output(output) as written:
         found = find_entities(texts(), threshold=threshold, overlap=overlap, batch_size=batch_size)
         for entities in tqdm(found, unit=" texts", disable=not sys.stderr.isatty()):

@@ -41,9 +41,9 @@ def command(
     if output and not dry_run:
         raise ValueError("--output is for a --dry-run. Leave it out, or add --dry-run.")
     if output:
-        check_new("--output", output)
+        check_new(output)
+    from ..publishing.hub import full_name
     from ..publishing.repository import write_repository
-    from ..publishing.upload import full_name
 
     with tempfile.TemporaryDirectory() as staging:
         name = repo_id if dry_run else full_name(repo_id)

@@ -53,7 +53,6 @@ def command(
     from ..serving import Batcher, Limits, Server, create_application, read_api_keys
 
     api_keys = read_api_keys()
-    options = precision(int8, bf16)
     if threads is not None:
         torch.set_num_threads(threads)
     logging.disable_progress_bar()
@@ -63,7 +62,7 @@ def command(
             device=device,
             text_splitter=text_splitter(splitter),
             batch_size=batch_size,
-            **options,
+            **precision(int8, bf16),
         )
         logging.set_verbosity_error()  # on a GPU, the pipeline warns of repeated calls
         limits = Limits(

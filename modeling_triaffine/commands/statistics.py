@@ -14,7 +14,8 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import Corpus, Format, MaxBadRecords, check_splits, split_name
+from .options import Corpus, Format, MaxBadRecords
+from .splits import check_splits, split_name
 
 Statistics = dict[str, Any]
 

@@ -7,7 +7,6 @@ import re
 import sys
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,47 +18,48 @@ TABLES = (".csv", ".tsv", ".parquet", ".xlsx")
 SEVERAL_LINES = re.compile(rb"\s*([\[{]|\[.*,)\s*")
 
 
-@dataclass(frozen=True)
-class Records:
-    """The records of a file, or of standard input (-).
+def read_records(
+    source: str, text_column: str, entities_column: str | None = None, form: str | None = None
+) -> Iterator[dict[str, Any]]:
+    """Yields the records of a file, or of standard input (-), each with its text.
+
+    A line of a plain file is a text, also a blank one; a blank JSON line is skipped.
 
     Args:
         entities_column: field that the command adds, and that records must not have.
         form: "text" or "jsonl"; default: by the name of the file.
     """
+    is_standard = source == "-"
+    name = "standard input" if is_standard else source
+    is_json = form == "jsonl" if form else source.lower().endswith((".jsonl", ".ndjson", ".json"))
+    with contextlib.nullcontext(sys.stdin.buffer) if is_standard else open(source, "rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            where = f"{name}, line {number}"
+            line = line.rstrip(b"\r\n")
+            if number == 1:
+                line = line.removeprefix(BOM_UTF8)
+                if form is None and not is_json and line.startswith(b"{"):
+                    _warn_of_json(line, where)
+            if is_json and not line.strip():
+                continue
+            record = decode(line, where, _decode_line) if is_json else {text_column: decode(line, where)}
+            _check_record(record, text_column, entities_column, where)
+            yield record
 
-    source: str
-    text_column: str
-    entities_column: str | None = None
-    form: str | None = None
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        """Yields the records, each with its text. A blank line of a plain file is an empty text."""
-        standard = self.source == "-"
-        form = self.form or ("jsonl" if self.source.lower().endswith((".jsonl", ".ndjson", ".json")) else "text")
-        with contextlib.nullcontext(sys.stdin.buffer) if standard else open(self.source, "rb") as lines:
-            for number, line in enumerate(lines, start=1):
-                where = f"{'standard input' if standard else self.source}, line {number}"
-                line = (line.removeprefix(BOM_UTF8) if number == 1 else line).rstrip(b"\r\n")
-                if form == "text":
-                    if number == 1 and self.form is None and line.startswith(b"{"):
-                        _warn_of_json(line, where)
-                    yield self._check({self.text_column: decode(line, where)}, where)
-                elif line.strip():
-                    yield self._check(decode(line, where, _decode_line), where)
-
-    def _check(self, record: dict[str, Any], where: str) -> dict[str, Any]:
-        text, problem = record.get(self.text_column), ""
-        if not isinstance(text, str):
-            found = f", but {json.dumps(text)[:40]}" if self.text_column in record else ""
-            problem = f"there is no text under {self.text_column!r}{found}. Give the field of the text with "
-            problem += '--text-column, and "" for a missing text.'
-        elif self.entities_column in record:
-            problem = f"there is a field {self.entities_column!r} already. Give another one for the entities with "
-            problem += "--entities-column."
-        if problem:
-            raise ValueError(f"{where}: {problem}")
-        return record
+def _check_record(record: dict[str, Any], text_column: str, entities_column: str | None, where: str) -> None:
+    """Raises ValueError if a record has no text, or a field of the name that the command adds."""
+    if not isinstance(record.get(text_column), str):
+        found = f", but {json.dumps(record[text_column])[:40]}" if text_column in record else ""
+        raise ValueError(
+            f"{where}: there is no text under {text_column!r}{found}. Give the field of the text with --text-column, "
+            'and "" for a missing text.'
+        )
+    if entities_column in record:
+        raise ValueError(
+            f"{where}: there is a field {entities_column!r} already. Give another one for the entities with "
+            "--entities-column."
+        )
 
 
 def check_input(name: str, output: Path | None, form: str | None = None) -> None:

@@ -13,6 +13,7 @@ command with --resume_from_checkpoint.
 """
 
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import typer
@@ -20,6 +21,7 @@ from typer.core import TyperCommand
 
 from ..data.formats import FORMATS
 from ..errors import ending_plainly
+from ..model.options_triaffine import Option
 from ..training.options import SECTIONS, TRAIN_OPTIONS
 from .option_help import format_options
 
@@ -47,15 +49,12 @@ SETTINGS = {"cls": Unparsed}
 
 def command(context: typer.Context) -> None:
     if "--help" in context.args:
-        print(f"Usage: {context.command_path} {USAGE}\n\n{__doc__}")
-        print(format_options(sorted(TRAIN_OPTIONS.values(), key=lambda option: SECTIONS.index(option.section))), end="")
+        print_help(context.command_path, TRAIN_OPTIONS.values(), f"\n{__doc__}")
         return
     if "--help-all" in context.args:
         from ..training.plan import training_options
 
-        everything = training_options().values()
-        print(f"Usage: {context.command_path} {USAGE}\n")
-        print(format_options(sorted(everything, key=lambda option: SECTIONS.index(option.section))), end="")
+        print_help(context.command_path, training_options().values())
         return
     from ..publishing.upload import NotPublishedError
     from ..training.interruptions import TrainingFault
@@ -72,6 +71,12 @@ def command(context: typer.Context) -> None:
             raise RuntimeError(
                 "Training stopped because of an error that is not due to its options, data or machine."
             ) from error
+
+
+def print_help(command_path: str, options: Iterable[Option], text: str = "") -> None:
+    """Prints usage, the text, and the options by section."""
+    print(f"Usage: {command_path} {USAGE}\n{text}")
+    print(format_options(sorted(options, key=lambda option: SECTIONS.index(option.section))), end="")
 
 
 if __name__ == "__main__":

@@ -27,12 +27,11 @@ from ..model.processing_triaffine import TriaffineProcessor
 from ..model.triaffine_blocks import OUTSIDE, ProductCube, attend_from_heads
 from ..model.triaffine_ops import Factor, SpanScores, TriaffineFactor, project
 from ..model.words_triaffine import pool_subwords
+from .onnx_session import ROWS, graph_inputs, open_session, run_session
 
 OUTPUTS = ("span_logits", "logits", "candidates", "candidate_mask")
 # Larger differences between the scores of graph and model are not rounding errors.
 TOLERANCE = 1e-3
-# Inputs that have a row for each of the encoder's.
-ROWS = {"input_ids", "attention_mask", "token_type_ids", "word_index"}
 
 
 def export_onnx(model: TriaffineForNestedNER, processor: TriaffineProcessor, path: Path) -> float:
@@ -65,10 +64,9 @@ def export_onnx(model: TriaffineForNestedNER, processor: TriaffineProcessor, pat
     outputs = [name for name in OUTPUTS if name in expected]
     make_exportable(model)
     encoder = model.encoder.config.model_type
+    inputs = graph_inputs(example_batch(processor, lengths=(7, 5, 6)), processor.max_subwords)
     try:
-        program = translate(
-            model, graph_inputs(example_batch(processor, lengths=(7, 5, 6)), processor.max_subwords), outputs
-        )
+        program = translate(model, inputs, outputs)
     except RuntimeError as error:  # of torch.export, and of the translation to ONNX
         reason = str(error).strip().splitlines()[0]
         raise ValueError(
@@ -76,14 +74,15 @@ def export_onnx(model: TriaffineForNestedNER, processor: TriaffineProcessor, pat
         ) from error
     program.save(path)
     found = run_session(open_session(path), graph_inputs(batch, processor.max_subwords))
-    differences = [np.abs(found[name] - expected[name].numpy()).max() for name in outputs if name.endswith("logits")]
-    if not max(differences) <= TOLERANCE:
+    scores = [name for name in outputs if name.endswith("logits")]
+    difference = float(np.max([np.abs(found[name] - expected[name].numpy()).max() for name in scores]))
+    if not difference <= TOLERANCE:  # NaN, too
         raise ValueError(
-            f"The scores of the exported graph differ by up to {max(differences):.2g} from those of the model, "
+            f"The scores of the exported graph differ by up to {difference:.2g} from those of the model, "
             f"because torch mistranslates a part of it, probably of its encoder ({encoder}). This model cannot be "
             "exported."
         )
-    return float(max(differences))
+    return difference
 
 
 def example_batch(processor: TriaffineProcessor, lengths: tuple[int, ...]) -> dict[str, Tensor]:
@@ -92,26 +91,6 @@ def example_batch(processor: TriaffineProcessor, lengths: tuple[int, ...]) -> di
     letters = string.ascii_letters
     sentences = [[letters[n + k : n + k + 1 + k % 2] for k in range(min(n, room))] for n in lengths]
     return processor.pad(processor.encode(sentences))
-
-
-def graph_inputs(batch: dict[str, Tensor], max_subwords: int) -> dict[str, Tensor]:
-    """Converts the processor's batch to inputs of the graph, whose sizes are shapes: word counts become a mask.
-
-    The encoder's rows are the sentences, or where one has more than `max_subwords` sub-words, the windows of all;
-    `sentence_index` [rows] is the sentence of each row.
-    """
-    num_words = batch["num_words"].unsqueeze(1)
-    inputs = {name: values for name, values in batch.items() if name not in ("num_words", "packed_words")}
-    sentences, subwords = batch["input_ids"].shape
-    windows = max(1, -(-subwords // max_subwords))
-    sentence_index = torch.arange(sentences).repeat_interleave(windows)
-    if windows > 1:
-        filled = batch["attention_mask"].view(len(sentence_index), -1).any(1)
-        for name in ROWS & inputs.keys():
-            inputs[name] = inputs[name].reshape(len(filled), -1)[filled]
-        sentence_index = sentence_index[filled]
-    words = torch.arange(max(1, int(num_words.max())))
-    return inputs | {"sentence_index": sentence_index, "word_mask": words < num_words}
 
 
 class InferenceGraph(nn.Module):
@@ -304,24 +283,3 @@ def without_warnings() -> Iterator[None]:
         yield
     finally:
         logging.disable(before)
-
-
-def open_session(path: Path | str, threads: int = 0) -> Any:
-    """ONNX Runtime on the CPU, with so many threads; 0: one for each core. Raises ValueError for a damaged graph."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    try:
-        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # its errors have no class in common
-        raise ValueError(
-            f"{path} cannot be opened ({' '.join(str(error).split())}): it, or the file with its weights, is damaged, "
-            "cut off or missing. Copy or download both again, or export the model again."
-        ) from error
-
-
-def run_session(session: Any, inputs: dict[str, Tensor]) -> dict[str, np.ndarray]:
-    """The outputs of a graph by name."""
-    found = session.run(None, {given.name: inputs[given.name].numpy() for given in session.get_inputs()})
-    return {output.name: values for output, values in zip(session.get_outputs(), found, strict=True)}

@@ -14,7 +14,7 @@ from ..model.modeling_triaffine import NestedNEROutput
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import ORIGIN_OPTIONS, find_file
-from .onnx_export import graph_inputs, open_session, run_session
+from .onnx_session import graph_inputs, open_session, run_session
 
 # As `triaffine-ner export` writes them. Graphs of more than 1.5 GB have their weights in a second file.
 GRAPHS: dict[str | None, str] = {None: "model.onnx", **{choice: f"model_{choice}.onnx" for choice in CHOICES}}
@@ -121,9 +121,10 @@ def open_pipeline(model: str | os.PathLike[str], **options: Any) -> NestedNERPip
     What has weights beside the graph is a model; `options` are those of both pipelines.
     """
 
-    def has(*names: str) -> bool:  # from the Hub, what it finds is downloaded
+    def has(*names: str) -> bool:
         return any(find_file(model, name, {}) for name in names)
 
-    graph = GRAPHS.get(options.get("quantize"), GRAPHS[None])
-    is_exported = not has(SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME) and has(graph, *GRAPHS.values())
+    # From the Hub, what is found is downloaded: the graph that is wanted is looked for first.
+    wanted = GRAPHS.get(options.get("quantize"), GRAPHS[None])
+    is_exported = not has(SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME) and has(wanted, *GRAPHS.values())
     return OnnxNestedNER(model, **options) if is_exported else NestedNERPipeline(model, **options)

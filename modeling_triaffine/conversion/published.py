@@ -8,7 +8,7 @@ the published code computes: the softmax of the cross-span attention is over the
 """
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -104,8 +104,7 @@ def convert_published(
     """
     root = read_checkpoint(checkpoint)
     try:
-        if problem := next(_problems(root), ""):
-            raise CheckpointError(problem)
+        _check_supported(root)
         tensors = module_tensors(root)
     except CheckpointError as error:
         raise CheckpointError(f"{checkpoint} cannot be converted: {error}.") from None
@@ -133,29 +132,29 @@ def convert_published(
     return Converted(model, processor, left_out)
 
 
-def _problems(root: Any) -> Iterator[str]:
-    """Why this package does not support the pickled model."""
+def _check_supported(root: Any) -> None:
+    """Raises CheckpointError if this package does not support the pickled model."""
     if not isinstance(root, InertObject) or root.name not in (FULL_MODEL, SPAN_MODEL):
         found = getattr(root, "path", f"{type(root).__module__}.{type(root).__qualname__}")
-        yield (
+        raise CheckpointError(
             f"it contains {found}, not a whole model of class {FULL_MODEL} or {SPAN_MODEL} (a state dict does not "
             "show how its tensors are used)"
         )
     scorer = submodule(root, "parser_list.0")
-    wanted = ["TriAffineParser"] if root.name == FULL_MODEL else list(SCORERS)
-    if scorer is None or scorer.name not in wanted:
+    supported = ["TriAffineParser"] if root.name == FULL_MODEL else list(SCORERS)
+    if scorer is None or scorer.name not in supported:
         found = "none" if scorer is None else scorer.name
-        yield f"its scorer is {found}, and only {', '.join(wanted)} can be converted"
+        raise CheckpointError(f"its scorer is {found}, and only {', '.join(supported)} can be converted")
     for holder, name in SETTINGS:
         if not isinstance(_noted(root, holder, name), dict):
-            yield f"it lacks {name!r}, the settings of its modules"
+            raise CheckpointError(f"it lacks {name!r}, the settings of its modules")
     settings = _settings(root)
     for name, value in FIXED_SETTINGS.items():
         if settings.get(name, value) != value:
-            yield f"it was trained with {name} = {settings[name]!r}, and only {value!r} is supported"
+            raise CheckpointError(f"it was trained with {name} = {settings[name]!r}, and only {value!r} is supported")
     loss = root.state.get("loss_config")
     if isinstance(loss, dict) and loss.get("name") == "two":
-        yield "it was trained with the loss 'two', which has no label for None"
+        raise CheckpointError("it was trained with the loss 'two', which has no label for None")
 
 
 def _settings(root: InertObject) -> dict[str, Any]:
@@ -198,7 +197,8 @@ def _build_config(
         cross_span_axis="query",
         char_readout="last_character",
         subword_pooling=_settings(root).get("subword_aggr", "first"),
-        **{**fields, "context": context},
+        context=context,
+        **fields,
     )
 
 

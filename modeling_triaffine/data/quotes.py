@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..model.text_triaffine import Offsets
-from ..parsing import difference
 from .documents import Document, in_context, joined
+from .look_alikes import difference
 from .offsets import BYTE_ORDER_MARK, CHARACTERS, COUNTS, in_characters, positions, possible_counts, remedy_of_counts
 from .record_checker import RecordChecker
 from .schema import CorpusError

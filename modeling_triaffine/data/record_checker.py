@@ -14,8 +14,9 @@ from typing import Annotated, Any, TypeVar, cast
 from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError
 
 from ..model.kinds_triaffine import NONE_LABEL
-from ..parsing import difference, shown
+from ..parsing import shown
 from .counts import Counts
+from .look_alikes import difference
 from .schema import CONTEXT_FIELDS, ENTITY_FIELDS, RECORD_FIELDS, CorpusError, Entity, Record
 
 Kind = TypeVar("Kind")

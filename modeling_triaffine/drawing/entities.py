@@ -30,13 +30,11 @@ def read_span(entity: Mapping[str, Any], where: str, longest: int | None = None)
         ValueError: they are not a span of the text.
     """
     try:
-        given = entity["start"], entity["end"]
-        start, end = map(operator.index, given)  # accepts NumPy integers, no float
-        is_integer = not any(isinstance(one, bool) for one in given)
+        start, end = operator.index(entity["start"]), operator.index(entity["end"])  # accepts NumPy integers, no float
+        is_span = 0 <= start < end and (longest is None or end <= longest)
     except (KeyError, TypeError):
-        start = end = -1
-        is_integer = False
-    if not is_integer or not 0 <= start < end <= (end if longest is None else longest):
+        is_span = False
+    if not is_span:
         limit = "" if longest is None else f" <= {longest}, the length of the text"
         raise ValueError(
             f"{where}: a dict with integers start and end (exclusive), 0 <= start < end{limit}, is required; got "

@@ -1,9 +1,10 @@
 """Publishing a model: the summary of its run, its card, and its repository on the Hub."""
 
 from .model_card import build_model_card
+from .push import push_model
 from .repository import Repository, assemble_repository, write_repository
 from .run_summary import SUMMARY_FILE, RunSummary
-from .upload import publish_folder, push_model, upload_repository
+from .upload import publish_folder, upload_repository
 
 __all__ = [
     "SUMMARY_FILE",

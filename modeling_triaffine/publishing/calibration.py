@@ -15,7 +15,7 @@ from ..evaluation.reliability import Calibration
 from ..model.configuration_triaffine import TriaffineConfig
 from .model_card import CARD_NAME, card_text, is_ours, renew_card, repository_name
 from .repository import CALIBRATION_DIAGRAM, EDITABLE
-from .run_summary import RunSummary
+from .run_summary import Evaluation, RunSummary
 
 
 def check_unscored(folder: Path, split: str, entities: Sequence[Sequence[Mapping[str, Any]]]) -> None:
@@ -24,23 +24,26 @@ def check_unscored(folder: Path, split: str, entities: Sequence[Sequence[Mapping
     They are recognized by the name of their split, or by the numbers of sentences and of gold entities per label.
     """
     summary = RunSummary.load(folder) or RunSummary()
-    scored = summary.evaluation
-    counts = Counter(kind for one in entities for *_, kind in {(e["start"], e["end"], e["type"]) for e in one})
-    gold = {label: row["gold"] for label, row in scored.scores["by_label"].items() if row["gold"]} if scored else {}
-    problem = ""
     if split not in ("validation", "test") and len(entities) == summary.training_sentences:
-        problem = (
+        raise ValueError(
             "The model was trained on these sentences, so its probabilities on them are too high. Calibrate on others "
             "(--split, or another file)."
         )
-    elif scored and (split == scored.split or (len(entities), dict(counts)) == (scored.sentences, gold)):
-        problem = (
+    scored = summary.evaluation
+    if scored is not None and (split == scored.split or _have_counts_of(scored, entities)):
+        raise ValueError(
             f"The scores in the model's card are from the {scored.split} split, {scored.sentences:,} sentences, and "
             "would be too good with thresholds tuned on it. Calibrate on others (--split, or another file), or score "
             "a test split: repeat the command of the run with --do_predict --resume_from_checkpoint."
         )
-    if problem:
-        raise ValueError(problem)
+
+
+def _have_counts_of(scored: Evaluation, entities: Sequence[Sequence[Mapping[str, Any]]]) -> bool:
+    """Whether there are as many sentences as were scored, with as many gold entities of each label."""
+    distinct = ({(one["start"], one["end"], one["type"]) for one in of_sentence} for of_sentence in entities)
+    counts = Counter(label for spans in distinct for _, _, label in spans)
+    gold = {label: row["gold"] for label, row in scored.scores["by_label"].items() if row["gold"]}
+    return len(entities) == scored.sentences and dict(counts) == gold
 
 
 def save_calibration(folder: Path, calibration: Calibration) -> None:

@@ -259,20 +259,24 @@ def merge_cards(card: str, earlier: str) -> str:
 
     The Hub's website writes such a draft with the license chosen there.
 
-    Lists are concatenated; other fields of the draft override those of the card.
+    Lists are concatenated; other fields of a draft override those of the card. An earlier card of ours only gives its
+    license to one without; of a card that somebody wrote, nothing is taken.
     """
-    fields = _front_matter(earlier)
-    if not is_draft(earlier):
-        fields = {"license": fields.get("license") if is_ours(earlier) else None}
+    fields = {name: value for name, value in _front_matter(earlier).items() if value}
     merged = ModelCard(MARK_PATTERN.sub("", card))
+    if not is_draft(earlier):
+        is_missing = is_ours(earlier) and merged.data.get("license") is None
+        fields = {"license": fields["license"]} if is_missing and "license" in fields else {}
+    if not fields:
+        return card
     for name, value in fields.items():
         own = merged.data.get(name)
         if isinstance(own, list):
             items = value if isinstance(value, list) else [value]
             merged.data[name] = own + [item for item in items if item and item not in own]
-        elif value and (own is None or is_draft(earlier)):
+        else:
             merged.data[name] = value
-    return mark_card(str(merged)) if any(fields.values()) else card
+    return mark_card(str(merged))
 
 
 def _front_matter(text: str) -> dict[str, Any]:

@@ -1,34 +1,20 @@
-"""Uploads a checkpoint or a model to the Hub in one commit, and explains the errors of the Hub."""
+"""Uploads a checkpoint to the Hub in one commit, keeping what was edited there."""
 
 import contextlib
 import logging
-import os
 import shlex
-import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
-from huggingface_hub import CommitInfo, CommitOperationAdd, CommitOperationDelete, HfApi, constants, snapshot_download
-from huggingface_hub.errors import (
-    GatedRepoError,
-    HfHubHTTPError,
-    HFValidationError,
-    HTTPError,
-    LocalTokenNotFoundError,
-)
+from huggingface_hub import CommitInfo, CommitOperationAdd, CommitOperationDelete, HfApi
 from huggingface_hub.hf_api import ModelInfo
-from safetensors import safe_open
 
-from ..model.modeling_triaffine import TriaffineForNestedNER
-from ..model.processing_triaffine import TriaffineProcessor
-from ..model.repository_triaffine import HANDLER_FILE, HUB_PATIENCE, REQUIREMENTS_FILE, origin_of
 from ..version import __version__
+from .hub import download, errors_of_hub, file_names, full_name, names_on_hub
 from .model_card import CARD_NAME, card_text, is_draft, merge_cards
 from .repository import (
-    CALIBRATION_DIAGRAM,
     CONFIG_FILE,
     EDITABLE,
     OF_PROCESSOR,
@@ -36,12 +22,9 @@ from .repository import (
     Repository,
     assemble_repository,
     is_edited_file,
-    is_legal,
     is_made,
     is_part,
-    weight_files,
 )
-from .run_summary import SUMMARY_FILE
 
 logger = logging.getLogger(__name__)
 
@@ -58,41 +41,6 @@ class Upload(NamedTuple):
     commit: CommitInfo
     removed: list[str]
     private: bool
-
-
-def push_model(
-    model: TriaffineForNestedNER,
-    repo_id: str,
-    *,
-    processor: TriaffineProcessor | None = None,
-    max_shard_size: int | str | None = None,
-    token: str | bool | None = None,
-    **options: Any,
-) -> CommitInfo:
-    """Publishes a model in memory; `model.push_to_hub` calls this.
-
-    The card is that of the folder or repository the model was loaded from, if the weights are unchanged; otherwise it
-    has no scores.
-
-    Args:
-        repo_id: `"owner/name"`, or the name alone for a repository of the user.
-        processor: default: the one saved where the model was loaded from. Without any, the model is published alone,
-            and the repository keeps its processor.
-        max_shard_size: maximum size of a file of weights; None: 50 GB.
-        token: default: the token of `hf auth login` or `HF_TOKEN`.
-        options: of [`publish_folder`] and [`upload_repository`], such as `tags`, `private` and `commit_message`.
-
-    Raises:
-        ValueError, OSError: model and processor do not match, or the upload failed; in one paragraph.
-    """
-    processor = processor or _find_processor(model, token)
-    with tempfile.TemporaryDirectory() as folder:
-        model.save_pretrained(folder, max_shard_size=max_shard_size or "50GB")
-        if processor is not None:
-            processor.save_pretrained(folder)
-        _copy_from_origin(Path(folder), model, token)
-        options |= {"with_processor": processor is not None, "token": token}
-        return publish_folder(Path(folder), repo_id, **options).commit
 
 
 def publish_folder(
@@ -154,7 +102,7 @@ def upload_repository(
         if revision is not None and not revision.startswith("refs/pr"):
             api.create_branch(repo_id, branch=revision, exist_ok=True)
         info = api.model_info(repo_id, revision=revision)
-        there = _names(info)
+        there = file_names(info)
         added = _without_edited(api, repository, info, new_card)
         removed = _outdated(repository, there)
         additions = [CommitOperationAdd(name, content) for name, content in added.items()]
@@ -179,37 +127,13 @@ def fetch_checkpoint(name_or_path: str) -> Path:
     if Path(name_or_path).is_dir():
         return Path(name_or_path)
     try:
-        names = _names_on_hub(name_or_path)
+        names = names_on_hub(name_or_path)
     except (ValueError, OSError) as error:
         raise OSError(f"There is no folder {name_or_path}. {error}") from error
     left_behind = sorted(name for name in names if not (is_part(name) or name.startswith(".")))
     if left_behind:
         logger.warning("Left out, because they are not part of a model: %s.", ", ".join(left_behind))
-    return _download(name_or_path, filter(is_part, names))
-
-
-def full_name(repo_id: str, token: str | bool | None = None) -> str:
-    """The name with its owner, by default the user."""
-    if "/" in repo_id:
-        return repo_id
-    with errors_of_hub(repo_id):
-        return f"{HfApi(token=token).whoami()['name']}/{repo_id}"
-
-
-@contextlib.contextmanager
-def errors_of_hub(repo_id: str) -> Iterator[None]:
-    """Explains each error of the Hub's client in one paragraph: what is wrong, and what to do.
-
-    Raises:
-        ValueError: `repo_id` cannot be the name of a repository.
-        PermissionError: no login, or no access.
-        ConnectionError: the Hub cannot be reached.
-        OSError: any other error of the Hub.
-    """
-    try:
-        yield
-    except (HFValidationError, LocalTokenNotFoundError, HTTPError, ConnectionError, RuntimeError) as error:
-        raise _explain(error, repo_id) from error
+    return download(name_or_path, filter(is_part, names))
 
 
 @contextlib.contextmanager
@@ -226,67 +150,6 @@ def saved_before(checkpoint: Path, repo_id: str) -> Iterator[None]:
         raise NotPublishedError(f"{error} The model is saved in {checkpoint}; publish it with: {command}") from error
 
 
-def _explain(error: Exception, repo_id: str) -> Exception:
-    if isinstance(error, HFValidationError):
-        return ValueError(f"{repo_id!r} cannot be the name of a repository ({error}). Give owner/name.")
-    if isinstance(error, HfHubHTTPError):
-        return _explain_status(error, repo_id)
-    if isinstance(error, LocalTokenNotFoundError):
-        return PermissionError(_not_logged_in(repo_id))
-    if isinstance(error, RuntimeError):  # the client's error for an interrupted transfer of a large file
-        reason = " ".join(str(error.__cause__ or error).split())
-        return ConnectionError(
-            f"The transfer of files of {repo_id} was interrupted ({reason}). Check the connection, and try again."
-        )
-    return ConnectionError(
-        f"The Hub ({constants.ENDPOINT}) cannot be reached for {repo_id} ({error}). Check that this machine is online "
-        "and that HF_HUB_OFFLINE is not set."
-    )
-
-
-def _explain_status(error: HfHubHTTPError, repo_id: str) -> OSError:
-    status = error.response.status_code
-    if isinstance(error, GatedRepoError):
-        return PermissionError(
-            f"{repo_id} is gated: request access on its page, {constants.ENDPOINT}/{repo_id}, log in with "
-            "`hf auth login`, and try again."
-        )
-    if status == 401:
-        return PermissionError(_not_logged_in(repo_id))
-    if status == 403:
-        return PermissionError(
-            f"You have no write access to {repo_id}. Its owner must be you or an organization that you may write for "
-            "(see `hf auth whoami`), and the token must have write access."
-        )
-    if status == 404:
-        return FileNotFoundError(f"The Hub has no model {repo_id}, or you may not read it. Check the spelling.")
-    if status == 412:
-        return OSError(f"Somebody else has just changed {repo_id}, so nothing was uploaded. Publish again.")
-    return OSError(f"The Hub reports an error for {repo_id}: {' '.join(str(error).split())}")
-
-
-def _not_logged_in(repo_id: str) -> str:
-    return (
-        f"{repo_id} is not on the Hub, or needs a login, and there is no valid token. Check the spelling. Log in with "
-        "`hf auth login`, or set HF_TOKEN; to publish, use a token with write access."
-    )
-
-
-def _names(info: ModelInfo) -> set[str]:
-    return {file.rfilename for file in info.siblings or []}
-
-
-def _names_on_hub(repo_id: str, **options: Any) -> set[str]:
-    with errors_of_hub(repo_id):
-        return _names(HfApi().model_info(repo_id, timeout=HUB_PATIENCE, **options))
-
-
-def _download(repo_id: str, names: Iterable[str], **options: Any) -> Path:
-    """A local copy of these files of a Hub repository."""
-    with errors_of_hub(repo_id):
-        return Path(snapshot_download(repo_id, allow_patterns=list(names), **options))
-
-
 def _outdated(repository: Repository, there: set[str]) -> list[str]:
     """Files on the Hub that an earlier version wrote and that the repository does not have any more."""
     removed = sorted(name for name in there if is_made(name) and name not in repository.files)
@@ -300,79 +163,23 @@ def _outdated(repository: Repository, there: set[str]) -> list[str]:
 def _without_edited(api: HfApi, repository: Repository, info: ModelInfo, new_card: bool) -> dict[str, Path | bytes]:
     """The files to upload: without those edited on the Hub only, and with the card merged with a draft there."""
     added: dict[str, Path | bytes] = dict(repository.files)
-    for name in [name for name in EDITABLE if name in added.keys() & _names(info)]:
+    place = repository.repo_id
+    for name in [name for name in EDITABLE if name in repository.files.keys() & file_names(info)]:
         ours = repository.files[name].read_bytes()
-        there = Path(api.hf_hub_download(repository.repo_id, name, revision=info.sha)).read_bytes()
-        is_card, place = name == CARD_NAME, repository.repo_id
-        if is_card and name not in repository.edited:
-            added[name] = merge_cards(card_text(ours), card_text(there)).encode("utf-8")
-        if there == ours or (is_card and new_card):
+        theirs = Path(api.hf_hub_download(place, name, revision=info.sha)).read_bytes()
+        is_card, is_edited_here = name == CARD_NAME, name in repository.edited
+        if is_card and not is_edited_here:
+            added[name] = merge_cards(card_text(ours), card_text(theirs)).encode("utf-8")
+        if ours == theirs or (is_card and new_card):
             continue
-        if is_card and is_draft(card_text(there)):
+        if is_card and is_draft(card_text(theirs)):
             logger.warning("The draft of a card in %s is replaced; its history keeps it.", place)
-        elif is_edited_file(name, there):
+        elif is_edited_file(name, theirs):
             what = "The card" if is_card else name
-            if name in repository.edited:
+            if is_edited_here:
                 logger.warning("%s in %s is replaced; its history keeps the old one.", what, place)
             else:
                 hint = "; --new-card replaces it" if is_card else ""
                 logger.warning("%s in %s was edited there and is kept%s.", what, place, hint)
                 del added[name]
     return added
-
-
-def _find_processor(model: TriaffineForNestedNER, token: str | bool | None) -> TriaffineProcessor | None:
-    """The processor saved where the model was loaded from; None if there is none."""
-    origin = origin_of(str(model.config.name_or_path))
-    try:
-        return TriaffineProcessor.from_pretrained(origin, **{"token": token, **model.origin}) if origin else None
-    except OSError as error:
-        logger.warning("The model is published without a processor. %s", error)
-        return None
-
-
-def _copy_from_origin(folder: Path, model: TriaffineForNestedNER, token: str | bool | None) -> None:
-    """Copies what people wrote from where the model was loaded; card and summary only if its weights are the same."""
-    origin = _folder_of_origin(model, token)
-    names = [] if origin is None else sorted(os.listdir(origin))
-    copied = [name for name in names if is_legal(name) or name in (HANDLER_FILE, REQUIREMENTS_FILE)]
-    results = [name for name in names if name in (CARD_NAME, SUMMARY_FILE, CALIBRATION_DIAGRAM)]
-    if origin is None or not (copied or results):
-        return
-    theirs = [origin / name for name in weight_files(names) if name.endswith(".safetensors")]
-    if results and not _same_weights(list(folder.glob("*.safetensors")), theirs):
-        name = model.config.name_or_path
-        logger.warning("The weights differ from those in %s, so its card and scores are left out.", name)
-        results = []
-    for name in (*copied, *results):
-        shutil.copyfile(origin / name, folder / name)
-
-
-def _folder_of_origin(model: TriaffineForNestedNER, token: str | bool | None) -> Path | None:
-    """The folder that the model was loaded from, of a Hub repository its local copy; None if it is gone."""
-    options: dict[str, Any] = {"token": token, **model.origin}
-    name, subfolder = origin_of(str(model.config.name_or_path)), options.pop("subfolder", "")
-    if not name or Path(name, subfolder).is_dir():
-        return Path(name, subfolder) if name else None
-    try:
-        names = _names_on_hub(name, token=options["token"], revision=options.get("revision"))
-        parts = [file for file in names if is_part(os.path.relpath(file, subfolder or "."))]
-        return _download(name, parts, **options) / subfolder
-    except (ValueError, OSError):
-        return None
-
-
-def _same_weights(files: Sequence[Path], others: Sequence[Path]) -> bool:
-    """Whether two models have equal tensors of the same precision, however they are divided into files."""
-    with contextlib.ExitStack() as stack:
-
-        def tensors(paths: Sequence[Path]) -> dict[str, Any]:
-            opened = [stack.enter_context(safe_open(path, framework="pt")) for path in paths]
-            return {name: weights for weights in opened for name in weights.keys()}  # noqa: SIM118
-
-        def is_same(name: str) -> bool:
-            one, other = ours[name].get_tensor(name), theirs[name].get_tensor(name)
-            return one.dtype == other.dtype and torch.equal(one, other)
-
-        ours, theirs = tensors(files), tensors(others)
-        return ours.keys() == theirs.keys() and all(map(is_same, ours))

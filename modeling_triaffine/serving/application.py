@@ -16,10 +16,11 @@ from starlette.responses import PlainTextResponse, Response
 from ..addresses import public_names
 from ..data.schema import CorpusError
 from ..version import __version__
-from .annotation_tools import inception_routes, label_studio_routes
 from .batching import Answers, Batcher, Item, QueueFullError
 from .finding import RETRY_SECONDS, Outcome, run, run_in_parts
 from .hub import hub_routes
+from .inception import inception_routes
+from .label_studio import label_studio_routes
 from .metrics import Measuring, Metrics
 from .middleware import ApiKeys, BodyLimit, Stopping
 from .schema import (
@@ -71,19 +72,17 @@ def create_application(
         return found
 
     async def find_each(items: Sequence[Item], request: Request) -> list[Outcome]:
-        outcomes: list[Outcome] = [problem_of(item.text, limits) for item in items]
-        taken = [number for number, problem in enumerate(outcomes) if not problem]
-        found = await run_in_parts(
+        problems = [problem_of(item.text, limits) for item in items]
+        outcomes = await run_in_parts(
             find,
-            [items[number] for number in taken],
+            [item for item, problem in zip(items, problems, strict=True) if not problem],
             request,
             min(batcher.max_batch_texts, limits.texts),
             batcher.max_batch_characters,
             limits.label_studio_seconds,
         )
-        for number, outcome in zip(taken, found, strict=True):
-            outcomes[number] = outcome
-        return outcomes
+        remaining = iter(outcomes)
+        return [problem or next(remaining) for problem in problems]
 
     @application.post(
         "/predict",
@@ -210,8 +209,8 @@ async def answer_failure(request: Request, _error: Exception) -> Response:
 def describe_error(error: dict[str, Any]) -> str:
     if error["type"] == "json_invalid":
         return f"The body is not valid JSON: {error['ctx']['error']}, at character {error['loc'][1]}."
-    # ("body", form of the request, field, …); in other routes ("body", field, …)
-    fields = error["loc"][2 if error["loc"][1:2] and error["loc"][1] in FORMS else 1 :]
-    names = [str(part)[:MAX_NAME_CHARACTERS] for part in fields if part not in UNNAMED]
-    where = ".".join(names) or "body"
-    return f"{where}: {error['msg']}."
+    place = list(error["loc"][1:])  # without "body"
+    if place and place[0] in FORMS:  # the form of a request to /predict, before its field
+        del place[0]
+    names = [str(part)[:MAX_NAME_CHARACTERS] for part in place if part not in UNNAMED]
+    return f"{'.'.join(names) or 'body'}: {error['msg']}."

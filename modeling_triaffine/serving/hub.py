@@ -7,16 +7,12 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, BeforeValidator, Discriminator, Field, Tag
+from pydantic import BaseModel, Discriminator, Field, Tag
 from starlette.responses import Response
 
 from .batching import Item
 from .finding import Find
 from .schema import ONE, PROBLEMS, SEVERAL, Entity, HubProblem, Options, check_labels, json_answer
-
-
-def whole(value: Any) -> Any:
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 class HubParameters(Options):
@@ -28,10 +24,7 @@ class HubParameters(Options):
         'of words. "none", which asks for sub-words, is an error.',
     )
     ignore_labels: list[str] | None = Field(None, description="Labels of the entities to leave out.")
-    # By JSON Schema, 16.0 is an integer, too.
-    stride: Annotated[int, BeforeValidator(whole), Field(ge=0)] | None = Field(
-        None, description="No effect: long texts are processed sentence by sentence."
-    )
+    stride: int | None = Field(None, ge=0, description="No effect: long texts are processed sentence by sentence.")
 
 
 class HubRequest(BaseModel):

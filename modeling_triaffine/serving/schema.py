@@ -78,10 +78,13 @@ class Options(BaseModel):
 
 def check_labels(options: Options, labels: Collection[str]) -> None:
     """Raises HTTPException if the options name a label that is not among these."""
-    by_label = options.threshold if isinstance(options.threshold, dict) else ()
-    ignored = {*(getattr(options, "ignore_labels", None) or ())} - {"O"}  # which transformers ignores by default
-    for field, named in (("threshold", by_label), ("labels", options.labels or ()), ("ignore_labels", ignored)):
-        if not set(named) <= set(labels):
+    named = {
+        "threshold": options.threshold if isinstance(options.threshold, dict) else (),
+        "labels": options.labels or (),
+        "ignore_labels": {*(getattr(options, "ignore_labels", None) or ())} - {"O"},  # ignored by default
+    }
+    for field, names in named.items():
+        if not set(names) <= set(labels):
             raise HTTPException(422, f"{field}: The model does not have all of these labels; see /health.")
 
 

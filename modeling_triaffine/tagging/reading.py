@@ -59,8 +59,8 @@ def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     by_output: dict[str, str] = {}
+    outputs = output_dir.resolve()
     for given in inputs:
-        outputs = output_dir.resolve()
         every = _matches(given)
         matches = [(name, path) for name, path in every if not path.resolve().is_relative_to(outputs)]
         paths = [(name, path) for name, path in matches if path.suffix in SUFFIXES]
@@ -152,18 +152,11 @@ def reason_against(text: Any, reading: Reading) -> str | None:
         return f"{reading.text_column!r} is not a string but {type(text).__name__}"
     if len(text) > reading.max_characters:
         return f"{reading.text_column!r} has {len(text)} characters, more than {reading.max_characters}"
-    if not is_encodable(text):
-        return f"{reading.text_column!r} contains half of a surrogate pair, which cannot be encoded"
-    return None
-
-
-def is_encodable(text: str) -> bool:
-    """Whether UTF-8 can represent the text: JSON can escape half of a surrogate pair."""
     try:
         text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    except UnicodeEncodeError:  # JSON can escape half of a surrogate pair
+        return f"{reading.text_column!r} contains half of a surrogate pair, which cannot be encoded"
+    return None
 
 
 class Line(NamedTuple):
@@ -209,8 +202,6 @@ def _parse(row: int, raw: bytes, reading: Reading) -> Line:
         return Line(row, raw, {}, error.problem)
     if reading.text_column not in record:
         return Line(row, raw, {}, f"there is no field {reading.text_column!r}")
-    if not is_encodable("".join(record)):
-        return Line(row, raw, {}, "the name of a field contains half of a surrogate pair, which cannot be encoded")
     return Line(row, raw, record, reason_against(record[reading.text_column], reading))
 
 
@@ -222,18 +213,21 @@ def _column_types(path: str, reading: Reading) -> dict[str, pa.DataType | None]:
         records = [line.record for line in lines if line.reason is None]
         for name in dict.fromkeys(name for record in records for name in record):
             known = types.get(name, pa.null())
-            types[name] = known and _common_type(known, [record.get(name) for record in records])
-            if types[name] not in (known, None) and not pa.types.is_null(known):
+            types[name] = _common_type(known, [record.get(name) for record in records])
+            if types[name] not in (known, None) and known != pa.null():
                 widened.add(name)
-    for lines in _chunks_of_lines(path, reading) if widened else ():
-        for name in widened:  # a wider type may not hold earlier values: of floats, integers beyond 2**53
-            values = [line.record.get(name) for line in lines if line.reason is None]
-            types[name] = types[name] and _common_type(types[name], values)
+    if widened:  # a wider type may not hold earlier values: of floats, integers beyond 2**53
+        for lines in _chunks_of_lines(path, reading):
+            for name in widened:
+                values = [line.record.get(name) for line in lines if line.reason is None]
+                types[name] = _common_type(types[name], values)
     return types
 
 
-def _common_type(known: pa.DataType, values: list[Any]) -> pa.DataType | None:
-    """The type of a column with values of the type `known` and these values; None if there is none."""
+def _common_type(known: pa.DataType | None, values: list[Any]) -> pa.DataType | None:
+    """The type of a column with values of the type `known` and these values; None if there is none, or was none."""
+    if known is None:
+        return None
     try:
         seen = pa.array(values).type
         schemas = [pa.schema({"values": kind}) for kind in (known, seen)]

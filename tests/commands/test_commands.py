@@ -17,7 +17,7 @@ from modeling_triaffine.data.formats.genia import SPLIT_STARTS
 from modeling_triaffine.errors import PIPE_CLOSED
 from modeling_triaffine.evaluation.prediction import predict_words, score_raw_text
 from modeling_triaffine.model.kinds_triaffine import OVERLAPS
-from modeling_triaffine.overlaps import OVERLAP_GROUP
+from modeling_triaffine.overlaps import OVERLAP_GROUP, find_installed_policies
 from tests.helpers.portable import near
 from tests.helpers.tiny import save_tiny_model, tiny_model, tiny_pipeline, tiny_processor
 
@@ -75,6 +75,7 @@ def test_prediction_by_the_overlap_policy_of_another_package(marking_model, comm
     (tmp_path / "own-1.dist-info" / "METADATA").write_text("Name: own\nVersion: 1\n")
     (tmp_path / "own-1.dist-info" / "entry_points.txt").write_text(points)
     monkeypatch.syspath_prepend(tmp_path)
+    find_installed_policies.cache_clear()
     (tmp_path / "texts.txt").write_text("The gene binds protein. It is DNA and gene!")
     options = ["predict", "--model", marking_model, tmp_path / "texts.txt"]
     (every,), (kept,) = (

@@ -10,6 +10,7 @@ from modeling_triaffine.serving import Batcher, Limits, create_application
 from tests.helpers.tiny import LABELS
 
 WAIT = 60  # seconds, for what comes in far less
+ANNOTATED = "Joe waited for the train . The train was late ."  # of INCEpTION's developer guide
 TEXTS = ["The IL-2 gene binds protein. It is DNA!", "", "gene", "naïve café — 中文 gene"]
 
 

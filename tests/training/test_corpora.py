@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from datasets import DatasetDict
 
-from modeling_triaffine.commands.options import load_split
+from modeling_triaffine.commands.splits import load_split
 from modeling_triaffine.data import FORMATS, Document
 from modeling_triaffine.model.text_triaffine import word_splitter
 from modeling_triaffine.training.corpora import Corpus, read_corpus
@@ -116,7 +116,7 @@ def test_sentences_of_a_docbin_without_any_are_those_of_the_model(tmp_path: Path
     corpus = read_corpus(DataArguments(train_file=str(file)), SPLITTER, False, "none")
     assert [list(part["train"]["tokens"]) for part in (corpus.given, corpus.cut)] == [[words]] * 2
     processor = SimpleNamespace(word_splitter="punctuation", sentence_splitter="none")
-    assert list(load_split(str(file), None, None, processor).records["tokens"]) == [words]
+    assert list(load_split(str(file), None, None, processor, 0).records["tokens"]) == [words]
 
 
 def test_sentences_that_the_corpus_marks_stay(tmp_path: Path):

@@ -1,4 +1,4 @@
-"""Requests of Label Studio and INCEpTION as documented by them, and the responses."""
+"""Requests of Label Studio as documented by it, and the responses."""
 
 import asyncio
 from urllib.parse import unquote_plus
@@ -7,30 +7,8 @@ import pytest
 from fastapi import Request
 
 from modeling_triaffine.serving import Item, QueueFullError, finding
-from modeling_triaffine.serving.annotation_tools import PREDICTED
 from modeling_triaffine.serving.finding import run_in_parts
-from tests.helpers.served_model import client_of
-
-TEXT = "Joe waited for the train . The train was late ."
-FOUND = [
-    {"entity_group": "Person", "score": 0.75, "word": "Joe", "start": 0, "end": 3},
-    {"entity_group": "Vehicle", "score": 0.5, "word": "the train", "start": 15, "end": 24},
-]
-
-
-@pytest.fixture
-def client():
-    def find(texts, threshold):
-        if "fail" in texts:
-            raise RuntimeError("out of memory")
-        return [FOUND if text == TEXT else [] for text in texts]
-
-    client, batcher = client_of(find, model="owner/name", labels=["Person", "Vehicle"], body_bytes=100_000)
-    with batcher:
-        yield client
-
-
-# ---- Label Studio
+from tests.helpers.served_model import ANNOTATED
 
 CONFIG = """<View>
   <Choices name="kind" toName="body"><Choice value="news"/></Choices>
@@ -39,7 +17,7 @@ CONFIG = """<View>
 </View>"""
 PREDICT = {
     "tasks": [
-        {"id": 1, "data": {"article": TEXT}, "annotations": [], "predictions": [], "project": 3},
+        {"id": 1, "data": {"article": ANNOTATED}, "annotations": [], "predictions": [], "project": 3},
         {"id": 2, "data": {"article": "It rained."}, "meta": {}},
     ],
     "model_version": "owner/name",
@@ -50,14 +28,14 @@ PREDICT = {
 """A request of Label Studio's connector to `predict`."""
 
 
-def test_label_studio_connects(client):
-    assert client.get("/label-studio/health").json()["status"] == "UP"
+def test_label_studio_connects(annotator):
+    assert annotator.get("/label-studio/health").json()["status"] == "UP"
     setup = {"project": "3.1700000000", "schema": CONFIG, "hostname": "http://localhost:8080", "access_token": "abc"}
-    assert client.post("/label-studio/setup", json=setup).json() == {"model_version": "owner/name"}
+    assert annotator.post("/label-studio/setup", json=setup).json() == {"model_version": "owner/name"}
     for path in ("webhook", "train"):
         event = {"action": "ANNOTATION_CREATED", "project": {"id": 3}, "annotation": {}}
-        assert client.post(f"/label-studio/{path}", json=event).status_code == 200
-    assert client.get("/label-studio/versions").json() == {"versions": ["owner/name"]}
+        assert annotator.post(f"/label-studio/{path}", json=event).status_code == 200
+    assert annotator.get("/label-studio/versions").json() == {"versions": ["owner/name"]}
 
 
 TEXT_TAG = '<Text name="body" value="$article"/>'
@@ -86,10 +64,10 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize("name", UNUSABLE)
-def test_projects_that_cannot_be_served_are_refused_with_a_reason_that_label_studio_shows(client, caplog, name):
+def test_projects_that_cannot_be_served_are_refused_with_a_reason_that_label_studio_shows(annotator, caplog, name):
     """Of an error, it shows the status line and the last address, as `requests` does."""
     config, reason = UNUSABLE[name]
-    answer = client.post("/label-studio/setup", json={"project": "3.17", "schema": config})
+    answer = annotator.post("/label-studio/setup", json={"project": "3.17", "schema": config})
     assert answer.status_code == 422
     assert answer.request.url.path == "/label-studio/refused"
     assert reason in unquote_plus(str(answer.request.url))
@@ -99,17 +77,17 @@ def test_projects_that_cannot_be_served_are_refused_with_a_reason_that_label_stu
     assert reason in record.getMessage()
 
 
-def test_labels_of_each_task_are_those_of_the_model(client):
+def test_labels_of_each_task_are_those_of_the_model(annotator):
     config = CONFIG.replace('<Labels name="ner"', '<Labels value="$labels" name="ner"')
-    assert client.post("/label-studio/setup", json={"schema": config}).status_code == 200
-    (result, _) = client.post("/label-studio/predict", json={**PREDICT, "label_config": config}).json()["results"]
+    assert annotator.post("/label-studio/setup", json={"schema": config}).status_code == 200
+    (result, _) = annotator.post("/label-studio/predict", json={**PREDICT, "label_config": config}).json()["results"]
     assert [region["value"]["labels"] for region in result["result"]] == [["Person"], ["Vehicle"]]
 
 
 @pytest.mark.parametrize("label", ['value="Person"', 'value="Who" alias="Person"'])
-def test_label_studio_gets_predictions_of_its_labels(client, label):
+def test_label_studio_gets_predictions_of_its_labels(annotator, label):
     config = CONFIG.replace('value="Person"', label)
-    answer = client.post("/label-studio/predict", json={**PREDICT, "label_config": config})
+    answer = annotator.post("/label-studio/predict", json={**PREDICT, "label_config": config})
     assert answer.status_code == 200
     region = {
         "id": "T1",
@@ -128,8 +106,8 @@ def test_label_studio_gets_predictions_of_its_labels(client, label):
     }
 
 
-def test_without_a_configuration_label_studio_gets_all_labels(client):
-    answer = client.post("/label-studio/predict", json={"tasks": [{"id": 1, "data": {"text": TEXT}}]}).json()
+def test_without_a_configuration_label_studio_gets_all_labels(annotator):
+    answer = annotator.post("/label-studio/predict", json={"tasks": [{"id": 1, "data": {"text": ANNOTATED}}]}).json()
     (result,) = answer["results"]
     assert [region["value"]["labels"] for region in result["result"]] == [["Person"], ["Vehicle"]]
     assert {(region["from_name"], region["to_name"]) for region in result["result"]} == {("label", "text")}
@@ -146,18 +124,18 @@ def test_without_a_configuration_label_studio_gets_all_labels(client):
         ({"label_config": '<!DOCTYPE a [<!ENTITY e "x">]><View>&e;</View>'}, ["label_config", "'e'"]),
     ],
 )
-def test_label_studio_errors(client, changes, facts):
-    answer = client.post("/label-studio/predict", json={**PREDICT, **changes})
+def test_label_studio_errors(annotator, changes, facts):
+    answer = annotator.post("/label-studio/predict", json={**PREDICT, **changes})
     assert answer.status_code == 422
     assert [fact for fact in facts if fact not in answer.json()["detail"]] == []
 
 
-def test_a_task_that_cannot_be_predicted_does_not_spoil_the_others(client, caplog):
+def test_a_task_that_cannot_be_predicted_does_not_spoil_the_others(annotator, caplog):
     """More tasks than a request of `/predict` may have texts; Label Studio sends a whole selection at once."""
-    texts = [TEXT] * 23
+    texts = [ANNOTATED] * 23
     texts[3:8] = ["x" * 101, None, 5, "fail", ""]
     tasks = [{"id": 100 + number, "data": {"article": text}} for number, text in enumerate(texts)]
-    answer = client.post("/label-studio/predict", json={**PREDICT, "tasks": [*tasks, {"id": 123, "data": {}}]})
+    answer = annotator.post("/label-studio/predict", json={**PREDICT, "tasks": [*tasks, {"id": 123, "data": {}}]})
     assert answer.status_code == 200
     results = answer.json()["results"]
     refused = {3: "101 characters, the limit is 100", 6: "The model failed"}
@@ -221,110 +199,17 @@ def test_tasks_for_which_there_is_no_time_get_a_reason(monkeypatch):
 
 
 @pytest.mark.parametrize("path", ["/label-studio/predict", "/label-studio/setup", "/inception/predict"])
-def test_requests_of_annotation_tools_that_are_refused_are_logged_in_one_line(client, caplog, path):
+def test_requests_of_annotation_tools_that_are_refused_are_logged_in_one_line(annotator, caplog, path):
     bodies = ["{", '{"tasks": 3, "schema": 3}', b'{"text": "\xff"}', '"' + "x" * 100_000 + '"']
     statuses = [
-        client.post(path, content=body, headers={"Content-Type": "application/json"}).status_code for body in bodies
+        annotator.post(path, content=body, headers={"Content-Type": "application/json"}).status_code for body in bodies
     ]
-    statuses += [client.post(path, data={"text": "x"}).status_code, client.put(path).status_code]
-    statuses += [client.get(f"{path}/some%0Awhere").status_code]
+    statuses += [annotator.post(path, data={"text": "x"}).status_code, annotator.put(path).status_code]
+    statuses += [annotator.get(f"{path}/some%0Awhere").status_code]
     assert statuses == [422, 422, 400, 413, 415, 405, 404]
     lines = [record.getMessage() for record in caplog.records]
     assert [f": {status}: " in line for line, status in zip(lines, statuses, strict=True)] == [True] * len(statuses)
     assert all(path in line and "\n" not in line for line in lines)
     caplog.clear()
-    assert client.post("/predict", content="{", headers={"Content-Type": "application/json"}).status_code == 422
+    assert annotator.post("/predict", content="{", headers={"Content-Type": "application/json"}).status_code == 422
     assert caplog.records == []  # the client has the reason
-
-
-# ---- INCEpTION
-
-LAYER = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"
-XMI = (
-    '<?xml version="1.0" encoding="UTF-8"?> <xmi:XMI xmlns:tcas="http:///uima/tcas.ecore" '
-    'xmlns:xmi="http://www.omg.org/XMI" xmlns:cas="http:///uima/cas.ecore" xmlns:cassis="http:///cassis.ecore" '
-    'xmi:version="2.0"> <cas:NULL xmi:id="0"/> <tcas:DocumentAnnotation xmi:id="8" sofa="1" begin="0" end="47" '
-    'language="x-unspecified"/> <cas:Sofa xmi:id="1" sofaNum="1" sofaID="mySofa" mimeType="text/plain" sofaString="'
-    f'{TEXT}"/> <cas:View sofa="1" members="8"/> </xmi:XMI>'
-)
-"""The document in the examples of INCEpTION's developer guide."""
-
-
-def type_system(*features, layer=LAYER):
-    """A type system whose layer has these features, (name, type), as INCEpTION extends it for a recommender."""
-    described = "".join(
-        f"<featureDescription><name>{name}</name><description/><rangeTypeName>uima.cas.{kind}</rangeTypeName>"
-        "</featureDescription>"
-        for name, kind in features
-    )
-    return (
-        '<?xml version="1.0" encoding="UTF-8"?> <typeSystemDescription xmlns="http://uima.apache.org/resourceSpecifier">'
-        f"<types><typeDescription><name>{layer}</name><description/><supertypeName>uima.tcas.Annotation</supertypeName>"
-        f"<features>{described}</features></typeDescription></types></typeSystemDescription>"
-    )
-
-
-VALUE, IS_PREDICTED, SCORE = ("value", "String"), (PREDICTED, "Boolean"), ("value_score", "Double")
-
-
-def recommender_request(*features, xmi=XMI, **metadata):
-    return {
-        "metadata": {
-            **{"layer": LAYER, "feature": "value", "projectId": 1337},
-            **{"anchoringMode": "tokens", "crossSentence": False},
-            **metadata,
-        },
-        "document": {"xmi": xmi, "documentId": 42, "userId": "testuser"},
-        "typeSystem": type_system(*features),
-    }
-
-
-@pytest.mark.parametrize("features", [[VALUE, IS_PREDICTED, SCORE], [VALUE, IS_PREDICTED]])
-def test_inception_gets_its_document_with_suggestions(client, features):
-    cassis = pytest.importorskip("cassis")
-    request = recommender_request(*features)
-    answer = client.post("/inception/predict", json=request)
-    assert answer.status_code == 200
-    types = cassis.load_typesystem(request["typeSystem"])
-    cas = cassis.load_cas_from_xmi(answer.json()["document"], types)
-    suggestions = cas.get_view("mySofa").select(LAYER)
-    assert [(one.begin, one.end, one.value, one[PREDICTED]) for one in suggestions] == [
-        (0, 3, "Person", True),
-        (15, 24, "Vehicle", True),
-    ]
-    if SCORE in features:
-        assert [one["value_score"] for one in suggestions] == pytest.approx([0.75, 0.5])
-    assert client.post("/inception/train", json={**request, "documents": [request.pop("document")]}).status_code == 204
-
-
-@pytest.mark.parametrize("name", ["type", "self"])
-def test_inception_may_call_its_feature_so(client, name):
-    cassis = pytest.importorskip("cassis")
-    request = recommender_request((name, "String"), IS_PREDICTED, feature=name)
-    answer = client.post("/inception/predict", json=request)
-    assert answer.status_code == 200, answer.text
-    cas = cassis.load_cas_from_xmi(answer.json()["document"], cassis.load_typesystem(request["typeSystem"]))
-    assert [one[f"{name}_"] for one in cas.get_view("mySofa").select(LAYER)] == ["Person", "Vehicle"]
-
-
-BAD = {
-    "layer": (recommender_request(VALUE, IS_PREDICTED, layer="custom.Layer"), ["'custom.Layer'", "DocumentAnnotation"]),
-    "feature": (recommender_request(VALUE, IS_PREDICTED, feature="kind"), ["'kind'", "'value'"]),
-    "offset as feature": (recommender_request(VALUE, IS_PREDICTED, feature="begin"), ["'begin'", "String"]),
-    "number as feature": (recommender_request(("value", "Integer"), IS_PREDICTED), ["'value'", "String"]),
-    "not for suggestions": (recommender_request(VALUE), [PREDICTED, "'value'"]),
-    "no cas": (recommender_request(VALUE, IS_PREDICTED, xmi="<a/>"), ["document"]),
-    "no xml": (recommender_request(VALUE, IS_PREDICTED, xmi="nothing"), ["document"]),
-    "bomb": (recommender_request(VALUE, xmi='<!DOCTYPE a [<!ENTITY e "x">]><a>&e;</a>'), ["'e'"]),
-    "long": (recommender_request(VALUE, IS_PREDICTED, xmi=XMI.replace(TEXT, "x" * 101)), ["101 characters"]),
-    "another version": ({"layer": LAYER}, ["metadata: Field required"]),
-}
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_inception_errors(client, name):
-    pytest.importorskip("cassis")
-    request, facts = BAD[name]
-    answer = client.post("/inception/predict", json=request)
-    assert answer.status_code == 422
-    assert [fact for fact in facts if fact not in answer.json()["detail"]] == []

@@ -1,8 +1,8 @@
-"""Routes for annotation tools: Label Studio's ML backend and INCEpTION's external recommender.
+"""Routes for Label Studio: an ML backend.
 
-Protocols: https://labelstud.io/guide/ml_create and the section "External recommender" of INCEpTION's developer guide.
-Both tools send texts and the names of the tags or layer for labels, and expect labels with scores. Requests to train
-are accepted and ignored, as are unknown fields, which later versions may add.
+Protocol: https://labelstud.io/guide/ml_create. It sends tasks and the labelling configuration of their project, and
+expects regions with scores. Requests to train are accepted and ignored, as are unknown fields, which later versions may
+add.
 """
 
 import logging
@@ -13,17 +13,15 @@ from urllib.parse import quote_plus
 from xml.etree.ElementTree import Element
 
 from fastapi import APIRouter, HTTPException, Request
-from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, Field
 from starlette.responses import RedirectResponse, Response
 
-from ..data.formats.cas import STRING, in_cassis, layer_type, parse_xmi
 from ..data.reading import parse_xml
 from ..data.record_checker import RecordChecker
 from ..data.schema import CorpusError
 from ..data.writing_texts import FROM_NAME, TO_NAME, label_studio_prediction
 from .batching import Item
-from .finding import Find, FindEach, Outcome
+from .finding import FindEach, Outcome
 from .schema import LABEL_STUDIO, json_answer
 
 logger = logging.getLogger(__name__)
@@ -31,12 +29,6 @@ logger = logging.getLogger(__name__)
 MAX_REASON_CHARACTERS = 500
 REASONS = 3
 """Reasons in a line of the log."""
-PREDICTED = "inception_internal_predicted"
-SCORE_SUFFIX = "_score"
-"""The feature that marks suggestions, and the suffix of the one for scores; INCEpTION adds both to the layer."""
-
-
-# ---- Label Studio ----
 
 
 class Task(BaseModel):
@@ -46,14 +38,8 @@ class Task(BaseModel):
     data: dict[str, Any] = Field(description="Fields of the task, the text among them.")
 
 
-LABELS_OF_A_TEXT = r"<Labels\s[\s\S]*<Text\s|<Text\s[\s\S]*<Labels\s"
 LabelConfig = Annotated[
-    str | None,
-    Field(
-        description="Labelling configuration of the project, XML, with <Labels> for a <Text>.",
-        # In the schema alone: `read_interface` says more of what is wrong.
-        json_schema_extra=lambda schema: schema["anyOf"][0].update(pattern=LABELS_OF_A_TEXT),
-    ),
+    str | None, Field(description="Labelling configuration of the project, XML, with <Labels> for a <Text>.")
 ]
 
 
@@ -114,12 +100,10 @@ def label_studio_routes(find_each: FindEach, model: str, labels: Sequence[str]) 
     async def predict(body: TasksRequest, request: Request) -> Response:
         interface = interface_of(body.label_config, labels)
         texts = [task.data.get(interface.text_field) for task in body.tasks]
-        items = {
-            number: Item(text, labels=interface.labels) for number, text in enumerate(texts) if isinstance(text, str)
-        }
-        found = dict(zip(items, await find_each([*items.values()], request), strict=True))
-        no_text: Outcome = f"The task has no text in data.{interface.text_field}."
-        outcomes = [found.get(number, no_text) for number in range(len(texts))]
+        items = [Item(text, labels=interface.labels) for text in texts if isinstance(text, str)]
+        found = iter(await find_each(items, request))
+        no_text = f"The task has no text in data.{interface.text_field}."
+        outcomes = [next(found) if isinstance(text, str) else no_text for text in texts]
         log_refused(body.tasks, outcomes)
         results = [prediction(text, outcome, interface, model) for text, outcome in zip(texts, outcomes, strict=True)]
         return json_answer({"results": results, "model_version": model})
@@ -163,7 +147,8 @@ def interface_of(label_config: str | None, labels: Sequence[str]) -> Interface:
     interface = read_interface(label_config)
     if interface.labels is None:
         return interface
-    if not (shared := interface.labels & {*labels}):
+    shared = interface.labels & {*labels}
+    if not shared:
         given = ", ".join(sorted(interface.labels - {""})) or "none"
         raise HTTPException(
             422, f"label_config: The model has none of the project's labels ({given}), but {', '.join(labels)}."
@@ -220,83 +205,3 @@ def text_field_of(tag: Element) -> str:
             "with the text itself.",
         )
     return field[1]
-
-
-# ---- INCEpTION ----
-
-
-XMI = r"<[\s\S]*:XMI[\s\S]*sofaString="
-TYPE_SYSTEM = r"<[\s\S]*typeSystemDescription"
-
-
-class Metadata(BaseModel):
-    """The layer and feature for predictions; other fields are ignored."""
-
-    layer: str = Field(min_length=1, description="Type of the annotations.")
-    feature: str = Field(min_length=1, description="Feature of the label.")
-
-
-class CasDocument(BaseModel):
-    """A document of INCEpTION; other fields are ignored."""
-
-    # Patterns are in the schema alone: `read_request` says more of what is wrong.
-    xmi: str = Field(description="UIMA CAS as XMI, with a text.", json_schema_extra={"pattern": XMI})
-
-
-class RecommenderRequest(BaseModel):
-    """A request of INCEpTION for predictions; other fields are ignored."""
-
-    metadata: Metadata
-    document: CasDocument
-    type_system: str = Field(
-        alias="typeSystem",
-        description="Type system of the CAS, XML.",
-        json_schema_extra={"pattern": TYPE_SYSTEM},
-    )
-
-
-def inception_routes(find: Find) -> APIRouter:
-    """The routes of an external recommender."""
-    routes = APIRouter(tags=["INCEpTION"])
-
-    @routes.post("/train", status_code=204, summary="Ignores documents to train on")
-    async def ignore() -> None:
-        return
-
-    @routes.post("/predict", summary="A document with suggestions")
-    async def predict(body: RecommenderRequest, request: Request) -> Response:
-        layer, feature = body.metadata.layer, body.metadata.feature
-        cas = await run_in_threadpool(read_request, body)
-        (entities,) = await find([Item(cas.sofa_string)], request)
-        annotation = cas.typesystem.get_type(layer)
-        has_score = annotation.get_feature(feature + SCORE_SUFFIX) is not None
-        for entity in entities:
-            values = {in_cassis(feature): entity["entity_group"], PREDICTED: True}
-            if has_score:
-                values[feature + SCORE_SUFFIX] = entity["score"]
-            cas.add(annotation(begin=entity["start"], end=entity["end"], **values))
-        return json_answer({"document": await run_in_threadpool(cas.to_xmi)})
-
-    return routes
-
-
-def read_request(body: RecommenderRequest) -> Any:
-    """The CAS of a request, with a text and the layer and features for suggestions.
-
-    Raises:
-        CorpusError: It cannot be parsed, or has no such layer.
-        HTTPException: It has no text, or the layer lacks a feature.
-        ImportError: The extra `cas` is not installed.
-    """
-    check = RecordChecker("request")
-    metadata = body.metadata
-    xmi, type_system = (part.encode("utf-8", "replace") for part in (body.document.xmi, body.type_system))
-    cas = parse_xmi(xmi, type_system, "document", check)
-    layer = layer_type(cas, metadata.layer, "document", check)
-    types = {feature.name: feature.rangeType.name for feature in layer.all_features}
-    required = ((in_cassis(metadata.feature), STRING), (PREDICTED, "uima.cas.Boolean"), ("begin", "uima.cas.Integer"))
-    lacking = [f"{name!r} of {kind}" for name, kind in required if types.get(name) != kind]
-    if lacking or not cas.sofa_string:
-        problem = f"metadata: The layer has no feature {', '.join(lacking)}; its features are {types}."
-        raise HTTPException(422, problem if lacking else "document: The CAS has no text.")
-    return cas

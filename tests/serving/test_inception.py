@@ -1,0 +1,98 @@
+"""Requests of INCEpTION as documented by it, and the responses."""
+
+import pytest
+
+from modeling_triaffine.serving.inception import PREDICTED
+from tests.helpers.served_model import ANNOTATED
+
+LAYER = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"
+XMI = (
+    '<?xml version="1.0" encoding="UTF-8"?> <xmi:XMI xmlns:tcas="http:///uima/tcas.ecore" '
+    'xmlns:xmi="http://www.omg.org/XMI" xmlns:cas="http:///uima/cas.ecore" xmlns:cassis="http:///cassis.ecore" '
+    'xmi:version="2.0"> <cas:NULL xmi:id="0"/> <tcas:DocumentAnnotation xmi:id="8" sofa="1" begin="0" end="47" '
+    'language="x-unspecified"/> <cas:Sofa xmi:id="1" sofaNum="1" sofaID="mySofa" mimeType="text/plain" sofaString="'
+    f'{ANNOTATED}"/> <cas:View sofa="1" members="8"/> </xmi:XMI>'
+)
+"""The document in the examples of INCEpTION's developer guide."""
+
+
+def type_system(*features, layer=LAYER):
+    """A type system whose layer has these features, (name, type), as INCEpTION extends it for a recommender."""
+    described = "".join(
+        f"<featureDescription><name>{name}</name><description/><rangeTypeName>uima.cas.{kind}</rangeTypeName>"
+        "</featureDescription>"
+        for name, kind in features
+    )
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?> <typeSystemDescription xmlns="http://uima.apache.org/resourceSpecifier">'
+        f"<types><typeDescription><name>{layer}</name><description/><supertypeName>uima.tcas.Annotation</supertypeName>"
+        f"<features>{described}</features></typeDescription></types></typeSystemDescription>"
+    )
+
+
+VALUE, IS_PREDICTED, SCORE = ("value", "String"), (PREDICTED, "Boolean"), ("value_score", "Double")
+
+
+def recommender_request(*features, xmi=XMI, **metadata):
+    return {
+        "metadata": {
+            **{"layer": LAYER, "feature": "value", "projectId": 1337},
+            **{"anchoringMode": "tokens", "crossSentence": False},
+            **metadata,
+        },
+        "document": {"xmi": xmi, "documentId": 42, "userId": "testuser"},
+        "typeSystem": type_system(*features),
+    }
+
+
+@pytest.mark.parametrize("features", [[VALUE, IS_PREDICTED, SCORE], [VALUE, IS_PREDICTED]])
+def test_inception_gets_its_document_with_suggestions(annotator, features):
+    cassis = pytest.importorskip("cassis")
+    request = recommender_request(*features)
+    answer = annotator.post("/inception/predict", json=request)
+    assert answer.status_code == 200
+    types = cassis.load_typesystem(request["typeSystem"])
+    cas = cassis.load_cas_from_xmi(answer.json()["document"], types)
+    suggestions = cas.get_view("mySofa").select(LAYER)
+    assert [(one.begin, one.end, one.value, one[PREDICTED]) for one in suggestions] == [
+        (0, 3, "Person", True),
+        (15, 24, "Vehicle", True),
+    ]
+    if SCORE in features:
+        assert [one["value_score"] for one in suggestions] == pytest.approx([0.75, 0.5])
+    assert (
+        annotator.post("/inception/train", json={**request, "documents": [request.pop("document")]}).status_code == 204
+    )
+
+
+@pytest.mark.parametrize("name", ["type", "self"])
+def test_inception_may_call_its_feature_so(annotator, name):
+    cassis = pytest.importorskip("cassis")
+    request = recommender_request((name, "String"), IS_PREDICTED, feature=name)
+    answer = annotator.post("/inception/predict", json=request)
+    assert answer.status_code == 200, answer.text
+    cas = cassis.load_cas_from_xmi(answer.json()["document"], cassis.load_typesystem(request["typeSystem"]))
+    assert [one[f"{name}_"] for one in cas.get_view("mySofa").select(LAYER)] == ["Person", "Vehicle"]
+
+
+BAD = {
+    "layer": (recommender_request(VALUE, IS_PREDICTED, layer="custom.Layer"), ["'custom.Layer'", "DocumentAnnotation"]),
+    "feature": (recommender_request(VALUE, IS_PREDICTED, feature="kind"), ["'kind'", "'value'"]),
+    "offset as feature": (recommender_request(VALUE, IS_PREDICTED, feature="begin"), ["'begin'", "String"]),
+    "number as feature": (recommender_request(("value", "Integer"), IS_PREDICTED), ["'value'", "String"]),
+    "not for suggestions": (recommender_request(VALUE), [PREDICTED, "'value'"]),
+    "no cas": (recommender_request(VALUE, IS_PREDICTED, xmi="<a/>"), ["document"]),
+    "no xml": (recommender_request(VALUE, IS_PREDICTED, xmi="nothing"), ["document"]),
+    "bomb": (recommender_request(VALUE, xmi='<!DOCTYPE a [<!ENTITY e "x">]><a>&e;</a>'), ["'e'"]),
+    "long": (recommender_request(VALUE, IS_PREDICTED, xmi=XMI.replace(ANNOTATED, "x" * 101)), ["101 characters"]),
+    "another version": ({"layer": LAYER}, ["metadata: Field required"]),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_inception_errors(annotator, name):
+    pytest.importorskip("cassis")
+    request, facts = BAD[name]
+    answer = annotator.post("/inception/predict", json=request)
+    assert answer.status_code == 422
+    assert [fact for fact in facts if fact not in answer.json()["detail"]] == []
