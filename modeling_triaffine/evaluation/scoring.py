@@ -63,7 +63,6 @@ def score_entities(
         >>> score_entities([gold[0][:1]], gold)["recall"]
         0.5
     """
-    labels = [labels] if isinstance(labels, str) else labels
     pairs = list(paired_sentences(predictions, references))
     by_label: dict[str, Counts] = _count_rows(pairs, lambda *_: itemgetter(2))
     order = dict.fromkeys([*(labels or ()), *sorted(by_label)])
