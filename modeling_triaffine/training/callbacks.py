@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 # Seconds until the first line, and at most between two lines; the time doubles from line to line.
 FIRST_LINE, MAX_BETWEEN = 5.0, 60.0
+NEW_RUN = "or start a new run with the checkpoint as model_name_or_path"
 
 
 class TrainingCallback(TrainerCallback):
@@ -90,17 +91,16 @@ class TrainingCallback(TrainerCallback):
         return control
 
     def _check_optimizer(self, optimizer: Any, name: str) -> None:
-        problem = ""
         # torch adds `differentiable` to the defaults of any optimizer whose state it loads, not to its groups.
         missing = sorted(set(getattr(optimizer, "defaults", ())) - {"differentiable"} - set(optimizer.param_groups[0]))
         if missing:
-            problem = f"is that of another optimizer: it has no {', '.join(missing)}, which {name} needs"
-        elif has_average(optimizer) and not self.averages:
-            problem = "has averaged weights"
-        if problem:
             raise ResumeError(
-                f"The checkpoint {problem}. Resume with the {'--optim' if missing else '--ema_decay'} of its run, or "
-                "start a new run with the checkpoint as model_name_or_path."
+                f"The checkpoint is that of another optimizer: it has no {', '.join(missing)}, which {name} needs. "
+                f"Resume with the --optim of its run, {NEW_RUN}."
+            )
+        if has_average(optimizer) and not self.averages:
+            raise ResumeError(
+                f"The checkpoint has averaged weights. Resume with the --ema_decay of its run, {NEW_RUN}."
             )
 
     def _compare_learning_rates(self, optimizer: Any) -> None:

@@ -8,7 +8,7 @@ trained on the words of raw text if the corpus has its text, and scored on both.
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,7 @@ class Corpus:
             only those are trained on.
         texts: the texts of each split to score that has its text; if the number of sentences is limited, those that are
             complete within the limit.
+        tagger: the one that tagged the sentences without parts of speech, if any was to.
     """
 
     words: str
@@ -52,6 +53,7 @@ class Corpus:
     given: DatasetDict
     cut: DatasetDict
     texts: dict[str, list[Text]]
+    tagger: PosTagger | None = None
 
     def change(self, function: Callable[[DatasetDict], DatasetDict]) -> "Corpus":
         """The corpus with `function` applied to its splits."""
@@ -164,13 +166,14 @@ def read_corpus(
     paths += [{split: file} for split, file in own.items() if file]
     files = tuple(CorpusFiles(path, data.data_format, max_bad_records=data.max_bad_records) for path in paths)
     words = _choose_words(files, data, reads_tags)
-    load = partial(_load_splits, files, data, sentence_splitter)
+    tagger = None if data.pos_tagger is None else spacy_tagger(data.pos_tagger)
+    load = partial(_load_splits, files, tagger, sentence_splitter)
     given = cut = load(None if words == "corpus" else word_splitter, in_own_words=True)
     if words != "corpus" and any(source.has_own_words for source in files):
         cut = load(word_splitter, in_own_words=False)
     rows = given["train"]["entities"] if "train" in given else []
     types = {entity["type"] for entities in rows for entity in entities}
-    corpus = Corpus(words, types, given, cut, {}).change(partial(_limit_splits, data=data))
+    corpus = Corpus(words, types, given, cut, {}, tagger).change(partial(_limit_splits, data=data))
     return replace(corpus, texts=_texts_to_score(files, data, corpus.given))
 
 
@@ -228,12 +231,6 @@ def _check_splits(training: NestedNERTrainingArguments, splits: DatasetDict) -> 
             raise ValueError(f"There is no {missing}.")
 
 
-@cache
-def tagger(pipeline: str) -> PosTagger:
-    """The spaCy pipeline that `--pos_tagger` names."""
-    return spacy_tagger(pipeline)
-
-
 def _choose_words(sources: Sequence[CorpusFiles], data: DataArguments, reads_tags: bool) -> str:
     """Resolves `--words auto` for these files, and warns of choices that lower the scores on raw text."""
     if not any(source.has_own_words for source in sources):
@@ -257,7 +254,7 @@ def _choose_words(sources: Sequence[CorpusFiles], data: DataArguments, reads_tag
 
 def _load_splits(
     files: Sequence[CorpusFiles],
-    data: DataArguments,
+    tagger: PosTagger | None,
     sentence_splitter: str | None,
     word_splitter: WordSplitter | None,
     in_own_words: bool,
@@ -270,6 +267,6 @@ def _load_splits(
         else:
             given = DatasetDict(source.sentences(None, sentences))
             splits |= given if in_own_words or word_splitter is None else retokenize(given, word_splitter)
-    if data.pos_tagger is not None:
-        splits = {split: add_parts_of_speech(records, tagger(data.pos_tagger)) for split, records in splits.items()}
+    if tagger is not None:
+        splits = {split: add_parts_of_speech(records, tagger) for split, records in splits.items()}
     return DatasetDict(splits)

@@ -129,7 +129,7 @@ def _remedies() -> str:
 
 
 @contextlib.contextmanager
-def explaining_faults(output_dir: str | Path | None, batch: Sequence[Any] = (), process: int = 0) -> Iterator[None]:
+def explaining_faults(output_dir: str | Path, batch: Sequence[Any] = (), process: int = 0) -> Iterator[None]:
     """Raises out-of-memory errors as OutOfMemoryError, and errors of writing to disk as SavingError.
 
     Args:
@@ -241,20 +241,22 @@ def choose_checkpoint(training: NestedNERTrainingArguments) -> str | None:
         check_writable(training.output_dir)
     folder, resumes = Path(training.output_dir), bool(training.resume_from_checkpoint)
     checkpoint = find_checkpoint(training.resume_from_checkpoint, folder)
+    if checkpoint is not None or not training.do_train:
+        return checkpoint
     checkpoints = list_checkpoints(folder)
-    # A run that was killed while it saved can be begun again; one that has its results is finished.
-    has_model = (folder / SUMMARY_FILE).exists() and not (resumes and not (folder / RESULTS_FILE).exists())
-    earlier = ""
     if checkpoints and not resumes:
-        earlier = (
-            f"{checkpoints[-1].name} of an earlier run. Add --resume_from_checkpoint to continue that run, or give"
+        raise ValueError(
+            f"--output_dir {folder} has {checkpoints[-1].name} of an earlier run. Add --resume_from_checkpoint to "
+            "continue that run, or give another folder."
         )
-    elif has_model and checkpoint is None:
+    # A run that was killed while it saved can be begun again; one that has its results is finished.
+    was_killed = resumes and not (folder / RESULTS_FILE).exists()
+    if (folder / SUMMARY_FILE).exists() and not was_killed:
         missing = ", and no checkpoint to resume from" if resumes else ""
-        earlier = f"the model of an earlier run{missing}. Delete it, or give"
-    if earlier and training.do_train:
-        raise ValueError(f"--output_dir {folder} has {earlier} another folder.")
-    return checkpoint
+        raise ValueError(
+            f"--output_dir {folder} has the model of an earlier run{missing}. Delete it, or give another folder."
+        )
+    return None
 
 
 def remove_incomplete(output_dir: str | Path, start: str | None) -> None:

@@ -30,6 +30,7 @@ from ..model.configuration_triaffine import TriaffineConfig
 from ..model.options_triaffine import MODEL_OPTIONS, Option
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import check_available
+from ..publishing.model_card import check_repo_id
 from .arguments import WITHOUT_EFFECT, NestedNERTrainingArguments, without_effect
 from .options import (
     INHERITED,
@@ -164,6 +165,7 @@ def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
 
     Raises:
         CommandLineError, RecipeError: as [`parse_training_plan`].
+        ValueError: the model card cannot have the name of the data or of the repository.
     """
     recipe = load_recipe(find_recipe(fspath(given["recipe"]))) if given.get("recipe") else Recipe()
     of_model, of_recipe = _read_config(recipe), _read_training(recipe)
@@ -186,7 +188,16 @@ def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
         training = NestedNERTrainingArguments(**of_training)
     except (ValueError, TypeError) as error:  # TypeError: an unknown field of a dictionary, as in accelerator_config
         raise CommandLineError(f"The training arguments do not fit together: {error}") from error
-    return TrainingPlan(ModelArguments(**of_start), DataArguments(**of_data), training, config, recipe.folder, merged)
+    plan = TrainingPlan(ModelArguments(**of_start), DataArguments(**of_data), training, config, recipe.folder, merged)
+    if training.hub_model_id:
+        check_repo_id("hub_model_id", training.hub_model_id)
+    dataset = plan.data.dataset_name
+    if dataset and (Path(dataset).is_absolute() or dataset.startswith((".", "~")) or "\\" in dataset):
+        raise ValueError(
+            f"--dataset_name is {dataset!r}, which looks like a folder on this machine and means nothing to readers "
+            "of the model card. Give the dataset's id on the Hub, or its title."
+        )
+    return plan
 
 
 def _read(name: str, value: Any) -> Any:

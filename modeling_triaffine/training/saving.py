@@ -68,12 +68,13 @@ def save_run(
         for split, predictions in scored.predictions.items()
     }
     if plan.training.do_train and model is not None and trainer.is_world_process_zero():
+        name = plan.training.hub_model_id or repository_name(plan.training.output_dir)
         evaluation = scored.evaluations.get("test", scored.evaluations.get("validation"))
         trainer.run_summary = summarize_run(plan, trainer, corpus, model, evaluation)  # saved with the model
         files |= {
             "log_history.json": json.dumps(trainer.state.log_history, indent=2),
             # With the mark, publishing may rewrite the card unless somebody edits it.
-            CARD_NAME: card_of_run(plan, trainer, trainer.run_summary),
+            CARD_NAME: renew_card("", model.config, model_name=name, summary=trainer.run_summary),
             TRAINING_FILE: _as_recipe(plan, corpus.words),
         }
     _write_files(trainer, files)
@@ -85,13 +86,6 @@ def save_run(
         _write_files(trainer, last)
         raise
     _write_files(trainer, last)
-
-
-def card_of_run(plan: TrainingPlan, trainer: Trainer, summary: RunSummary) -> str:
-    """The card of the model in the output folder."""
-    name = plan.training.hub_model_id or repository_name(plan.training.output_dir)
-    config: Any = trainer.model.config  # type: ignore[union-attr]
-    return renew_card("", config, model_name=name, summary=summary)
 
 
 def _write_files(trainer: Trainer, files: dict[str, str]) -> None:
@@ -114,30 +108,6 @@ def _as_lines(records: Dataset, predictions: list[Entities]) -> str:
 # ---- The summary ----
 
 
-def summarize_plan(plan: TrainingPlan, trainer: Trainer, words: str) -> RunSummary:
-    """What trainer and plan say: base model, data, settings, and the training if it is over; `words` as in [`Corpus`].
-
-    Raises:
-        ValueError: `--dataset_name` is a folder.
-    """
-    encoder, dataset = plan.model.model_name_or_path, plan.data.dataset_name
-    if dataset and (Path(dataset).is_absolute() or dataset.startswith((".", "~")) or "\\" in dataset):
-        raise ValueError(
-            f"--dataset_name is {dataset!r}, which looks like a folder on this machine and means nothing to readers "
-            "of the model card. Give the dataset's id on the Hub, or its title."
-        )
-    return dataclasses.replace(
-        summarize_training(trainer),
-        base_model=encoder if encoder and not Path(encoder).exists() else None,
-        from_scratch=encoder is None,
-        dataset=dataset,
-        language=plan.data.language,
-        license=plan.model.license,
-        recipe=plan.recipe.resolve().name if plan.recipe else None,
-        settings={**describe_settings(trainer), "words": words},
-    )
-
-
 def summarize_run(
     plan: TrainingPlan,
     trainer: Trainer,
@@ -153,9 +123,16 @@ def summarize_run(
         model: the model of the trainer, with all its weights in this process.
         evaluation: the scores to show; None without any.
     """
-    records, examples = corpus.given["train"], plan.data.card_examples
+    encoder, records, examples = plan.model.model_name_or_path, corpus.given["train"], plan.data.card_examples
     return dataclasses.replace(
-        summarize_plan(plan, trainer, corpus.words),
+        summarize_training(trainer),
+        base_model=encoder if encoder and not Path(encoder).exists() else None,
+        from_scratch=encoder is None,
+        dataset=plan.data.dataset_name,
+        language=plan.data.language,
+        license=plan.model.license,
+        recipe=plan.recipe.resolve().name if plan.recipe else None,
+        settings={**describe_settings(trainer), "words": corpus.words},
         evaluation=evaluation,
         training_sentences=len(records),
         labels=describe_labels(records, model.config.entity_labels, SPELLINGS if examples else 0),

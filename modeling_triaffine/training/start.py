@@ -27,7 +27,6 @@ from ..model.text_triaffine import composed
 from ..new_model import match_low_rank_start, number_names
 from .arguments import NestedNERTrainingArguments
 from .batching import as_dataset, check_types, entity_types
-from .corpora import tagger
 from .new_labels import Teacher, continue_with_labels, missing_labels
 from .options import DataArguments, ModelArguments
 from .plan import Origin, TrainingPlan, find_origin, make_plan
@@ -169,8 +168,6 @@ def build_start(plan: TrainingPlan, origin: Origin, dataset: DatasetDict, types:
         model, processor = _start_new(plan, dataset, labels)
     processor.word_splitter = plan.model.word_splitter or processor.word_splitter
     processor.sentence_splitter = plan.model.sentence_splitter or processor.sentence_splitter
-    if plan.data.pos_tagger is not None:
-        processor.pos_tagger = tagger(plan.data.pos_tagger)  # for raw text
     _check_entities(model.config, processor, dataset)
     has_to_keep = keeps_labels and missing_labels(model, labels)
     return Start(model, processor, _load_teacher(plan, model, labels) if has_to_keep else None)

@@ -46,7 +46,6 @@ from .interruptions import (
 )
 from .optimization import averaging, build_parameter_groups, choose_optimizer
 from .scoring_trainer import ScoringTrainer, check_best_metric
-from .sharding import check_sharding, choose_sharded_layers
 
 logger = logging.getLogger(__name__)
 
@@ -146,14 +145,15 @@ class NestedNERTrainer(ScoringTrainer):
         )
         self.model_init = model_init
         if self.is_fsdp_enabled:
-            check_sharding(self.accelerator.state.fsdp_plugin)
-        excluded = "model_init" if model_init is not None else "ema_decay" if self._own("ema_decay") is not None else ""
-        if excluded and self.optimizer is not None:
-            raise ValueError(
-                f"`optimizers` belong to one model and are used as they are, which {excluded} excludes; leave out one "
-                "of the two. `optim` and `optimizer_cls_and_kwargs` choose an optimizer's class."
-            )
-        self._callback = TrainingCallback(self._learning_rates, averages=self._own("ema_decay") is not None)
+            _check_sharding(self.accelerator.state.fsdp_plugin)
+        averages = self._own("ema_decay") is not None
+        for option, is_given in (("model_init", model_init is not None), ("ema_decay", averages)):
+            if is_given and self.optimizer is not None:
+                raise ValueError(
+                    f"`optimizers` belong to one model and are used as they are, which {option} excludes; leave out "
+                    "one of the two. `optim` and `optimizer_cls_and_kwargs` choose an optimizer's class."
+                )
+        self._callback = TrainingCallback(self._learning_rates, averages)
         self.add_callback(self._callback)
 
     # ---- Optimizer ----
@@ -319,7 +319,11 @@ class NestedNERTrainer(ScoringTrainer):
         if checkpoint is not None:
             logger.info("Resuming from %s.", checkpoint)
         if self.is_fsdp_enabled and self.model is not None:
-            choose_sharded_layers(self.accelerator.state.fsdp_plugin, self.model.encoder)
+            plugin: Any = self.accelerator.state.fsdp_plugin
+            # By default accelerate takes all modules that must not be split in a `device_map`, embeddings included,
+            # which FSDP 2 then shards twice, and fails.
+            if plugin.transformer_cls_names_to_wrap is None:
+                plugin.transformer_cls_names_to_wrap = layer_classes(self.model.encoder)
         with self._explaining_faults():
             return super().train(checkpoint, *arguments, **options)
 
@@ -347,6 +351,22 @@ class NestedNERTrainer(ScoringTrainer):
         if self.args.should_save:
             # A pickle that nothing reads and nobody should publish.
             (Path(output_dir or self.args.output_dir) / TRAINING_ARGS_NAME).unlink(missing_ok=True)
+
+    def whole_model(self) -> TriaffineForNestedNER | None:
+        """The model or, if it is sharded, a copy with all weights, on the main process only (else None).
+
+        All processes must call this together.
+        """
+        if not self.is_fsdp_enabled:
+            return self.model
+        weights = self.accelerator.get_state_dict(self.model)
+        if not self.is_world_process_zero():
+            return None
+        whole = TriaffineForNestedNER(self.model.config)
+        whole.load_state_dict(weights)
+        place: Any = whole.to
+        place(self.args.device)
+        return whole
 
     # ---- Hyper-parameter search ----
 
@@ -416,6 +436,26 @@ def _prepare_model(model: TriaffineForNestedNER, processor: Any, is_trained: boo
     for name in ("pad_token_id", "bos_token_id", "eos_token_id"):
         # The Trainer does the same, with a needless warning.
         setattr(model.config, name, getattr(processor.tokenizer, name, None))
+
+
+def _check_sharding(fsdp_plugin: Any) -> None:
+    """Raises ValueError unless accelerate's FSDP plugin is of FSDP 2, and saves the whole model instead of shards."""
+    kind = getattr(fsdp_plugin.state_dict_type, "name", fsdp_plugin.state_dict_type)
+    given, needed = {"fsdp_version": fsdp_plugin.fsdp_version, "fsdp_state_dict_type": kind}, (2, "FULL_STATE_DICT")
+    for (name, value), wanted in zip(given.items(), needed, strict=True):
+        if value != wanted:
+            raise ValueError(
+                f"{name} is {value}; this trainer supports FSDP 2 that saves whole models only, because shards cannot "
+                f"be loaded as a model. Set {name}: {wanted}, as in examples/accelerate/fsdp.yaml."
+            )
+
+
+def layer_classes(encoder: torch.nn.Module) -> list[str]:
+    """The classes of the modules in the encoder's module lists, by name: the layers that FSDP gathers one by one."""
+    lists = (module for module in encoder.modules() if isinstance(module, torch.nn.ModuleList))
+    layers = (layer for modules in lists for layer in modules)
+    containers = torch.nn.ModuleList | torch.nn.ModuleDict
+    return sorted({type(layer).__name__ for layer in layers if not isinstance(layer, containers)})
 
 
 def _drop_calibration(config: TriaffineConfig) -> None:

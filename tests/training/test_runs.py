@@ -317,7 +317,7 @@ MISTAKES = {
     "file": (["--train_file", "{corpus}/nothing.jsonl"], r"nothing\.jsonl"),
     "validation": (["--train_file", "{corpus}/train.jsonl"], r"There is no validation data"),
     "checkpoint": (["--resume_from_checkpoint", "{corpus}"], r"is not a complete checkpoint"),
-    "name": (["--hub_model_id", "a//b"], r"`model_name` is 'a//b'"),
+    "name": (["--hub_model_id", "a//b"], r"`hub_model_id` is 'a//b'"),
     "data": (["--dataset_name", "{corpus}"], r"--dataset_name is .* looks like a folder"),
     "flat": (["--flat_annotation", "nonesuch"], r"flat_annotation.*'nonesuch'.*outermost.*innermost.*any"),
     "scheduler": (["--lr_scheduler_type", "cosine_with_min_lr"], r"scheduler .*cosine_with_min_lr.*min_lr"),
