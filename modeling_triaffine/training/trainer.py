@@ -32,7 +32,6 @@ from .batching import (
     Records,
     TrainingBatchSampler,
     as_datasets,
-    check_datasets,
     plain_records,
 )
 from .callbacks import TrainingCallback
@@ -115,8 +114,7 @@ class NestedNERTrainer(ScoringTrainer):
             model = cast(TriaffineForNestedNER, super().call_model_init())
         assert model is not None
         _prepare_model(model, processing_class, is_trained=train_dataset is not None)
-        train_dataset, eval_dataset = as_datasets(train_dataset, eval_dataset)
-        check_datasets(args, train_dataset, eval_dataset, model.config)
+        train_dataset, eval_dataset = as_datasets(args, train_dataset, eval_dataset, model.config)
         # What a subclass or `compute_metrics` computes is seen at the first evaluation only.
         if type(self) is NestedNERTrainer and options.get("compute_metrics") is None:
             check_best_metric(args, eval_dataset, model.config)
