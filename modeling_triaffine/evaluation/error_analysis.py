@@ -172,7 +172,11 @@ def _counterpart(entity: Entity, others: Iterable[Entity]) -> tuple[str, Entity]
     for other in others:
         shared = min(entity[1], other[1]) - max(entity[0], other[0])
         if shared > 0:
-            error = WRONG_TYPE if entity[:2] == other[:2] else WRONG_BOUNDARY if entity[2] == other[2] else WRONG_BOTH
+            error = WRONG_BOTH
+            if entity[:2] == other[:2]:
+                error = WRONG_TYPE
+            elif entity[2] == other[2]:
+                error = WRONG_BOUNDARY
             near.append((PAIR_ERRORS.index(error), -shared, other))
     if not near:
         return None, None

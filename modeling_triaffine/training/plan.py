@@ -258,8 +258,12 @@ def parse_given(arguments: Sequence[str]) -> dict[str, Any]:
     parser = _Parser(add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
     for name, known in training_options().items():
         bare = known.bare or ("true" if known.type is bool else None)
-        nargs = "+" if known.many else "?" if bare else None
-        parser.add_argument(*_spellings(name), dest=name, nargs=nargs, const=bare if nargs == "?" else None)
+        values: dict[str, Any] = {}
+        if known.many:
+            values = {"nargs": "+"}
+        elif bare:
+            values = {"nargs": "?", "const": bare}
+        parser.add_argument(*_spellings(name), dest=name, **values)
         if known.type is bool and known.default is True:
             parser.add_argument(*_spellings(f"no_{name}"), dest=name, action="store_const", const="false")
     given, unknown = parser.parse_known_args(arguments)

@@ -76,8 +76,9 @@ class ScoringTrainer(HubTrainer):
     # ---- Batches ----
 
     def get_eval_dataloader(self, eval_dataset: str | datasets.Dataset | None = None) -> DataLoader[Any]:
-        own: Any = self.eval_dataset
-        dataset = own[eval_dataset] if isinstance(eval_dataset, str) else own if eval_dataset is None else eval_dataset
+        dataset: Any = self.eval_dataset if eval_dataset is None else eval_dataset
+        if isinstance(dataset, str):  # the name of one of several
+            dataset = cast("dict[str, Any]", self.eval_dataset)[dataset]
         encoded = self._encode(plain_records(dataset, "NestedNERTrainer: the dataset to evaluate on"))
         sampler = EvaluationBatchSampler(
             encoded.sizes,

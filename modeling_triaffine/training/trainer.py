@@ -413,16 +413,15 @@ def _prepare_model(model: TriaffineForNestedNER, processor: Any, is_trained: boo
 
     Warns of weights that training hardly changes.
     """
-    problem = ""
     if getattr(model, "_hf_peft_config_loaded", False):
-        problem = (
-            "the model has adapters added by `add_adapter`, which checkpoints would not contain. Wrap its encoder "
-            "instead: model.encoder = peft.get_peft_model(model.encoder, config)."
+        raise ValueError(
+            "NestedNERTrainer: the model has adapters added by `add_adapter`, which checkpoints would not contain. "
+            "Wrap its encoder instead: model.encoder = peft.get_peft_model(model.encoder, config)."
         )
-    elif not hasattr(processor, "check_fits"):  # whose class may be that of remote code
-        problem = f"processing_class is a {type(processor).__name__}; give the model's TriaffineProcessor."
-    if problem:
-        raise ValueError(f"NestedNERTrainer: {problem}")
+    if not hasattr(processor, "check_fits"):  # whose class may be that of remote code
+        raise ValueError(
+            f"NestedNERTrainer: processing_class is a {type(processor).__name__}; give the model's TriaffineProcessor."
+        )
     model.config.validate()  # names may have been changed one by one
     if is_trained and model.dtype in (torch.float16, torch.bfloat16):
         logger.warning(
