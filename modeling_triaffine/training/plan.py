@@ -202,10 +202,11 @@ def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
 
 def _read(name: str, value: Any) -> Any:
     """The value of an option, given by name; TriaffineConfig checks those of the model."""
+    if name in WITHOUT_EFFECT:
+        raise CommandLineError(without_effect(name))
     known = training_options().get(name)
     if known is None:
-        unknown = f"No such option: {name}={value}.{_suggestion(name)}"
-        raise CommandLineError(without_effect(name) if name in WITHOUT_EFFECT else unknown)
+        raise CommandLineError(f"No such option: {name}={value}.{_suggestion(name)}")
     try:
         return parse_value(known, value) if name in MODEL_OPTIONS else read_value(known, value)
     except ValueError as error:
@@ -330,13 +331,15 @@ def load_recipe(folder: Path) -> Recipe:
 
 
 def _read_mapping(path: Path, parse: Any) -> dict[str, Any]:
+    files = f"A recipe has the files {CONFIG_FILE} and {TRAINING_FILE}."
     try:
         content = parse(path.read_text(encoding="utf-8-sig"))
-        problem = f"must be a mapping of options (`name: value` in YAML); it is {content!r:.80}"
     except (OSError, ValueError, yaml.YAMLError) as error:
-        content, problem = None, f"cannot be read: {' '.join(str(error).split())}"
+        raise RecipeError(f"{path} cannot be read: {' '.join(str(error).split())}. {files}") from error
     if not isinstance(content, dict) or not all(isinstance(name, str) for name in content):
-        raise RecipeError(f"{path} {problem}. A recipe has the files {CONFIG_FILE} and {TRAINING_FILE}.")
+        raise RecipeError(
+            f"{path} must be a mapping of options (`name: value` in YAML); it is {content!r:.80}. {files}"
+        )
     return content
 
 
@@ -344,16 +347,14 @@ def _read_training(recipe: Recipe) -> dict[str, Any]:
     """The options of training.yaml, where None is no value."""
     read: dict[str, Any] = {}
     for name, value in recipe.training.items():
-        problem = ""
+        where = f"{recipe.folder}/{TRAINING_FILE}, {name!r}"
         if name in MODEL_OPTIONS or name == RECIPE.name:
-            problem = f" is not a training option; fields of the model belong in {CONFIG_FILE}."
-        elif value is not None:
+            raise RecipeError(f"{where} is not a training option; fields of the model belong in {CONFIG_FILE}.")
+        if value is not None:
             try:
                 read[name] = _read(name, value)
             except CommandLineError as error:
-                problem = f": {error}"
-        if problem:
-            raise RecipeError(f"{recipe.folder}/{TRAINING_FILE}, {name!r}{problem}")
+                raise RecipeError(f"{where}: {error}") from error
     return read
 
 

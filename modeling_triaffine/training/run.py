@@ -11,7 +11,6 @@ from typing import Any
 
 import datasets
 import transformers
-from datasets import DatasetDict
 
 from ..data import add_context
 from ..data.collator import DataCollatorForNestedNER
@@ -42,17 +41,11 @@ FEW_WITH_ENTITIES = 0.01
 
 @dataclass(frozen=True)
 class Run:
-    """A run that is ready to start.
-
-    Attributes:
-        dataset: the splits, with context, in the words that the model is trained on.
-        corpus: the splits in the words of the corpus, on which the model is scored, and in those of raw text.
-    """
+    """A run that is ready to start: what it does, and on which data; the trainer has the model."""
 
     plan: TrainingPlan
-    dataset: DatasetDict
-    trainer: NestedNERTrainer
     corpus: Corpus
+    trainer: NestedNERTrainer
 
 
 def prepare_run(arguments: Sequence[str]) -> Run:
@@ -75,8 +68,7 @@ def prepare_run(arguments: Sequence[str]) -> Run:
     with training.main_process_first():
         config = start.model.config
         corpus = corpus.change(partial(add_context, context=config.context, max_tokens=config.max_subwords))
-    dataset = corpus.to_train_on()
-    return Run(plan, dataset, _build_trainer(plan, dataset, start), corpus)
+    return Run(plan, corpus, _build_trainer(plan, corpus, start))
 
 
 def train_and_save(run: Run) -> dict[str, float]:
@@ -116,8 +108,9 @@ def _hide_progress_bars() -> None:
         datasets.disable_progress_bars()
 
 
-def _build_trainer(plan: TrainingPlan, dataset: DatasetDict, start: Start) -> NestedNERTrainer:
+def _build_trainer(plan: TrainingPlan, corpus: Corpus, start: Start) -> NestedNERTrainer:
     model, processor, teacher = start
+    dataset = corpus.to_train_on()
     label2id: Any = model.config.label2id
     collator = DataCollatorForNestedNER(processor, label2id, plan.data.flat_annotation, model.config.multi_label)
     try:
