@@ -238,7 +238,8 @@ def report_progress(trainer: Trainer) -> None:
 
 def format_metrics(logs: Mapping[str, float]) -> str:
     """The scores of an evaluation in percent, for a line of the log: `precision 71.2, recall 69.0, F1 70.1, …`."""
-    # Without predictions there is no precision.
-    undefined = () if logs["eval_predicted"] else ("precision",)
-    shown = ("–" if name in undefined else f"{100 * float(logs[f'eval_{name}']):.1f}" for name in summary_metrics())
-    return ", ".join(f"{title} {value}" for title, value in zip(summary_metrics().values(), shown, strict=True))
+    shown = []
+    for name, title in summary_metrics().items():
+        is_undefined = name == "precision" and not logs["eval_predicted"]
+        shown.append(f"{title} –" if is_undefined else f"{title} {100 * float(logs[f'eval_{name}']):.1f}")
+    return ", ".join(shown)

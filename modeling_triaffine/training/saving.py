@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -141,9 +140,7 @@ def summarize_run(
     )
 
 
-def describe_labels(
-    records: Iterable[Mapping[str, Any]], names: Iterable[str], spellings: int = SPELLINGS
-) -> dict[str, Label]:
+def describe_labels(records: Iterable[Mapping[str, Any]], names: Iterable[str], spellings: int) -> dict[str, Label]:
     """The number of entities of the labels `names`, and their most frequent spellings, short ones first.
 
     `spellings` is the number of spellings per label; 0 publishes no text of the corpus.
@@ -155,9 +152,12 @@ def describe_labels(
     return {name: Label(counts[name].total(), _most_frequent(counts[name], spellings)) for name in names}
 
 
-def choose_sentences(
-    records: Sequence[Mapping[str, Any]], count: int, texts: Mapping[str, str] = MappingProxyType({})
-) -> list[str]:
+def _most_frequent(spelled: Counter[str], number: int) -> list[str]:
+    ordered = sorted(spelled, key=lambda spelling: (len(spelling) > LONGEST_SPELLING, -spelled[spelling]))
+    return ordered[:number]
+
+
+def choose_sentences(records: Sequence[Mapping[str, Any]], count: int, texts: Mapping[str, str]) -> list[str]:
     """The `count` sentences with the most nested entities, as running text; those that fit into a line first.
 
     texts: the texts of the records' documents, by `doc_id`; without its text, a sentence is its words joined by rules.
@@ -189,11 +189,6 @@ def _predict_examples(trainer: Trainer, corpus: Corpus, model: TriaffineForNeste
     processor: Any = trainer.processing_class
     find_entities = NestedNERPipeline(model=model, processor=processor)
     return [Example(text, found) for text, found in zip(texts, find_entities(texts), strict=True)]
-
-
-def _most_frequent(spelled: Counter[str], number: int) -> list[str]:
-    ordered = sorted(spelled, key=lambda spelling: (len(spelling) > LONGEST_SPELLING, -spelled[spelling]))
-    return ordered[:number]
 
 
 # ---- The recipe ----
