@@ -161,10 +161,10 @@ def read_corpus(
         reads_tags: whether the model reads parts of speech, which belong to the words of the corpus.
         sentence_splitter: that of the model, by name.
     """
-    own = {"validation": data.validation_file, "test": data.test_file}
+    of_splits = {"validation": data.validation_file, "test": data.test_file}
     paths: list[str | Mapping[str, str]] = [data.train_file] if data.train_file else []
-    paths += [{split: file} for split, file in own.items() if file]
-    files = tuple(CorpusFiles(path, data.data_format, max_bad_records=data.max_bad_records) for path in paths)
+    paths += [{split: file} for split, file in of_splits.items() if file]
+    files = [CorpusFiles(path, data.data_format, max_bad_records=data.max_bad_records) for path in paths]
     words = _choose_words(files, data, reads_tags)
     tagger = None if data.pos_tagger is None else spacy_tagger(data.pos_tagger)
     load = partial(_load_splits, files, tagger, sentence_splitter)
@@ -179,13 +179,11 @@ def read_corpus(
 
 def _limit_splits(splits: DatasetDict, data: DataArguments) -> DatasetDict:
     """The splits with their first sentences only, as many as the options allow."""
-    limits = _limits(data)
-    return DatasetDict(
-        {
-            split: records.select(range(min(limit, len(records)))) if (limit := limits.get(split)) else records
-            for split, records in splits.items()
-        }
-    )
+    limited = DatasetDict(splits)
+    for split, limit in _limits(data).items():
+        if limit is not None and split in limited:
+            limited[split] = limited[split].select(range(min(limit, len(limited[split]))))
+    return limited
 
 
 def _limits(data: DataArguments) -> dict[str, int | None]:
@@ -194,14 +192,15 @@ def _limits(data: DataArguments) -> dict[str, int | None]:
 
 def _texts_to_score(files: Sequence[CorpusFiles], data: DataArguments, limited: DatasetDict) -> dict[str, list[Text]]:
     """The texts of the splits to score, of the last file with the split; none of a split that has words only."""
-    own = {"validation": data.validation_file, "test": data.test_file}
     found: dict[str, list[Text]] = {}
-    for split in (split for split in own if split in limited):
-        named = [source for source in files if split in source.parts]
-        sources = named or ([] if own[split] else files)  # a file of its own, or one with several splits in it
-        if not sources or not sources[-1].keeps_text:
+    for split in ("validation", "test"):
+        if split not in limited:
             continue
-        found[split] = sources[-1].texts(split).get(split, [])
+        named = [source for source in files if split in source.parts]
+        source = (named or files)[-1]  # a file of its own, or one with several splits in it
+        if not source.keeps_text:
+            continue
+        found[split] = source.texts(split).get(split, [])
         limit, names = _limits(data)[split], limited[split]["doc_id"]
         if limit is not None and len(names) >= limit:
             complete = {*names} - {names[-1]}

@@ -88,9 +88,8 @@ class HubTrainer(Trainer):
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
         """Saves the model and, with a finished one, the facts of its training, from which its card is written."""
         is_checkpoint = _internal_call and output_dir is not None
-        summary = self._summary()
         if self.args.should_save and not is_checkpoint:
-            folder = Path(output_dir or self.args.output_dir)
+            folder, summary = Path(output_dir or self.args.output_dir), self._summary()
             if summary != RunSummary():
                 summary.save(folder)
             elif self.state.global_step:  # interrupted: what is there is of another run

@@ -359,11 +359,11 @@ def _warn_of_missed_entities(config: TriaffineConfig, processor: TriaffineProces
     """
     most, width = config.max_candidates, config.max_span_width
     for split, records in dataset.items():
-        spans = list(map(spans_of, records))
+        spans = [spans_of(record) for record in records]
         windows = Windows(records, processor)
         if long := windows.describe_long():
             logger.warning("The %s data: %s", split, long)
-        typed = [{(e["start"], e["end"], e["type"]) for e in entities} for entities in records["entities"]]
+        typed = [{(one["start"], one["end"], one["type"]) for one in entities} for entities in records["entities"]]
         second = sum(map(len, typed)) - sum(map(len, spans))
         if second and not config.multi_label:
             logger.warning(
@@ -378,9 +378,9 @@ def _warn_of_missed_entities(config: TriaffineConfig, processor: TriaffineProces
                 "Raise --max_candidates.",
                 *(split, beyond, most),
             )
-        wide = 0 if width is None else sum(end - start > width for of_sentence in spans for start, end in of_sentence)
-        if wide:
+        widths = [end - start for of_sentence in spans for start, end in of_sentence]
+        if width is not None and (wide := sum(words > width for words in widths)):
             logger.warning(
                 "The %s data has %d entity spans (%.2f %%) of more than %d words, which are not scored.",
-                *(split, wide, 100 * wide / sum(map(len, spans)), width),
+                *(split, wide, 100 * wide / len(widths), width),
             )
