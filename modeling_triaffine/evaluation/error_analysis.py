@@ -141,13 +141,16 @@ def _describe(record: Mapping[str, Any], predicted: set[Entity], gold: set[Entit
         start, end, label = entity
         return Mention(start, end, label, " ".join(tokens[start:end]))
 
+    def error(kind: str, missed: Entity | None, wrong: Entity | None) -> Error:
+        return Error(kind, mention(missed) if missed else None, mention(wrong) if wrong else None)
+
     pairs = sorted(_pair_up(gold - predicted, predicted - gold), key=lambda pair: _place(pair[1] or pair[2]))
     return SentenceErrors(
         id=record["id"],
         tokens=tokens,
         gold=[mention(entity) for entity in sorted(gold, key=_place)],
         predicted=[mention(entity) for entity in sorted(predicted, key=_place)],
-        errors=[Error(kind, missed and mention(missed), wrong and mention(wrong)) for kind, missed, wrong in pairs],
+        errors=[error(*pair) for pair in pairs],
     )
 
 

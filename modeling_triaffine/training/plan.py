@@ -168,36 +168,38 @@ def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
         ValueError: the model card cannot have the name of the data or of the repository.
     """
     recipe = load_recipe(find_recipe(fspath(given["recipe"]))) if given.get("recipe") else Recipe()
-    of_model, of_recipe = _read_config(recipe), _read_training(recipe)
-    if given.keys() & {"num_train_epochs", "max_steps"}:
-        of_recipe = {name: value for name, value in of_recipe.items() if name not in ("max_steps", "min_steps")}
-    merged = {**of_model, **of_recipe}
+    options = {**_read_config(recipe), **_read_training(recipe)}
+    if given.keys() & {"num_train_epochs", "max_steps"}:  # else those of the recipe could prevail
+        options = {name: value for name, value in options.items() if name not in ("max_steps", "min_steps")}
     for name, value in given.items():
-        merged.pop(name, None)
+        options.pop(name, None)
         if value not in (None, "") and name != RECIPE.name:
-            merged[name] = _read(name, value)
-    config = {name: merged.pop(name) for name in [*merged] if name in MODEL_OPTIONS or name in RECIPE_FIELDS}
-    if not merged.get("output_dir"):
+            options[name] = _read(name, value)
+    config = {name: options.pop(name) for name in [*options] if name in MODEL_OPTIONS or name in RECIPE_FIELDS}
+    if not options.get("output_dir"):
         raise CommandLineError("--output_dir is missing; give a folder for checkpoints and the model.")
-    of_start, of_data = (
-        {one.name: merged[one.name] for one in fields(holder) if one.name in merged}
-        for holder in (ModelArguments, DataArguments)
-    )
-    of_training = {name: value for name, value in merged.items() if name not in of_start and name not in of_data}
+    of_start = {one.name: options[one.name] for one in fields(ModelArguments) if one.name in options}
+    of_data = {one.name: options[one.name] for one in fields(DataArguments) if one.name in options}
+    of_training = {name: value for name, value in options.items() if name not in of_start and name not in of_data}
     try:
         training = NestedNERTrainingArguments(**of_training)
     except (ValueError, TypeError) as error:  # TypeError: an unknown field of a dictionary, as in accelerator_config
         raise CommandLineError(f"The training arguments do not fit together: {error}") from error
-    plan = TrainingPlan(ModelArguments(**of_start), DataArguments(**of_data), training, config, recipe.folder, merged)
-    if training.hub_model_id:
-        check_repo_id("hub_model_id", training.hub_model_id)
-    dataset = plan.data.dataset_name
+    plan = TrainingPlan(ModelArguments(**of_start), DataArguments(**of_data), training, config, recipe.folder, options)
+    _check_names_in_card(plan)
+    return plan
+
+
+def _check_names_in_card(plan: TrainingPlan) -> None:
+    """Raises ValueError for names of repository and data that the model card, written after training, cannot have."""
+    repository, dataset = plan.training.hub_model_id, plan.data.dataset_name
+    if repository:
+        check_repo_id("hub_model_id", repository)
     if dataset and (Path(dataset).is_absolute() or dataset.startswith((".", "~")) or "\\" in dataset):
         raise ValueError(
             f"--dataset_name is {dataset!r}, which looks like a folder on this machine and means nothing to readers "
             "of the model card. Give the dataset's id on the Hub, or its title."
         )
-    return plan
 
 
 def _read(name: str, value: Any) -> Any:
