@@ -161,6 +161,7 @@ class Lines(TrainerCallback):
         self.updates = updates
         self.training_loss = ""
         self.batches = 0  # of the evaluation that is running
+        self.last: float | None = None  # time of the last line; None before training
 
     def on_train_begin(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         self.between = FIRST_LINE
@@ -180,7 +181,7 @@ class Lines(TrainerCallback):
 
     def on_prediction_step(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         self.batches += 1
-        if self.updates and hasattr(self, "last") and self._is_due():
+        if self.updates and self._is_due():
             logger.info("Evaluation: batch %d of %d", self.batches, len(kwargs["eval_dataloader"]))
 
     def on_evaluate(self, *_: Any, **__: Any) -> None:
@@ -201,7 +202,7 @@ class Lines(TrainerCallback):
 
     def _is_due(self) -> bool:
         now = time.monotonic()
-        if now - self.last < self.between:
+        if self.last is None or now - self.last < self.between:
             return False
         self.last, self.between = now, min(2 * self.between, MAX_BETWEEN)
         return True

@@ -247,7 +247,7 @@ class NestedNERTrainer(ScoringTrainer):
         published `loss_reduction="batch"`, a mean over spans, this holds within a batch only.)
         """
         sentences = inputs.pop(RECORD_IDS, [])  # not an input of the model
-        self._batch[:] = *inputs["input_ids"].shape, *sentences[:1]
+        self._note_batch(inputs, sentences[0] if sentences else "")
         # Gradients are averaged over the processes, hence the factor.
         self.current_gradient_accumulation_steps: Any = self._sentences / (
             len(inputs["num_words"]) * self.args.world_size
