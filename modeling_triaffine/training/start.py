@@ -202,11 +202,14 @@ def _load_trained(
     name, config = origin.name, origin.config
     assert config is not None
     assert origin.processor is not None
-    # When the model was built, the data decided on these.
-    decided = {"max_span_width": plan.model.learn_span_width, "word_embedding_size": plan.model.word_vectors}
+    # What the data decided on when the model was built.
+    of_data = {option for option in MODEL_OPTIONS if option.endswith("_vocab_size")}
+    if plan.model.learn_span_width and not plan.config.get("max_span_width"):
+        of_data.add("max_span_width")
+    if plan.model.word_vectors and not plan.config.get("word_embedding_size"):
+        of_data.add("word_embedding_size")
     for option, value in plan.config.items():
-        is_given = (value or not decided.get(option)) and option in MODEL_OPTIONS
-        if is_given and not option.endswith("_vocab_size") and getattr(config, option) != value:
+        if option in MODEL_OPTIONS and option not in of_data and getattr(config, option) != value:
             raise ValueError(
                 f"{option} is {value!r}, but the model in {name} was trained with {getattr(config, option)!r}. Leave "
                 f"{option} out, or start a new model."
