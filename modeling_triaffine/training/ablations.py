@@ -34,12 +34,11 @@ DOTS = (("#000000", "o"), ("#0072B2", "s"), ("#D55E00", "^"), ("#009E73", "D"), 
 
 def read_variants() -> dict[str, dict[str, Any]]:
     """Variant → its options."""
-    paths = sorted(recipe_library().glob("ablations/*/config.json"))
-    configs = {path.parent.name: json.loads(path.read_text(encoding="utf-8")) for path in paths}
-    return {
-        name: {option: config[option] for option in config if option != "model_type"}
-        for name, config in configs.items()
-    }
+    variants = {}
+    for path in sorted(recipe_library().glob("ablations/*/config.json")):
+        config = json.loads(path.read_text(encoding="utf-8"))
+        variants[path.parent.name] = {option: value for option, value in config.items() if option != "model_type"}
+    return variants
 
 
 def check_variants(names: Sequence[str]) -> Sequence[str]:
@@ -69,7 +68,8 @@ def check_same_options(folder: Path, training_options: list[str]) -> None:
 
 def check_own_options(variants: Sequence[str], training_options: list[str]) -> None:
     """Raises ValueError for options that the variants set themselves, and for a token, which would be saved."""
-    own = {"seed", "hub_token", *(option for name in variants for option in read_variants()[name])}
+    known = read_variants()
+    own = {"seed", "hub_token"}.union(*(known[name] for name in variants))
     if given := own & parse_given(training_options).keys():
         raise ValueError(
             f"--{', --'.join(sorted(given))}: the variants and --seeds say this of each run, and a token would "
