@@ -167,10 +167,10 @@ def read_corpus(
     files = [CorpusFiles(path, data.data_format, max_bad_records=data.max_bad_records) for path in paths]
     words = _choose_words(files, data, reads_tags)
     tagger = None if data.pos_tagger is None else spacy_tagger(data.pos_tagger)
-    load = partial(_load_splits, files, tagger, sentence_splitter)
-    given = cut = load(None if words == "corpus" else word_splitter, in_own_words=True)
+    load = partial(_load_splits, files, word_splitter, sentence_splitter, tagger)
+    given = cut = load(in_own_words=True)
     if words != "corpus" and any(source.has_own_words for source in files):
-        cut = load(word_splitter, in_own_words=False)
+        cut = load(in_own_words=False)
     rows = given["train"]["entities"] if "train" in given else []
     types = {entity["type"] for entities in rows for entity in entities}
     corpus = Corpus(words, types, given, cut, {}, tagger).change(partial(_limit_splits, data=data))
@@ -253,11 +253,12 @@ def _choose_words(sources: Sequence[CorpusFiles], data: DataArguments, reads_tag
 
 def _load_splits(
     files: Sequence[CorpusFiles],
-    tagger: PosTagger | None,
+    word_splitter: WordSplitter,
     sentence_splitter: str | None,
-    word_splitter: WordSplitter | None,
+    tagger: PosTagger | None,
     in_own_words: bool,
 ) -> DatasetDict:
+    """The splits in the words of the corpus, where it has its own, or in those of raw text."""
     splits: dict[str, Dataset] = {}
     for source in files:
         sentences = None if source.marks_sentences else sentence_splitter
@@ -265,7 +266,7 @@ def _load_splits(
             splits |= source.sentences(None if in_own_words and source.has_own_words else word_splitter, sentences)
         else:
             given = DatasetDict(source.sentences(None, sentences))
-            splits |= given if in_own_words or word_splitter is None else retokenize(given, word_splitter)
+            splits |= given if in_own_words else retokenize(given, word_splitter)
     if tagger is not None:
         splits = {split: add_parts_of_speech(records, tagger) for split, records in splits.items()}
     return DatasetDict(splits)
