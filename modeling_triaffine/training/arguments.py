@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -61,8 +61,8 @@ def check_arguments(args: TrainingArguments, options: Mapping[str, Any] = Mappin
             "accelerator_config sets dispatch_batches or split_batches, which divide a batch among the processes. "
             "Here every process makes its own batches; leave both out."
         )
-    if isinstance(args, NestedNERTrainingArguments) and (conflict := next(args._conflicts(), None)):
-        raise ValueError(conflict)
+    if isinstance(args, NestedNERTrainingArguments):
+        args._check_conflicts()
 
 
 def _readable_by_argparse(cls: Any) -> Any:
@@ -136,42 +136,46 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
         )
         return epochs
 
-    def _conflicts(self) -> Iterator[str]:
-        """The problems with options that exclude each other, or train nothing."""
+    def _check_conflicts(self) -> None:
+        """Raises ValueError for options that exclude each other, or train nothing."""
         if self.max_steps <= 0 and not 0 < self.num_train_epochs < math.inf:
-            yield (
+            raise ValueError(
                 f"num_train_epochs is {self.num_train_epochs:g} and max_steps {self.max_steps}, so there is nothing to "
                 "train; set one of them above 0. To score without training, set do_train to False."
             )
         for name, strategy in (("eval_steps", self.eval_strategy), ("save_steps", self.save_strategy)):
             steps, default = getattr(self, name), TrainingArguments.__dataclass_fields__[name].default
             if steps not in (None, default) and strategy not in (IntervalStrategy.STEPS, IntervalStrategy.NO):
-                yield (
+                raise ValueError(
                     f"{name} is {float(steps):g}, but {name.replace('steps', 'strategy')} is "
                     f"{getattr(strategy, 'value', strategy)!r}. Set eval_strategy and save_strategy to 'steps', or "
                     f"leave {name} out."
                 )
         if self.dataloader_persistent_workers and not self.dataloader_num_workers:
-            yield "dataloader_persistent_workers needs workers; set dataloader_num_workers above 0."
+            raise ValueError("dataloader_persistent_workers needs workers; set dataloader_num_workers above 0.")
         if self.push_to_hub and not self.do_train:
-            yield (
+            raise ValueError(
                 "push_to_hub publishes the trained model, but without do_train there is none. Publish an existing "
                 "model with triaffine-ner publish."
             )
         if self.max_subwords_per_batch is not None and self.train_sampling_strategy != "group_by_length":
-            yield (
+            raise ValueError(
                 "max_subwords_per_batch groups sentences of similar length; it needs train_sampling_strategy "
                 "'group_by_length'."
             )
         if self.max_subwords_per_batch is not None and self.auto_find_batch_size:
-            yield (
+            raise ValueError(
                 "auto_find_batch_size sets the number of sentences in a batch, which max_subwords_per_batch replaces; "
                 "leave out one of the two."
             )
         if self.ema_decay is not None and (self.deepspeed or self.fsdp):
-            yield "ema_decay averages whole weights, but deepspeed and fsdp shard them; leave out one of the two."
+            raise ValueError(
+                "ema_decay averages whole weights, but deepspeed and fsdp shard them; leave out one of the two."
+            )
         optimizer = getattr(self.optim, "value", self.optim)
         if self.ema_decay is not None and optimizer.startswith("schedule_free"):
-            yield f"ema_decay averages weights, which {optimizer} does itself; leave out one of the two."
+            raise ValueError(f"ema_decay averages weights, which {optimizer} does itself; leave out one of the two.")
         if self.remove_unused_columns:
-            yield "remove_unused_columns is on, but batches are encoded from all columns of the records; leave it off."
+            raise ValueError(
+                "remove_unused_columns is on, but batches are encoded from all columns of the records; leave it off."
+            )

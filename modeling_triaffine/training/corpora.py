@@ -210,24 +210,21 @@ def _texts_to_score(files: Sequence[CorpusFiles], data: DataArguments, limited: 
 
 def _check_splits(training: NestedNERTrainingArguments, splits: DatasetDict) -> None:
     """Raises ValueError if a split to train or score on is missing."""
-    needed = [
-        ("train", training.do_train, "training data; give --train_file, or --no_do_train to score a trained model"),
-        (
-            "validation",
-            training.do_train and training.eval_strategy != "no",
-            "validation data to choose the best checkpoint; give --validation_file, or hold out a part of the training "
-            "data (docs/corpora.md#dev-sets). To train without validation, add --eval_strategy no",
-        ),
-        (
-            "validation",
-            training.do_eval and not training.do_train,
-            "validation data to score (--do_eval); give --validation_file, or leave it out with --no_do_eval",
-        ),
-        ("test", training.do_predict, "test data to score (--do_predict); give --test_file"),
-    ]
-    for split, is_needed, missing in needed:
-        if is_needed and split not in splits:
-            raise ValueError(f"There is no {missing}.")
+    trains = training.do_train
+    if "train" not in splits and trains:
+        raise ValueError("There is no training data; give --train_file, or --no_do_train to score a trained model.")
+    if "validation" not in splits and trains and training.eval_strategy != "no":
+        raise ValueError(
+            "There is no validation data to choose the best checkpoint; give --validation_file, or hold out a part of "
+            "the training data (docs/corpora.md#dev-sets). To train without validation, add --eval_strategy no."
+        )
+    if "validation" not in splits and not trains and training.do_eval:
+        raise ValueError(
+            "There is no validation data to score (--do_eval); give --validation_file, or leave it out with "
+            "--no_do_eval."
+        )
+    if "test" not in splits and training.do_predict:
+        raise ValueError("There is no test data to score (--do_predict); give --test_file.")
 
 
 def _choose_words(sources: Sequence[CorpusFiles], data: DataArguments, reads_tags: bool) -> str:
