@@ -435,11 +435,18 @@ def _prepare_model(model: TriaffineForNestedNER, processor: Any, is_trained: boo
         setattr(model.config, name, getattr(processor.tokenizer, name, None))
 
 
+def _drop_calibration(config: TriaffineConfig) -> None:
+    """Removes temperature and thresholds from the configuration of a model that is trained further, with a warning."""
+    if config.label_thresholds or config.temperature != 1.0:
+        logger.warning("The model's calibration is dropped, because it is not valid after training. Calibrate again.")
+        config.temperature, config.label_thresholds = 1.0, None
+
+
 def _check_sharding(fsdp_plugin: Any) -> None:
     """Raises ValueError unless accelerate's FSDP plugin is of FSDP 2, and saves the whole model instead of shards."""
     kind = getattr(fsdp_plugin.state_dict_type, "name", fsdp_plugin.state_dict_type)
-    given, needed = {"fsdp_version": fsdp_plugin.fsdp_version, "fsdp_state_dict_type": kind}, (2, "FULL_STATE_DICT")
-    for (name, value), wanted in zip(given.items(), needed, strict=True):
+    needed = (("fsdp_version", fsdp_plugin.fsdp_version, 2), ("fsdp_state_dict_type", kind, "FULL_STATE_DICT"))
+    for name, value, wanted in needed:
         if value != wanted:
             raise ValueError(
                 f"{name} is {value}; this trainer supports FSDP 2 that saves whole models only, because shards cannot "
@@ -453,10 +460,3 @@ def layer_classes(encoder: torch.nn.Module) -> list[str]:
     layers = (layer for modules in lists for layer in modules)
     containers = torch.nn.ModuleList | torch.nn.ModuleDict
     return sorted({type(layer).__name__ for layer in layers if not isinstance(layer, containers)})
-
-
-def _drop_calibration(config: TriaffineConfig) -> None:
-    """Removes temperature and thresholds from the configuration of a model that is trained further, with a warning."""
-    if config.label_thresholds or config.temperature != 1.0:
-        logger.warning("The model's calibration is dropped, because it is not valid after training. Calibrate again.")
-        config.temperature, config.label_thresholds = 1.0, None
