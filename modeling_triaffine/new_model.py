@@ -26,7 +26,7 @@ logger = logging.get_logger(__name__)
 
 
 def extend_model() -> None:
-    """Makes `from_encoder` and `build_vocabularies` methods of model and processor."""
+    """Makes `from_encoder` and `build_vocabularies` methods, and `from_pretrained` scale factors that it draws anew."""
     TriaffineForNestedNER.from_encoder = classmethod(model_on_encoder)  # type: ignore[assignment]
     TriaffineForNestedNER.start_weights = match_low_rank_start
     TriaffineProcessor.from_encoder = classmethod(processor_of_encoder)  # type: ignore[assignment]

@@ -176,17 +176,20 @@ def reliability(probabilities: Tensor, spans: SpanScores, multi_label: bool) -> 
     for place in range(BINS):
         inside = places == place
         count = int(inside.sum())
-        means = (float(values[inside].double().mean()) if count else 0.0 for values in (of_entities, is_correct))
-        bins.append(Bin(count, *means))
+        probability = right = 0.0
+        if count:
+            probability = of_entities[inside].double().mean().item()
+            right = is_correct[inside].double().mean().item()
+        bins.append(Bin(count, probability, right))
     return bins
 
 
 def _calibrate_labels(
     config: TriaffineConfig, spans: SpanScores, probabilities: Tensor, goal: Goal
 ) -> dict[str, LabelCalibration]:
-    nothing, everything = ([value] * len(config.entity_labels) for value in (None, 0.0))
-    by_default = entity_mask(probabilities, nothing, config.multi_label)
-    could_be = entity_mask(probabilities, everything, config.multi_label)  # those that a threshold accepts or rejects
+    size = len(config.entity_labels)
+    by_default = entity_mask(probabilities, [None] * size, config.multi_label)
+    could_be = entity_mask(probabilities, [0.0] * size, config.multi_label)  # what a threshold accepts or rejects
     labels = {}
     for number, name in enumerate(config.entity_labels):
         rows, entities = could_be[:, number], spans.entities[number]

@@ -141,13 +141,16 @@ def _describe(record: Mapping[str, Any], predicted: set[Entity], gold: set[Entit
         start, end, label = entity
         return Mention(start, end, label, " ".join(tokens[start:end]))
 
+    def error(kind: str, missed: Entity | None, wrong: Entity | None) -> Error:
+        return Error(kind, mention(missed) if missed else None, mention(wrong) if wrong else None)
+
     pairs = sorted(_pair_up(gold - predicted, predicted - gold), key=lambda pair: _place(pair[1] or pair[2]))
     return SentenceErrors(
         id=record["id"],
         tokens=tokens,
         gold=[mention(entity) for entity in sorted(gold, key=_place)],
         predicted=[mention(entity) for entity in sorted(predicted, key=_place)],
-        errors=[Error(kind, missed and mention(missed), wrong and mention(wrong)) for kind, missed, wrong in pairs],
+        errors=[error(*pair) for pair in pairs],
     )
 
 
@@ -172,7 +175,11 @@ def _counterpart(entity: Entity, others: Iterable[Entity]) -> tuple[str, Entity]
     for other in others:
         shared = min(entity[1], other[1]) - max(entity[0], other[0])
         if shared > 0:
-            error = WRONG_TYPE if entity[:2] == other[:2] else WRONG_BOUNDARY if entity[2] == other[2] else WRONG_BOTH
+            error = WRONG_BOTH
+            if entity[:2] == other[:2]:
+                error = WRONG_TYPE
+            elif entity[2] == other[2]:
+                error = WRONG_BOUNDARY
             near.append((PAIR_ERRORS.index(error), -shared, other))
     if not near:
         return None, None

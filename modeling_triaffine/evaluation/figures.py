@@ -131,8 +131,10 @@ def _draw_errors(errors: Mapping[str, Any], labels: Sequence[str]) -> Figure:
     axes = figure.subplots()
     mesh = axes.pcolormesh(shares, cmap="Blues", vmin=0, vmax=1, edgecolors="white", linewidth=1.5)
     for row, column in itertools.product(range(len(labels)), range(len(columns))):
-        count, is_dark = counts[row][column], shares[row][column] > DARK
-        colour = "white" if is_dark else "black" if count else PALE
+        count = counts[row][column]
+        colour = "black" if count else PALE
+        if shares[row][column] > DARK:
+            colour = "white"
         axes.text(column + 0.5, row + 0.5, str(count), ha="center", va="center_baseline", color=colour)
     for place in range(len(labels)):  # frames the correct ones
         axes.add_patch(Rectangle((place, place), 1, 1, fill=False, edgecolor=QUIET, linewidth=1))

@@ -4,7 +4,7 @@ on raw text by character.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from datasets import Dataset
 from torch import Tensor
@@ -17,7 +17,7 @@ from ..data.windows import Windows
 from ..model.batches_triaffine import BATCHES_AT_ONCE, Feature, run_by_length
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import Threshold, find_entities
-from ..model.kinds_triaffine import WordEntity, resolve_overlaps
+from ..model.kinds_triaffine import WordEntity
 from ..model.modeling_triaffine import TriaffineForNestedNER, evaluating
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
@@ -77,7 +77,6 @@ def predict_words(
     records: Sequence[dict[str, Any]],
     batch_size: int = 32,
     threshold: Threshold | None = None,
-    overlap: str = "all",
 ) -> list[Entities]:
     """Predicts the entities of each record: {start, end (exclusive, in words), type, score}.
 
@@ -86,7 +85,7 @@ def predict_words(
     Args:
         records: sentences with `tokens`, and `pos`, `left_tokens`, `right_tokens` where the model reads them.
         batch_size: sentences of average length in a batch; batches of long sentences have fewer.
-        threshold, overlap: see [`find_entities`].
+        threshold: see [`find_entities`].
     """
 
     def read(inputs: dict[str, Tensor]) -> list[Entities]:
@@ -94,7 +93,7 @@ def predict_words(
 
     windows = Windows(records, processor)
     found: Any = windows.join(read_records(model, processor, windows, read, batch_size))
-    return [resolve_overlaps(entities, overlap) for entities in found]
+    return cast("list[Entities]", found)
 
 
 def sweep_candidates(
@@ -126,6 +125,7 @@ def sweep_candidates(
     kept = config.max_candidates
 
     def read(inputs: dict[str, Tensor]) -> Iterable[tuple[tuple[list[Span], Entities], ...]]:
+        """For each sentence of a batch, its candidates and entities with each m."""
         packed_words = inputs.pop("packed_words")
         hidden = model.represent_words(**inputs)
         by_count = []
@@ -141,16 +141,14 @@ def sweep_candidates(
     finally:
         config.max_candidates = kept
     references = [record["entities"] for record in records]
-
-    def scores(count: int, spans: list[list[Span]], entities: list[Entities]) -> dict[str, Any]:
-        return {
+    return [
+        {
             "max_candidates": count,
-            "candidates": candidate_recall(windows.join_spans(spans), references),
-            "scores": score_entities(windows.join(entities), references),
+            "candidates": candidate_recall(windows.join_spans(of_window[number][0] for of_window in found), references),
+            "scores": score_entities(windows.join(of_window[number][1] for of_window in found), references),
         }
-
-    by_count = zip(tried, zip(*found, strict=True), strict=True)
-    return [scores(count, *map(list, zip(*of_windows, strict=True))) for count, of_windows in by_count]
+        for number, count in enumerate(tried)
+    ]
 
 
 def candidate_spans(output: Any) -> list[list[Span]]:

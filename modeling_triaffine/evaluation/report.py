@@ -109,7 +109,9 @@ def _introduction(analysis: Analysis) -> list[str]:
     if analysis.unknown_labels:
         unknown = ", ".join(analysis.unknown_labels)
         paragraphs.append(f"The model cannot find entities of types that are not among its labels: {unknown}.")
-    return [*paragraphs, *filter(None, [unannotated_note(scores)])]
+    if note := unannotated_note(scores):
+        paragraphs.append(note)
+    return paragraphs
 
 
 def _sections(analysis: Analysis) -> Iterator[Section]:

@@ -63,9 +63,8 @@ def score_entities(
         >>> score_entities([gold[0][:1]], gold)["recall"]
         0.5
     """
-    labels = [labels] if isinstance(labels, str) else labels
     pairs = list(paired_sentences(predictions, references))
-    by_label: dict[str, Counts] = _count_rows(pairs, lambda *_: itemgetter(2))
+    by_label: dict[str, Counts] = _count_rows(pairs, lambda _: itemgetter(2))
     order = dict.fromkeys([*(labels or ()), *sorted(by_label)])
     by_part = {part: sum((part.count(*pair) for pair in pairs), Counts()).scores() for part in PARTS}
     return Scores.of(by_part, {label: by_label[label].scores() for label in order})
@@ -90,7 +89,7 @@ def scores_by_length(predictions: Sentences, references: Sentences) -> dict[str,
     def bucket(entity: Entity) -> int:
         return max(first for first in LENGTH_BUCKETS if first <= entity[1] - entity[0])
 
-    counts = _count_rows(paired_sentences(predictions, references), lambda *_: bucket)
+    counts = _count_rows(paired_sentences(predictions, references), lambda _: bucket)
     return {LENGTH_BUCKETS[first]: counts[first].scores() for first in sorted(counts)}
 
 
@@ -112,7 +111,7 @@ def scores_by_depth(predictions: Sentences, references: Sentences) -> dict[str, 
         {'1': 1.0, '2': 0.0}
     """
 
-    def depths(_side: set[Entity], gold: set[Entity]) -> Callable[[Entity], int]:
+    def depths(gold: set[Entity]) -> Callable[[Entity], int]:
         depth_of = nesting_depths([entity[:2] for entity in gold])
         return lambda entity: 1 + max((depth_of[span] for span in depth_of if contains(span, entity[:2])), default=0)
 
@@ -194,15 +193,14 @@ def read_entities(entities: Sequence[Mapping[str, Any]], where: str) -> set[Enti
 
 def _count_rows(
     pairs: Iterable[tuple[set[Entity], set[Entity]]],
-    rows: Callable[[set[Entity], set[Entity]], Callable[[Entity], Key]],
+    rows: Callable[[set[Entity]], Callable[[Entity], Key]],
 ) -> defaultdict[Key, Counts]:
-    """Counts in each row of a table; `rows` gives the row of each entity, from those of its side and the gold ones."""
+    """Counts in each row of a table; `rows` gives the row of an entity, from the gold entities of its sentence."""
     counts: defaultdict[Key, Counts] = defaultdict(Counts)
     for predicted, gold in pairs:
-        row = rows(predicted, gold)
+        row = rows(gold)
         for entity in predicted:
             counts[row(entity)] += Counts(predicted=1, correct=int(entity in gold))
-        row = rows(gold, gold)
         for entity in gold:
             counts[row(entity)] += Counts(gold=1, found=int(entity in predicted))
     return counts

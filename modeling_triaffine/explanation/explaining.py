@@ -1,8 +1,8 @@
 """`explain`: the attention and contributions behind each label's score of a span, as plain data ready for JSON."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import repeat, starmap
+from itertools import starmap
 from typing import Any
 
 from ..model.batches_triaffine import Feature
@@ -191,7 +191,8 @@ def explain(
         hidden = model.represent_words(**batch)
         output = model.head(hidden, batch["num_words"], packed_words=packed)
         parts = span_stage_parts(model.head, hidden, output, (i, j))
-        before, after = _stage_scores(config, parts, is_final=not config.cross_span), None
+        before = _stage_scores(config, parts, is_final=not config.cross_span)
+        after: Sequence[StageScore | None] = [None] * len(before)
         candidates = None
         spans = [] if output.candidates is None else output.candidates[0].tolist()
         if [i, j] in spans and output.logits is not None:
@@ -200,18 +201,17 @@ def explain(
             found = zip(starmap(cut, spans), read_labels(config, output.logits[0], True, threshold), strict=True)
             candidates = [Candidate(place.text, place.start, place.end, *labels[0]) for place, labels in found]
         rank, num_spans = rank_of_span(output, (i, j), config.max_span_width, config.multi_label)
-    is_candidate = after is not None if config.cross_span else None
+    is_candidate = candidates is not None if config.cross_span else None
     predicted = [NONE_LABEL]
     if is_candidate is not False:
         predicted = [label for label, _ in read_labels(config, parts.logits.unsqueeze(0), True, threshold)[0]]
     names = list(config.id2label.values())[: config.num_scores]
-    final = after or repeat(None, len(names))
     return Explanation(
         span=cut(i, j),
         sentence=cut(0, -1),
         words=[cut(word, word) for word in range(i, j + 1)],
         candidates=candidates,
-        labels=[LabelExplanation(*row) for row in zip(names, before, final, strict=True)],
+        labels=[LabelExplanation(*row) for row in zip(names, before, after, strict=True)],
         predicted=predicted[0],
         rank=rank,
         num_spans=num_spans,

@@ -53,7 +53,7 @@ def make_stages(explanation: Explanation) -> list[Stage]:
     probability; one more row sums up the others. Words are in text order, candidates in order of contribution.
     """
     before = [label.span_stage for label in explanation.labels]
-    words = [Row(shorten(word.text, LONGEST_NAME), []) for word in explanation.words]
+    words = [(shorten(word.text, LONGEST_NAME), None) for word in explanation.words]
     stages = [_make_stage("Inside words", "α", words, before, "word")]
     after = [label.cross_span_stage for label in explanation.labels if label.cross_span_stage is not None]
     if after and explanation.candidates is not None:
@@ -72,7 +72,7 @@ def likeliest_labels(explanation: Explanation) -> list[int]:
 def describe_span(explanation: Explanation) -> str:
     """The predicted labels, and how many spans are more likely entities, in one line."""
     likelier = explanation.rank - 1
-    more = "none is" if likelier == 0 else "1 is" if likelier == 1 else f"{likelier} are"
+    more = {0: "none is", 1: "1 is"}.get(likelier, f"{likelier} are")
     rank = f"of the sentence’s {explanation.num_spans} spans, {more} more likely to be an entity"
     if explanation.is_candidate is False:
         return f"{NONE_LABEL} (not a candidate) · {rank}"
@@ -127,8 +127,15 @@ def _cell(row: Row, label: int) -> str:
     return f"{number} ({row.attention[label]:.2f})" if row.attention else number
 
 
-def _make_stage(heading: str, symbol: str, names: list[Row], scores: list[StageScore], kind: str) -> Stage:
-    """The rows of a stage: of the words or candidates with the largest contributions, and the sum of the others."""
+def _make_stage(
+    heading: str, symbol: str, names: Sequence[tuple[str, str | None]], scores: list[StageScore], kind: str
+) -> Stage:
+    """The rows of a stage: of the words or candidates with the largest contributions, and the sum of the others.
+
+    Args:
+        names: of each word or candidate, with the label of the latter.
+        kind: "word" or "candidate".
+    """
     bias = Row("label bias", [score.bias for score in scores])
     logit = Row("logit p" if kind == "word" else "logit pᶜ", [score.logit for score in scores])
     contributions = [score.contributions for score in scores if score.contributions is not None]
@@ -139,24 +146,20 @@ def _make_stage(heading: str, symbol: str, names: list[Row], scores: list[StageS
     strengths = [sum(values) for values in zip(*weighted, strict=True)]
     ranked = sorted(range(len(names)), key=lambda number: -strengths[number])
     shown = sorted(ranked[:MOST_WORDS]) if kind == "word" else ranked[:MOST_CANDIDATES]
-    terms = [
-        names[n]._replace(
-            numbers=[values[n] for values in contributions], attention=[values[n] for values in attention]
-        )
-        for n in shown
-    ]
+    terms = []
+    for n in shown:
+        name, label = names[n]
+        terms.append(Row(name, [values[n] for values in contributions], [values[n] for values in attention], label))
     if others := sorted(set(ranked).difference(shown)):
         name = f"{len(others)} other {kind}s" if len(others) > 1 else f"1 other {kind}"
         terms.append(Row(name, [sum(values[n] for n in others) for values in contributions]))
     return Stage(heading, symbol, terms, bias, logit)
 
 
-def _name_candidate(candidate: Candidate, span: TextSpan) -> Row:
+def _name_candidate(candidate: Candidate, span: TextSpan) -> tuple[str, str | None]:
     if (candidate.start, candidate.end) == (span.start, span.end):
-        return Row("the span itself", [])
-    return Row(
-        shorten(candidate.text, LONGEST_NAME), [], label=None if candidate.label == NONE_LABEL else candidate.label
-    )
+        return "the span itself", None
+    return shorten(candidate.text, LONGEST_NAME), None if candidate.label == NONE_LABEL else candidate.label
 
 
 def number_text(value: float) -> str:

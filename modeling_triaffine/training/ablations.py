@@ -19,7 +19,7 @@ from ..errors import missing_extra
 from ..evaluation.scores import summary_metrics
 from ..files import open_output, write_text
 from .interruptions import RESULTS_FILE
-from .plan import recipe_library
+from .plan import parse_given, recipe_library
 
 logger = logging.getLogger(__name__)
 
@@ -34,12 +34,11 @@ DOTS = (("#000000", "o"), ("#0072B2", "s"), ("#D55E00", "^"), ("#009E73", "D"), 
 
 def read_variants() -> dict[str, dict[str, Any]]:
     """Variant → its options."""
-    paths = sorted(recipe_library().glob("ablations/*/config.json"))
-    configs = {path.parent.name: json.loads(path.read_text(encoding="utf-8")) for path in paths}
-    return {
-        name: {option: config[option] for option in config if option != "model_type"}
-        for name, config in configs.items()
-    }
+    variants = {}
+    for path in sorted(recipe_library().glob("ablations/*/config.json")):
+        config = json.loads(path.read_text(encoding="utf-8"))
+        variants[path.parent.name] = {option: value for option, value in config.items() if option != "model_type"}
+    return variants
 
 
 def check_variants(names: Sequence[str]) -> Sequence[str]:
@@ -58,7 +57,8 @@ def check_same_options(folder: Path, training_options: list[str]) -> None:
     path = folder / "options.json"
     if any(folder.glob("*-seed-*")):
         before = json.loads(path.read_text(encoding="utf-8"))
-        if _values(before) != _values(training_options):
+        resuming = {RESUMING: None}  # given or not, every run has it
+        if {**parse_given(before), **resuming} != {**parse_given(training_options), **resuming}:
             raise ValueError(
                 f"The runs in {folder} were trained with {' '.join(before)}; now the options are "
                 f"{' '.join(training_options)}. Give the same options, or another --output_dir."
@@ -68,27 +68,13 @@ def check_same_options(folder: Path, training_options: list[str]) -> None:
 
 def check_own_options(variants: Sequence[str], training_options: list[str]) -> None:
     """Raises ValueError for options that the variants set themselves, and for a token, which would be saved."""
-    own = {"seed", "hub_token", *(option for name in variants for option in read_variants()[name])}
-    if given := own & _values(training_options).keys():
+    known = read_variants()
+    own = {"seed", "hub_token"}.union(*(known[name] for name in variants))
+    if given := own & parse_given(training_options).keys():
         raise ValueError(
             f"--{', --'.join(sorted(given))}: the variants and --seeds say this of each run, and a token would "
             "be saved with the options (set HF_TOKEN instead). Leave it out."
         )
-
-
-def _values(options: list[str]) -> dict[str, list[str]]:
-    """Option → its values, whatever their order and spelling; without the one that every run has."""
-    values: dict[str, list[str]] = {}
-    name = ""
-    for word in options:
-        if word.startswith("--"):
-            name, is_joined, value = word[2:].partition("=")
-            name = name.replace("-", "_")
-            values[name] = [value] if is_joined else []
-        else:
-            values.setdefault(name, []).append(word)
-    values.pop(RESUMING, None)
-    return values
 
 
 def train_variant(variant: str, seed: int, folder: Path, training_options: list[str]) -> int:

@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -44,31 +44,25 @@ def without_effect(name: str) -> str:
 def check_arguments(args: TrainingArguments, options: Mapping[str, Any] = MappingProxyType({})) -> None:
     """Raises ValueError for arguments, or `options` of a trainer, that NestedNERTrainer ignores or cannot follow."""
     defaults = TrainingArguments.__dataclass_fields__
-    changed = {name for name in WITHOUT_EFFECT if options.get(name) is not None}
-    changed |= {
-        name
-        for name in WITHOUT_EFFECT.keys() & defaults.keys()
-        if getattr(args, name) not in (defaults[name].default, [])
-    }
-    config: Any = args.accelerator_config
-    problems = [
-        *((True, without_effect(name)) for name in changed),
-        (
-            args.push_to_hub and args.hub_strategy != HubStrategy.END,
+    for name in WITHOUT_EFFECT:
+        is_changed = name in defaults and getattr(args, name) not in (defaults[name].default, [])
+        if is_changed or options.get(name) is not None:
+            raise ValueError(without_effect(name))
+    if args.push_to_hub and args.hub_strategy != HubStrategy.END:
+        raise ValueError(
             f"hub_strategy is {HubStrategy(args.hub_strategy).value!r}, but uploads during training would replace the "
-            "published model with an unfinished one; set hub_strategy to 'end'.",
-        ),
-        (args.fp16 and args.device.type == "cpu", "fp16 has no effect on a CPU. Leave it out, or choose bf16."),
-        (
-            config.dispatch_batches or config.split_batches,
+            "published model with an unfinished one; set hub_strategy to 'end'."
+        )
+    if args.fp16 and args.device.type == "cpu":
+        raise ValueError("fp16 has no effect on a CPU. Leave it out, or choose bf16.")
+    config: Any = args.accelerator_config
+    if config.dispatch_batches or config.split_batches:
+        raise ValueError(
             "accelerator_config sets dispatch_batches or split_batches, which divide a batch among the processes. "
-            "Here every process makes its own batches; leave both out.",
-        ),
-        *(args._conflicts() if isinstance(args, NestedNERTrainingArguments) else ()),
-    ]
-    for is_there, problem in problems:
-        if is_there:
-            raise ValueError(problem)
+            "Here every process makes its own batches; leave both out."
+        )
+    if isinstance(args, NestedNERTrainingArguments):
+        args._check_conflicts()
 
 
 def _readable_by_argparse(cls: Any) -> Any:
@@ -142,51 +136,46 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
         )
         return epochs
 
-    def _conflicts(self) -> Iterator[tuple[Any, str]]:
-        """Whether there is a problem, and which: options that exclude each other, or train nothing."""
-        by_subwords, averages = self.max_subwords_per_batch is not None, self.ema_decay is not None
-        yield (
-            self.max_steps <= 0 and not 0 < self.num_train_epochs < math.inf,
-            f"num_train_epochs is {self.num_train_epochs:g} and max_steps {self.max_steps}, so there is nothing to "
-            "train; set one of them above 0. To score without training, set do_train to False.",
-        )
+    def _check_conflicts(self) -> None:
+        """Raises ValueError for options that exclude each other, or train nothing."""
+        if self.max_steps <= 0 and not 0 < self.num_train_epochs < math.inf:
+            raise ValueError(
+                f"num_train_epochs is {self.num_train_epochs:g} and max_steps {self.max_steps}, so there is nothing to "
+                "train; set one of them above 0. To score without training, set do_train to False."
+            )
         for name, strategy in (("eval_steps", self.eval_strategy), ("save_steps", self.save_strategy)):
             steps, default = getattr(self, name), TrainingArguments.__dataclass_fields__[name].default
-            yield (
-                steps not in (None, default) and strategy not in (IntervalStrategy.STEPS, IntervalStrategy.NO),
-                f"{name} is {float(steps or 0):g}, but {name.replace('steps', 'strategy')} is "
-                f"{getattr(strategy, 'value', strategy)!r}. Set eval_strategy and save_strategy to 'steps', or leave "
-                f"{name} out.",
+            if steps not in (None, default) and strategy not in (IntervalStrategy.STEPS, IntervalStrategy.NO):
+                raise ValueError(
+                    f"{name} is {float(steps):g}, but {name.replace('steps', 'strategy')} is "
+                    f"{getattr(strategy, 'value', strategy)!r}. Set eval_strategy and save_strategy to 'steps', or "
+                    f"leave {name} out."
+                )
+        if self.dataloader_persistent_workers and not self.dataloader_num_workers:
+            raise ValueError("dataloader_persistent_workers needs workers; set dataloader_num_workers above 0.")
+        if self.push_to_hub and not self.do_train:
+            raise ValueError(
+                "push_to_hub publishes the trained model, but without do_train there is none. Publish an existing "
+                "model with triaffine-ner publish."
             )
-        yield (
-            self.dataloader_persistent_workers and not self.dataloader_num_workers,
-            "dataloader_persistent_workers needs workers; set dataloader_num_workers above 0.",
-        )
-        yield (
-            self.push_to_hub and not self.do_train,
-            "push_to_hub publishes the trained model, but without do_train there is none. Publish an existing model "
-            "with triaffine-ner publish.",
-        )
-        yield (
-            by_subwords and self.train_sampling_strategy != "group_by_length",
-            "max_subwords_per_batch groups sentences of similar length; it needs train_sampling_strategy "
-            "'group_by_length'.",
-        )
-        yield (
-            by_subwords and self.auto_find_batch_size,
-            "auto_find_batch_size sets the number of sentences in a batch, which max_subwords_per_batch replaces; "
-            "leave out one of the two.",
-        )
-        yield (
-            averages and (self.deepspeed or self.fsdp),
-            "ema_decay averages whole weights, but deepspeed and fsdp shard them; leave out one of the two.",
-        )
+        if self.max_subwords_per_batch is not None and self.train_sampling_strategy != "group_by_length":
+            raise ValueError(
+                "max_subwords_per_batch groups sentences of similar length; it needs train_sampling_strategy "
+                "'group_by_length'."
+            )
+        if self.max_subwords_per_batch is not None and self.auto_find_batch_size:
+            raise ValueError(
+                "auto_find_batch_size sets the number of sentences in a batch, which max_subwords_per_batch replaces; "
+                "leave out one of the two."
+            )
+        if self.ema_decay is not None and (self.deepspeed or self.fsdp):
+            raise ValueError(
+                "ema_decay averages whole weights, but deepspeed and fsdp shard them; leave out one of the two."
+            )
         optimizer = getattr(self.optim, "value", self.optim)
-        yield (
-            averages and optimizer.startswith("schedule_free"),
-            f"ema_decay averages weights, which {optimizer} does itself; leave out one of the two.",
-        )
-        yield (
-            self.remove_unused_columns,
-            "remove_unused_columns is on, but batches are encoded from all columns of the records; leave it off.",
-        )
+        if self.ema_decay is not None and optimizer.startswith("schedule_free"):
+            raise ValueError(f"ema_decay averages weights, which {optimizer} does itself; leave out one of the two.")
+        if self.remove_unused_columns:
+            raise ValueError(
+                "remove_unused_columns is on, but batches are encoded from all columns of the records; leave it off."
+            )

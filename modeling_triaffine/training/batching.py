@@ -56,43 +56,33 @@ def as_dataset(records: Any, what: str) -> datasets.Dataset:
         return as_dataset(records.dataset, what).select(records.indices)
     if isinstance(records, ConcatDataset):
         return datasets.concatenate_datasets([as_dataset(part, what) for part in records.datasets])
-    rows: Any = records
-    is_list = isinstance(records, Sequence | Dataset) and not isinstance(records, str | IterableDataset)
-    if is_list:
-        rows = [records[row] for row in range(len(records))]
-    if problem := _problem_of_form(records, rows if is_list else None):
-        raise ValueError(f"{what} {problem}.")
-    if isinstance(records, datasets.Dataset):
+    kind = type(records).__name__
+    if isinstance(records, Iterator | IterableDataset | datasets.IterableDataset):
+        raise ValueError(
+            f"{what} is a stream ({kind}), but batches of similar length need all sentences. Load the corpus without "
+            "streaming, or give list(stream), or the first sentences of it."
+        )
+    if isinstance(records, datasets.Dataset) and len(records):
         return records if records.format["type"] == "custom" else name_types(records)  # a transform may make the types
-    columns = dict.fromkeys(column for row in rows for column in row)
-    made: dict[str, datasets.Dataset] = {}
-    for column in columns:
+    is_list = isinstance(records, datasets.Dataset | Dataset | Sequence) and not isinstance(records, str)
+    rows = [records[row] for row in range(len(records))] if is_list else None
+    if rows == []:
+        raise ValueError(f"{what} has 0 records.")
+    if rows is None or not all(isinstance(row, Mapping) for row in rows):
+        kind += f" of {type(rows[0]).__name__}" if rows else ""
+        raise ValueError(
+            f"{what} is a {kind}; give a datasets.Dataset, such as a split of load_nested_ner, or a list of records "
+            "with tokens and entities."
+        )
+    made: list[datasets.Dataset] = []
+    for column in dict.fromkeys(column for row in rows for column in row):
         values = (row.get(column) for row in rows)
         plain = [value.tolist() if isinstance(value, np.ndarray) else value for value in values]  # of pandas
         try:
-            made[column] = datasets.Dataset.from_dict({column: plain})
+            made.append(datasets.Dataset.from_dict({column: plain}))
         except (pyarrow.ArrowException, TypeError) as error:
             raise ValueError(f"{what}: {column} has values of different types in its records ({error}).") from error
-    return datasets.concatenate_datasets([*made.values()], axis=1) if made else datasets.Dataset.from_dict({})
-
-
-def _problem_of_form(records: Any, rows: list[Any] | None) -> str:
-    """What is wrong with `records`, whose `rows` are those of a list; empty if nothing is."""
-    kind = type(records).__name__
-    if isinstance(records, Iterator | IterableDataset | datasets.IterableDataset):
-        return (
-            f"is a stream ({kind}), but batches of similar length need all sentences. Load the corpus without "
-            "streaming, or give list(stream), or the first sentences of it"
-        )
-    if rows == [] or (isinstance(records, datasets.Dataset) and not len(records)):
-        return "has 0 records"
-    if isinstance(records, datasets.Dataset) or (rows and all(isinstance(row, Mapping) for row in rows)):
-        return ""
-    kind += f" of {type(rows[0]).__name__}" if rows else ""
-    return (
-        f"is a {kind}; give a datasets.Dataset, such as a split of load_nested_ner, or a list of records with tokens "
-        "and entities"
-    )
+    return datasets.concatenate_datasets(made, axis=1)
 
 
 def plain_records(dataset: Any, what: str) -> datasets.Dataset:
@@ -103,59 +93,55 @@ def plain_records(dataset: Any, what: str) -> datasets.Dataset:
     return as_records(dataset, ("tokens",), what)
 
 
-def _named(train: Any, evaluation: Any) -> list[tuple[str, Any]]:
-    """The data sets with the names that errors give them, that to train on first."""
-    if not isinstance(evaluation, Mapping):
-        return [("train_dataset", train), ("eval_dataset", evaluation)]
-    return [("train_dataset", train), *((f"eval_dataset[{key!r}]", one) for key, one in evaluation.items())]
+def as_datasets(args: TrainingArguments, train: Any, evaluation: Any, config: TriaffineConfig) -> tuple[Any, Any]:
+    """The data sets to train and to evaluate on, as [`as_dataset`]; several of the latter are a dictionary.
 
+    Raises:
+        ValueError: a data set has another form or other labels, or has not enough records for a batch.
+    """
 
-def as_datasets(train: Any, evaluation: Any) -> tuple[datasets.Dataset | None, Any]:
-    """The data sets to train and to evaluate on, as [`as_dataset`]; several of the latter are a dictionary."""
+    def checked(records: Any, name: str) -> datasets.Dataset | None:
+        if records is None:
+            return None
+        what = f"NestedNERTrainer: {name}"
+        dataset = as_dataset(records, what)
+        if dataset.format["type"] != "custom":  # a user's transform may add the columns
+            as_records(dataset, ("tokens", "entities"), what)
+            check_types(dataset, what, config)
+        return dataset
 
-    made = [
-        None if records is None else as_dataset(records, f"NestedNERTrainer: {name}")
-        for name, records in _named(train, evaluation)
-    ]
-    return made[0], dict(zip(evaluation, made[1:], strict=True)) if isinstance(evaluation, Mapping) else made[1]
-
-
-def check_datasets(args: TrainingArguments, train: Any, evaluation: Any, config: TriaffineConfig) -> None:
-    """Raises ValueError for data sets of another form or with other labels, and for no record that makes a batch."""
-    for name, dataset in _named(train, evaluation):
-        # A user's transform may add the columns.
-        if dataset is not None and dataset.format["type"] != "custom":
-            as_records(dataset, ("tokens", "entities"), f"NestedNERTrainer: {name}")
-            check_types(dataset, f"NestedNERTrainer: {name}", config)
+    train = checked(train, "train_dataset")
+    if isinstance(evaluation, Mapping):
+        evaluation = {key: checked(one, f"eval_dataset[{key!r}]") for key, one in evaluation.items()}
+    else:
+        evaluation = checked(evaluation, "eval_dataset")
     least = args.train_batch_size * args.world_size if args.dataloader_drop_last else 1
     if train is not None and len(train) < least:
         raise ValueError(
             f"NestedNERTrainer: train_dataset has {len(train)} records, and the least is {least}: "
             "dataloader_drop_last leaves out batches that are not full."
         )
+    return train, evaluation
 
 
 def entity_types(records: datasets.Dataset, what: str) -> list[set[str]]:
     """The types in each record; raises ValueError for entities of another form; `what` names the records."""
     types = []
     for row, entities in enumerate(plain_records(records, what)["entities"]):
-        if problem := _problem_of_entities(entities):
-            raise ValueError(f"{what} has {problem[0]} in row {row}{problem[1]}.")
+        is_list = isinstance(entities, list) and all(isinstance(entity, dict) for entity in entities)
+        numbers = [entity["type"] for entity in entities if isinstance(entity.get("type"), int)] if is_list else []
+        if numbers:
+            raise ValueError(
+                f"{what} has an entity of type {numbers[0]}, a number, in row {row}, but no names for the numbers. "
+                "Give the names of the types, or a datasets.ClassLabel, which has the names."
+            )
+        if not is_list or any(entity.get(name) is None for entity in entities for name in ENTITY_FIELDS):
+            raise ValueError(
+                f"{what} has the entities {shown(entities)} in row {row}. Give a list of objects with "
+                f"{', '.join(ENTITY_FIELDS)}, an empty one if there is no entity; adapt_dataset converts other forms."
+            )
         types.append({entity["type"] for entity in entities})
     return types
-
-
-def _problem_of_entities(entities: Any) -> tuple[str, str] | None:
-    """What a record has instead of entities, and what to do; None if they are in order."""
-    is_list = isinstance(entities, list) and all(isinstance(entity, dict) for entity in entities)
-    numbers = [entity["type"] for entity in entities if isinstance(entity.get("type"), int)] if is_list else []
-    if numbers:
-        remedy = "Give the names of the types, or a datasets.ClassLabel, which has the names"
-        return f"an entity of type {numbers[0]}, a number,", f", but no names for the numbers. {remedy}"
-    if not is_list or any(entity.get(name) is None for entity in entities for name in ENTITY_FIELDS):
-        remedy = f"Give a list of objects with {', '.join(ENTITY_FIELDS)}, an empty one if there is no entity"
-        return f"the entities {shown(entities)}", f". {remedy}; adapt_dataset converts other forms"
-    return None
 
 
 def check_types(records: datasets.Dataset, what: str, config: TriaffineConfig) -> None:

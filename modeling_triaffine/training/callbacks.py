@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 # Seconds until the first line, and at most between two lines; the time doubles from line to line.
 FIRST_LINE, MAX_BETWEEN = 5.0, 60.0
+NEW_RUN = "or start a new run with the checkpoint as model_name_or_path"
 
 
 class TrainingCallback(TrainerCallback):
@@ -90,17 +91,16 @@ class TrainingCallback(TrainerCallback):
         return control
 
     def _check_optimizer(self, optimizer: Any, name: str) -> None:
-        problem = ""
         # torch adds `differentiable` to the defaults of any optimizer whose state it loads, not to its groups.
         missing = sorted(set(getattr(optimizer, "defaults", ())) - {"differentiable"} - set(optimizer.param_groups[0]))
         if missing:
-            problem = f"is that of another optimizer: it has no {', '.join(missing)}, which {name} needs"
-        elif has_average(optimizer) and not self.averages:
-            problem = "has averaged weights"
-        if problem:
             raise ResumeError(
-                f"The checkpoint {problem}. Resume with the {'--optim' if missing else '--ema_decay'} of its run, or "
-                "start a new run with the checkpoint as model_name_or_path."
+                f"The checkpoint is that of another optimizer: it has no {', '.join(missing)}, which {name} needs. "
+                f"Resume with the --optim of its run, {NEW_RUN}."
+            )
+        if has_average(optimizer) and not self.averages:
+            raise ResumeError(
+                f"The checkpoint has averaged weights. Resume with the --ema_decay of its run, {NEW_RUN}."
             )
 
     def _compare_learning_rates(self, optimizer: Any) -> None:
@@ -161,6 +161,7 @@ class Lines(TrainerCallback):
         self.updates = updates
         self.training_loss = ""
         self.batches = 0  # of the evaluation that is running
+        self.last: float | None = None  # time of the last line; None before training
 
     def on_train_begin(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         self.between = FIRST_LINE
@@ -180,7 +181,7 @@ class Lines(TrainerCallback):
 
     def on_prediction_step(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         self.batches += 1
-        if self.updates and hasattr(self, "last") and self._is_due():
+        if self.updates and self._is_due():
             logger.info("Evaluation: batch %d of %d", self.batches, len(kwargs["eval_dataloader"]))
 
     def on_evaluate(self, *_: Any, **__: Any) -> None:
@@ -201,7 +202,7 @@ class Lines(TrainerCallback):
 
     def _is_due(self) -> bool:
         now = time.monotonic()
-        if now - self.last < self.between:
+        if self.last is None or now - self.last < self.between:
             return False
         self.last, self.between = now, min(2 * self.between, MAX_BETWEEN)
         return True
@@ -238,7 +239,8 @@ def report_progress(trainer: Trainer) -> None:
 
 def format_metrics(logs: Mapping[str, float]) -> str:
     """The scores of an evaluation in percent, for a line of the log: `precision 71.2, recall 69.0, F1 70.1, …`."""
-    # Without predictions there is no precision.
-    undefined = () if logs["eval_predicted"] else ("precision",)
-    shown = ("–" if name in undefined else f"{100 * float(logs[f'eval_{name}']):.1f}" for name in summary_metrics())
-    return ", ".join(f"{title} {value}" for title, value in zip(summary_metrics().values(), shown, strict=True))
+    shown = []
+    for name, title in summary_metrics().items():
+        is_undefined = name == "precision" and not logs["eval_predicted"]
+        shown.append(f"{title} –" if is_undefined else f"{title} {100 * float(logs[f'eval_{name}']):.1f}")
+    return ", ".join(shown)

@@ -8,7 +8,7 @@ trained on the words of raw text if the corpus has its text, and scored on both.
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,7 @@ class Corpus:
             only those are trained on.
         texts: the texts of each split to score that has its text; if the number of sentences is limited, those that are
             complete within the limit.
+        tagger: the one that tagged the sentences without parts of speech, if any was to.
     """
 
     words: str
@@ -52,6 +53,7 @@ class Corpus:
     given: DatasetDict
     cut: DatasetDict
     texts: dict[str, list[Text]]
+    tagger: PosTagger | None = None
 
     def change(self, function: Callable[[DatasetDict], DatasetDict]) -> "Corpus":
         """The corpus with `function` applied to its splits."""
@@ -159,30 +161,29 @@ def read_corpus(
         reads_tags: whether the model reads parts of speech, which belong to the words of the corpus.
         sentence_splitter: that of the model, by name.
     """
-    own = {"validation": data.validation_file, "test": data.test_file}
+    of_splits = {"validation": data.validation_file, "test": data.test_file}
     paths: list[str | Mapping[str, str]] = [data.train_file] if data.train_file else []
-    paths += [{split: file} for split, file in own.items() if file]
-    files = tuple(CorpusFiles(path, data.data_format, max_bad_records=data.max_bad_records) for path in paths)
+    paths += [{split: file} for split, file in of_splits.items() if file]
+    files = [CorpusFiles(path, data.data_format, max_bad_records=data.max_bad_records) for path in paths]
     words = _choose_words(files, data, reads_tags)
-    load = partial(_load_splits, files, data, sentence_splitter)
-    given = cut = load(None if words == "corpus" else word_splitter, in_own_words=True)
+    tagger = None if data.pos_tagger is None else spacy_tagger(data.pos_tagger)
+    load = partial(_load_splits, files, word_splitter, sentence_splitter, tagger)
+    given = cut = load(in_own_words=True)
     if words != "corpus" and any(source.has_own_words for source in files):
-        cut = load(word_splitter, in_own_words=False)
+        cut = load(in_own_words=False)
     rows = given["train"]["entities"] if "train" in given else []
     types = {entity["type"] for entities in rows for entity in entities}
-    corpus = Corpus(words, types, given, cut, {}).change(partial(_limit_splits, data=data))
+    corpus = Corpus(words, types, given, cut, {}, tagger).change(partial(_limit_splits, data=data))
     return replace(corpus, texts=_texts_to_score(files, data, corpus.given))
 
 
 def _limit_splits(splits: DatasetDict, data: DataArguments) -> DatasetDict:
     """The splits with their first sentences only, as many as the options allow."""
-    limits = _limits(data)
-    return DatasetDict(
-        {
-            split: records.select(range(min(limit, len(records)))) if (limit := limits.get(split)) else records
-            for split, records in splits.items()
-        }
-    )
+    limited = DatasetDict(splits)
+    for split, limit in _limits(data).items():
+        if limit is not None and split in limited:
+            limited[split] = limited[split].select(range(min(limit, len(limited[split]))))
+    return limited
 
 
 def _limits(data: DataArguments) -> dict[str, int | None]:
@@ -191,14 +192,15 @@ def _limits(data: DataArguments) -> dict[str, int | None]:
 
 def _texts_to_score(files: Sequence[CorpusFiles], data: DataArguments, limited: DatasetDict) -> dict[str, list[Text]]:
     """The texts of the splits to score, of the last file with the split; none of a split that has words only."""
-    own = {"validation": data.validation_file, "test": data.test_file}
     found: dict[str, list[Text]] = {}
-    for split in (split for split in own if split in limited):
-        named = [source for source in files if split in source.parts]
-        sources = named or ([] if own[split] else files)  # a file of its own, or one with several splits in it
-        if not sources or not sources[-1].keeps_text:
+    for split in ("validation", "test"):
+        if split not in limited:
             continue
-        found[split] = sources[-1].texts(split).get(split, [])
+        named = [source for source in files if split in source.parts]
+        source = (named or files)[-1]  # a file of its own, or one with several splits in it
+        if not source.keeps_text:
+            continue
+        found[split] = source.texts(split).get(split, [])
         limit, names = _limits(data)[split], limited[split]["doc_id"]
         if limit is not None and len(names) >= limit:
             complete = {*names} - {names[-1]}
@@ -208,30 +210,21 @@ def _texts_to_score(files: Sequence[CorpusFiles], data: DataArguments, limited: 
 
 def _check_splits(training: NestedNERTrainingArguments, splits: DatasetDict) -> None:
     """Raises ValueError if a split to train or score on is missing."""
-    needed = [
-        ("train", training.do_train, "training data; give --train_file, or --no_do_train to score a trained model"),
-        (
-            "validation",
-            training.do_train and training.eval_strategy != "no",
-            "validation data to choose the best checkpoint; give --validation_file, or hold out a part of the training "
-            "data (docs/corpora.md#dev-sets). To train without validation, add --eval_strategy no",
-        ),
-        (
-            "validation",
-            training.do_eval and not training.do_train,
-            "validation data to score (--do_eval); give --validation_file, or leave it out with --no_do_eval",
-        ),
-        ("test", training.do_predict, "test data to score (--do_predict); give --test_file"),
-    ]
-    for split, is_needed, missing in needed:
-        if is_needed and split not in splits:
-            raise ValueError(f"There is no {missing}.")
-
-
-@cache
-def tagger(pipeline: str) -> PosTagger:
-    """The spaCy pipeline that `--pos_tagger` names."""
-    return spacy_tagger(pipeline)
+    trains = training.do_train
+    if "train" not in splits and trains:
+        raise ValueError("There is no training data; give --train_file, or --no_do_train to score a trained model.")
+    if "validation" not in splits and trains and training.eval_strategy != "no":
+        raise ValueError(
+            "There is no validation data to choose the best checkpoint; give --validation_file, or hold out a part of "
+            "the training data (docs/corpora.md#dev-sets). To train without validation, add --eval_strategy no."
+        )
+    if "validation" not in splits and not trains and training.do_eval:
+        raise ValueError(
+            "There is no validation data to score (--do_eval); give --validation_file, or leave it out with "
+            "--no_do_eval."
+        )
+    if "test" not in splits and training.do_predict:
+        raise ValueError("There is no test data to score (--do_predict); give --test_file.")
 
 
 def _choose_words(sources: Sequence[CorpusFiles], data: DataArguments, reads_tags: bool) -> str:
@@ -257,11 +250,12 @@ def _choose_words(sources: Sequence[CorpusFiles], data: DataArguments, reads_tag
 
 def _load_splits(
     files: Sequence[CorpusFiles],
-    data: DataArguments,
+    word_splitter: WordSplitter,
     sentence_splitter: str | None,
-    word_splitter: WordSplitter | None,
+    tagger: PosTagger | None,
     in_own_words: bool,
 ) -> DatasetDict:
+    """The splits in the words of the corpus, where it has its own, or in those of raw text."""
     splits: dict[str, Dataset] = {}
     for source in files:
         sentences = None if source.marks_sentences else sentence_splitter
@@ -269,7 +263,7 @@ def _load_splits(
             splits |= source.sentences(None if in_own_words and source.has_own_words else word_splitter, sentences)
         else:
             given = DatasetDict(source.sentences(None, sentences))
-            splits |= given if in_own_words or word_splitter is None else retokenize(given, word_splitter)
-    if data.pos_tagger is not None:
-        splits = {split: add_parts_of_speech(records, tagger(data.pos_tagger)) for split, records in splits.items()}
+            splits |= given if in_own_words else retokenize(given, word_splitter)
+    if tagger is not None:
+        splits = {split: add_parts_of_speech(records, tagger) for split, records in splits.items()}
     return DatasetDict(splits)

@@ -22,11 +22,6 @@ from ..publishing.upload import publish_folder, saved_before
 from .arguments import NestedNERTrainingArguments
 from .options import OWN_OPTIONS
 
-# Keywords of `Trainer.create_model_card` → the facts of a summary. `dataset_tags` are names on the Hub, before a title.
-FACTS = {"language": "language", "license": "license", "finetuned_from": "base_model"}
-FACTS |= {"dataset": "dataset", "dataset_tags": "dataset"}
-KNOWN = ("model_name", "tasks", "dataset_args")  # its other keywords: repository, model and run say it
-
 
 class HubTrainer(Trainer):
     """The part of [`NestedNERTrainer`] that publishes."""
@@ -89,9 +84,8 @@ class HubTrainer(Trainer):
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
         """Saves the model and, with a finished one, the facts of its training, from which its card is written."""
         is_checkpoint = _internal_call and output_dir is not None
-        summary = self._summary()
         if self.args.should_save and not is_checkpoint:
-            folder = Path(output_dir or self.args.output_dir)
+            folder, summary = Path(output_dir or self.args.output_dir), self._summary()
             if summary != RunSummary():
                 summary.save(folder)
             elif self.state.global_step:  # interrupted: what is there is of another run
@@ -102,17 +96,24 @@ class HubTrainer(Trainer):
         return self.run_summary or summarize_training(self)
 
     def _add_facts(self, options: dict[str, Any]) -> RunSummary:
-        """The summary of the model in the output folder, with the facts in `options`, which are taken out of them."""
+        """The summary of the model in the output folder, with the facts in `options`, which are taken out of them.
+
+        The facts are keywords of `Trainer.create_model_card`.
+        """
         summary = self._summary()
         if not (summary.is_trained or self.state.global_step):
             summary = RunSummary.load(self.args.output_dir) or summary
-        given = {name: options.pop(name, None) for name in (*FACTS, *KNOWN)}
-        facts = {fact: given[name] for name, fact in FACTS.items() if given[name]}
-        if not isinstance(data := facts.get("dataset", ""), str):
-            facts["dataset"] = ", ".join(data)
-        if os.path.isdir(facts.get("base_model", "")):  # says nothing to readers of the card
-            del facts["base_model"]
-        if facts:
+        title, names_on_hub = options.pop("dataset", None), options.pop("dataset_tags", None)
+        dataset, encoder = names_on_hub or title or "", options.pop("finetuned_from", None) or ""
+        given = {
+            "language": options.pop("language", None),
+            "license": options.pop("license", None),
+            "dataset": dataset if isinstance(dataset, str) else ", ".join(dataset),
+            "base_model": "" if os.path.isdir(encoder) else encoder,  # a folder says nothing to readers of the card
+        }
+        for name in ("model_name", "tasks", "dataset_args"):  # repository, model and run say it
+            options.pop(name, None)
+        if facts := {name: value for name, value in given.items() if value}:
             self.run_summary = summary = dataclasses.replace(summary, **facts)
         return summary
 

@@ -15,8 +15,8 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -128,13 +128,22 @@ def _remedies() -> str:
     )
 
 
+@dataclass
+class CurrentBatch:
+    """The batch that a trainer computes: its number of sentences, of sub-words in a row, and its first sentence."""
+
+    sentences: int = 0  # as long as there was no batch
+    subwords: int = 0
+    first: str = ""
+
+
 @contextlib.contextmanager
-def explaining_faults(output_dir: str | Path | None, batch: Sequence[Any] = (), process: int = 0) -> Iterator[None]:
+def explaining_faults(output_dir: str | Path, batch: CurrentBatch | None = None, process: int = 0) -> Iterator[None]:
     """Raises out-of-memory errors as OutOfMemoryError, and errors of writing to disk as SavingError.
 
     Args:
         output_dir: the folder that is written to.
-        batch: of the current batch (sentences, sub-words, id of the first sentence); read when an error occurs.
+        batch: read when an error occurs.
         process: index of this process. A command prints the fault of process 0; the others log theirs.
     """
     try:
@@ -146,7 +155,7 @@ def explaining_faults(output_dir: str | Path | None, batch: Sequence[Any] = (), 
             raise error.__cause__ from None
         fault: TrainingFault
         if _is_out_of_memory(error):
-            fault = OutOfMemoryError(_describe_memory(error, batch))
+            fault = OutOfMemoryError(_describe_memory(error, batch or CurrentBatch()))
         elif _is_disk(error):
             reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
             fault = SavingError(
@@ -170,18 +179,19 @@ def _is_disk(error: BaseException) -> bool:
     return any(sign in str(error) for sign in OF_WRITING)
 
 
-def _describe_memory(error: BaseException, batch: Sequence[Any]) -> str:
+def _describe_memory(error: BaseException, batch: CurrentBatch) -> str:
     # torch's message starts with a place in its own code; its first two sentences state what was requested.
     message = re.sub(r"^\[enforce fail[^]]*\][^.]*\. ", "", str(error)) or type(error).__name__
     # On Windows and arm64 torch words it otherwise, which the search for a batch size does not know.
     message = message.replace("DefaultCPUAllocator: not enough memory", "DefaultCPUAllocator: can't allocate memory")
     reason = ". ".join(message.splitlines()[0].split(". ")[:2]).rstrip(".")
     where, smaller = "", SMALLER_BATCHES
-    if batch and batch[0] == 1:
-        where = "".join([f" at one sentence of {batch[1]} sub-words", *(f", {name[:80]!r}" for name in batch[2:])])
+    if batch.sentences == 1:
+        name = f", {batch.first[:80]!r}" if batch.first else ""
+        where = f" at one sentence of {batch.subwords} sub-words{name}"
         smaller = "end the sentence earlier, or leave it out; "
-    elif batch:
-        where = f" at a batch of {batch[0]} sentences of up to {batch[1]} sub-words"
+    elif batch.sentences:
+        where = f" at a batch of {batch.sentences} sentences of up to {batch.subwords} sub-words"
     return (
         f"Out of memory{where} ({reason}). To reduce memory: {smaller}--{ACTIVATION_CHECKPOINTING}; --bf16; "
         "or a new model with --triaffine_rank 64."
@@ -241,20 +251,22 @@ def choose_checkpoint(training: NestedNERTrainingArguments) -> str | None:
         check_writable(training.output_dir)
     folder, resumes = Path(training.output_dir), bool(training.resume_from_checkpoint)
     checkpoint = find_checkpoint(training.resume_from_checkpoint, folder)
+    if checkpoint is not None or not training.do_train:
+        return checkpoint
     checkpoints = list_checkpoints(folder)
-    # A run that was killed while it saved can be begun again; one that has its results is finished.
-    has_model = (folder / SUMMARY_FILE).exists() and not (resumes and not (folder / RESULTS_FILE).exists())
-    earlier = ""
     if checkpoints and not resumes:
-        earlier = (
-            f"{checkpoints[-1].name} of an earlier run. Add --resume_from_checkpoint to continue that run, or give"
+        raise ValueError(
+            f"--output_dir {folder} has {checkpoints[-1].name} of an earlier run. Add --resume_from_checkpoint to "
+            "continue that run, or give another folder."
         )
-    elif has_model and checkpoint is None:
+    # A run that was killed while it saved can be begun again; one that has its results is finished.
+    was_killed = resumes and not (folder / RESULTS_FILE).exists()
+    if (folder / SUMMARY_FILE).exists() and not was_killed:
         missing = ", and no checkpoint to resume from" if resumes else ""
-        earlier = f"the model of an earlier run{missing}. Delete it, or give"
-    if earlier and training.do_train:
-        raise ValueError(f"--output_dir {folder} has {earlier} another folder.")
-    return checkpoint
+        raise ValueError(
+            f"--output_dir {folder} has the model of an earlier run{missing}. Delete it, or give another folder."
+        )
+    return None
 
 
 def remove_incomplete(output_dir: str | Path, start: str | None) -> None:

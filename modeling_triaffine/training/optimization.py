@@ -92,17 +92,17 @@ def choose_optimizer(trainer: Trainer, model: Any) -> tuple[Any, dict[str, Any]]
         ValueError: it cannot be made, or `optim_args` have no effect on it.
     """
     arguments: Any = trainer.args
-    given, chosen, problem = arguments.optim_args, None, ""
+    given = arguments.optim_args
+    what, remedy = f"The optimizer {_name(arguments.optim)}", ""
+    if given:
+        what += f" with optim_args {given!r}"
+        remedy = " Give names and values that it takes as text, such as 'momentum=0.9,nesterov=true'."
     try:
         chosen = trainer.get_optimizer_cls_and_kwargs(arguments, model)
     except (AttributeError, ImportError, TypeError, ValueError) as error:
-        problem = f"cannot be made: {str(error).rstrip('.')}"
-    if given and chosen is not None and chosen == _without_options(trainer, model):
-        problem = "is the same as without them"
-    if chosen is None or problem:
-        options = f" with optim_args {given!r}" if given else ""
-        remedy = " Give names and values that it takes as text, such as 'momentum=0.9,nesterov=true'." if given else ""
-        raise ValueError(f"The optimizer {_name(arguments.optim)}{options} {problem}.{remedy}")
+        raise ValueError(f"{what} cannot be made: {str(error).rstrip('.')}.{remedy}") from error
+    if given and chosen == _without_options(trainer, model):
+        raise ValueError(f"{what} is the same as without them.{remedy}")
     return chosen
 
 

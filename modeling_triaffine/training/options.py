@@ -370,7 +370,10 @@ def read_value(declared: Option, value: Any) -> Any:
 
 def parse_value(declared: Option, value: Any) -> Any:
     """As [`read_value`], unchecked: what is not of the option's type stays as it is."""
-    value = value.value if isinstance(value, Enum) else fspath(value) if isinstance(value, PathLike) else value
+    if isinstance(value, Enum):
+        value = value.value
+    if isinstance(value, PathLike):
+        value = fspath(value)
     if isinstance(value, tuple):
         return list(value)
     if value is False and declared.type is str:

@@ -30,6 +30,7 @@ from ..model.configuration_triaffine import TriaffineConfig
 from ..model.options_triaffine import MODEL_OPTIONS, Option
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import check_available
+from ..publishing.model_card import check_repo_id
 from .arguments import WITHOUT_EFFECT, NestedNERTrainingArguments, without_effect
 from .options import (
     INHERITED,
@@ -164,37 +165,50 @@ def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
 
     Raises:
         CommandLineError, RecipeError: as [`parse_training_plan`].
+        ValueError: the model card cannot have the name of the data or of the repository.
     """
     recipe = load_recipe(find_recipe(fspath(given["recipe"]))) if given.get("recipe") else Recipe()
-    of_model, of_recipe = _read_config(recipe), _read_training(recipe)
-    if given.keys() & {"num_train_epochs", "max_steps"}:
-        of_recipe = {name: value for name, value in of_recipe.items() if name not in ("max_steps", "min_steps")}
-    merged = {**of_model, **of_recipe}
+    options = {**_read_config(recipe), **_read_training(recipe)}
+    if given.keys() & {"num_train_epochs", "max_steps"}:  # else those of the recipe could prevail
+        options = {name: value for name, value in options.items() if name not in ("max_steps", "min_steps")}
     for name, value in given.items():
-        merged.pop(name, None)
+        options.pop(name, None)
         if value not in (None, "") and name != RECIPE.name:
-            merged[name] = _read(name, value)
-    config = {name: merged.pop(name) for name in [*merged] if name in MODEL_OPTIONS or name in RECIPE_FIELDS}
-    if not merged.get("output_dir"):
+            options[name] = _read(name, value)
+    config = {name: options.pop(name) for name in [*options] if name in MODEL_OPTIONS or name in RECIPE_FIELDS}
+    if not options.get("output_dir"):
         raise CommandLineError("--output_dir is missing; give a folder for checkpoints and the model.")
-    of_start, of_data = (
-        {one.name: merged[one.name] for one in fields(holder) if one.name in merged}
-        for holder in (ModelArguments, DataArguments)
-    )
-    of_training = {name: value for name, value in merged.items() if name not in of_start and name not in of_data}
+    of_start = {one.name: options[one.name] for one in fields(ModelArguments) if one.name in options}
+    of_data = {one.name: options[one.name] for one in fields(DataArguments) if one.name in options}
+    of_training = {name: value for name, value in options.items() if name not in of_start and name not in of_data}
     try:
         training = NestedNERTrainingArguments(**of_training)
     except (ValueError, TypeError) as error:  # TypeError: an unknown field of a dictionary, as in accelerator_config
         raise CommandLineError(f"The training arguments do not fit together: {error}") from error
-    return TrainingPlan(ModelArguments(**of_start), DataArguments(**of_data), training, config, recipe.folder, merged)
+    plan = TrainingPlan(ModelArguments(**of_start), DataArguments(**of_data), training, config, recipe.folder, options)
+    _check_names_in_card(plan)
+    return plan
+
+
+def _check_names_in_card(plan: TrainingPlan) -> None:
+    """Raises ValueError for names of repository and data that the model card, written after training, cannot have."""
+    repository, dataset = plan.training.hub_model_id, plan.data.dataset_name
+    if repository:
+        check_repo_id("hub_model_id", repository)
+    if dataset and (Path(dataset).is_absolute() or dataset.startswith((".", "~")) or "\\" in dataset):
+        raise ValueError(
+            f"--dataset_name is {dataset!r}, which looks like a folder on this machine and means nothing to readers "
+            "of the model card. Give the dataset's id on the Hub, or its title."
+        )
 
 
 def _read(name: str, value: Any) -> Any:
     """The value of an option, given by name; TriaffineConfig checks those of the model."""
+    if name in WITHOUT_EFFECT:
+        raise CommandLineError(without_effect(name))
     known = training_options().get(name)
     if known is None:
-        unknown = f"No such option: {name}={value}.{_suggestion(name)}"
-        raise CommandLineError(without_effect(name) if name in WITHOUT_EFFECT else unknown)
+        raise CommandLineError(f"No such option: {name}={value}.{_suggestion(name)}")
     try:
         return parse_value(known, value) if name in MODEL_OPTIONS else read_value(known, value)
     except ValueError as error:
@@ -247,8 +261,12 @@ def parse_given(arguments: Sequence[str]) -> dict[str, Any]:
     parser = _Parser(add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
     for name, known in training_options().items():
         bare = known.bare or ("true" if known.type is bool else None)
-        nargs = "+" if known.many else "?" if bare else None
-        parser.add_argument(*_spellings(name), dest=name, nargs=nargs, const=bare if nargs == "?" else None)
+        values: dict[str, Any] = {}
+        if known.many:
+            values = {"nargs": "+"}
+        elif bare:
+            values = {"nargs": "?", "const": bare}
+        parser.add_argument(*_spellings(name), dest=name, **values)
         if known.type is bool and known.default is True:
             parser.add_argument(*_spellings(f"no_{name}"), dest=name, action="store_const", const="false")
     given, unknown = parser.parse_known_args(arguments)
@@ -315,13 +333,15 @@ def load_recipe(folder: Path) -> Recipe:
 
 
 def _read_mapping(path: Path, parse: Any) -> dict[str, Any]:
+    files = f"A recipe has the files {CONFIG_FILE} and {TRAINING_FILE}."
     try:
         content = parse(path.read_text(encoding="utf-8-sig"))
-        problem = f"must be a mapping of options (`name: value` in YAML); it is {content!r:.80}"
     except (OSError, ValueError, yaml.YAMLError) as error:
-        content, problem = None, f"cannot be read: {' '.join(str(error).split())}"
+        raise RecipeError(f"{path} cannot be read: {' '.join(str(error).split())}. {files}") from error
     if not isinstance(content, dict) or not all(isinstance(name, str) for name in content):
-        raise RecipeError(f"{path} {problem}. A recipe has the files {CONFIG_FILE} and {TRAINING_FILE}.")
+        raise RecipeError(
+            f"{path} must be a mapping of options (`name: value` in YAML); it is {content!r:.80}. {files}"
+        )
     return content
 
 
@@ -329,16 +349,14 @@ def _read_training(recipe: Recipe) -> dict[str, Any]:
     """The options of training.yaml, where None is no value."""
     read: dict[str, Any] = {}
     for name, value in recipe.training.items():
-        problem = ""
+        where = f"{recipe.folder}/{TRAINING_FILE}, {name!r}"
         if name in MODEL_OPTIONS or name == RECIPE.name:
-            problem = f" is not a training option; fields of the model belong in {CONFIG_FILE}."
-        elif value is not None:
+            raise RecipeError(f"{where} is not a training option; fields of the model belong in {CONFIG_FILE}.")
+        if value is not None:
             try:
                 read[name] = _read(name, value)
             except CommandLineError as error:
-                problem = f": {error}"
-        if problem:
-            raise RecipeError(f"{recipe.folder}/{TRAINING_FILE}, {name!r}{problem}")
+                raise RecipeError(f"{where}: {error}") from error
     return read
 
 

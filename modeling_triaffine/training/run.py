@@ -11,7 +11,6 @@ from typing import Any
 
 import datasets
 import transformers
-from datasets import DatasetDict
 
 from ..data import add_context
 from ..data.collator import DataCollatorForNestedNER
@@ -26,8 +25,7 @@ from .corpora import Corpus, read_splits
 from .interruptions import TrainingFault, choose_checkpoint, explaining_faults
 from .optimization import check_optimization
 from .plan import TrainingPlan, find_origin, parse_training_plan
-from .saving import Scored, card_of_run, save_run, summarize_plan
-from .sharding import whole_model
+from .saving import Scored, save_run
 from .start import Start, build_start
 from .trainer import NestedNERTrainer
 
@@ -43,17 +41,11 @@ FEW_WITH_ENTITIES = 0.01
 
 @dataclass(frozen=True)
 class Run:
-    """A run that is ready to start.
-
-    Attributes:
-        dataset: the splits, with context, in the words that the model is trained on.
-        corpus: the splits in the words of the corpus, on which the model is scored, and in those of raw text.
-    """
+    """A run that is ready to start: what it does, and on which data; the trainer has the model."""
 
     plan: TrainingPlan
-    dataset: DatasetDict
-    trainer: NestedNERTrainer
     corpus: Corpus
+    trainer: NestedNERTrainer
 
 
 def prepare_run(arguments: Sequence[str]) -> Run:
@@ -71,14 +63,12 @@ def prepare_run(arguments: Sequence[str]) -> Run:
         origin = find_origin(plan)
         corpus = read_splits(plan, origin)
     start = build_start(plan, origin, corpus.to_start_from(), corpus.types)
+    if corpus.tagger is not None:
+        start.processor.pos_tagger = corpus.tagger  # for raw text
     with training.main_process_first():
         config = start.model.config
         corpus = corpus.change(partial(add_context, context=config.context, max_tokens=config.max_subwords))
-    dataset = corpus.to_train_on()
-    run = Run(plan, dataset, _build_trainer(plan, dataset, start), corpus)
-    # An error in the card's facts is raised before training.
-    card_of_run(plan, run.trainer, summarize_plan(plan, run.trainer, corpus.words))
-    return run
+    return Run(plan, corpus, _build_trainer(plan, corpus, start))
 
 
 def train_and_save(run: Run) -> dict[str, float]:
@@ -94,7 +84,7 @@ def train_and_save(run: Run) -> dict[str, float]:
     for split, is_wanted in (("validation", training.do_eval), ("test", training.do_predict)):
         if is_wanted and split in run.corpus.given:
             _score(run, split, scored)
-    model = whole_model(trainer)
+    model = trainer.whole_model()
     for evaluation in scored.evaluations.values():
         evaluation.raw_text = _score_raw_text(run, evaluation, model, scored.metrics)
     save_run(run.plan, run.corpus, trainer, model, scored)
@@ -118,8 +108,9 @@ def _hide_progress_bars() -> None:
         datasets.disable_progress_bars()
 
 
-def _build_trainer(plan: TrainingPlan, dataset: DatasetDict, start: Start) -> NestedNERTrainer:
+def _build_trainer(plan: TrainingPlan, corpus: Corpus, start: Start) -> NestedNERTrainer:
     model, processor, teacher = start
+    dataset = corpus.to_train_on()
     label2id: Any = model.config.label2id
     collator = DataCollatorForNestedNER(processor, label2id, plan.data.flat_annotation, model.config.multi_label)
     try:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -68,12 +67,13 @@ def save_run(
         for split, predictions in scored.predictions.items()
     }
     if plan.training.do_train and model is not None and trainer.is_world_process_zero():
+        name = plan.training.hub_model_id or repository_name(plan.training.output_dir)
         evaluation = scored.evaluations.get("test", scored.evaluations.get("validation"))
         trainer.run_summary = summarize_run(plan, trainer, corpus, model, evaluation)  # saved with the model
         files |= {
             "log_history.json": json.dumps(trainer.state.log_history, indent=2),
             # With the mark, publishing may rewrite the card unless somebody edits it.
-            CARD_NAME: card_of_run(plan, trainer, trainer.run_summary),
+            CARD_NAME: renew_card("", model.config, model_name=name, summary=trainer.run_summary),
             TRAINING_FILE: _as_recipe(plan, corpus.words),
         }
     _write_files(trainer, files)
@@ -85,13 +85,6 @@ def save_run(
         _write_files(trainer, last)
         raise
     _write_files(trainer, last)
-
-
-def card_of_run(plan: TrainingPlan, trainer: Trainer, summary: RunSummary) -> str:
-    """The card of the model in the output folder."""
-    name = plan.training.hub_model_id or repository_name(plan.training.output_dir)
-    config: Any = trainer.model.config  # type: ignore[union-attr]
-    return renew_card("", config, model_name=name, summary=summary)
 
 
 def _write_files(trainer: Trainer, files: dict[str, str]) -> None:
@@ -114,30 +107,6 @@ def _as_lines(records: Dataset, predictions: list[Entities]) -> str:
 # ---- The summary ----
 
 
-def summarize_plan(plan: TrainingPlan, trainer: Trainer, words: str) -> RunSummary:
-    """What trainer and plan say: base model, data, settings, and the training if it is over; `words` as in [`Corpus`].
-
-    Raises:
-        ValueError: `--dataset_name` is a folder.
-    """
-    encoder, dataset = plan.model.model_name_or_path, plan.data.dataset_name
-    if dataset and (Path(dataset).is_absolute() or dataset.startswith((".", "~")) or "\\" in dataset):
-        raise ValueError(
-            f"--dataset_name is {dataset!r}, which looks like a folder on this machine and means nothing to readers "
-            "of the model card. Give the dataset's id on the Hub, or its title."
-        )
-    return dataclasses.replace(
-        summarize_training(trainer),
-        base_model=encoder if encoder and not Path(encoder).exists() else None,
-        from_scratch=encoder is None,
-        dataset=dataset,
-        language=plan.data.language,
-        license=plan.model.license,
-        recipe=plan.recipe.resolve().name if plan.recipe else None,
-        settings={**describe_settings(trainer), "words": words},
-    )
-
-
 def summarize_run(
     plan: TrainingPlan,
     trainer: Trainer,
@@ -153,9 +122,16 @@ def summarize_run(
         model: the model of the trainer, with all its weights in this process.
         evaluation: the scores to show; None without any.
     """
-    records, examples = corpus.given["train"], plan.data.card_examples
+    encoder, records, examples = plan.model.model_name_or_path, corpus.given["train"], plan.data.card_examples
     return dataclasses.replace(
-        summarize_plan(plan, trainer, corpus.words),
+        summarize_training(trainer),
+        base_model=encoder if encoder and not Path(encoder).exists() else None,
+        from_scratch=encoder is None,
+        dataset=plan.data.dataset_name,
+        language=plan.data.language,
+        license=plan.model.license,
+        recipe=plan.recipe.resolve().name if plan.recipe else None,
+        settings={**describe_settings(trainer), "words": corpus.words},
         evaluation=evaluation,
         training_sentences=len(records),
         labels=describe_labels(records, model.config.entity_labels, SPELLINGS if examples else 0),
@@ -164,9 +140,7 @@ def summarize_run(
     )
 
 
-def describe_labels(
-    records: Iterable[Mapping[str, Any]], names: Iterable[str], spellings: int = SPELLINGS
-) -> dict[str, Label]:
+def describe_labels(records: Iterable[Mapping[str, Any]], names: Iterable[str], spellings: int) -> dict[str, Label]:
     """The number of entities of the labels `names`, and their most frequent spellings, short ones first.
 
     `spellings` is the number of spellings per label; 0 publishes no text of the corpus.
@@ -178,9 +152,12 @@ def describe_labels(
     return {name: Label(counts[name].total(), _most_frequent(counts[name], spellings)) for name in names}
 
 
-def choose_sentences(
-    records: Sequence[Mapping[str, Any]], count: int, texts: Mapping[str, str] = MappingProxyType({})
-) -> list[str]:
+def _most_frequent(spelled: Counter[str], number: int) -> list[str]:
+    ordered = sorted(spelled, key=lambda spelling: (len(spelling) > LONGEST_SPELLING, -spelled[spelling]))
+    return ordered[:number]
+
+
+def choose_sentences(records: Sequence[Mapping[str, Any]], count: int, texts: Mapping[str, str]) -> list[str]:
     """The `count` sentences with the most nested entities, as running text; those that fit into a line first.
 
     texts: the texts of the records' documents, by `doc_id`; without its text, a sentence is its words joined by rules.
@@ -212,11 +189,6 @@ def _predict_examples(trainer: Trainer, corpus: Corpus, model: TriaffineForNeste
     processor: Any = trainer.processing_class
     find_entities = NestedNERPipeline(model=model, processor=processor)
     return [Example(text, found) for text, found in zip(texts, find_entities(texts), strict=True)]
-
-
-def _most_frequent(spelled: Counter[str], number: int) -> list[str]:
-    ordered = sorted(spelled, key=lambda spelling: (len(spelling) > LONGEST_SPELLING, -spelled[spelling]))
-    return ordered[:number]
 
 
 # ---- The recipe ----

@@ -21,7 +21,7 @@ from ..model.decoding_triaffine import find_entities
 from ..model.processing_triaffine import TriaffineProcessor
 from .batching import EncodedRecords, EvaluationBatchSampler, RecordCollator, plain_records, record_name
 from .hub_trainer import HubTrainer
-from .interruptions import explaining_faults
+from .interruptions import CurrentBatch, explaining_faults
 from .new_labels import Teacher
 
 DATASETS_KEPT = 8  # whose encoded records stay in memory
@@ -64,7 +64,7 @@ class ScoringTrainer(HubTrainer):
 
     def __init__(self, model: Any, args: TrainingArguments, *, processing_class: TriaffineProcessor, **options: Any):
         self.teacher: Teacher | None = None  # as --keep_labels sets it
-        self._batch: list[Any] = []  # the current batch: its numbers of sentences and sub-words, its first sentence
+        self._batch = CurrentBatch()  # for errors
         self._encoded_by_dataset: dict[str, EncodedRecords] = {}
         super().__init__(model, args, processing_class=processing_class, **options)
         self.collate_records = RecordCollator(processing_class, self.data_collator)
@@ -76,8 +76,9 @@ class ScoringTrainer(HubTrainer):
     # ---- Batches ----
 
     def get_eval_dataloader(self, eval_dataset: str | datasets.Dataset | None = None) -> DataLoader[Any]:
-        own: Any = self.eval_dataset
-        dataset = own[eval_dataset] if isinstance(eval_dataset, str) else own if eval_dataset is None else eval_dataset
+        dataset: Any = self.eval_dataset if eval_dataset is None else eval_dataset
+        if isinstance(dataset, str):  # the name of one of several
+            dataset = cast("dict[str, Any]", self.eval_dataset)[dataset]
         encoded = self._encode(plain_records(dataset, "NestedNERTrainer: the dataset to evaluate on"))
         sampler = EvaluationBatchSampler(
             encoded.sizes,
@@ -184,7 +185,7 @@ class ScoringTrainer(HubTrainer):
         found: list[tuple[int, tuple[Entities, list[Span]]]] = []
         losses: list[float] = []
         for batch, rows, inputs in zip(sampler.batches, sampler.rows_that_count, dataloader, strict=True):
-            self._batch[:] = *inputs["input_ids"].shape, record_name(records[batch[0]])
+            self._note_batch(inputs, record_name(records[batch[0]]))
             sentences, loss = self._predict_batch(model, inputs)
             # A batch that counts in another process has no rows here.
             found += zip(rows, sentences, strict=False)
@@ -220,6 +221,11 @@ class ScoringTrainer(HubTrainer):
     def _load_best_model(self) -> None:
         self._use_averages()  # else the next `save_model` would take the last average for the training's weights
         super()._load_best_model()
+
+    def _note_batch(self, inputs: Mapping[str, Any], first: str) -> None:
+        """Keeps the size and the first sentence of a batch for errors."""
+        self._batch.sentences, self._batch.subwords = inputs["input_ids"].shape
+        self._batch.first = first
 
     def _explaining_faults(self) -> contextlib.AbstractContextManager[None]:
         return explaining_faults(self.args.output_dir, self._batch, self.args.process_index)

@@ -17,6 +17,7 @@ from datasets import Dataset, DatasetDict
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, set_seed
 
+from ..data.features import as_records
 from ..data.windows import Windows, spans_of
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.kinds_triaffine import NONE_LABEL
@@ -27,7 +28,6 @@ from ..model.text_triaffine import composed
 from ..new_model import match_low_rank_start, number_names
 from .arguments import NestedNERTrainingArguments
 from .batching import as_dataset, check_types, entity_types
-from .corpora import tagger
 from .new_labels import Teacher, continue_with_labels, missing_labels
 from .options import DataArguments, ModelArguments
 from .plan import Origin, TrainingPlan, find_origin, make_plan
@@ -42,7 +42,6 @@ SPECIAL_TOKENS = {
     "sep_token": "[SEP]",
     "mask_token": "[MASK]",
 }
-NEEDED = ("tokens", "entities")  # columns of a corpus
 MOST_SHARED = 0.02  # of the sentences of a split, those that are training sentences, too, without a warning
 SENTENCES_LOOKED_UP = 1000  # sentences whose words are looked up in the encoder's vocabulary
 MANY_UNKNOWN = 0.05
@@ -98,21 +97,22 @@ def start_from_recipe(
 
 def _check_corpus(corpus: Any) -> DatasetDict:
     """The corpus that `start_from_recipe` is given; raises ValueError unless it has been read or adapted."""
+    problem = ""
     if not isinstance(corpus, Mapping):
         problem = f"is of type {type(corpus).__name__}"
     elif "train" not in corpus:
         problem = f"has the splits {sorted(corpus)}, but no 'train', which a new model is made for"
-    else:
-        what = "start_from_recipe: the split"
-        splits = DatasetDict({name: as_dataset(records, f"{what} {name!r}") for name, records in corpus.items()})
-        lacking = [split for split, records in splits.items() if not {*NEEDED} <= {*records.column_names}]
-        if not lacking:
-            return splits
-        problem = f"lacks the columns {' and '.join(NEEDED)} in the splits {lacking}"
-    raise ValueError(
-        f"start_from_recipe: `corpus` {problem}. Give a DatasetDict from load_nested_ner, or your own data set in its "
-        "form from adapt_dataset."
-    )
+    if problem:
+        raise ValueError(
+            f"start_from_recipe: `corpus` {problem}. Give a DatasetDict from load_nested_ner, or your own data set in "
+            "its form from adapt_dataset."
+        )
+    splits = DatasetDict()
+    for name, records in corpus.items():
+        what = f"start_from_recipe: the split {name!r}"
+        splits[name] = as_dataset(records, what)
+        as_records(splits[name], ("tokens", "entities"), what)  # whose error names the missing columns
+    return splits
 
 
 class Start(NamedTuple):
@@ -136,32 +136,7 @@ def build_start(plan: TrainingPlan, origin: Origin, dataset: DatasetDict, types:
         ValueError, OSError: the plan does not fit the data or the model.
     """
     set_seed(plan.training.seed)
-    is_trained, keeps_labels = plan.training.do_train, plan.model.keep_labels
-    impossible = [
-        (
-            is_trained and not types,
-            "The training data has no entities, so there is no label to learn. Check --train_file and --data_format.",
-        ),
-        (
-            keeps_labels and not (origin.config and is_trained and plan.model.model_name_or_path),
-            "--keep_labels is for training a trained model further; give it as --model_name_or_path.",
-        ),
-        (
-            not is_trained and origin.config is None,
-            "There is no trained model to score without training; give one as --model_name_or_path.",
-        ),
-        (
-            plan.model.keep_all_word_vectors and plan.model.word_vectors is None,
-            "--keep_all_word_vectors needs a file of vectors; give it as --word_vectors.",
-        ),
-        (
-            is_trained and origin.name is None and "encoder_config" not in plan.config,
-            "There is no model to start from: give a pretrained encoder as --model_name_or_path, or a --recipe.",
-        ),
-    ]
-    for is_so, problem in impossible:
-        if is_so:
-            raise ValueError(problem)
+    _check_what_to_start_from(plan, origin, types)
     labels = [*sorted(types), NONE_LABEL]
     if origin.config is not None:
         model, processor = _load_trained(plan, origin, labels)
@@ -169,11 +144,28 @@ def build_start(plan: TrainingPlan, origin: Origin, dataset: DatasetDict, types:
         model, processor = _start_new(plan, dataset, labels)
     processor.word_splitter = plan.model.word_splitter or processor.word_splitter
     processor.sentence_splitter = plan.model.sentence_splitter or processor.sentence_splitter
-    if plan.data.pos_tagger is not None:
-        processor.pos_tagger = tagger(plan.data.pos_tagger)  # for raw text
     _check_entities(model.config, processor, dataset)
-    has_to_keep = keeps_labels and missing_labels(model, labels)
+    has_to_keep = plan.model.keep_labels and missing_labels(model, labels)
     return Start(model, processor, _load_teacher(plan, model, labels) if has_to_keep else None)
+
+
+def _check_what_to_start_from(plan: TrainingPlan, origin: Origin, types: Collection[str]) -> None:
+    """Raises ValueError if there is no label to learn, no model to start from, or an option needs another one."""
+    is_trained, model = plan.training.do_train, plan.model
+    if is_trained and not types:
+        raise ValueError(
+            "The training data has no entities, so there is no label to learn. Check --train_file and --data_format."
+        )
+    if model.keep_labels and not (origin.config and is_trained and model.model_name_or_path):
+        raise ValueError("--keep_labels is for training a trained model further; give it as --model_name_or_path.")
+    if not is_trained and origin.config is None:
+        raise ValueError("There is no trained model to score without training; give one as --model_name_or_path.")
+    if model.keep_all_word_vectors and model.word_vectors is None:
+        raise ValueError("--keep_all_word_vectors needs a file of vectors; give it as --word_vectors.")
+    if is_trained and origin.name is None and "encoder_config" not in plan.config:
+        raise ValueError(
+            "There is no model to start from: give a pretrained encoder as --model_name_or_path, or a --recipe."
+        )
 
 
 def _load_teacher(plan: TrainingPlan, model: TriaffineForNestedNER, labels: Sequence[str]) -> Teacher:
@@ -210,11 +202,14 @@ def _load_trained(
     name, config = origin.name, origin.config
     assert config is not None
     assert origin.processor is not None
-    # When the model was built, the data decided on these.
-    decided = {"max_span_width": plan.model.learn_span_width, "word_embedding_size": plan.model.word_vectors}
+    # What the data decided on when the model was built.
+    of_data = {option for option in MODEL_OPTIONS if option.endswith("_vocab_size")}
+    if plan.model.learn_span_width and not plan.config.get("max_span_width"):
+        of_data.add("max_span_width")
+    if plan.model.word_vectors and not plan.config.get("word_embedding_size"):
+        of_data.add("word_embedding_size")
     for option, value in plan.config.items():
-        is_given = (value or not decided.get(option)) and option in MODEL_OPTIONS
-        if is_given and not option.endswith("_vocab_size") and getattr(config, option) != value:
+        if option in MODEL_OPTIONS and option not in of_data and getattr(config, option) != value:
             raise ValueError(
                 f"{option} is {value!r}, but the model in {name} was trained with {getattr(config, option)!r}. Leave "
                 f"{option} out, or start a new model."
@@ -298,23 +293,24 @@ def _read_vectors(model: ModelArguments, fields: dict[str, Any], dataset: Datase
     if model.word_vectors is None:
         return None
     words = {composed(word) for split in dataset.values() for tokens in split["tokens"] for word in tokens}
-    vectors, problem = None, ""
+    option = f"--word_vectors {model.word_vectors}"
     try:
         vectors = read_word_vectors(model.word_vectors, words, model.keep_all_word_vectors)
     except FileNotFoundError:
-        remedy = "Correct the path, or train without vectors: --word_vectors= --word_embedding_size 0"
-        problem = f"there is no such file. {remedy}"
-    if vectors is not None:
-        logger.info("Word vectors: %s", vectors.report())
-        size = fields.get("word_embedding_size") or vectors.size
-        if not vectors.vectors:
-            problem = "it has no vector for any word of the data. Give a file for their language"
-        elif size != vectors.size:
-            remedy = "leave word_embedding_size out, or give another file"
-            problem = f"word_embedding_size is {size}, but the vectors have {vectors.size} numbers; {remedy}"
-        fields["word_embedding_size"] = size
-    if problem:
-        raise ValueError(f"--word_vectors {model.word_vectors}: {problem}.")
+        raise ValueError(
+            f"{option}: there is no such file. Correct the path, or train without vectors: --word_vectors= "
+            "--word_embedding_size 0."
+        ) from None
+    logger.info("Word vectors: %s", vectors.report())
+    if not vectors.vectors:
+        raise ValueError(f"{option}: it has no vector for any word of the data. Give a file for their language.")
+    size = fields.get("word_embedding_size") or vectors.size
+    if size != vectors.size:
+        raise ValueError(
+            f"{option}: word_embedding_size is {size}, but the vectors have {vectors.size} numbers; leave "
+            "word_embedding_size out, or give another file."
+        )
+    fields["word_embedding_size"] = size
     return vectors
 
 
@@ -366,11 +362,11 @@ def _warn_of_missed_entities(config: TriaffineConfig, processor: TriaffineProces
     """
     most, width = config.max_candidates, config.max_span_width
     for split, records in dataset.items():
-        spans = list(map(spans_of, records))
+        spans = [spans_of(record) for record in records]
         windows = Windows(records, processor)
         if long := windows.describe_long():
             logger.warning("The %s data: %s", split, long)
-        typed = [{(e["start"], e["end"], e["type"]) for e in entities} for entities in records["entities"]]
+        typed = [{(one["start"], one["end"], one["type"]) for one in entities} for entities in records["entities"]]
         second = sum(map(len, typed)) - sum(map(len, spans))
         if second and not config.multi_label:
             logger.warning(
@@ -385,9 +381,9 @@ def _warn_of_missed_entities(config: TriaffineConfig, processor: TriaffineProces
                 "Raise --max_candidates.",
                 *(split, beyond, most),
             )
-        wide = 0 if width is None else sum(end - start > width for of_sentence in spans for start, end in of_sentence)
-        if wide:
+        widths = [end - start for of_sentence in spans for start, end in of_sentence]
+        if width is not None and (wide := sum(words > width for words in widths)):
             logger.warning(
                 "The %s data has %d entity spans (%.2f %%) of more than %d words, which are not scored.",
-                *(split, wide, 100 * wide / sum(map(len, spans)), width),
+                *(split, wide, 100 * wide / len(widths), width),
             )

@@ -32,7 +32,6 @@ from .batching import (
     Records,
     TrainingBatchSampler,
     as_datasets,
-    check_datasets,
     plain_records,
 )
 from .callbacks import TrainingCallback
@@ -46,7 +45,6 @@ from .interruptions import (
 )
 from .optimization import averaging, build_parameter_groups, choose_optimizer
 from .scoring_trainer import ScoringTrainer, check_best_metric
-from .sharding import check_sharding, choose_sharded_layers
 
 logger = logging.getLogger(__name__)
 
@@ -116,8 +114,7 @@ class NestedNERTrainer(ScoringTrainer):
             model = cast(TriaffineForNestedNER, super().call_model_init())
         assert model is not None
         _prepare_model(model, processing_class, is_trained=train_dataset is not None)
-        train_dataset, eval_dataset = as_datasets(train_dataset, eval_dataset)
-        check_datasets(args, train_dataset, eval_dataset, model.config)
+        train_dataset, eval_dataset = as_datasets(args, train_dataset, eval_dataset, model.config)
         # What a subclass or `compute_metrics` computes is seen at the first evaluation only.
         if type(self) is NestedNERTrainer and options.get("compute_metrics") is None:
             check_best_metric(args, eval_dataset, model.config)
@@ -146,14 +143,15 @@ class NestedNERTrainer(ScoringTrainer):
         )
         self.model_init = model_init
         if self.is_fsdp_enabled:
-            check_sharding(self.accelerator.state.fsdp_plugin)
-        excluded = "model_init" if model_init is not None else "ema_decay" if self._own("ema_decay") is not None else ""
-        if excluded and self.optimizer is not None:
-            raise ValueError(
-                f"`optimizers` belong to one model and are used as they are, which {excluded} excludes; leave out one "
-                "of the two. `optim` and `optimizer_cls_and_kwargs` choose an optimizer's class."
-            )
-        self._callback = TrainingCallback(self._learning_rates, averages=self._own("ema_decay") is not None)
+            _check_sharding(self.accelerator.state.fsdp_plugin)
+        averages = self._own("ema_decay") is not None
+        for option, is_given in (("model_init", model_init is not None), ("ema_decay", averages)):
+            if is_given and self.optimizer is not None:
+                raise ValueError(
+                    f"`optimizers` belong to one model and are used as they are, which {option} excludes; leave out "
+                    "one of the two. `optim` and `optimizer_cls_and_kwargs` choose an optimizer's class."
+                )
+        self._callback = TrainingCallback(self._learning_rates, averages)
         self.add_callback(self._callback)
 
     # ---- Optimizer ----
@@ -249,7 +247,7 @@ class NestedNERTrainer(ScoringTrainer):
         published `loss_reduction="batch"`, a mean over spans, this holds within a batch only.)
         """
         sentences = inputs.pop(RECORD_IDS, [])  # not an input of the model
-        self._batch[:] = *inputs["input_ids"].shape, *sentences[:1]
+        self._note_batch(inputs, sentences[0] if sentences else "")
         # Gradients are averaged over the processes, hence the factor.
         self.current_gradient_accumulation_steps: Any = self._sentences / (
             len(inputs["num_words"]) * self.args.world_size
@@ -319,7 +317,11 @@ class NestedNERTrainer(ScoringTrainer):
         if checkpoint is not None:
             logger.info("Resuming from %s.", checkpoint)
         if self.is_fsdp_enabled and self.model is not None:
-            choose_sharded_layers(self.accelerator.state.fsdp_plugin, self.model.encoder)
+            plugin: Any = self.accelerator.state.fsdp_plugin
+            # By default accelerate takes all modules that must not be split in a `device_map`, embeddings included,
+            # which FSDP 2 then shards twice, and fails.
+            if plugin.transformer_cls_names_to_wrap is None:
+                plugin.transformer_cls_names_to_wrap = layer_classes(self.model.encoder)
         with self._explaining_faults():
             return super().train(checkpoint, *arguments, **options)
 
@@ -347,6 +349,22 @@ class NestedNERTrainer(ScoringTrainer):
         if self.args.should_save:
             # A pickle that nothing reads and nobody should publish.
             (Path(output_dir or self.args.output_dir) / TRAINING_ARGS_NAME).unlink(missing_ok=True)
+
+    def whole_model(self) -> TriaffineForNestedNER | None:
+        """The model or, if it is sharded, a copy with all weights, on the main process only (else None).
+
+        All processes must call this together.
+        """
+        if not self.is_fsdp_enabled:
+            return self.model
+        weights = self.accelerator.get_state_dict(self.model)
+        if not self.is_world_process_zero():
+            return None
+        whole = TriaffineForNestedNER(self.model.config)
+        whole.load_state_dict(weights)
+        place: Any = whole.to
+        place(self.args.device)
+        return whole
 
     # ---- Hyper-parameter search ----
 
@@ -395,16 +413,15 @@ def _prepare_model(model: TriaffineForNestedNER, processor: Any, is_trained: boo
 
     Warns of weights that training hardly changes.
     """
-    problem = ""
     if getattr(model, "_hf_peft_config_loaded", False):
-        problem = (
-            "the model has adapters added by `add_adapter`, which checkpoints would not contain. Wrap its encoder "
-            "instead: model.encoder = peft.get_peft_model(model.encoder, config)."
+        raise ValueError(
+            "NestedNERTrainer: the model has adapters added by `add_adapter`, which checkpoints would not contain. "
+            "Wrap its encoder instead: model.encoder = peft.get_peft_model(model.encoder, config)."
         )
-    elif not hasattr(processor, "check_fits"):  # whose class may be that of remote code
-        problem = f"processing_class is a {type(processor).__name__}; give the model's TriaffineProcessor."
-    if problem:
-        raise ValueError(f"NestedNERTrainer: {problem}")
+    if not hasattr(processor, "check_fits"):  # whose class may be that of remote code
+        raise ValueError(
+            f"NestedNERTrainer: processing_class is a {type(processor).__name__}; give the model's TriaffineProcessor."
+        )
     model.config.validate()  # names may have been changed one by one
     if is_trained and model.dtype in (torch.float16, torch.bfloat16):
         logger.warning(
@@ -423,3 +440,23 @@ def _drop_calibration(config: TriaffineConfig) -> None:
     if config.label_thresholds or config.temperature != 1.0:
         logger.warning("The model's calibration is dropped, because it is not valid after training. Calibrate again.")
         config.temperature, config.label_thresholds = 1.0, None
+
+
+def _check_sharding(fsdp_plugin: Any) -> None:
+    """Raises ValueError unless accelerate's FSDP plugin is of FSDP 2, and saves the whole model instead of shards."""
+    kind = getattr(fsdp_plugin.state_dict_type, "name", fsdp_plugin.state_dict_type)
+    needed = (("fsdp_version", fsdp_plugin.fsdp_version, 2), ("fsdp_state_dict_type", kind, "FULL_STATE_DICT"))
+    for name, value, wanted in needed:
+        if value != wanted:
+            raise ValueError(
+                f"{name} is {value}; this trainer supports FSDP 2 that saves whole models only, because shards cannot "
+                f"be loaded as a model. Set {name}: {wanted}, as in examples/accelerate/fsdp.yaml."
+            )
+
+
+def layer_classes(encoder: torch.nn.Module) -> list[str]:
+    """The classes of the modules in the encoder's module lists, by name: the layers that FSDP gathers one by one."""
+    lists = (module for module in encoder.modules() if isinstance(module, torch.nn.ModuleList))
+    layers = (layer for modules in lists for layer in modules)
+    containers = torch.nn.ModuleList | torch.nn.ModuleDict
+    return sorted({type(layer).__name__ for layer in layers if not isinstance(layer, containers)})

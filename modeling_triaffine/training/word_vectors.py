@@ -125,30 +125,31 @@ def _open_vectors(path: Path) -> _VectorFile:
         ValueError: it is packed, or of no known form.
     """
     with path.open("rb") as plain:
-        start = plain.read(len(FASTTEXT_MAGIC))
+        is_gzipped = plain.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+    packed = ValueError(f"{path} is a gzipped binary file; unpack it: gunzip {path}.")
     with open_corpus(path) as file:
         head = file.read(HEAD_SIZE)
+    if head.startswith(FASTTEXT_MAGIC):
+        if is_gzipped:
+            raise packed
+        return _fasttext_file(path, head[: FASTTEXT_HEADER.size])
     first, _, rest = head.partition(b"\n")
     header = HEADER.fullmatch(first)
-    count, size = (int(header[1]), int(header[2])) if header else (0, first.rstrip().count(b" "))
-    line = rest.partition(b"\n")[0].rstrip()
-    is_text = not header or not line or (b"\0" not in line and _is_number(line.rsplit(b" ", 1)[-1]))
-    is_fasttext = head.startswith(FASTTEXT_MAGIC)
-    problem = ""
-    if start.startswith(GZIP_MAGIC) and (is_fasttext or not is_text):
-        problem = f"is a gzipped binary file; unpack it: gunzip {path}"
-    elif not is_fasttext and not header and not (size and all(map(_is_number, first.split()[-size:]))):
-        problem = (
-            "has no word vectors of a known form: it is not a fastText .bin, and its first line is neither the number "
-            "of words and the size of the vectors nor a word followed by numbers. Give a .vec or .bin of fastText, a "
-            "text or binary file of word2vec, or GloVe's text"
-        )
-    if problem:
-        raise ValueError(f"{path} {problem}.")
-    if is_fasttext:
-        return _fasttext_file(path, head[: FASTTEXT_HEADER.size])
-    if is_text:
+    if header is None:
+        size = first.rstrip().count(b" ")
+        if not size or not all(map(_is_number, first.split()[-size:])):
+            raise ValueError(
+                f"{path} has no word vectors of a known form: it is not a fastText .bin, and its first line is neither "
+                "the number of words and the size of the vectors nor a word followed by numbers. Give a .vec or .bin "
+                "of fastText, a text or binary file of word2vec, or GloVe's text."
+            )
         return _VectorFile("text", size, partial(_read_text, path, size))
+    count, size = int(header[1]), int(header[2])
+    line = rest.partition(b"\n")[0].rstrip()
+    if not line or (b"\0" not in line and _is_number(line.rsplit(b" ", 1)[-1])):
+        return _VectorFile("text", size, partial(_read_text, path, size))
+    if is_gzipped:
+        raise packed
     return _VectorFile("word2vec binary", size, partial(_read_word2vec, path, count, size))
 
 

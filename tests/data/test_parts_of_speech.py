@@ -80,8 +80,8 @@ def test_a_training_has_its_data_tagged(tmp_path: Path, pipeline):
     run = prepare_run([*map(str, options)])
     processor = run.trainer.processing_class
     assert {"NOUN", "VERB", "DET"} < set(processor.vocabularies["pos"])
-    tokens, pos = run.dataset["train"][0]["tokens"], run.dataset["train"][0]["pos"]
-    assert [tag == "NOUN" for tag in pos] == [word == "gene" for word in tokens]
+    record = run.trainer.train_dataset[0]
+    assert [tag == "NOUN" for tag in record["pos"]] == [word == "gene" for word in record["tokens"]]
     [(feature, _)] = processor.encode_text("gene binds")  # as for the examples of the model card
     assert feature["pos_ids"].tolist() == [processor.vocabularies["pos"][tag] for tag in ("NOUN", "VERB")]
 

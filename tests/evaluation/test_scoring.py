@@ -65,10 +65,6 @@ def test_scores_by_hand():
     assert (scores["nested"]["precision"], scores["nested"]["recall"], scores["nested"]["f1"]) == (0, 1 / 2, 0)
 
 
-def test_one_label_is_no_list_of_letters():
-    assert "gene" in score_entities([[]], [[]], labels="gene")["by_label"]
-
-
 def test_nothing_anywhere_is_zero_not_an_error():
     for scores in (score_entities([], []), score_entities([[], []], [[], []])):
         assert scores["precision"] == scores["recall"] == scores["f1"] == scores["gold"] == 0

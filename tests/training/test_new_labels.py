@@ -158,7 +158,7 @@ def test_predictions_of_kept_labels_are_scored_where_the_data_annotates_them(opt
     """The best checkpoint would otherwise be the one that forgets them."""
     run = prepare_run([*options, "--keep_labels"])
     kept = {"start": 0, "end": 1, "type": "DNA"}
-    records = run.dataset["validation"]
+    records = run.trainer.eval_dataset
     predictions = [[*entities, kept] for entities in records["entities"]]
     if is_annotated:
         records = records.map(lambda record, row: {"entities": predictions[row][row > 0 :]}, with_indices=True)

@@ -237,7 +237,7 @@ def test_a_run_leaves_a_model_that_loads_and_nothing_unfinished(tmp_path: Path, 
 
     assert {"train_loss", "eval_f1", "test_f1", "test_f1_DNA"} <= set(metrics)
     assert json.loads((output_dir / "all_results.json").read_text(encoding="utf-8")) == metrics
-    summary = check_summary_of_run(output_dir, metrics, run.dataset, private=[tmp_path, Path.home()])
+    summary = check_summary_of_run(output_dir, metrics, run.corpus.to_train_on(), private=[tmp_path, Path.home()])
     card = build_model_card(run.trainer.model.config, model_name=repository_name(output_dir), summary=summary)
     assert (output_dir / "README.md").read_text(encoding="utf-8") == mark_card(str(card))
     assert (summary.dataset, summary.recipe, summary.from_scratch) == ("micro", "recipe", True)
@@ -249,7 +249,7 @@ def test_a_run_leaves_a_model_that_loads_and_nothing_unfinished(tmp_path: Path, 
     assert len(summary.examples) == 3
     for split in ("validation", "test"):
         predictions = [json.loads(line) for line in (output_dir / f"{split}_predictions.jsonl").open(encoding="utf-8")]
-        assert [record["id"] for record in predictions] == list(run.dataset[split]["id"])
+        assert [record["id"] for record in predictions] == list(run.corpus.to_train_on()[split]["id"])
     assert not list(output_dir.rglob("training_args.bin"))
 
     assert_same_weights(AutoModel.from_pretrained(output_dir).state_dict(), run.trainer.model.state_dict())
@@ -317,7 +317,7 @@ MISTAKES = {
     "file": (["--train_file", "{corpus}/nothing.jsonl"], r"nothing\.jsonl"),
     "validation": (["--train_file", "{corpus}/train.jsonl"], r"There is no validation data"),
     "checkpoint": (["--resume_from_checkpoint", "{corpus}"], r"is not a complete checkpoint"),
-    "name": (["--hub_model_id", "a//b"], r"`model_name` is 'a//b'"),
+    "name": (["--hub_model_id", "a//b"], r"`hub_model_id` is 'a//b'"),
     "data": (["--dataset_name", "{corpus}"], r"--dataset_name is .* looks like a folder"),
     "flat": (["--flat_annotation", "nonesuch"], r"flat_annotation.*'nonesuch'.*outermost.*innermost.*any"),
     "scheduler": (["--lr_scheduler_type", "cosine_with_min_lr"], r"scheduler .*cosine_with_min_lr.*min_lr"),
@@ -353,7 +353,7 @@ def test_types_that_the_words_of_raw_text_lose_are_scored(tmp_path: Path, prepar
     corpus = tmp_path / "a.conllu"
     corpus.write_text(rows, encoding="utf-8")
     run = prepare("--validation_file", corpus, "--metric_for_best_model", "loss", num_train_epochs=1)
-    assert run.dataset["validation"]["entities"][:] == [[]]
+    assert run.trainer.eval_dataset["entities"][:] == [[]]
     assert train_and_save(run)["eval_f1_virus"] == 0
 
 
@@ -406,7 +406,7 @@ def test_a_trial_on_few_sentences_keeps_all_labels(tmp_path: Path, prepare) -> N
     train = write_lines(tmp_path / "few.jsonl", records)
     run = prepare("--max_train_samples", 1, "--train_file", train, "--validation_file", train)
     assert set(run.trainer.model.config.label2id) == {"DNA", "protein", "None"}
-    assert len(run.dataset["train"]) == 1
+    assert len(run.trainer.train_dataset) == 1
 
 
 def test_flat_annotation_leaves_spans_out_of_the_training_loss(prepare) -> None:
@@ -422,7 +422,7 @@ def test_the_recipe_demo_has_data_of_its_own(tmp_path: Path) -> None:
     few = ["--max_steps", 2, "--max_train_samples", 40, "--max_eval_samples", 8, "--eval_steps", 1]
     options = [str(part) for part in ("--recipe", "demo", "--output_dir", out, *few, "--eval_strategy", "steps")]
     run = prepare_run(options)
-    assert [len(run.dataset[split]) for split in ("train", "validation", "test")] == [40, 8, 150]
+    assert [len(run.corpus.to_train_on()[split]) for split in ("train", "validation", "test")] == [40, 8, 150]
     assert run.trainer.model.config.entity_labels == ["EVENT", "FACILITY", "LOCATION", "ORGANIZATION", "PERSON"]
     train_and_save(run)
     assert load_recipe(out).training["train_file"] == str(out / "corpus")
@@ -452,7 +452,7 @@ def test_a_run_is_scored_on_given_words_and_on_raw_text(tmp_path: Path, prepare,
     corpus.write_text(8 * ("".join(rows) + "\n"), encoding="utf-8")
     options = ("--train_file", corpus, "--validation_file", corpus, "--test_file", corpus, "--do_predict")
     run = prepare(*options, num_train_epochs=1, card_examples=0)
-    assert run.dataset["train"][0]["tokens"] == ["the", "alpha", "-", "gene", "works"]
+    assert run.trainer.train_dataset[0]["tokens"] == ["the", "alpha", "-", "gene", "works"]
     with caplog.at_level("INFO", logger="modeling_triaffine"):
         metrics = train_and_save(run)
     assert {f"{split}_raw_text_{kind}f1" for split in ("eval", "test") for kind in ("", "flat_")} <= set(metrics)

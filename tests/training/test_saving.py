@@ -65,9 +65,9 @@ def test_labels_are_counted_with_their_commonest_spellings():
 
 
 def test_shown_sentences_fit_into_a_line_and_nest():
-    assert choose_sentences(RECORDS, 2) == ["the (IL) gene", "IL - 2 binds IL"]
-    assert len(choose_sentences(RECORDS, 9)) == 4
-    assert choose_sentences(RECORDS, 0) == []
+    assert choose_sentences(RECORDS, 2, {}) == ["the (IL) gene", "IL - 2 binds IL"]
+    assert len(choose_sentences(RECORDS, 9, {})) == 4
+    assert choose_sentences(RECORDS, 0, {}) == []
     of_document = {**RECORDS[0], "doc_id": "a"}
     assert choose_sentences([of_document], 1, {"a": "It is so: IL-2\n binds IL."}) == ["IL-2 binds IL"]
     assert choose_sentences([of_document], 1, {"a": "Another text."}) == ["IL - 2 binds IL"]

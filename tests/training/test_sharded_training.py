@@ -15,7 +15,7 @@ from transformers import AutoModel
 
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.publishing.run_summary import SUMMARY_FILE
-from modeling_triaffine.training.sharding import layer_classes
+from modeling_triaffine.training.trainer import layer_classes
 from tests.helpers.encoders import FIELDS, save_encoder
 from tests.helpers.faults import assert_same_weights
 from tests.helpers.micro_training import REPOSITORY, micro_records, write_task

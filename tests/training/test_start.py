@@ -147,13 +147,9 @@ def test_a_trainer_takes_what_it_returns(tmp_path, recipe, corpus):
             "`corpus` is of type Dataset. Give a DatasetDict from load_nested_ner",
         ),
         ({"corpus": "corpus/"}, ValueError, "`corpus` is of type str. Give"),
-        (
-            {"corpus": OWN_COLUMNS},
-            ValueError,
-            r"lacks the columns tokens and entities in the splits \['train'\]. .*adapt",
-        ),
+        ({"corpus": OWN_COLUMNS}, ValueError, r"the split 'train' needs the columns \['entities'\].*adapt"),
         ({"corpus": {"train": IterableDataset.from_generator(list)}}, ValueError, "the split 'train' is a stream"),
-        ({"corpus": {"train": [{"tokens": ["a"]}]}}, ValueError, r"lacks the columns .* \['train'\]"),
+        ({"corpus": {"train": [{"tokens": ["a"]}]}}, ValueError, r"the split 'train' needs the columns \['entities'\]"),
     ],
 )
 def test_wrong_use_is_named(tmp_path, recipe, corpus, options, error, facts):
