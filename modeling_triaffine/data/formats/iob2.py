@@ -94,7 +94,12 @@ class SentenceIds:
 class Layout:
     """How a line is split into columns, and the index of the columns with tokens, tags, ids and parts of speech.
 
-    The width is 0 if a token has any number of tags after it. `names` is the line of column names, if there is one.
+    Args:
+        width: the number of columns.
+        schemes: how the tags of each column of `entities` are written.
+        types: the values of those columns in the first lines.
+        names: the line of column names, if there is one.
+        joins: a token has any number of tags after it, which are read as one column of joined tags.
     """
 
     separator: str
@@ -106,9 +111,18 @@ class Layout:
     schemes: tuple[TagScheme, ...] = (STANDARD,)
     types: frozenset[str] = frozenset()
     names: tuple[str, ...] = ()
+    joins: bool = False
 
     def split(self, line: str) -> list[str]:
-        return _split(line, self.separator)
+        return self.joined(_split(line, self.separator))
+
+    def joined(self, row: list[str]) -> list[str]:
+        """The row with its tags in one column, if this `joins` them: all of them, or the first cell that is no tag."""
+        if not self.joins or len(row) < 2:
+            return row
+        token, *tags = row
+        wrong = [tag for tag in tags if not STANDARD.fits(tag)]
+        return [token, wrong[0] if wrong else "|".join(tags)]
 
     def is_word(self, row: Sequence[str]) -> bool:
         """Whether a row is a word, not a multi-word token or an empty node of CoNLL-U."""
@@ -119,20 +133,17 @@ class Layout:
         if not line.startswith("#"):
             return False
         row = self.split(line)
-        return not self.fits(row) or not all(map(self.is_likely, self.schemes_of(row), self.tags(row)))
+        return not self.fits(row) or not all(map(self.is_likely, self.schemes, self.tags(row)))
 
     def is_likely(self, scheme: TagScheme, cell: str) -> bool:
-        """Whether a cell is a tag, and where anything may be one, one that occurred."""
+        """Whether a cell is a tag; where any word could be one, one that occurred."""
         return scheme.fits(cell) and (scheme is not WITHOUT_PREFIXES or cell in self.types)
 
     def fits(self, row: Sequence[str]) -> bool:
-        return len(row) == self.width if self.width else len(row) > 1
+        return len(row) == self.width
 
-    def tags(self, row: Sequence[str]) -> Sequence[str]:
-        return [row[column] for column in self.entities] if self.width else row[1:]
-
-    def schemes_of(self, row: Sequence[str]) -> Sequence[TagScheme]:
-        return self.schemes if self.width else (STANDARD,) * (len(row) - 1)
+    def tags(self, row: Sequence[str]) -> list[str]:
+        return [row[column] for column in self.entities]
 
     def has_token(self, line: str) -> bool:
         """Whether a line has a token before its tags, or is none of these columns but has something to be seen."""
@@ -156,13 +167,12 @@ class Layout:
     def problem(self, row: Sequence[str]) -> tuple[str, str] | None:
         """What is wrong with a row, and what to do, if anything is."""
         if not self.fits(row):
-            problem = f"there are {len(row)} columns, {self.width or '2 or more'} in the lines before"
+            problem = f"there are {len(row)} columns, {self.width} in the lines before"
             return problem, "Give every token all columns, separated in the same way"
         if self.numbers is not None and not NODE.fullmatch(row[self.numbers]):
             problem = f"column {self.numbers} is {row[self.numbers]!r}, which does not number a word"
             return problem, "Number the words of each sentence from 1"
-        columns = self.entities or range(1, len(row))
-        for column, scheme, tag in zip(columns, self.schemes_of(row), self.tags(row), strict=True):
+        for column, scheme, tag in zip(self.entities, self.schemes, self.tags(row), strict=True):
             if not scheme.fits(tag):
                 problem = f"column {column} is {tag!r}, which is not a tag as those before"
                 return problem, f"{RULE}; name the columns of tags with columns=…"
@@ -250,15 +260,11 @@ def _sentence(rows: Sequence[tuple[int, list[str]]], layout: Layout, check: Reco
             raise check.error(f"line {number}", *wrong)
     if ignored := layout.ignored():
         check.note(f"values of the columns {', '.join(map(str, ignored))} ignored", len(rows))
-    by_column = list(zip(*(row[: layout.width or 1] for _, row in rows), strict=True))
+    by_column = list(zip(*(row for _, row in rows), strict=True))
     pos = [] if layout.pos is None else list(by_column[layout.pos])
     entities: list[Entity] = []
-    for column, scheme in zip(layout.entities, layout.schemes, strict=layout.width > 0):
-        entities += decode_tags((scheme.read(row[column]) or () for _, row in rows), check, scheme.note)
-    if not layout.width:
-        entities += decode_tags(
-            ([tag for cell in row[1:] for tag in STANDARD.read(cell) or ()] for _, row in rows), check
-        )
+    for column, scheme in zip(layout.entities, layout.schemes, strict=True):
+        entities += decode_tags((scheme.read(tag) or () for tag in by_column[column]), check, scheme.note)
     return {
         "tokens": list(by_column[layout.tokens]),
         "pos": [] if set(pos) == {"_"} else pos,
@@ -278,7 +284,7 @@ def _layout(head: str, columns: Mapping[str, Any] | None) -> Layout | None:
     tokens = [line for line in lines if line.strip() and not line.startswith("#") and not DOCUMENT_START.match(line)]
     separator = "\t" if any("\t" in line for line in tokens) else " "
     rows = [_split(line, separator) for line in tokens]
-    names: Sequence[str] = ()
+    names: list[str] = []
     if len(rows) > 1 and rows[0][0].lower() in NAMES_OF_TOKENS and rows[0][-1].lower() in NAMES_OF_TAGS:
         names, *rows = rows
     if columns is not None:
@@ -287,17 +293,19 @@ def _layout(head: str, columns: Mapping[str, Any] | None) -> Layout | None:
         comments = dict(comment_field(line) for line in lines if line.startswith("#"))
         named = _layout_named(comments.get("global.columns", "").split())
         layout = named or _layout_detected(rows, separator)
-    return layout and replace(layout, **_schemes(layout, rows), names=tuple(names))
+    if layout is None:
+        return None
+    schemes, types = _schemes(layout, [layout.joined(row) for row in rows])
+    return replace(layout, schemes=schemes, types=types, names=tuple(layout.joined(names)))
 
 
-def _schemes(layout: Layout, rows: Sequence[Sequence[str]]) -> dict[str, Any]:
-    """The schemes of the columns with tags, and the values without a prefix that occur in them."""
-    cells = [layout.tags(row) for row in rows if layout.width and layout.fits(row) and layout.is_word(row)]
+def _schemes(layout: Layout, rows: Sequence[Sequence[str]]) -> tuple[tuple[TagScheme, ...], frozenset[str]]:
+    """The schemes of the columns with tags, and the values that occur in them."""
+    cells = [layout.tags(row) for row in rows if layout.fits(row) and layout.is_word(row)]
     columns = [set(column) for column in zip(*cells, strict=True)] or [set[str]() for _ in layout.entities]
-    found = [scheme_of(column) for column in columns if column != {OUTSIDE}]
-    used = next((scheme for scheme in found if scheme is not None), STANDARD)
-    schemes = [(scheme_of(column) if column != {OUTSIDE} else used) or used for column in columns]
-    return {"schemes": tuple(schemes), "types": frozenset().union(*columns)}
+    found = [None if column == {OUTSIDE} else scheme_of(column) for column in columns]
+    used = next(filter(None, found), STANDARD)  # elsewhere in the file, a column of O alone may have tags
+    return tuple(scheme or used for scheme in found), frozenset().union(*columns)
 
 
 def _layout_given(columns: Mapping[str, Any], separator: str, width: int) -> Layout:
@@ -327,7 +335,7 @@ def _layout_detected(rows: Sequence[Sequence[str]], separator: str) -> Layout | 
     """The layout whose tag columns are the last adjacent ones with nothing but tags, after one other column or more."""
     width = len(rows[0]) if rows else 0
     if len(set(map(len, rows))) > 1 and all(_has_tags_of_its_own(row) for row in rows):
-        return Layout(separator, width=0, tokens=0, entities=())
+        return Layout(separator, width=2, tokens=0, entities=(1,), joins=True)
     by_column = list(zip(*(row for row in rows if len(row) == width), strict=True))
     schemes = [scheme_of(column) for column in by_column]
     if any(
@@ -356,7 +364,7 @@ def _recognizes(head: str, with_text: bool) -> bool:
     if _has_text(head) is not with_text:
         return False
     layout = _layout(head, None)
-    if layout is None or (layout.width and layout.types <= {OUTSIDE}):
+    if layout is None or layout.types <= {OUTSIDE}:
         return False
     lines = [line for line in head.split("\n") if line.strip() and not line.startswith("#")]
     fitting = sum(layout.fits(layout.split(line)) or bool(DOCUMENT_START.match(line)) for line in lines)
