@@ -190,9 +190,7 @@ def retokenize_record(record: dict[str, Any], word_splitter: WordSplitter, count
     for entity in lost:
         shown = f"{entity['type']} {in_context(text, entity['start'], entity['end'])}"
         counts.drop(LOST_IN_A_WORD, 1, shown, entity["type"], kept_by(text, entity))
-    entities = list({(entity["start"], entity["end"], entity["type"]): entity for entity in aligned}.values())
-    if len(entities) < len(aligned):
-        counts.drop("duplicate entities dropped", len(aligned) - len(entities))
+    entities = counts.unique(aligned)
     counts.keep(entities)
     changed: dict[str, Any] = {"tokens": [text[start:end] for start, end in words], "entities": entities}
     if record.get("pos"):

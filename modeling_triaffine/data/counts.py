@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
@@ -74,6 +74,13 @@ class Counts:
         self.sentences += 1
         self.entities_kept += len(types)
         self._labels_kept.update(types)
+
+    def unique(self, entities: Sequence[Entity]) -> list[Entity]:
+        """The entities, each once; the others are counted."""
+        unique = {(entity["start"], entity["end"], entity["type"]): entity for entity in entities}
+        if len(unique) < len(entities):
+            self.drop("duplicate entities dropped", len(entities) - len(unique))
+        return list(unique.values())
 
     @contextmanager
     def record(self, entities: int = 0) -> Iterator[None]:
