@@ -34,10 +34,11 @@ from .documents import Document, num_entities
 from .features import FEATURES, fingerprint_of
 from .formats import FORMATS
 from .offsets import check_count
+from .parts import Part
 from .reading import read_head
 from .record_checker import RecordChecker
 from .schema import CorpusError, Record, Text
-from .splits import CorpusPath, Part, PathLike, find_splits
+from .splits import CorpusPath, PathLike, find_splits, split_in_name
 
 logger = logging.getLogger(__name__)
 
@@ -196,7 +197,7 @@ class CorpusFiles:
         The split that its name tells, or else the name; None if splits are given, or in the files.
         """
         part = self.parts.get(None)
-        return None if part is None or part.format.split_starts else part.split_in_name or part.path.name
+        return None if part is None or part.format.split_starts else split_in_name(part) or part.path.name
 
     def sources(
         self, word_splitter: WordSplitter | None = None, sentence_splitter: str | None = None

@@ -60,6 +60,11 @@ def name_in_corpus(file: Path, path: Path) -> str:
     return file.relative_to(path if path.is_dir() else path.parent).as_posix()
 
 
+def plain_name(path: Path) -> str:
+    """The name of a file in small letters and without `.gz`, as suffixes and splits are looked for in it."""
+    return path.name.lower().removesuffix(".gz")
+
+
 def stem(path: Path) -> str:
     """The name of a file without its suffix, and without `.gz`, with which ids begin that the file does not have."""
     return Path(path.name[:-3] if path.name.lower().endswith(".gz") else path.name).stem
