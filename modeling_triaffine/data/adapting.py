@@ -99,7 +99,7 @@ def _adapt(
     of_words = isinstance(columns, Mapping) and "text" not in columns
     if of_words and offsets is not None:
         raise ValueError(f"`offsets` is {offsets!r}, but the data set has words, not offsets in a text. Leave it out.")
-    documents = (_of_words if of_words else _of_texts)(dataset, columns, name, check)
+    documents = _of_words(dataset, columns, name, check) if of_words else _of_texts(dataset, columns, name, check)
     records = (record for one in documents for record in sentences_of(one, check, word_splitter, sentence_splitter))
     parts: list[Dataset] = []
     while (part := [*islice(records, PART_SIZE)]) or not parts:

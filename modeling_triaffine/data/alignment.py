@@ -16,7 +16,7 @@ from datasets import DatasetDict
 from ..model.text_triaffine import FINER_SPLITTERS, INVISIBLE_SPACES, LONGEST_STRING, check_words
 from ..model.text_triaffine import word_splitter as named_word_splitter
 from .counts import Counts
-from .documents import in_context, join_texts
+from .documents import in_context
 from .features import AnyDataset, as_records, fingerprint_of
 from .schema import CONTEXT_FIELDS, Entity
 
@@ -122,18 +122,6 @@ def join_tokens(tokens: Sequence[str], entities: Iterable[Entity]) -> tuple[str,
     return " ".join(tokens), [
         Entity(start=starts[e["start"]], end=starts[e["end"]] - 1, type=e["type"]) for e in entities
     ]
-
-
-def join_sentences(sentences: Iterable[tuple[str, str, Iterable[Entity]]]) -> tuple[str, list[Entity]]:
-    """The text of sentences, each with what separates it from the one before, its text and its entities in it."""
-    found = list(sentences)
-    text, starts = join_texts((gap, sentence) for gap, sentence, _ in found)
-    entities = [
-        Entity(start=first + e["start"], end=first + e["end"], type=e["type"])
-        for first, (_, _, inside) in zip(starts, found, strict=True)
-        for e in inside
-    ]
-    return text, entities
 
 
 def retokenize(dataset: AnyDataset, word_splitter: WordSplitter) -> AnyDataset:

@@ -110,28 +110,16 @@ def document_of_sentences(
     """A document of sentences with texts of their own, which are joined.
 
     Args:
-        sentences: what separates each from the one before, its text, and its words with `offsets` in that text.
+        sentences: what separates each from the text before, its text, and its words with `offsets` in that text.
     """
-    found = list(sentences)
-    text, starts = join_texts((gap, text) for gap, text, _ in found)
-    placed = [
-        replace(sentence, offsets=[(first + start, first + end) for start, end in sentence.offsets])
-        for first, (_, _, sentence) in zip(starts, found, strict=True)
-    ]
-    where = placed[0].where if placed else ""
-    return Document(id, where, text, has_sentences=True, sentences=placed, split=split)
-
-
-def join_texts(texts: Iterable[tuple[str, str]]) -> tuple[str, list[int]]:
-    """Texts as one, each after what separates it from the one before, if there is text; and where each begins."""
-    pieces: list[str] = []
-    starts: list[int] = []
-    length = 0
-    for gap, text in texts:
-        pieces += [gap, text] if length else [text]
-        starts.append(length + len(gap) if length else 0)
-        length = starts[-1] + len(text)
-    return "".join(pieces), starts
+    text = ""
+    placed = []
+    for gap, written, sentence in sentences:
+        text += gap if text else ""
+        offsets = [(len(text) + start, len(text) + end) for start, end in sentence.offsets]
+        placed.append(replace(sentence, offsets=offsets))
+        text += written
+    return Document(id, placed[0].where, text, has_sentences=True, sentences=placed, split=split)
 
 
 class Passage(NamedTuple):

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 from datasets import Dataset
 
 from ..files import new_folder
-from .alignment import join_sentences, join_tokens
+from .alignment import join_tokens
 from .features import FEATURES
 from .formats.iob2 import DOCUMENT_START, POS_NAME, TAGS_NAME, TOKENS_NAME
 from .formats.tags import BETWEEN_TAGS, OUTSIDE
 from .offsets import BYTE_ORDER_MARK
 from .record_checker import RecordChecker
-from .schema import CONTEXT_FIELDS
+from .schema import CONTEXT_FIELDS, Entity
 from .writing_texts import (
     LINE_ENDS,
     TextDocument,
@@ -190,9 +190,15 @@ def write_joined(
 
 
 def _text_document(doc_id: str, sentences: Sequence[Mapping[str, Any]]) -> TextDocument:
-    lines = (join_tokens(sentence["tokens"], sentence["entities"]) for sentence in sentences)
-    text, entities = join_sentences(("\n", *line) for line in lines)
-    return TextDocument(doc_id, text, entities)
+    lines: list[str] = []
+    entities: list[Entity] = []
+    first = 0  # of the characters of a line
+    for sentence in sentences:
+        line, inside = join_tokens(sentence["tokens"], sentence["entities"])
+        entities += [Entity(start=first + e["start"], end=first + e["end"], type=e["type"]) for e in inside]
+        lines.append(line)
+        first += len(line) + 1
+    return TextDocument(doc_id, "\n".join(lines), entities)
 
 
 def _not_on_a_line(sentence: Mapping[str, Any]) -> str:

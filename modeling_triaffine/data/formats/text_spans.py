@@ -213,9 +213,11 @@ def _entities_of_span(span: JsonObject, form: TextForm) -> Iterator[Annotation]:
 def _by_label(labels: JsonObject, inclusive_end: bool) -> Iterator[Annotation]:
     """The entities in a dictionary: label → spans, or label → text → spans with inclusive ends."""
     for kind, found in labels.fields.items():
-        of_label = labels.object(kind, "") if isinstance(found, Mapping) else None
-        for quote in (None,) if of_label is None else of_label.fields:
-            owner, field = (labels, kind) if of_label is None or quote is None else (of_label, quote)
+        places: list[tuple[JsonObject, str, str | None]] = [(labels, kind, None)]  # object and field of spans, quote
+        if isinstance(found, Mapping):
+            of_label = labels.object(kind, "")
+            places = [(of_label, quote, quote) for quote in of_label.fields]
+        for owner, field, quote in places:
             for start, end in owner.value(field, list[Pair], "A span is [start, end]"):
                 fragment = start, end + (inclusive_end or quote is not None)
                 yield Annotation(owner.name_of(field), (fragment,), str(kind), quote, labels.where)
