@@ -142,9 +142,11 @@ class Counts:
         return f"{Path(self.path).name}: {kept}{'; '.join(noted)}."
 
     def _shown_examples(self, what: str) -> str:
-        examples = self._examples.get(what, [])
-        more = [] if len(examples) in (0, self.counts[what]) else ["…"]
-        return f" ({' | '.join([*examples, *more])})" if examples else ""
+        examples = self._examples.get(what)
+        if not examples:
+            return ""
+        more = ["…"] if len(examples) < self.counts[what] else []
+        return f" ({' | '.join([*examples, *more])})"
 
 
 def _copied(value: Any) -> Any:

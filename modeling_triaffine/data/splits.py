@@ -227,14 +227,11 @@ def _check_for_splits(part: Part) -> None:
     named += [file for file in files if file.stem in SPLIT_OF_NAME and file.name.endswith(part.format.suffixes)]
     if len(inside) > 1:
         first = min(inside.values())
-        problem = f"its folder {first.as_posix()} could be a split"
         remedy = f"Give the folder that contains the splits, {part.path / first.parent}"
-    elif named:
+        raise CorpusError.at(part.path, "", f"its folder {first.as_posix()} could be a split", remedy)
+    if named:
         problem = f"{named[0].name} could be a split, but no name tells those of the other files"
-        remedy = EACH_BY_ITSELF
-    else:
-        return
-    raise CorpusError.at(part.path, "", problem, remedy)
+        raise CorpusError.at(part.path, "", problem, EACH_BY_ITSELF)
 
 
 # ---- What is told ----

@@ -28,6 +28,8 @@ BOOKKEEPING = {"id", "token_start", "token_end", "input_hash", "source"}
 """Fields of a span that only matter to the tool that wrote it."""
 BORDERS = "borders"
 """Positions that no sentence crosses, of `load_texts` and `convert`."""
+OF_SPAN = ("start", "end", "type", "inclusive_end")
+"""What `columns` may say of spans."""
 OF_TEXT = Keys.of("text")
 WITHOUT_SPANS = "texts without a field of spans, read as texts without entities"
 FURTHER_ANNOTATIONS = "further annotations of a task ignored"
@@ -64,7 +66,7 @@ class TextForm:
     @classmethod
     def named(cls, columns: Mapping[str, Any]) -> TextForm:
         """The form that `columns` names; what it does not is as in other texts."""
-        check_columns(columns, ("text", "entities"), ("id", "start", "end", "type", "inclusive_end"))
+        check_columns(columns, ("text", "entities"), ("id", *OF_SPAN))
         for name in ("text", "entities", "id", "start", "end", "type"):
             if not isinstance(field := columns.get(name, ""), str):
                 raise ValueError(
