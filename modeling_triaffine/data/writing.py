@@ -242,8 +242,10 @@ def _not_in_columns(record: Mapping[str, Any]) -> str:
         return f"{record['tokens'][0]} as its first token, which would begin a document"
     types = [entity["type"] for entity in record["entities"]]
     for kind in types:
-        if BETWEEN_TAGS.search(kind) or kind == OUTSIDE:
-            return f"the type {kind!r}, which would be {'no type' if kind == OUTSIDE else 'several tags'}"
+        if kind == OUTSIDE:
+            return f"the type {kind!r}, which would be no type"
+        if BETWEEN_TAGS.search(kind):
+            return f"the type {kind!r}, which would be several tags"
     broken = (value for value in (*record["tokens"], *record["pos"], *types) if re.search(r"[\t\r\n]", value))
     return next((f"{value!r}, with a tab or a line end" for value in broken), "")
 

@@ -111,10 +111,10 @@ def read_text_spans(path: Path, check: RecordChecker, columns: Mapping[str, Any]
                 check.note(f"texts with the answer {answer!r} ignored")
                 continue
             texts += 1
-            text_hash = str(record.fields.get("_input_hash", ""))
-            if text_hash in hashes:
-                check.note("repeated texts read, with the _input_hash of an earlier text", example=where)
-            hashes |= {text_hash} - {""}
+            if (text_hash := record.fields.get("_input_hash")) is not None:
+                if str(text_hash) in hashes:
+                    check.note("repeated texts read, with the _input_hash of an earlier text", example=where)
+                hashes.add(str(text_hash))
             form = named or form_of(record)
             if form.annotated_only and not any(isinstance(record.get(name), list) for name in form.spans):
                 check.note("texts without a response ignored", example=where)
