@@ -104,21 +104,33 @@ def document_of_words(id: str, sentences: Iterable[Sentence], where: str = "") -
     return Document(id, where or sentences[0].where, has_sentences=True, sentences=sentences)
 
 
-def document_of_sentences(
-    id: str, sentences: Iterable[tuple[str, str, Sentence]], split: str | None = None
-) -> Document:
-    """A document of sentences with texts of their own, which are joined.
+class WrittenSentence(NamedTuple):
+    """A sentence of a corpus that has its words and its text.
 
     Args:
-        sentences: what separates each from the text before, its text, and its words with `offsets` in that text.
+        gap: what separates it from the text before.
+        text: as written.
+        words: with `offsets` in that text.
     """
+
+    gap: str
+    text: str
+    words: Sentence
+
+    @property
+    def doc_id(self) -> str:
+        return str(self.words.fields["doc_id"])
+
+
+def document_of_sentences(id: str, sentences: Iterable[WrittenSentence], split: str | None = None) -> Document:
+    """A document of sentences with texts of their own, which are joined."""
     text = ""
     placed = []
-    for gap, written, sentence in sentences:
-        text += gap if text else ""
-        offsets = [(len(text) + start, len(text) + end) for start, end in sentence.offsets]
-        placed.append(replace(sentence, offsets=offsets))
-        text += written
+    for sentence in sentences:
+        text += sentence.gap if text else ""
+        offsets = [(len(text) + start, len(text) + end) for start, end in sentence.words.offsets]
+        placed.append(replace(sentence.words, offsets=offsets))
+        text += sentence.text
     return Document(id, placed[0].where, text, has_sentences=True, sentences=placed, split=split)
 
 

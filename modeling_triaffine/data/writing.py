@@ -19,7 +19,7 @@ from datasets import Dataset
 from ..files import new_folder
 from .alignment import join_tokens
 from .features import FEATURES
-from .formats.iob2 import DOCUMENT_START, POS_NAME, TAGS_NAME, TOKENS_NAME
+from .formats.layout import DOCUMENT_START, POS_NAME, TAGS_NAME, TOKENS_NAME
 from .formats.tags import BETWEEN_TAGS, OUTSIDE
 from .offsets import BYTE_ORDER_MARK
 from .record_checker import RecordChecker

@@ -2,7 +2,7 @@
 
 import pytest
 
-from modeling_triaffine.data.documents import Sentence, document_of_sentences, in_context
+from modeling_triaffine.data.documents import Sentence, WrittenSentence, document_of_sentences, in_context
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,8 @@ def test_in_context(text, span, shown):
 
 
 def test_sentences_are_joined_with_what_separates_them():
-    sentences = [(" ", "", []), ("\n", "a b", [(0, 1), (2, 3)]), ("\n\n", "c", [(0, 1)]), ("", "d", [(0, 1)])]
-    document = document_of_sentences("x", [(gap, text, Sentence({}, "", words)) for gap, text, words in sentences])
+    parts = [(" ", "", []), ("\n", "a b", [(0, 1), (2, 3)]), ("\n\n", "c", [(0, 1)]), ("", "d", [(0, 1)])]
+    sentences = [WrittenSentence(gap, text, Sentence({}, "", offsets)) for gap, text, offsets in parts]
+    document = document_of_sentences("x", sentences)
     assert document.text == "a b\n\ncd"
     assert [sentence.offsets for sentence in document.sentences] == [[], [(0, 1), (2, 3)], [(5, 6)], [(6, 7)]]
