@@ -15,17 +15,14 @@ from .documents import Document, Sentence, document_of_words
 from .features import FEATURES, AnyDataset, as_records
 from .formats.bigbio import BIGBIO, bigbio_document
 from .formats.tags import TagScheme
-from .formats.text_spans import TextForm, annotated_text
-from .formats.word_tags import entities_in, scheme_of_cells
+from .formats.text_spans import OF_SPAN, TextForm, annotated_text
+from .formats.word_tags import HEAD, entities_in, scheme_of_cells
 from .json_records import JsonObject
 from .offsets import check_count
 from .record_checker import RecordChecker
 
 logger = logging.getLogger(__name__)
 
-OF_ENTITIES = ("start", "end", "type", "inclusive_end")
-HEAD_ROWS = 1000
-"""Rows from which it is seen how the tags of a column are written."""
 PART_SIZE = 10_000
 """Sentences that are in memory as Python's objects, which take several times as much as a data set."""
 
@@ -99,7 +96,7 @@ def _adapt(
     of_words = isinstance(columns, Mapping) and "text" not in columns
     if of_words and offsets is not None:
         raise ValueError(f"`offsets` is {offsets!r}, but the data set has words, not offsets in a text. Leave it out.")
-    documents = (_of_words if of_words else _of_texts)(dataset, columns, name, check)
+    documents = _of_words(dataset, columns, name, check) if of_words else _of_texts(dataset, columns, name, check)
     records = (record for one in documents for record in sentences_of(one, check, word_splitter, sentence_splitter))
     parts: list[Dataset] = []
     while (part := [*islice(records, PART_SIZE)]) or not parts:
@@ -116,14 +113,14 @@ def _columns_named(columns: Mapping[str, Any], known: Sequence[str]) -> list[str
     """The columns that are read."""
     of_texts = "text" in columns
     if of_texts:
-        check_columns(columns, ("text", "entities"), ("id", *OF_ENTITIES))
+        check_columns(columns, ("text", "entities"), ("id", *OF_SPAN))
     else:
-        check_columns(columns, ("tokens", "entities"), ("pos", "id", "doc_id", "names", *OF_ENTITIES))
+        check_columns(columns, ("tokens", "entities"), ("pos", "id", "doc_id", "names", *OF_SPAN))
     named: list[Any] = []
     for field, column in columns.items():
         if field == "entities" and not of_texts and isinstance(column, (list, tuple)):
             named += column
-        elif field not in ("names", *OF_ENTITIES):
+        elif field not in ("names", *OF_SPAN):
             is_path = of_texts and isinstance(column, str) and column not in known
             named.append(column.partition(".")[0] if is_path else column)
     if missing := [column for column in named if column not in known]:
@@ -168,12 +165,10 @@ def _value(row: Mapping[str, Any], columns: Mapping[str, Any], field: str, defau
 
 
 def _of_texts(dataset: Dataset, columns: Any, name: str, check: RecordChecker) -> Iterator[Document]:
+    form = None if isinstance(columns, str) else TextForm.named(columns)
     for number, (row, where) in enumerate(_rows(dataset, check)):
         record, default_id = JsonObject(row, where, check), f"{name}:{number}"
-        if isinstance(columns, str):
-            yield bigbio_document(record, default_id)
-        else:
-            yield annotated_text(record, default_id, TextForm.named(columns))
+        yield bigbio_document(record, default_id) if form is None else annotated_text(record, default_id, form)
 
 
 def _rows(dataset: Dataset, check: RecordChecker) -> Iterator[tuple[dict[str, Any], str]]:
@@ -217,4 +212,4 @@ def _scheme(dataset: Dataset, column: str, feature: Any) -> TagScheme | None:
         return None
     if isinstance(of_words, ClassLabel):
         return scheme_of_cells(of_words.names)
-    return scheme_of_cells(chain.from_iterable(row or () for row in dataset[:HEAD_ROWS][column]))
+    return scheme_of_cells(chain.from_iterable(row or () for row in dataset[:HEAD][column]))

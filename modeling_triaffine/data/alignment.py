@@ -16,7 +16,7 @@ from datasets import DatasetDict
 from ..model.text_triaffine import FINER_SPLITTERS, INVISIBLE_SPACES, LONGEST_STRING, check_words
 from ..model.text_triaffine import word_splitter as named_word_splitter
 from .counts import Counts
-from .documents import in_context, join_texts
+from .documents import in_context
 from .features import AnyDataset, as_records, fingerprint_of
 from .schema import CONTEXT_FIELDS, Entity
 
@@ -124,18 +124,6 @@ def join_tokens(tokens: Sequence[str], entities: Iterable[Entity]) -> tuple[str,
     ]
 
 
-def join_sentences(sentences: Iterable[tuple[str, str, Iterable[Entity]]]) -> tuple[str, list[Entity]]:
-    """The text of sentences, each with what separates it from the one before, its text and its entities in it."""
-    found = list(sentences)
-    text, starts = join_texts((gap, sentence) for gap, sentence, _ in found)
-    entities = [
-        Entity(start=first + e["start"], end=first + e["end"], type=e["type"])
-        for first, (_, _, inside) in zip(starts, found, strict=True)
-        for e in inside
-    ]
-    return text, entities
-
-
 def retokenize(dataset: AnyDataset, word_splitter: WordSplitter) -> AnyDataset:
     """Splits a data set of words alone into the words of another splitter.
 
@@ -190,9 +178,7 @@ def retokenize_record(record: dict[str, Any], word_splitter: WordSplitter, count
     for entity in lost:
         shown = f"{entity['type']} {in_context(text, entity['start'], entity['end'])}"
         counts.drop(LOST_IN_A_WORD, 1, shown, entity["type"], kept_by(text, entity))
-    entities = list({(entity["start"], entity["end"], entity["type"]): entity for entity in aligned}.values())
-    if len(entities) < len(aligned):
-        counts.drop("duplicate entities dropped", len(aligned) - len(entities))
+    entities = counts.unique(aligned)
     counts.keep(entities)
     changed: dict[str, Any] = {"tokens": [text[start:end] for start, end in words], "entities": entities}
     if record.get("pos"):

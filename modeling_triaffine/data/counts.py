@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
@@ -75,6 +75,13 @@ class Counts:
         self.entities_kept += len(types)
         self._labels_kept.update(types)
 
+    def unique(self, entities: Sequence[Entity]) -> list[Entity]:
+        """The entities, each once; the others are counted."""
+        unique = {(entity["start"], entity["end"], entity["type"]): entity for entity in entities}
+        if len(unique) < len(entities):
+            self.drop("duplicate entities dropped", len(entities) - len(unique))
+        return list(unique.values())
+
     @contextmanager
     def record(self, entities: int = 0) -> Iterator[None]:
         """Around what reads one record: drops it if it raises a CorpusError, unless too many were dropped before.
@@ -135,9 +142,11 @@ class Counts:
         return f"{Path(self.path).name}: {kept}{'; '.join(noted)}."
 
     def _shown_examples(self, what: str) -> str:
-        examples = self._examples.get(what, [])
-        more = [] if len(examples) in (0, self.counts[what]) else ["…"]
-        return f" ({' | '.join([*examples, *more])})" if examples else ""
+        examples = self._examples.get(what)
+        if not examples:
+            return ""
+        more = ["…"] if len(examples) < self.counts[what] else []
+        return f" ({' | '.join([*examples, *more])})"
 
 
 def _copied(value: Any) -> Any:

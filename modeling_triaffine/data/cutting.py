@@ -204,5 +204,6 @@ def without_space(text: str, entity: Entity) -> Entity:
 
 def _without_mark(document: Document) -> Document:
     """The document with a space for a byte order mark, which is no part of the first word."""
-    marked = document.text is not None and document.text.startswith(BYTE_ORDER_MARK)
-    return replace(document, text=f" {(document.text or '')[1:]}") if marked else document
+    if document.text and document.text.startswith(BYTE_ORDER_MARK):
+        return replace(document, text=f" {document.text[1:]}")
+    return document

@@ -438,8 +438,11 @@ def _alternatives(symbol: str) -> tuple[list[list[str]], list[int]]:
 def _tag(item: str) -> tuple[str, str]:
     """Word and tag of `word/TAG`, or of a word whose tag is looked up."""
     word, _, tag = item.partition("/")
-    other = "NUM" if word.isdigit() else "PROPN" if word[0].isupper() else "NOUN"
-    return word, tag or PARTS_OF_SPEECH.get(word, other)
+    if tag or word in PARTS_OF_SPEECH:
+        return word, tag or PARTS_OF_SPEECH[word]
+    if word.isdigit():
+        return word, "NUM"
+    return word, "PROPN" if word[0].isupper() else "NOUN"
 
 
 def _invent_names(how_many: int, rng: random.Random) -> list[str]:

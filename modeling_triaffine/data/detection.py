@@ -9,7 +9,7 @@ from typing import Any
 from .corpus_format import IN_LIST, CorpusFormat
 from .formats import FORMATS, FormatError
 from .json_records import record_keys
-from .reading import read_head, visible_paths
+from .reading import plain_name, read_head, visible_paths
 from .schema import OF_TABLES, CorpusError
 
 logger = logging.getLogger(__name__)
@@ -52,20 +52,20 @@ def detect_format(path: Path) -> CorpusFormat:
 
 
 def _format_of_file(path: Path) -> CorpusFormat | None:
-    name = path.name.lower().removesuffix(".gz")
-    listing = (known for known in known_formats() if name.endswith(known.lists or "\0") and has_documents(path, known))
-    return format_of_content(path) or next(listing, None)
+    if known := format_of_content(path):
+        return known
+    lists = (known for known in known_formats() if plain_name(path).endswith(known.lists))
+    return next((known for known in lists if documents_in(path, known)), None)
 
 
 def format_of_content(path: Path) -> CorpusFormat | None:
     """The format of a file by its content or suffix; None if it has none of its own, as a list of documents."""
-    name = path.name.lower().removesuffix(".gz")
+    name = plain_name(path)
     if name.endswith(TABLES):
         return None
     if recognized := formats_recognizing(read_head(path)):
         return first_of(recognized, path.parent)
-    formats = known_formats()
-    named = [known for known in formats if known.suffixes and name.endswith(known.suffixes) and not known.keys]
+    named = [known for known in known_formats() if name.endswith(known.suffixes) and not known.keys]
     return named[0] if len(named) == 1 else None
 
 
@@ -114,18 +114,19 @@ def known_formats() -> list[CorpusFormat]:
     return formats
 
 
-def has_documents(path: Path, known: CorpusFormat) -> bool:
-    return known.documents is not None and bool(known.documents(path))
+def documents_in(path: Path, known: CorpusFormat) -> list[Path]:
+    """The files of a format of many small files that belong to a folder or document; none for another format."""
+    return [] if known.documents is None else known.documents(path)
 
 
 def format_of_documents(folder: Path) -> CorpusFormat | None:
     """The format of many small files that are in a folder."""
     formats = known_formats()
-    first = next((known for known in formats if has_documents(folder, known)), None)
+    first = next((known for known in formats if documents_in(folder, known)), None)
     if first is None:
         return None
     outside = (known for known in formats if known is not first and FORMATS.owner(known.name))
-    return first_of([first, *(known for known in outside if has_documents(folder, known))], folder)
+    return first_of([first, *(known for known in outside if documents_in(folder, known))], folder)
 
 
 def first_of(formats: Sequence[CorpusFormat], folder: Path) -> CorpusFormat:
@@ -178,14 +179,14 @@ def _fit(known: CorpusFormat, head: str, keys: frozenset[str]) -> int:
 def _not_detected(path: Path) -> CorpusError:
     if path.is_dir():
         problem, remedy = "there are no files of a known format in it", "Give a corpus file or its folder"
-    elif path.name.lower().removesuffix(".gz").endswith(TABLES):
+    elif plain_name(path).endswith(TABLES):
         problem, remedy = "tables are not read", OF_TABLES
     elif keys := sorted(record_keys(head := read_head(path))):
         found = ", ".join(map(repr, keys[:SHOWN_KEYS])) + (", …" if len(keys) > SHOWN_KEYS else "")
         problem, remedy = f"its JSON is of no known form; the keys of its first record are {found}", NAME_FIELDS
     else:
         problem = f"its format cannot be detected; it begins with {head[:40]!r}"
-        of_tables = f"{OF_TABLES}. " if path.name.lower().endswith((".csv", ".csv.gz")) else ""
+        of_tables = f"{OF_TABLES}. " if plain_name(path).endswith(".csv") else ""
         known = "; ".join(f"{known.name!r} ({known.description})" for known in known_formats())
         remedy = f"{of_tables}Name the format with format=… (--format): {known}"
     return CorpusError.at(path, "", problem, remedy)

@@ -104,34 +104,34 @@ def document_of_words(id: str, sentences: Iterable[Sentence], where: str = "") -
     return Document(id, where or sentences[0].where, has_sentences=True, sentences=sentences)
 
 
-def document_of_sentences(
-    id: str, sentences: Iterable[tuple[str, str, Sentence]], split: str | None = None
-) -> Document:
-    """A document of sentences with texts of their own, which are joined.
+class WrittenSentence(NamedTuple):
+    """A sentence of a corpus that has its words and its text.
 
     Args:
-        sentences: what separates each from the one before, its text, and its words with `offsets` in that text.
+        gap: what separates it from the text before.
+        text: as written.
+        words: with `offsets` in that text.
     """
-    found = list(sentences)
-    text, starts = join_texts((gap, text) for gap, text, _ in found)
-    placed = [
-        replace(sentence, offsets=[(first + start, first + end) for start, end in sentence.offsets])
-        for first, (_, _, sentence) in zip(starts, found, strict=True)
-    ]
-    where = placed[0].where if placed else ""
-    return Document(id, where, text, has_sentences=True, sentences=placed, split=split)
+
+    gap: str
+    text: str
+    words: Sentence
+
+    @property
+    def doc_id(self) -> str:
+        return str(self.words.fields["doc_id"])
 
 
-def join_texts(texts: Iterable[tuple[str, str]]) -> tuple[str, list[int]]:
-    """Texts as one, each after what separates it from the one before, if there is text; and where each begins."""
-    pieces: list[str] = []
-    starts: list[int] = []
-    length = 0
-    for gap, text in texts:
-        pieces += [gap, text] if length else [text]
-        starts.append(length + len(gap) if length else 0)
-        length = starts[-1] + len(text)
-    return "".join(pieces), starts
+def document_of_sentences(id: str, sentences: Iterable[WrittenSentence], split: str | None = None) -> Document:
+    """A document of sentences with texts of their own, which are joined."""
+    text = ""
+    placed = []
+    for sentence in sentences:
+        text += sentence.gap if text else ""
+        offsets = [(len(text) + start, len(text) + end) for start, end in sentence.words.offsets]
+        placed.append(replace(sentence.words, offsets=offsets))
+        text += sentence.text
+    return Document(id, placed[0].where, text, has_sentences=True, sentences=placed, split=split)
 
 
 class Passage(NamedTuple):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from ..model.text_triaffine import Offsets
 from .documents import Document, in_context, joined
 from .look_alikes import difference
-from .offsets import BYTE_ORDER_MARK, CHARACTERS, COUNTS, in_characters, positions, possible_counts, remedy_of_counts
+from .offsets import BYTE_ORDER_MARK, COUNTS, in_characters, positions, possible_counts, remedy_of_counts
 from .record_checker import RecordChecker
 from .schema import CorpusError
 
@@ -29,30 +29,47 @@ def counted_in_characters(document: Document, check: RecordChecker) -> Document:
     if document.text is None:
         return document
     check.typed({"text": document.text}, "text", str, document.where)
+    if check.offsets is not None:
+        return _counted_as_named(document, check.offsets, check)
     quoted = [bool(annotation.quote) for annotation in document.annotations]
-    if not any(quoted) and check.offsets is None:
+    if not any(quoted):
         spans = (offsets for annotation in document.annotations for offsets in annotation.fragments)
         check.unchecked_offsets.add(document.text, spans)
-    (named, mark_counts), *others = [(check.offsets, True)] if check.offsets else possible_counts(document.text)
-    as_named = _converted(document, named, mark_counts)
-    if as_named is None:
-        remedy = "Name another count (--offsets, offsets=), or none"
-        raise check.error(document.where, f"an offset is inside of a character, if it counts {COUNTS[named]}", remedy)
-    if _problem(as_named, check) is None:
-        return as_named
-    candidates = ((count, _converted(document, count, marks)) for count, marks in others)
-    fitting = ((count, one) for count, one in candidates if one is not None and _problem(one, check) is None)
-    count, converted = next(fitting, ("", None))
-    if converted is not None and all(quoted):
+    if _problem(document, check) is None:
+        return document
+    fitting = _in_another_count(document, check)
+    if fitting and all(quoted):
         check.note("texts with other character counts converted", example=document.where)
-        return converted
-    problem = _problem(as_named, check, quotes_of_parts=False)
-    if problem is not None and converted is not None and not any(quoted):
+        return fitting[1]
+    problem = _problem(document, check, quotes_of_parts=False)
+    if problem is None:
+        return document
+    if fitting and not any(quoted):
+        count = fitting[0]
         more = f"All offsets of this text would fit if they counted {COUNTS[count]}: {remedy_of_counts(count)}"
         problem = CorpusError(f"{problem} {more}.")
-    if problem is not None:
-        raise problem
-    return as_named
+    raise problem
+
+
+def _counted_as_named(document: Document, count: str, check: RecordChecker) -> Document:
+    """The document with offsets in characters, which are in `count`; CorpusError if they do not fit."""
+    converted = _converted(document, count)
+    if converted is None:
+        problem = f"an offset is inside of a character, if it counts {COUNTS[count]}"
+        raise check.error(document.where, problem, "Name another count (--offsets, offsets=), or none")
+    if wrong := _problem(converted, check, quotes_of_parts=False):
+        raise wrong
+    return converted
+
+
+def _in_another_count(document: Document, check: RecordChecker) -> tuple[str, Document] | None:
+    """The first count, beside that of characters, in which all offsets fit, and the document with it converted."""
+    _, *others = possible_counts(document.text or "")
+    for count, mark_counts in others:
+        converted = _converted(document, count, mark_counts)
+        if converted is not None and _problem(converted, check) is None:
+            return count, converted
+    return None
 
 
 def _with_characters(document: Document, check: RecordChecker) -> Document:
@@ -67,10 +84,8 @@ def _with_characters(document: Document, check: RecordChecker) -> Document:
     return replace(document, annotations=annotations)
 
 
-def _converted(document: Document, count: str, mark_counts: bool) -> Document | None:
+def _converted(document: Document, count: str, mark_counts: bool = True) -> Document | None:
     """The document with offsets in characters, which were in `count`; None if one is inside of a character."""
-    if count == CHARACTERS and mark_counts:
-        return document
     at = positions(document.text or "", count, mark_counts)
     annotations = []
     for annotation in document.annotations:

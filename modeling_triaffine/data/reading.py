@@ -60,6 +60,11 @@ def name_in_corpus(file: Path, path: Path) -> str:
     return file.relative_to(path if path.is_dir() else path.parent).as_posix()
 
 
+def plain_name(path: Path) -> str:
+    """The name of a file in small letters and without `.gz`, as suffixes and splits are looked for in it."""
+    return path.name.lower().removesuffix(".gz")
+
+
 def stem(path: Path) -> str:
     """The name of a file without its suffix, and without `.gz`, with which ids begin that the file does not have."""
     return Path(path.name[:-3] if path.name.lower().endswith(".gz") else path.name).stem
@@ -192,17 +197,16 @@ def parse_xml(data: bytes, check: RecordChecker, where: str) -> ElementTree.Elem
 def _errors_of_xml(check: RecordChecker, where: str) -> Iterator[None]:
     try:
         yield
-        return
     except CorpusError:
         raise
     except (ElementTree.ParseError, expat.ExpatError) as error:
         line, column = error.position if isinstance(error, ElementTree.ParseError) else (error.lineno, error.offset)
         where = f"{where}, line {line}".lstrip(", ")
         problem = f"invalid XML, {expat.ErrorString(error.code)} at column {column + 1}"
-        remedy = "Check whether the file is truncated, or download it again"
+        raise check.error(where, problem, "Check whether the file is truncated, or download it again") from None
     except (LookupError, ValueError) as error:  # how the parser reports an unknown encoding
-        problem, remedy = f"{error}", "Correct the encoding in the XML declaration: it should be UTF-8"
-    raise check.error(where, problem, remedy) from None
+        remedy = "Correct the encoding in the XML declaration: it should be UTF-8"
+        raise check.error(where, str(error), remedy) from None
 
 
 def reject_entity_declarations(file: BinaryIO, check: RecordChecker, where: str) -> None:

@@ -6,7 +6,7 @@ Knows nothing about file formats: a reader passes what it finds to the checker a
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast
@@ -101,38 +101,29 @@ class RecordChecker(Counts):
             left_tokens=(left or []) if in_context else None,
             right_tokens=(right or []) if in_context else None,
         )
-        place = f"{self.path}, {where}"
-        if wrong := next(self._problems_of_record(record, place), None):
-            raise self.error(where, f"field {wrong[0]}", wrong[1])
+        num_tags = len(record["pos"])
+        if not tokens:
+            remedy = "Remove the record: a sentence needs at least one word"
+            raise self.error(where, "field 'tokens' is empty", remedy)
+        if num_tags not in (0, len(tokens)):
+            problem = f"field 'pos' has {num_tags} tags for {len(tokens)} tokens"
+            raise self.error(where, problem, "Give one tag for each token, or an empty list")
+        if not -(2**31) <= record["sent_id"] < 2**31:
+            problem = f"field 'sent_id' is {record['sent_id']}, which needs more than 32 bits"
+            raise self.error(where, problem, "Number the sentences of a document")
         if self.unique_ids:
-            self._places_of_ids[record["id"]] = place
+            place = f"{self.path}, {where}"
+            if (first := self._places_of_ids.setdefault(record["id"], place)) != place:
+                problem = f"field 'id': {record['id']!r} was used before, at {first}"
+                raise self.error(where, problem, "Give each sentence its own id, or remove the repeated one")
         self.keep(record["entities"])
         return record
 
-    def _problems_of_record(self, record: Record, place: str) -> Iterator[tuple[str, str]]:
-        """What is wrong with the fields of a record taken together, and what to do."""
-        num_tokens, num_tags = len(record["tokens"]), len(record["pos"])
-        if not num_tokens:
-            yield "'tokens' is empty", "Remove the record: a sentence needs at least one word"
-        if num_tags not in (0, num_tokens):
-            problem = f"'pos' has {num_tags} tags for {num_tokens} tokens"
-            yield problem, "Give one tag for each token, or an empty list"
-        if not -(2**31) <= record["sent_id"] < 2**31:
-            yield (
-                f"'sent_id' is {record['sent_id']}, which needs more than 32 bits",
-                "Number the sentences of a document",
-            )
-        if (first := self._places_of_ids.get(record["id"], place)) != place:
-            problem = f"'id': {record['id']!r} was used before, at {first}"
-            yield problem, "Give each sentence its own id, or remove the repeated one"
-
     def _entities(self, fields: Mapping[str, Any], num_tokens: int, where: str) -> list[Entity]:
         found = self.typed(fields, "entities", list, where)
-        entities = [self.entity(raw, f"entities[{index}]", num_tokens, where) for index, raw in enumerate(found)]
-        unique = {(entity["start"], entity["end"], entity["type"]): entity for entity in entities}
-        if len(unique) < len(entities):
-            self.drop("duplicate entities dropped", len(entities) - len(unique))
-        return list(unique.values())
+        return self.unique(
+            [self.entity(raw, f"entities[{index}]", num_tokens, where) for index, raw in enumerate(found)]
+        )
 
     def entity(self, raw: object, name: str, size: int, where: str, unit: str = "tokens") -> Entity:
         """Checks one entity.
@@ -151,31 +142,30 @@ class RecordChecker(Counts):
             end=self.typed(fields, "end", int, where, name),
             type=self.typed(fields, "type", str, where, name),
         )
-        if wrong := next(self._problems_of_entity(entity, size, unit), None):
-            raise self.error(where, f"field '{name}{wrong[0]}", wrong[1])
-        return entity
-
-    def _problems_of_entity(self, entity: Entity, size: int, unit: str) -> Iterator[tuple[str, str]]:
-        """What is wrong with an entity, after its name, and what to do."""
         kind, start, end = entity["type"], entity["start"], entity["end"]
         if kind in ("", NONE_LABEL):
-            remedy = "Give the entity's type, or remove the entity"
-            yield f".type' is {kind!r}, which is reserved for spans that are not entities", remedy
+            problem = f"field '{name}.type' is {kind!r}, which is reserved for spans that are not entities"
+            raise self.error(where, problem, "Give the entity's type, or remove the entity")
         if kind != kind.strip():
+            problem = f"field '{name}.type' is {kind!r}, with white space around the type"
             remedy = "Remove it, because labels that differ only in white space would be two labels"
-            yield f".type' is {kind!r}, with white space around the type", remedy
+            raise self.error(where, problem, remedy)
         other = self._spellings.setdefault(unicodedata.normalize("NFC", kind), kind)
         if other != kind:
+            problem = f"field '{name}.type' is {kind!a}, which differs from {other!a} in Unicode normalization alone"
             remedy = "Write both alike, as unicodedata.normalize('NFC', label) does"
-            yield f".type' is {kind!a}, which differs from {other!a} in Unicode normalization alone", remedy
+            raise self.error(where, problem, remedy)
         if not 0 <= start < end <= size:
-            whole = {"tokens": "sentence", "characters": "text"}[unit]
+            whole = "sentence" if unit == "tokens" else "text"
+            problem = f"field '{name}' runs from {start} to {end}, the {whole} has {size} {unit}"
             remedy = f"Start and end count {unit} from 0, the end is exclusive: 0 <= start < end <= number of {unit}"
-            yield f"' runs from {start} to {end}, the {whole} has {size} {unit}", remedy
+            raise self.error(where, problem, remedy)
         if self.labels is not None and kind not in self.labels:
-            alike = next(filter(None, (difference(kind, label) for label in sorted(self.labels))), "")
-            problem = f".type' is {kind!r}, which is not among the labels {sorted(self.labels)}"
-            yield f"{problem}. {alike}" if alike else problem, "Correct it, or add it to `labels`"
+            problem = f"field '{name}.type' is {kind!r}, which is not among the labels {sorted(self.labels)}"
+            if alike := next(filter(None, (difference(kind, label) for label in sorted(self.labels))), ""):
+                problem += f". {alike}"
+            raise self.error(where, problem, "Correct it, or add it to `labels`")
+        return entity
 
     def mapping(self, raw: object, where: str, name: str, remedy: str) -> Mapping[str, Any]:
         """Returns `raw` if it is an object with fields; `name` is its name in the file."""
@@ -192,20 +182,18 @@ class RecordChecker(Counts):
             parent: the object that the field belongs to, for messages.
             remedy: what to do if it is of another type; by default what pydantic says of that.
         """
-        found: dict[str, Any] = {"type": "absent", "loc": ()}
-        if name in fields:
-            try:
-                value: Kind = _adapter(cast(Any, kind)).validate_python(fields[name])
-                return value
-            except ValidationError as error:
-                found |= error.errors(include_url=False)[0]
+        path = f"{parent}.{name}" if parent else name
+        if name not in fields:
+            raise self.error(where, f"field '{path}' is missing; the fields are {names_of(fields)}", "Add it")
+        try:
+            value: Kind = _adapter(cast(Any, kind)).validate_python(fields[name])
+            return value
+        except ValidationError as error:
+            found = error.errors(include_url=False)[0]
+        # Of a list that is too short, what is missing has no value to show: the list is shown.
         place = found["loc"][:-1] if found["type"] == "missing" else found["loc"]
-        inside = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
-        if name in fields:
-            problem, remedy = f"is {shown(found['input'])}", remedy or found["msg"]
-        else:
-            problem, remedy = f"is missing; the fields are {names_of(fields)}", "Add it"
-        raise self.error(where, f"field '{f'{parent}.{name}'.lstrip('.')}{inside}' {problem}", remedy)
+        path += "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
+        raise self.error(where, f"field '{path}' is {shown(found['input'])}", remedy or found["msg"])
 
     def _count_ignored(self, fields: Mapping[str, Any], known: tuple[str, ...], what: str) -> None:
         for name in fields.keys() - set(known):

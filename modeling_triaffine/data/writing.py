@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 from datasets import Dataset
 
 from ..files import new_folder
-from .alignment import join_sentences, join_tokens
+from .alignment import join_tokens
 from .features import FEATURES
-from .formats.iob2 import DOCUMENT_START, POS_NAME, TAGS_NAME, TOKENS_NAME
+from .formats.layout import DOCUMENT_START, POS_NAME, TAGS_NAME, TOKENS_NAME
 from .formats.tags import BETWEEN_TAGS, OUTSIDE
 from .offsets import BYTE_ORDER_MARK
 from .record_checker import RecordChecker
-from .schema import CONTEXT_FIELDS
+from .schema import CONTEXT_FIELDS, Entity
 from .writing_texts import (
     LINE_ENDS,
     TextDocument,
@@ -190,9 +190,15 @@ def write_joined(
 
 
 def _text_document(doc_id: str, sentences: Sequence[Mapping[str, Any]]) -> TextDocument:
-    lines = (join_tokens(sentence["tokens"], sentence["entities"]) for sentence in sentences)
-    text, entities = join_sentences(("\n", *line) for line in lines)
-    return TextDocument(doc_id, text, entities)
+    lines: list[str] = []
+    entities: list[Entity] = []
+    first = 0  # of the characters of a line
+    for sentence in sentences:
+        line, inside = join_tokens(sentence["tokens"], sentence["entities"])
+        entities += [Entity(start=first + e["start"], end=first + e["end"], type=e["type"]) for e in inside]
+        lines.append(line)
+        first += len(line) + 1
+    return TextDocument(doc_id, "\n".join(lines), entities)
 
 
 def _not_on_a_line(sentence: Mapping[str, Any]) -> str:
@@ -236,8 +242,10 @@ def _not_in_columns(record: Mapping[str, Any]) -> str:
         return f"{record['tokens'][0]} as its first token, which would begin a document"
     types = [entity["type"] for entity in record["entities"]]
     for kind in types:
-        if BETWEEN_TAGS.search(kind) or kind == OUTSIDE:
-            return f"the type {kind!r}, which would be {'no type' if kind == OUTSIDE else 'several tags'}"
+        if kind == OUTSIDE:
+            return f"the type {kind!r}, which would be no type"
+        if BETWEEN_TAGS.search(kind):
+            return f"the type {kind!r}, which would be several tags"
     broken = (value for value in (*record["tokens"], *record["pos"], *types) if re.search(r"[\t\r\n]", value))
     return next((f"{value!r}, with a tab or a line end" for value in broken), "")
 

@@ -158,8 +158,10 @@ def _abstract_of(document: TextDocument) -> int:
     """Where the abstract begins, after one character of white space; 0 without one."""
     text = document.text
     borders = [border for border in document.borders if text[border - 1] in " \r\n" and border < len(text)]
+    if borders:
+        return borders[0]
     line_end = re.search(r"\r?\n(?=.)", text, re.DOTALL)
-    return borders[0] if borders else line_end.end() if line_end else 0
+    return line_end.end() if line_end else 0
 
 
 def write_bioc_json(documents: Documents, path: Path) -> Counter[str]:
@@ -304,11 +306,12 @@ def write_inception(documents: Documents, folder: Path) -> None:
 
 
 def _no_file_name(document: TextDocument) -> str:
-    """Whether the name is none of a file inside the folder, or would be read as another name."""
-    path = PurePosixPath(document.doc_id)
-    hidden = any(part.startswith(".") for part in path.parts)
-    is_other = str(path) != document.doc_id or not path.name or path.is_absolute()
-    return "a name that is not a valid file name" if is_other or hidden or "\0" in document.doc_id else ""
+    """The problem of a name that is none of a file inside the folder, or would be read as another name."""
+    name = document.doc_id
+    path = PurePosixPath(name)
+    is_hidden = any(part.startswith(".") for part in path.parts)  # also of "..", which leads out of the folder
+    is_other = str(path) != name or not path.name or path.is_absolute()
+    return "a name that is not a valid file name" if is_hidden or is_other or "\0" in name else ""
 
 
 def _write_new(file: Path, content: str) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modeling_triaffine.data import FEATURES, align_entities, retokenize
-from modeling_triaffine.data.alignment import join_sentences, retokenize_record, split_words
+from modeling_triaffine.data.alignment import retokenize_record, split_words
 from modeling_triaffine.data.counts import Counts
 
 
@@ -79,11 +79,6 @@ def test_alignment_keeps_exactly_what_words_spell(text, data):
 def test_words_of_a_splitter_are_checked(words):
     with pytest.raises(ValueError, match="The word splitter returned"):
         split_words(TEXT, lambda text: words)
-
-
-def test_sentences_are_joined_with_what_separates_them():
-    sentences = [(" ", "", []), ("\n", "a b", [entity(2, 3)]), ("\n\n", "c", [entity(0, 1)]), ("", "d", [])]
-    assert join_sentences(sentences) == ("a b\n\ncd", [entity(2, 3), entity(5, 6)])
 
 
 class TestRetokenize:

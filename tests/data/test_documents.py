@@ -1,8 +1,8 @@
-"""How documents show a place in them."""
+"""How documents are made of sentences, and show a place in them."""
 
 import pytest
 
-from modeling_triaffine.data.documents import in_context
+from modeling_triaffine.data.documents import Sentence, WrittenSentence, document_of_sentences, in_context
 
 
 @pytest.mark.parametrize(
@@ -17,3 +17,11 @@ from modeling_triaffine.data.documents import in_context
 )
 def test_in_context(text, span, shown):
     assert in_context(text, *span) == shown
+
+
+def test_sentences_are_joined_with_what_separates_them():
+    parts = [(" ", "", []), ("\n", "a b", [(0, 1), (2, 3)]), ("\n\n", "c", [(0, 1)]), ("", "d", [(0, 1)])]
+    sentences = [WrittenSentence(gap, text, Sentence({}, "", offsets)) for gap, text, offsets in parts]
+    document = document_of_sentences("x", sentences)
+    assert document.text == "a b\n\ncd"
+    assert [sentence.offsets for sentence in document.sentences] == [[], [(0, 1), (2, 3)], [(5, 6)], [(6, 7)]]

@@ -94,9 +94,7 @@ class Formats(Mapping[str, "CorpusFormat"]):
         if name in self._registered:
             return f"registered by {self._registered[name].read.__module__}"
         point = self.installed().get(name)
-        if point is None:
-            return ""
-        return owner_of(point)
+        return owner_of(point) if point else ""
 
     def register(self, known: CorpusFormat) -> None:
         earlier = self._registered.get(known.name, known)
@@ -108,17 +106,17 @@ class Formats(Mapping[str, "CorpusFormat"]):
     def _load(self, name: str) -> CorpusFormat:
         if name in BUILT_IN:
             module, _, attribute = BUILT_IN[name].partition(":")
-            known: CorpusFormat = getattr(import_module(f".{module}", __name__), attribute)
-            return known
-        point = self.installed()[name]
+            built_in: CorpusFormat = getattr(import_module(f".{module}", __name__), attribute)
+            return built_in
+        problem = ""
         try:
-            loaded = point.load()
-            problem = "" if getattr(loaded, "name", None) == name else f"is {loaded!r}, not a CorpusFormat of this name"
+            known: CorpusFormat = self.installed()[name].load()
+            if getattr(known, "name", None) != name:
+                problem = f"is {known!r}, not a CorpusFormat of this name"
         except Exception as error:
             problem = f"cannot be loaded ({type(error).__name__}: {error})"
         if problem:
             raise FormatError(f"The format {name!r} {self.owner(name)} {problem}. Correct or uninstall it.")
-        known = loaded
         return known
 
 

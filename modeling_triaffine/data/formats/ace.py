@@ -15,8 +15,6 @@ from ..documents import Annotation, Document
 from ..record_checker import RecordChecker
 from .ldc import TAG, AnnotationFiles, entity_mentions, format_of_pairs, numbers, overlaps, read_source, unescape
 
-# ACE 2005 has the same documents in several stages of annotation, here from the first to the last.
-ACE_FILES = AnnotationFiles((".apf.xml",), ".sgm", "in its folder", stages=("fp1", "fp2", "adj", "timex2norm"))
 NOT_IN_ACE = {
     "value_mention": "values",
     "timex2_mention": "times",
@@ -28,6 +26,11 @@ NOT_IN_ACE = {
 def _ace_sources(annotations: Sequence[Path]) -> dict[Path, list[Path]]:
     sources = {file: file.with_name(ACE_FILES.document(file) + ACE_FILES.source_suffix) for file in annotations}
     return {file: [source] if source.is_file() else [] for file, source in sources.items()}
+
+
+# ACE 2005 has the same documents in several stages of annotation, here from the first to the last.
+STAGES = ("fp1", "fp2", "adj", "timex2norm")
+ACE_FILES = AnnotationFiles((".apf.xml",), ".sgm", "in its folder", _ace_sources, STAGES)
 
 
 def _read_ace(file: Path, name: str, source_file: Path, check: RecordChecker) -> Document:
@@ -71,7 +74,6 @@ def _pieces(source: str) -> Iterator[tuple[Offsets, bool]]:
 
 ACE = format_of_pairs(
     ACE_FILES,
-    _ace_sources,
     _read_ace,
     name="ace",
     description="ACE as distributed by LDC, a folder of .sgm and .apf.xml",

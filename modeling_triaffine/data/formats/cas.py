@@ -33,7 +33,7 @@ SENTENCE = "de.tudarmstadt.ukp.dkpro.core.api.segmentation.type.Sentence"
 TOKEN = "de.tudarmstadt.ukp.dkpro.core.api.segmentation.type.Token"
 SCORE = "score"
 ANNOTATION, STRING, DOUBLE = "uima.tcas.Annotation", "uima.cas.String", "uima.cas.Double"
-JSON_KEYS = {"%TYPES", "%FEATURE_STRUCTURES"}
+JSON_KEYS = ("%TYPES", "%FEATURE_STRUCTURES")
 
 
 def read_cas(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Document]:
@@ -78,8 +78,6 @@ def annotated_cas(cas: Cas, layer: str, feature: str, where: str, check: RecordC
         kind = one.get(feature)
         if not kind:
             check.drop(f"annotations without {feature} dropped", example=f"{where}: {text[one.begin : one.end]!r}")
-        elif one.begin == one.end:
-            check.drop("annotations without characters dropped", example=f"{where}: {kind} at {one.begin}")
         else:
             fragments = ((one.begin, one.end),)
             annotations.append(Annotation(f"{layer}[{number}]", fragments, type=kind, quote=None, where=where))
@@ -93,17 +91,15 @@ def annotated_cas(cas: Cas, layer: str, feature: str, where: str, check: RecordC
 
 def layer_type(cas: Cas, layer: str, where: str, check: RecordChecker, feature: str | None = None) -> Any:
     """The type of a layer; CorpusError, which names those there are, if there is none, or it has no such feature."""
-    names: set[str] = set()
     if cas.typesystem.contains_type(layer):
         found = cas.typesystem.get_type(layer)
-        names = {one.name for one in found.all_features}
-        if feature is None or feature in names:
+        there = {one.name for one in found.all_features}
+        if feature is None or feature in there:
             return found
-    if names:
-        problem, there = f"the layer {layer!r} has no feature {feature!r}; its features are", names
+        problem = f"the layer {layer!r} has no feature {feature!r}; its features are"
     else:
-        problem = f"there is no layer {layer!r}; the layers with annotations are"
         there = {one.type.name for one in cas.select_all_annotations()}
+        problem = f"there is no layer {layer!r}; the layers with annotations are"
     problem += f" {', '.join(map(repr, sorted(there))) or 'none'}"
     raise check.error(where, problem, "Name the layer and feature: columns={'entities': 'layer:feature'}")
 
@@ -173,7 +169,7 @@ def _layer(columns: Mapping[str, Any] | None) -> tuple[str, str]:
 
 def _is_json(file: Path) -> bool:
     try:
-        return file.suffix == ".json" and bool(record_keys(read_head(file)) & JSON_KEYS)
+        return file.suffix == ".json" and not record_keys(read_head(file)).isdisjoint(JSON_KEYS)
     except CorpusError:  # an empty file, which may have nothing to do with the corpus
         return False
 
@@ -194,7 +190,7 @@ CAS = CorpusFormat(
     marks_sentences=False,
     has_own_words=False,
     suffixes=(XMI_SUFFIX, ".json"),
-    keys=(Keys.of("%TYPES"), Keys.of("%FEATURE_STRUCTURES")),
+    keys=tuple(map(Keys.of, JSON_KEYS)),
     recognizes=lambda head: "<xmi:XMI" in head,
     columns="the layer: {'entities': 'layer:feature'}",
     documents=cas_documents,

@@ -21,11 +21,12 @@ from pathlib import Path
 
 from ..alignment import LOST_ACROSS_SENTENCES
 from ..corpus_format import CorpusFormat
-from ..documents import Document, Sentence, document_of_sentences
+from ..documents import Document, Sentence, WrittenSentence, document_of_sentences
 from ..reading import document_name, numbered_paragraphs
 from ..record_checker import RecordChecker
 from ..schema import Entity
-from .iob2 import NODE, SentenceIds
+from .comments import SentenceIds
+from .layout import NODE
 from .tags import STANDARD, Tag, decode_tags
 from .written_words import NO_SPACE, Row, is_word, written_text
 
@@ -41,12 +42,11 @@ PART_OF_SEVERAL = re.compile(r"\[([0-9]+)/[0-9]+\]$")
 
 def read_conllu(path: Path, check: RecordChecker) -> Iterator[Document]:
     """Reads the documents one by one: sentences joined by spaces, paragraphs (`# newpar`) by an empty line."""
-    for doc_id, sentences in groupby(_sentences(path, check), key=lambda sentence: sentence[2].fields["doc_id"]):
-        yield document_of_sentences(str(doc_id), sentences)
+    for doc_id, sentences in groupby(_sentences(path, check), key=lambda sentence: sentence.doc_id):
+        yield document_of_sentences(doc_id, sentences)
 
 
-def _sentences(path: Path, check: RecordChecker) -> Iterator[tuple[str, str, Sentence]]:
-    """What separates each sentence from the one before, its text, and its words."""
+def _sentences(path: Path, check: RecordChecker) -> Iterator[WrittenSentence]:
     ids = SentenceIds(document_name(path, check), check.is_document)
     brackets = _Brackets(check)
     for paragraph in numbered_paragraphs(path, check):
@@ -68,8 +68,13 @@ def _sentences(path: Path, check: RecordChecker) -> Iterator[tuple[str, str, Sen
             written = (Row(row[ID], row[FORM], NO_SPACE in row[MISC].split("|")) for _, row in rows)
             text, offsets = written_text([*written], comment)
             pos = [row[UPOS] for row in words]
-            fields = {"tokens": [row[FORM] for row in words], "pos": [] if set(pos) == {"_"} else pos}
-            yield gap, text, Sentence({**ids.next_sentence(), **fields, "entities": entities}, rows[0][0], offsets)
+            fields = {
+                **ids.next_sentence(),
+                "tokens": [row[FORM] for row in words],
+                "pos": [] if set(pos) == {"_"} else pos,
+                "entities": entities,
+            }
+            yield WrittenSentence(gap, text, Sentence(fields, rows[0][0], offsets))
 
 
 def _tags(row: Sequence[str]) -> list[Tag]:

@@ -18,6 +18,7 @@ from ..corpus_format import CorpusFormat, check_columns
 from ..documents import Annotation, Document, Sentence, in_context
 from ..reading import document_name, open_corpus
 from ..record_checker import RecordChecker
+from ..schema import CorpusError
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
@@ -97,25 +98,30 @@ def _groups(docs: Sequence[Doc], columns: Mapping[str, Any] | None, check: Recor
     there = sorted({group for doc in docs for group in doc.spans})
     filled = [group for group in there if any(doc.spans.get(group) for doc in docs)]
     has_ents = any(doc.ents for doc in docs)
-    is_clear = True
     if columns is not None:
         check_columns(columns, ("entities",))
         groups = [columns["entities"]] if isinstance(columns["entities"], str) else [*columns["entities"]]
-        is_clear = {*groups} <= {*there, ENTS}
+        if not {*groups} <= {*there, ENTS}:
+            raise _unclear(there, check)
         groups = [] if groups == [ENTS] else groups
     elif SPAN_GROUP in filled or has_ents:
         groups = [SPAN_GROUP]
     else:
         groups = [group for group in filled if not NO_ENTITIES.search(group)]
-        is_clear = len(groups) <= 1
-    if not is_clear:
-        found = f"its span groups are {', '.join(map(repr, there))}" if there else "it has no span groups"
-        remedy = f"Name the one with the entities: columns={{'entities': name}}, or {ENTS!r} for doc.ents"
-        raise check.error("", found, remedy)
-    groups = groups if not has_ents or {*groups} & {*filled} else []
+        if len(groups) > 1:
+            raise _unclear(there, check)
+    if has_ents and not {*groups} & {*filled}:
+        groups = []
     for group in sorted({*filled} - {*groups}):
         check.note(f"spans of the group {group!r} ignored", sum(len(doc.spans.get(group, ())) for doc in docs))
     return groups
+
+
+def _unclear(there: Sequence[str], check: RecordChecker) -> CorpusError:
+    """The error if nothing tells which of the groups that are `there` has the entities."""
+    found = f"its span groups are {', '.join(map(repr, there))}" if there else "it has no span groups"
+    remedy = f"Name the one with the entities: columns={{'entities': name}}, or {ENTS!r} for doc.ents"
+    return check.error("", found, remedy)
 
 
 DOCBIN = CorpusFormat(

@@ -15,11 +15,6 @@ from ..documents import Annotation, Document
 from ..record_checker import RecordChecker
 from .ldc import TAG, AnnotationFiles, entity_mentions, format_of_pairs, numbers, overlaps, read_source, unescape
 
-ERE_FILES = AnnotationFiles(
-    (".rich_ere.xml", ".light_ere.xml", ".ere.xml"),
-    source_suffix=".xml",
-    place="(with this or another suffix) in its folder or in the folder `source` beside it",
-)
 QUOTE = re.compile(r"<quote\b.*?</quote\s*>", re.DOTALL | re.IGNORECASE)
 NOT_IN_ERE = {"filler": "fillers", "relation_mention": "relations", "event_mention": "events"}
 
@@ -39,6 +34,14 @@ def _ere_sources(annotations: Sequence[Path]) -> dict[Path, list[Path]]:
                 for file in next((by_document[name] for name in names if name in by_document), []):
                     sources[file].append(source)
     return sources
+
+
+ERE_FILES = AnnotationFiles(
+    (".rich_ere.xml", ".light_ere.xml", ".ere.xml"),
+    source_suffix=".xml",
+    place="(with this or another suffix) in its folder or in the folder `source` beside it",
+    sources_of=_ere_sources,
+)
 
 
 def _read_ere(file: Path, name: str, source_file: Path, check: RecordChecker) -> Document:
@@ -75,7 +78,6 @@ def _ere_mentions(file: Path, name: str, check: RecordChecker) -> Iterator[Annot
 
 ERE = format_of_pairs(
     ERE_FILES,
-    _ere_sources,
     _read_ere,
     name="ere",
     description="ERE as distributed by LDC, a folder of .rich_ere.xml and texts",

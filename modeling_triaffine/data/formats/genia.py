@@ -25,7 +25,7 @@ from xml.etree.ElementTree import Element
 
 from ..alignment import align_entities
 from ..corpus_format import CorpusFormat
-from ..documents import Document, Sentence, document_of_sentences
+from ..documents import Document, Sentence, WrittenSentence, document_of_sentences
 from ..reading import xml_elements
 from ..record_checker import RecordChecker
 from ..schema import Entity
@@ -96,10 +96,7 @@ def read_genia(path: Path, check: RecordChecker, all_types: bool = False) -> Ite
         yield document_of_sentences(doc_id, _in_own_words((one for _, one in numbered), check, all_types), split)
 
 
-def _in_own_words(
-    sentences: Iterable[XmlSentence], check: RecordChecker, all_types: bool
-) -> Iterator[tuple[str, str, Sentence]]:
-    """What separates each sentence from the one before, its text, and its words."""
+def _in_own_words(sentences: Iterable[XmlSentence], check: RecordChecker, all_types: bool) -> Iterator[WrittenSentence]:
     after_title = False
     for sentence in sentences:
         words = sentence.given_words()
@@ -113,7 +110,8 @@ def _in_own_words(
             "entities": _sorted(aligned, check, all_types),
         }
         where = f"article {sentence.doc_id}, sentence {sentence.sent_id}"
-        yield "\n" if after_title and not sentence.in_title else " ", sentence.text, Sentence(fields, where, words)
+        gap = "\n" if after_title and not sentence.in_title else " "
+        yield WrittenSentence(gap, sentence.text, Sentence(fields, where, words))
         after_title = sentence.in_title
 
 

@@ -57,15 +57,18 @@ def _annotation_of(task: JsonObject) -> JsonObject | None:
 def _regions(annotation: JsonObject) -> Iterator[Annotation]:
     for region in annotation.objects("result", "A result is an object"):
         kind = region.fields.get("type")
-        value = region.object("value", "A region has a value") if kind in (PLAIN, HYPERTEXT) else region
-        if kind == PLAIN or (kind == HYPERTEXT and value.get("globalOffsets") is not None):
-            owner = value.object("globalOffsets", "It has start and end") if kind == HYPERTEXT else value
-            offsets = owner.value("start", int), owner.value("end", int)
-            yield from entity_of_each_type(value, [offsets], value.value(kind, list))
-        elif kind == HYPERTEXT:
-            annotation.check.drop("entities of HyperText without offsets in the text dropped", 1, region.where)
-        else:
+        if kind not in (PLAIN, HYPERTEXT):
             annotation.check.note(f"results of type {kind!r} ignored")
+            continue
+        value = region.object("value", "A region has a value")
+        offsets = value
+        if kind == HYPERTEXT:
+            if value.get("globalOffsets") is None:
+                annotation.check.drop("entities of HyperText without offsets in the text dropped", 1, region.where)
+                continue
+            offsets = value.object("globalOffsets", "It has start and end")
+        fragment = offsets.value("start", int), offsets.value("end", int)
+        yield from entity_of_each_type(value, [fragment], value.value(kind, list))
 
 
 LABEL_STUDIO = CorpusFormat(

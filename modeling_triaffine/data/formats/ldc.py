@@ -30,9 +30,6 @@ ESCAPED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 LISTS = (".txt", ".lst", ".list", ".filelist")
 """Suffixes of a list of documents."""
 
-SourcesOf = Callable[[Sequence[Path]], dict[Path, list[Path]]]
-"""Files of annotations → the sources of each; none or several if the corpus is not as distributed."""
-
 
 def unescape(text: str) -> str:
     """The text with `&amp;` and the like as characters, padded with spaces, so that offsets stay valid."""
@@ -83,12 +80,14 @@ class AnnotationFiles:
         suffixes: of the annotations; none ends with another.
         source_suffix: of the texts that they annotate; lists may name those.
         place: where those texts are, in words.
+        sources_of: files of annotations → the sources of each; none or several if the corpus is not as distributed.
         stages: folders that hold the same documents, from the first to the last stage of annotation.
     """
 
     suffixes: tuple[str, ...]
     source_suffix: str
     place: str
+    sources_of: Callable[[Sequence[Path]], dict[Path, list[Path]]]
     stages: tuple[str, ...] = ()
 
     def document(self, file: Path) -> str:
@@ -115,7 +114,7 @@ class AnnotationFiles:
             if line.strip()
         ]
 
-    def with_sources(self, path: Path, sources_of: SourcesOf) -> list[Path]:
+    def documents(self, path: Path) -> list[Path]:
         """The annotations that `path` refers to, of all stages in a folder, and their sources, after the list itself.
 
         None of them if it lists something else.
@@ -125,7 +124,7 @@ class AnnotationFiles:
         except CorpusError:  # a list of something else
             return []
         lists = [path] if annotations and path.is_file() and path.suffix in LISTS else []
-        return [*dict.fromkeys(chain(lists, annotations, *sources_of(annotations).values()))]
+        return [*dict.fromkeys(chain(lists, annotations, *self.sources_of(annotations).values()))]
 
     def _annotations(self, folder: Path) -> list[Path]:
         return [file for file in visible_paths(folder) if file.name.endswith(self.suffixes)]
@@ -147,18 +146,18 @@ class AnnotationFiles:
 
     def _last_stage(self, files: Sequence[Path], check: RecordChecker) -> Path:
         """The file with the last stage of annotation of several files of one document."""
-        stages = [file.parent.name for file in files]
-        if len(files) > 1 and not (set(stages) <= set(self.stages) and len(set(stages)) == len(files)):
+        if len(files) == 1:
+            return files[0]
+        stages = {file.parent.name for file in files}
+        if len(stages) < len(files) or not stages <= set(self.stages):
             name, folders = self.document(files[0]), ", ".join(str(file.parent) for file in files)
             raise check.error("", f"there are several documents {name!r}, in {folders}", "Keep one, or list its folder")
-        if len(files) > 1:
-            check.note("earlier stages of annotation ignored", len(files) - 1)
-        return max(files, key=lambda file: (*self.stages, file.parent.name).index(file.parent.name))
+        check.note("earlier stages of annotation ignored", len(files) - 1)
+        return max(files, key=lambda file: self.stages.index(file.parent.name))
 
 
 def format_of_pairs(
     files: AnnotationFiles,
-    sources_of: SourcesOf,
     read_document: Callable[[Path, str, Path, RecordChecker], Document],
     **fields: Any,
 ) -> CorpusFormat:
@@ -166,7 +165,6 @@ def format_of_pairs(
 
     Args:
         files: how annotations are named and found.
-        sources_of: see [`SourcesOf`].
         read_document: `read_document(annotations, name, source, check)`; `name` is their path in the corpus, for
             messages.
         fields: further ones of [`CorpusFormat`].
@@ -174,21 +172,17 @@ def format_of_pairs(
 
     def read(path: Path, check: RecordChecker) -> Iterator[Document]:
         annotations = files.find(path, check)
-        sources = sources_of(annotations)
+        sources = files.sources_of(annotations)
         for file in annotations:
             with check.record():
                 name = name_in_corpus(file, path)
                 if len(sources[file]) != 1:
                     text = f"{files.document(file)}{files.source_suffix}"
-                    found = (
-                        f"there are several: {', '.join(map(str, sources[file]))}" if sources[file] else "there is none"
-                    )
+                    several = ", ".join(map(str, sources[file]))
+                    found = f"there are several: {several}" if several else "there is none"
                     problem = f"the text that it annotates, {text}, belongs {files.place}; {found}"
                     raise check.error(name, problem, "Add the text, or keep one")
                 yield read_document(file, name, sources[file][0], check)
-
-    def documents(path: Path) -> list[Path]:
-        return files.with_sources(path, sources_of)
 
     return CorpusFormat(
         read=read,
@@ -196,7 +190,7 @@ def format_of_pairs(
         marks_sentences=False,
         has_own_words=False,
         suffixes=files.suffixes,
-        documents=documents,
+        documents=files.documents,
         lists=LISTS,
         **fields,
     )

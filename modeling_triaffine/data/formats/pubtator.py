@@ -40,21 +40,17 @@ def _pubtator_document(lines: list[tuple[int, str]], check: RecordChecker) -> Do
         doc_id = doc_id or (found[1] if found else "")
         if found and found[1] != doc_id:
             problem = f"the document {found[1]!r} begins within the document {doc_id!r}"
-            remedy = "Put an empty line between two documents"
-        elif text and not annotations and text[2] not in texts:
+            raise check.error(where, problem, "Put an empty line between two documents")
+        if text and not annotations and text[2] not in texts:
             texts[text[2]] = text[3]
-            continue
         elif entity:
-            name, fragments = f"line {number}", ((int(entity[2]), int(entity[3])),)
-            annotations.append(Annotation(name, fragments, type=entity[5], quote=entity[4] or None, where=where))
-            continue
+            fragments = ((int(entity[2]), int(entity[3])),)
+            annotations.append(Annotation(where, fragments, type=entity[5], quote=entity[4] or None, where=where))
         elif relation:
             check.note("relations ignored")
-            continue
         else:
-            problem = f"{line[:60]!r} is not a line of PubTator"
             remedy = "Lines are 'ID|t|title', 'ID|a|abstract', or ID, start, end, text, type"
-        raise check.error(where, problem, remedy)
+            raise check.error(where, f"{line[:60]!r} is not a line of PubTator", remedy)
     first = f"line {lines[0][0]}"
     if "t" not in texts:
         raise check.error(first, f"the document {doc_id!r} has no title", f"Begin it with '{doc_id}|t|'")

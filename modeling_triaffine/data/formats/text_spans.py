@@ -28,6 +28,8 @@ BOOKKEEPING = {"id", "token_start", "token_end", "input_hash", "source"}
 """Fields of a span that only matter to the tool that wrote it."""
 BORDERS = "borders"
 """Positions that no sentence crosses, of `load_texts` and `convert`."""
+OF_SPAN = ("start", "end", "type", "inclusive_end")
+"""What `columns` may say of spans."""
 OF_TEXT = Keys.of("text")
 WITHOUT_SPANS = "texts without a field of spans, read as texts without entities"
 FURTHER_ANNOTATIONS = "further annotations of a task ignored"
@@ -64,7 +66,7 @@ class TextForm:
     @classmethod
     def named(cls, columns: Mapping[str, Any]) -> TextForm:
         """The form that `columns` names; what it does not is as in other texts."""
-        check_columns(columns, ("text", "entities"), ("id", "start", "end", "type", "inclusive_end"))
+        check_columns(columns, ("text", "entities"), ("id", *OF_SPAN))
         for name in ("text", "entities", "id", "start", "end", "type"):
             if not isinstance(field := columns.get(name, ""), str):
                 raise ValueError(
@@ -109,10 +111,10 @@ def read_text_spans(path: Path, check: RecordChecker, columns: Mapping[str, Any]
                 check.note(f"texts with the answer {answer!r} ignored")
                 continue
             texts += 1
-            text_hash = str(record.fields.get("_input_hash", ""))
-            if text_hash in hashes:
-                check.note("repeated texts read, with the _input_hash of an earlier text", example=where)
-            hashes |= {text_hash} - {""}
+            if (text_hash := record.fields.get("_input_hash")) is not None:
+                if str(text_hash) in hashes:
+                    check.note("repeated texts read, with the _input_hash of an earlier text", example=where)
+                hashes.add(str(text_hash))
             form = named or form_of(record)
             if form.annotated_only and not any(isinstance(record.get(name), list) for name in form.spans):
                 check.note("texts without a response ignored", example=where)
@@ -213,9 +215,11 @@ def _entities_of_span(span: JsonObject, form: TextForm) -> Iterator[Annotation]:
 def _by_label(labels: JsonObject, inclusive_end: bool) -> Iterator[Annotation]:
     """The entities in a dictionary: label → spans, or label → text → spans with inclusive ends."""
     for kind, found in labels.fields.items():
-        of_label = labels.object(kind, "") if isinstance(found, Mapping) else None
-        for quote in (None,) if of_label is None else of_label.fields:
-            owner, field = (labels, kind) if of_label is None or quote is None else (of_label, quote)
+        places: list[tuple[JsonObject, str, str | None]] = [(labels, kind, None)]  # object and field of spans, quote
+        if isinstance(found, Mapping):
+            of_label = labels.object(kind, "")
+            places = [(of_label, quote, quote) for quote in of_label.fields]
+        for owner, field, quote in places:
             for start, end in owner.value(field, list[Pair], "A span is [start, end]"):
                 fragment = start, end + (inclusive_end or quote is not None)
                 yield Annotation(owner.name_of(field), (fragment,), str(kind), quote, labels.where)

@@ -22,19 +22,19 @@ from ..reading import document_name
 from ..record_checker import RecordChecker
 from ..schema import Entity
 from .tags import RULE, STANDARD, TagScheme, decode_tags, scheme_of
-from .text_spans import BOOKKEEPING, END, START, TYPE
+from .text_spans import BOOKKEEPING, END, OF_SPAN, START, TYPE
 
 WORDS = ("tokens", "words")
 TAGS = ("ner_tags", "ner", "tags", "labels", "ner_labels")
 MENTIONS = "entity_mentions"
 HEAD = 1000
-"""Records from which it is seen how tags are written."""
+"""How many records show how tags are written."""
 OF_MENTIONS = {"start": START, "end": END, "type": TYPE}
 NUMBERS = (
     "Name them in the order of the numbers: --columns names=O,B-City,… (columns={'names': […]}), in a data set "
     "cast_column(column, List(ClassLabel(names=[…])))"
 )
-OPTIONAL = ("tokens", "entities", "names", *OF_MENTIONS, "inclusive_end")
+OPTIONAL = ("tokens", "entities", "names", *OF_SPAN)
 
 
 def read_word_tags(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Document]:
@@ -93,14 +93,12 @@ def entities_in(
     numbers = [value for value in values if type(value) is int]
     wrong = [value for value in values if not isinstance(value, str) or not scheme.fits(value)]
     if numbers:
-        problem, remedy = f"has numbers, up to {max(numbers)}", NUMBERS
-    elif wrong:
-        problem, remedy = f"has {shown(wrong[0])}", RULE
-    elif len(values) != num_tokens:
-        problem, remedy = f"has {len(values)} tags for {num_tokens} tokens", "Give one tag for each token"
-    else:
-        return list(decode_tags((scheme.read(tag) or () for tag in values), record.check, scheme.note))
-    raise record.error(field, problem, remedy)
+        raise record.error(field, f"has numbers, up to {max(numbers)}", NUMBERS)
+    if wrong:
+        raise record.error(field, f"has {shown(wrong[0])}", RULE)
+    if len(values) != num_tokens:
+        raise record.error(field, f"has {len(values)} tags for {num_tokens} tokens", "Give one tag for each token")
+    return list(decode_tags((scheme.read(tag) or () for tag in values), record.check, scheme.note))
 
 
 def _mention(mention: JsonObject, columns: Mapping[str, Any]) -> Entity:

@@ -1,0 +1,206 @@
+"""The layout of columns of tags: which of them have the tokens, the tags and other fields, and how it is found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...model.text_triaffine import INVISIBLE_SPACES
+from ..corpus_format import check_columns
+from ..reading import HEAD_SIZE
+from .comments import comment_field
+from .tags import OUTSIDE, RULE, STANDARD, WITH_PREFIXES, WITHOUT_PREFIXES, TagScheme, scheme_of
+from .written_words import NO_SPACE, Row
+
+NODE = re.compile(r"[0-9]{1,9}(?:[-.][0-9]{1,9})?")
+"""The id of a word, of a multi-word token (1-2) or of an empty node (1.1)."""
+NO_WORD = re.compile(r"[0-9]+[-.][0-9]+")
+"""The id of a multi-word token (1-2) or of an empty node (1.1)."""
+DOCUMENT_START = re.compile(r"-DOCSTART-(?!\S)")
+NUMBERS_NAME, TOKENS_NAME, POS_NAME, TAGS_NAME = "ID", "FORM", "UPOS", "NER"
+CHUNKS = frozenset({"NP", "VP", "PP", "ADVP", "ADJP", "SBAR", "PRT", "CONJP", "INTJ", "LST", "UCP", "NC", "VC", "PC"})
+"""The chunk types of CoNLL-2000 and of German CoNLL-2003, whose tags look like those of entities."""
+NAMES_OF_TOKENS = frozenset({"form", "text", "token", "tokens", "word", "words"})
+NAMES_OF_TAGS = frozenset({"bio", "entity", "iob", "label", "labels", "ner", "ner_tag", "ner_tags", "tag", "tags"})
+"""What a line of column names, if there is one, calls its first and last column."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a line is split into columns, and the index of the columns with tokens, tags, ids and parts of speech.
+
+    Args:
+        width: the number of columns.
+        schemes: how the tags of each column of `entities` are written.
+        types: the values of those columns in the first lines.
+        names: the line of column names, if there is one.
+        joins: a token has any number of tags after it, which are read as one column of joined tags.
+    """
+
+    separator: str
+    width: int
+    tokens: int
+    entities: tuple[int, ...]
+    pos: int | None = None
+    numbers: int | None = None
+    schemes: tuple[TagScheme, ...] = (STANDARD,)
+    types: frozenset[str] = frozenset()
+    names: tuple[str, ...] = ()
+    joins: bool = False
+
+    def split(self, line: str) -> list[str]:
+        return self.joined(_split(line, self.separator))
+
+    def joined(self, row: list[str]) -> list[str]:
+        """The row with its tags in one column, if this `joins` them: all of them, or the first cell that is no tag."""
+        if not self.joins or len(row) < 2:
+            return row
+        token, *tags = row
+        wrong = [tag for tag in tags if not STANDARD.fits(tag)]
+        return [token, wrong[0] if wrong else "|".join(tags)]
+
+    def is_word(self, row: Sequence[str]) -> bool:
+        """Whether a row is a word, not a multi-word token or an empty node of CoNLL-U."""
+        return self.numbers is None or len(row) != self.width or not NO_WORD.fullmatch(row[self.numbers])
+
+    def is_comment(self, line: str) -> bool:
+        """Whether a line before the first token of a sentence is a comment, not a token that begins with #."""
+        if not line.startswith("#"):
+            return False
+        row = self.split(line)
+        return not self.fits(row) or not all(map(self.is_likely, self.schemes, self.tags(row)))
+
+    def is_likely(self, scheme: TagScheme, cell: str) -> bool:
+        """Whether a cell is a tag; where any word could be one, one that occurred."""
+        return scheme.fits(cell) and (scheme is not WITHOUT_PREFIXES or cell in self.types)
+
+    def fits(self, row: Sequence[str]) -> bool:
+        return len(row) == self.width
+
+    def tags(self, row: Sequence[str]) -> list[str]:
+        return [row[column] for column in self.entities]
+
+    def has_token(self, line: str) -> bool:
+        """Whether a line has a token before its tags, or is none of these columns but has something to be seen."""
+        row = self.split(line)
+        if self.fits(row):
+            return bool(row[self.tokens])
+        without_first = self.separator == " " and len(row) == self.width - 1 and line.startswith(" ")
+        return bool(line.translate(INVISIBLE_SPACES).strip()) and not without_first
+
+    def written(self, rows: Iterable[Sequence[str]]) -> list[Row]:
+        """What the lines of a sentence say of its text."""
+        return [
+            Row(
+                row[self.numbers] if self.numbers is not None else str(number),
+                row[self.tokens],
+                any(NO_SPACE in cell.split("|") for cell in row[self.tokens + 1 :]),
+            )
+            for number, row in enumerate(rows, start=1)
+        ]
+
+    def problem(self, row: Sequence[str]) -> tuple[str, str] | None:
+        """What is wrong with a row, and what to do, if anything is."""
+        if not self.fits(row):
+            problem = f"there are {len(row)} columns, {self.width} in the lines before"
+            return problem, "Give every token all columns, separated in the same way"
+        if self.numbers is not None and not NODE.fullmatch(row[self.numbers]):
+            problem = f"column {self.numbers} is {row[self.numbers]!r}, which does not number a word"
+            return problem, "Number the words of each sentence from 1"
+        for column, scheme, tag in zip(self.entities, self.schemes, self.tags(row), strict=True):
+            if not scheme.fits(tag):
+                problem = f"column {column} is {tag!r}, which is not a tag as those before"
+                return problem, f"{RULE}; name the columns of tags with columns=…"
+        return None
+
+    def ignored(self) -> list[int]:
+        return sorted({*range(self.width)} - {self.tokens, self.pos, self.numbers, *self.entities})
+
+
+def _split(line: str, separator: str) -> list[str]:
+    return line.rstrip("\t ").split("\t") if separator == "\t" else re.split(" +", line.strip(" "))
+
+
+def find_layout(head: str, columns: Mapping[str, Any] | None) -> Layout | None:
+    """The layout as named by the caller or the file, otherwise detected from the values."""
+    lines = [line.rstrip("\r") for line in head.split("\n")]
+    if len(head) > HEAD_SIZE // 4:  # the file may continue, and the last line be incomplete
+        lines = lines[:-1]
+    tokens = [line for line in lines if line.strip() and not line.startswith("#") and not DOCUMENT_START.match(line)]
+    separator = "\t" if any("\t" in line for line in tokens) else " "
+    rows = [_split(line, separator) for line in tokens]
+    names: list[str] = []
+    if len(rows) > 1 and rows[0][0].lower() in NAMES_OF_TOKENS and rows[0][-1].lower() in NAMES_OF_TAGS:
+        names, *rows = rows
+    if columns is not None:
+        layout = _layout_given(columns, separator, len(rows[0])) if rows else None
+    else:
+        comments = dict(comment_field(line) for line in lines if line.startswith("#"))
+        named = _layout_named(comments.get("global.columns", "").split())
+        layout = named or _layout_detected(rows, separator)
+    if layout is None:
+        return None
+    schemes, types = _schemes(layout, [layout.joined(row) for row in rows])
+    return replace(layout, schemes=schemes, types=types, names=tuple(layout.joined(names)))
+
+
+def _schemes(layout: Layout, rows: Sequence[Sequence[str]]) -> tuple[tuple[TagScheme, ...], frozenset[str]]:
+    """The schemes of the columns with tags, and the values that occur in them."""
+    cells = [layout.tags(row) for row in rows if layout.fits(row) and layout.is_word(row)]
+    columns = [set(column) for column in zip(*cells, strict=True)] or [set[str]() for _ in layout.entities]
+    found = [None if column == {OUTSIDE} else scheme_of(column) for column in columns]
+    used = next(filter(None, found), STANDARD)  # elsewhere in the file, a column of O alone may have tags
+    return tuple(scheme or used for scheme in found), frozenset().union(*columns)
+
+
+def _layout_given(columns: Mapping[str, Any], separator: str, width: int) -> Layout:
+    check_columns(columns, ("tokens", "entities"), ("pos",))
+    entities = columns["entities"]
+    entities = tuple(entities) if isinstance(entities, (list, tuple)) else (entities,)
+    numbers = [columns["tokens"], *entities, *([columns["pos"]] if "pos" in columns else [])]
+    are_columns = bool(entities) and all(isinstance(n, int) and 0 <= n < width for n in numbers)
+    if not are_columns or len({*numbers}) < len(numbers):
+        raise ValueError(
+            f"`columns` is {dict(columns)!r}, but columns are distinct indices from 0, and there are {width}. Name "
+            "them as in {'tokens': 0, 'entities': [1, 2], 'pos': 3}; pos is optional."
+        )
+    return Layout(separator, width, columns["tokens"], entities, columns.get("pos"))
+
+
+def _layout_named(names: Sequence[str]) -> Layout | None:
+    """The layout in the comment `global.columns`, if that names tokens and tags."""
+    entities = tuple(column for column, name in enumerate(names) if name.partition(":")[0] == TAGS_NAME)
+    if TOKENS_NAME not in names or not entities:
+        return None
+    pos, numbers = (names.index(name) if name in names else None for name in (POS_NAME, NUMBERS_NAME))
+    return Layout("\t", len(names), names.index(TOKENS_NAME), entities, pos, numbers)
+
+
+def _layout_detected(rows: Sequence[Sequence[str]], separator: str) -> Layout | None:
+    """The layout whose tag columns are the last adjacent ones with nothing but tags, after one other column or more."""
+    width = len(rows[0]) if rows else 0
+    if len(set(map(len, rows))) > 1 and all(_has_tags_of_its_own(row) for row in rows):
+        return Layout(separator, width=2, tokens=0, entities=(1,), joins=True)
+    by_column = list(zip(*(row for row in rows if len(row) == width), strict=True))
+    schemes = [scheme_of(column) for column in by_column]
+    if any(
+        scheme in WITH_PREFIXES and {*column} > {OUTSIDE} for scheme, column in zip(schemes, by_column, strict=True)
+    ):
+        schemes = [None if scheme is WITHOUT_PREFIXES else scheme for scheme in schemes]
+    first = stop = max((column + 1 for column in range(1, width) if schemes[column]), default=0)
+    while first > 1 and schemes[first - 1]:
+        first -= 1
+    ids = by_column[0] if first > 1 else ()
+    numbers = 0 if "1" in ids[:2] and all(map(NODE.fullmatch, ids)) else None
+    types = {column: {tag[2:] for tag in by_column[column]} - {""} for column in range(first, stop)}
+    entities = tuple(column for column in types if not types[column] or not types[column] <= CHUNKS)
+    if not entities:
+        return None
+    return Layout(separator, width, tokens=0 if numbers is None else 1, entities=entities, numbers=numbers)
+
+
+def _has_tags_of_its_own(row: Sequence[str]) -> bool:
+    """Whether a row is a token and the tags of the entities around it: O alone, or any number of others."""
+    return len(row) > 1 and all(map(STANDARD.fits, row[1:])) and (len(row) == 2 or "O" not in row[1:])

@@ -1,0 +1,198 @@
+"""The files of a split → documents → sentences, with the key under which these are cached."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from datasets.fingerprint import generate_random_fingerprint
+from huggingface_hub.utils.sha import sha_fileobj
+
+from .. import parsing
+from ..model import text_triaffine
+from .cutting import sentences_of
+from .detection import read_as
+from .documents import Document, num_entities
+from .features import fingerprint_of
+from .formats import FORMATS
+from .parts import Part
+from .reading import read_head
+from .record_checker import RecordChecker
+from .schema import CorpusError, Record
+
+NOT_AN_OPTION = {
+    "word_splitter": (
+        "does not keep the text to which a word_splitter would apply",
+        "Load it without, then use `retokenize`, which splits the tokens joined by spaces",
+    ),
+    "sentence_splitter": ("has its own sentences, so a sentence_splitter does not apply", "Load it without"),
+    "columns": ("has no columns to name", "Load it without"),
+    "offsets": ("has words, not offsets in a text", "Load it without"),
+}
+"""An option that not every format has → why it does not apply to a format, and what to do."""
+SPLITTERS = ("word_splitter", "sentence_splitter")
+
+
+def check_options(part: Part, options: Mapping[str, Any]) -> None:
+    """Raises CorpusError if one of the options does not apply to the format of these files."""
+    known = part.format
+    taken = {
+        "word_splitter": known.keeps_text,
+        "sentence_splitter": not known.marks_sentences,
+        "columns": bool(known.columns),
+        "offsets": known.keeps_text,
+    }
+    for option in options:
+        if not taken[option]:
+            why, remedy = NOT_AN_OPTION[option]
+            raise CorpusError.at(part.path, "", f"the format {known.name!r} {why}", remedy)
+
+
+@dataclass(frozen=True)
+class Source:
+    """The files of a split, and how they are read.
+
+    Args:
+        labels: the entity types allowed; None allows any.
+        options: those of `NOT_AN_OPTION` that are given.
+        format_given: the format that was named; None if it was detected.
+        max_bad_records: how many records that cannot be read are dropped.
+    """
+
+    part: Part
+    labels: tuple[str, ...] | None
+    options: Mapping[str, Any]
+    format_given: str | None
+    max_bad_records: int
+
+    def checker(self, unique_ids: bool = True) -> RecordChecker:
+        path, offsets = self.part.path, self.options.get("offsets")
+        how = partial(read_as, path, self.part.format, self.format_given)
+        return RecordChecker(path, self.labels, unique_ids, how, offsets, self.max_bad_records)
+
+    def documents(self, check: RecordChecker) -> Iterator[Document]:
+        """All documents; of copies in several folders, the first; those with an id of an earlier one numbered."""
+        documents = self._as_read(check)
+        documents = _without_copies(documents, check) if len(self.part.files) > 1 else documents
+        try:
+            yield from _numbered(documents, check) if check.unique_ids else documents
+        except CorpusError as error:
+            raise check.whole(error) from None
+
+    def _as_read(self, check: RecordChecker) -> Iterator[Document]:
+        known, path = self.part.format, self.part.path
+        options = {"columns": self.options["columns"]} if "columns" in self.options else {}
+        try:
+            if known.documents is not None:
+                yield from known.read(path, check, **options)
+                return
+            for file in self.part.files:
+                check.path, check.folder, check.is_document = file, path, self.part.has_documents
+                read_head(file)  # an empty file is reported as such, not as invalid content
+                yield from known.read(file, check, **options)
+            check.path = path
+        except Exception as error:
+            owner = FORMATS.owner(known.name)
+            if not owner or isinstance(error, (CorpusError, OSError, ImportError)):
+                raise
+            problem = f"the reader of the format {known.name!r}, {owner}, failed ({type(error).__name__}: {error})"
+            remedy = "Tell its authors, or name another format with format=… (--format)"
+            raise check.error("", problem, remedy) from error
+
+    def records(
+        self, check: RecordChecker, documents: Callable[[RecordChecker], Iterable[Document]] | None = None
+    ) -> Iterator[Record]:
+        """The sentences of the `documents`, by default as they are read; raises CorpusError if there are none."""
+        splitters = {name: self.options[name] for name in SPLITTERS if name in self.options}
+        found = False
+        for document in (documents or self.documents)(check):
+            with check.record(num_entities(document)):
+                for record in sentences_of(document, check, **splitters):
+                    found = True
+                    yield record
+        if not found:
+            raise check.error(
+                "", "it has no sentences", check.report().removesuffix(".") or "Check whether it is complete"
+            )
+
+    def fingerprint(self, split: str) -> str:
+        """The cache key: changes with the files' names and contents, the options, and the code of the readers.
+
+        `datasets` would make a key of the generator's arguments alone, and return stale data for a changed file.
+        """
+        digest = hashlib.sha256()
+        readers = {*Path(__file__).parent.rglob("*.py"), Path(text_triaffine.__file__), Path(parsing.__file__)}
+        known, path = self.part.format, self.part.path
+        read = known.read if FORMATS.owner(known.name) else None
+        if read is not None:
+            if not (outside := _code_beside(read)):
+                return str(generate_random_fingerprint())
+            readers |= outside
+        for source in (*self.part.files, *sorted(readers)):
+            name = source.relative_to(path) if source.is_relative_to(path) else source.name
+            with source.open("rb") as file:
+                digest.update(os.fsencode(name) + b"\0" + sha_fileobj(file))
+        options = [known.name, read, self.labels, self.options, self.max_bad_records, split]
+        return fingerprint_of([digest.hexdigest(), path.name, *options])
+
+
+def _without_copies(documents: Iterator[Document], check: RecordChecker) -> Iterator[Document]:
+    """The documents but for those that are in another folder, too, under the same name and with the same content."""
+    first_ones: dict[tuple[str, int], tuple[str, int]] = {}
+    for document in documents:
+        folder, _, name = document.id.rpartition("/")
+        words = [(one.fields.get("tokens"), one.fields.get("entities")) for one in document.sentences or ()]
+        text = hash(document.text or repr([tokens for tokens, _ in words]))
+        annotated = hash(repr((words, [(one.fragments, one.type) for one in document.annotations])))
+        first_folder, first_annotated = first_ones.setdefault((name, text), (folder, annotated))
+        example = f"{document.id}, as in {first_folder or 'the folder itself'}"
+        if folder != first_folder and annotated == first_annotated:
+            check.note("copies of documents in another folder left out", example=example)
+            continue
+        if folder != first_folder:
+            check.note("documents in two folders with different entities, both read", example=example)
+        yield document
+
+
+def _numbered(documents: Iterator[Document], check: RecordChecker) -> Iterator[Document]:
+    """The documents, those with the id of an earlier one numbered, as exports have the pages of one document.
+
+    Where the sentences have ids of their own, documents of one id are parts of one.
+    """
+    ids: set[str] = set()
+    last: Counter[str] = Counter()  # the number of the last document of an id, so that many take no longer
+    for document in documents:
+        if any("id" in sentence.fields for sentence in document.sentences or ()):
+            yield document
+            continue
+        name = document.id
+        while name in ids:
+            last[document.id] = max(last[document.id], 1) + 1
+            name = f"{document.id}#{last[document.id]}"
+        ids.add(name)
+        if name != document.id:
+            check.note("documents with the id of an earlier one, numbered", example=f"{document.where}: {name}")
+            document = replace(document, id=name)
+        yield document
+
+
+def _code_beside(read: Callable[..., Any]) -> set[Path]:
+    """The Python files of the package of a reader from outside, or of the folder of its script.
+
+    Empty if there is no file of it, as in a notebook: nobody can tell whether the reader is still the same.
+    """
+    module = sys.modules.get(getattr(read, "__module__", None) or "")
+    file = Path(getattr(module, "__file__", None) or "")
+    if module is None or not file.is_file():
+        return set()
+    package = sys.modules.get(module.__name__.partition(".")[0])
+    folders = [*getattr(package, "__path__", ())]
+    found = (Path(folder).rglob("*.py") for folder in folders) if folders else (file.parent.glob("*.py"),)
+    return {file, *(path for paths in found for path in paths if path.is_file())}
