@@ -39,7 +39,7 @@ def read_labels(
     """
     probabilities = read_probabilities(config, logits, is_final)
     thresholds = thresholds_of(config, threshold) if is_final else [None] * len(config.entity_labels)
-    found = entity_mask(probabilities, thresholds, config.multi_label)
+    found = entity_mask(logits, thresholds, config.multi_label, config.temperature)
     labels = []
     for row, has in zip(probabilities.tolist(), found.tolist(), strict=True):
         of_span = [(name, row[n]) for n, name in enumerate(config.entity_labels) if has[n]]

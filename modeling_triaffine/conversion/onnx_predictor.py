@@ -35,8 +35,8 @@ class OnnxModel(nn.Module):
 
     def __init__(self, path: str, config: TriaffineConfig):
         super().__init__()
-        self.config, self.path = config, path
-        self.session = open_session(path, torch.get_num_threads())
+        self.config, self.path = config, os.path.abspath(path)
+        self.session = open_session(self.path, torch.get_num_threads())
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "session"}
@@ -96,12 +96,14 @@ class OnnxNestedNER(NestedNERPipeline):
         path = find_file(model, GRAPHS[quantize], origin)
         if path is None:
             option = f" --{quantize}" if quantize else ""
-            raise FileNotFoundError(
-                f"{model} has no {GRAPHS[quantize]}; write it with `triaffine-ner export{option} --model … --output …`."
-            )
+            remedy = f"write it with `triaffine-ner export{option} --model … --output …`"
+            if not os.path.isdir(model):
+                remedy += " and give the folder, or the repository that it was uploaded to"
+            raise FileNotFoundError(f"{model} has no {GRAPHS[quantize]}; {remedy}.")
         find_file(model, GRAPHS[quantize] + WEIGHTS, origin)  # from the Hub it must lie beside the graph
         graph = OnnxModel(path, TriaffineConfig.from_pretrained(model, **origin))
-        super().__init__(graph, TriaffineProcessor.from_pretrained(model, **origin), device="cpu", **options)
+        processor = options.pop("processor", None) or TriaffineProcessor.from_pretrained(model, **origin)
+        super().__init__(graph, processor, device="cpu", **options)
 
     def save_pretrained(self, save_directory: str | os.PathLike[str], **kwargs: Any) -> None:
         """Raises ValueError: a graph is a file, which is copied or uploaded with its folder."""

@@ -32,6 +32,7 @@ class Comparison:
     """Another model on the same sentences; `bootstrap`: [`paired_bootstrap`] of the analysed model minus this one."""
 
     model: str
+    unknown_labels: list[str]
     scores: Scores
     bootstrap: dict[str, Any]
 
@@ -104,7 +105,8 @@ def analyse(
     if other is not None:
         others = predict_words(other.model, other.processor, with_context(corpus, other.processor), batch_size)
         bootstrap = paired_bootstrap(predictions, others, references)
-        comparison = Comparison(other.name, score_entities(others, references, labels), bootstrap)
+        unknown = unknown_labels(records, other.model.config)
+        comparison = Comparison(other.name, unknown, score_entities(others, references, labels), bootstrap)
     return Analysis(
         model=subject.name,
         corpus=corpus_name,

@@ -60,9 +60,9 @@ class SpanScores:
     gold: Tensor
     entities: list[int]
 
-    def predicted(self, probabilities: Tensor, threshold: float | None, multi_label: bool) -> Tensor:
+    def predicted(self, threshold: float | None, multi_label: bool) -> Tensor:
         """Which labels are predicted with this threshold, without those that the corpus lacks: [S, R - 1]."""
-        found = entity_mask(probabilities, [threshold] * len(self.entities), multi_label)
+        found = entity_mask(self.logits, [threshold] * len(self.entities), multi_label)
         return found & torch.tensor(self.entities).bool()
 
 
@@ -91,15 +91,14 @@ def calibrate(
         raise ValueError(f"None of the {len(records)} sentences has an entity of the model's labels ({labels}).")
     spans = score_spans(model, processor, records, batch_size)
     temperature = fit_temperature(spans, config.multi_label)
-    before, after = (label_probabilities(spans.logits, config.multi_label, divisor) for divisor in (1.0, temperature))
     return Calibration(
         split=split,
         sentences=len(records),
         goal=str(goal),
         temperature=temperature,
-        labels=_calibrate_labels(config, spans, after, goal),
-        bins_before=reliability(before, spans, config.multi_label),
-        bins_after=reliability(after, spans, config.multi_label),
+        labels=_calibrate_labels(config, spans, temperature, goal),
+        bins_before=reliability(spans, config.multi_label),
+        bins_after=reliability(spans, config.multi_label, temperature),
     )
 
 
@@ -142,7 +141,7 @@ def fit_temperature(spans: SpanScores, multi_label: bool) -> float:
     `LEAST_FITTED_PROBABILITY`; the many spans that are clearly no entities would dominate these. It is 1, with a
     warning, if the likelihood has no maximum there, as where all of these are correct.
     """
-    predicted = spans.predicted(label_probabilities(spans.logits, multi_label), LEAST_FITTED_PROBABILITY, multi_label)
+    predicted = spans.predicted(LEAST_FITTED_PROBABILITY, multi_label)
     logits, is_correct = spans.logits.double(), spans.gold[predicted].double()
     exponent = torch.zeros((), dtype=torch.double, requires_grad=True)
     optimizer = torch.optim.LBFGS([exponent], max_iter=100, line_search_fn="strong_wolfe")
@@ -167,10 +166,11 @@ def fit_temperature(spans: SpanScores, multi_label: bool) -> float:
     return 1.0
 
 
-def reliability(probabilities: Tensor, spans: SpanScores, multi_label: bool) -> list[Bin]:
-    """The entities predicted without thresholds, by bins of their probability; probabilities [S, R], None the last."""
-    predicted = spans.predicted(probabilities, None, multi_label)
-    of_entities, is_correct = probabilities[..., :-1][predicted], spans.gold[predicted]
+def reliability(spans: SpanScores, multi_label: bool, temperature: float = 1.0) -> list[Bin]:
+    """The entities predicted without thresholds, by bins of their probability at a temperature."""
+    predicted = spans.predicted(None, multi_label)
+    of_entities = label_probabilities(spans.logits, multi_label, temperature)[..., :-1][predicted]
+    is_correct = spans.gold[predicted]
     places = (of_entities * BINS).long().clamp(max=BINS - 1)
     bins = []
     for place in range(BINS):
@@ -185,11 +185,12 @@ def reliability(probabilities: Tensor, spans: SpanScores, multi_label: bool) -> 
 
 
 def _calibrate_labels(
-    config: TriaffineConfig, spans: SpanScores, probabilities: Tensor, goal: Goal
+    config: TriaffineConfig, spans: SpanScores, temperature: float, goal: Goal
 ) -> dict[str, LabelCalibration]:
     size = len(config.entity_labels)
-    by_default = entity_mask(probabilities, [None] * size, config.multi_label)
-    could_be = entity_mask(probabilities, [0.0] * size, config.multi_label)  # what a threshold accepts or rejects
+    probabilities = label_probabilities(spans.logits, config.multi_label, temperature)
+    by_default = entity_mask(spans.logits, [None] * size, config.multi_label)
+    could_be = entity_mask(spans.logits, [0.0] * size, config.multi_label)  # what a threshold accepts or rejects
     labels = {}
     for number, name in enumerate(config.entity_labels):
         rows, entities = could_be[:, number], spans.entities[number]

@@ -107,11 +107,14 @@ def _introduction(analysis: Analysis) -> list[str]:
         "correct if a gold entity has the same first word, last word and type. Ratios are in percent."
     ]
     if analysis.unknown_labels:
-        unknown = ", ".join(analysis.unknown_labels)
-        paragraphs.append(f"The model cannot find entities of types that are not among its labels: {unknown}.")
+        paragraphs.append(_unknown_note("The model", analysis.unknown_labels))
     if note := unannotated_note(scores):
         paragraphs.append(note)
     return paragraphs
+
+
+def _unknown_note(model: str, labels: Sequence[str]) -> str:
+    return f"{model} cannot find entities of types that are not among its labels: {', '.join(labels)}."
 
 
 def _sections(analysis: Analysis) -> Iterator[Section]:
@@ -238,6 +241,8 @@ def _comparison_section(analysis: Analysis, comparison: Comparison) -> Section:
         f"paired bootstrap over sentences with {found['samples']} samples, of which the model wins "
         f"{found['wins']:.1%}. p is two-sided, under the null hypothesis that both models are equally good."
     )
+    if comparison.unknown_labels:
+        text += f" {_unknown_note(comparison.model, comparison.unknown_labels)}"
     mine, other = analysis.scores, comparison.scores
     absent = Counts().scores()  # for a label that only the other model predicts
     labels = ((label, mine["by_label"].get(label, absent), row) for label, row in other["by_label"].items())

@@ -40,8 +40,8 @@ def find_entities(
             f"{config.num_scores}. For other labels, load it with from_pretrained(…, id2label=…, "
             "ignore_mismatched_sizes=True), and train it."
         )
+    accepted = entity_mask(logits, thresholds, config.multi_label, config.temperature)
     probabilities = label_probabilities(logits, config.multi_label, config.temperature)
-    accepted = entity_mask(probabilities, thresholds, config.multi_label)
     sentence, span, label = (accepted & mask.unsqueeze(-1)).nonzero(as_tuple=True)
     i, j = spans[sentence, span].unbind(-1)
     # One transfer for all: each waits for the device.
@@ -77,17 +77,27 @@ def final_scores(output: Any) -> tuple[Tensor, Tensor, Tensor]:
     return logits, spans, torch.ones_like(spans[..., 0], dtype=torch.bool)
 
 
-def entity_mask(probabilities: Tensor, thresholds: Sequence[float | None], multi_label: bool) -> Tensor:
-    """Which labels are accepted as entities ([`find_entities`]): probabilities [..., R], None the last → [..., R - 1].
+def entity_mask(
+    logits: Tensor, thresholds: Sequence[float | None], multi_label: bool, temperature: float = 1.0
+) -> Tensor:
+    """Which labels of spans are accepted as entities ([`find_entities`]): logits [..., R] → [..., R - 1].
 
-    thresholds: one for each label, None for a label without.
+    Args:
+        logits: with `multi_label` [..., R - 1].
+        thresholds: one for each entity label, None for a label without.
+        temperature: of the probabilities that the thresholds are for. It does not change what is accepted without one,
+            although with `multi_label` None's probability, a product, depends on it in another way than the labels'.
     """
+    probabilities = label_probabilities(logits, multi_label)
     of_entities, of_none = probabilities[..., :-1], probabilities[..., -1:]
     is_best = torch.zeros_like(of_entities, dtype=torch.bool).scatter_(-1, of_entities.argmax(-1, keepdim=True), True)
-    given = probabilities.new_tensor([float("nan") if least is None else least for least in thresholds])
-    least = torch.where(given.isnan(), torch.where(is_best, of_none, 0.5), given)
+    found = of_entities >= torch.where(is_best, of_none, 0.5)
+    if any(least is not None for least in thresholds):
+        given = probabilities.new_tensor([float("nan") if least is None else least for least in thresholds])
+        reached = label_probabilities(logits, multi_label, temperature)[..., :-1] >= given
+        found = torch.where(given.isnan(), found, reached)
     # Pairs of words that are no span have probability 0, which not even a threshold of 0 accepts.
-    found = (of_entities >= least) & (of_entities > 0)
+    found &= of_entities > 0
     return found if multi_label else found & is_best
 
 

@@ -1,6 +1,7 @@
 """Further training of a model: new labels, and own ones that the data does not annotate."""
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,9 +16,12 @@ from ..model.triaffine_ops import label_probabilities, span_mask
 
 logger = logging.getLogger(__name__)
 
-# How much lower the scores of a new label start than those of the label whose weights it copies. Candidates are the
-# likeliest entities: at 2, all spans that are clearly None would have 0.12, and be candidates before unlikely entities.
+# How much lower than None the scores of a new label start. Candidates are the likeliest entities: at 2, all spans that
+# are clearly None would have 0.12, and be candidates before unlikely entities.
 START_BELOW = 10.0
+# The weights that a label's scores are proportional to, besides its bias; of the three low-rank factors one is enough,
+# and if all were 0, none would have a gradient.
+OF_SCORES = re.compile(r"(?:scoring|biaffine)(?!.*\.(?:inside|tail)$)|label_bias$")
 
 
 def continue_with_labels(
@@ -49,8 +53,9 @@ def missing_labels(model: TriaffineForNestedNER, labels: Sequence[str]) -> list[
 def extend_labels(model: TriaffineForNestedNER, new: Sequence[str]) -> TriaffineForNestedNER:
     """A model with new labels after the old ones, which predicts the same as `model` until it is trained.
 
-    The old labels keep their weights. A new one starts with those of None (of the last label if None has no weights)
-    and a bias lower by `START_BELOW`, so that it is never more probable than None, and hardly changes the candidates.
+    The old labels keep their weights. A new one starts with those of None and a bias lower by `START_BELOW`, so that it
+    is never more probable than None, and hardly changes the candidates. With `multi_label`, where None has no weights
+    and the score 0, a new label starts with those of the last label, and 0 where its scores are proportional to them.
     """
     old: Any = model.config
     names = [*old.entity_labels, *new, NONE_LABEL]
@@ -62,6 +67,8 @@ def extend_labels(model: TriaffineForNestedNER, new: Sequence[str]) -> Triaffine
     for name, value in model.state_dict().items():
         of_labels = value.shape != weights[name].shape
         weights[name] = value[rows] if of_labels else value
+        if of_labels and old.multi_label and OF_SCORES.search(name):
+            weights[name][entities : entities + len(new)] = 0
         if name.endswith("label_bias"):
             weights[name][entities : entities + len(new)] -= START_BELOW
     extended.load_state_dict(weights)

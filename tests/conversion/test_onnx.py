@@ -197,6 +197,7 @@ def test_predict_with_an_exported_graph_finds_what_the_model_does(exported, monk
     expected = map(scores_of, NestedNERPipeline(model=model, processor=processor)(TEXTS, threshold=0.0))
     assert found == [pytest.approx(one, abs=1e-4) for one in expected]
     assert [len(entities) > 0 for entities in found] == [True, False, True]
+    assert OnnxNestedNER(folder, processor=processor).processor is processor
 
 
 def test_a_graph_is_no_model_and_has_its_own_precision(exported, command, tmp_path):
@@ -210,11 +211,12 @@ def test_a_graph_is_no_model_and_has_its_own_precision(exported, command, tmp_pa
 
 
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
-def test_a_copy_of_the_model_opens_its_own_session(again, tmp_path):
-    path = tmp_path / "model.onnx"
-    path.write_bytes(int8._graph(np.eye(2, dtype=np.float32), None))
-    model = again(onnx_predictor.OnnxModel(str(path), TriaffineConfig(num_labels=2)))
-    assert run_session(model.session, {"x": torch.ones(1, 2)})["y"] == pytest.approx(1, abs=1e-2)
+def test_a_copy_of_the_model_opens_its_own_session(again, tmp_path, monkeypatch):
+    (tmp_path / "model.onnx").write_bytes(int8._graph(np.eye(2, dtype=np.float32), None))
+    monkeypatch.chdir(tmp_path)
+    model = onnx_predictor.OnnxModel("model.onnx", TriaffineConfig(num_labels=2))
+    monkeypatch.chdir("/")  # a copy finds the graph from anywhere
+    assert run_session(again(model).session, {"x": torch.ones(1, 2)})["y"] == pytest.approx(1, abs=1e-2)
 
 
 def test_unsupported_uses_of_a_graph_are_refused(saved_model):
@@ -275,6 +277,8 @@ def test_predictor_names_the_graph_that_is_missing_or_damaged(encoder, tmp_path)
     tiny_model(encoder).save_pretrained(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"model\.onnx"):
         OnnxNestedNER(tmp_path)
+    with pytest.raises(FileNotFoundError, match="give the folder"):
+        OnnxNestedNER(tmp_path / "model.safetensors")
     (tmp_path / "model.onnx").write_text("version https://git-lfs.github.com/spec/v1\n")
     with pytest.raises(ValueError, match=r"model\.onnx cannot be opened"):
         OnnxNestedNER(tmp_path)

@@ -205,6 +205,7 @@ def test_analysis_is_made_of_its_parts(analysis, encoder):
     assert analysis.sentences_with_errors == sentences_with_errors(predictions, records)
     assert [case.id for case in analysis.cases] == ["s2", "s0"]
     others = predict_words(tiny_model(encoder, **FINDS | {"seed": 4}), processor, records)
+    assert analysis.comparison.unknown_labels == analysis.unknown_labels
     assert analysis.comparison.scores == score_entities(others, references, ["DNA", "protein"])
     assert analysis.comparison.bootstrap == paired_bootstrap(predictions, others, references)
 

@@ -43,10 +43,7 @@ def test_the_temperature_undoes_what_makes_probabilities_too_sharp_or_flat(multi
     spans = synthetic_scores(multi_label, sharpness)
     temperature = fit_temperature(spans, multi_label)
     assert temperature == pytest.approx(sharpness, rel=0.1)
-    before, after = (
-        calibration_error(reliability(label_probabilities(spans.logits, multi_label, t), spans, multi_label))
-        for t in (1.0, temperature)
-    )
+    before, after = (calibration_error(reliability(spans, multi_label, t)) for t in (1.0, temperature))
     assert after < 0.025 < before / 2
 
 
@@ -69,8 +66,8 @@ def test_the_temperature_is_1_where_none_is_the_best(logits, gold, caplog):
 def test_calibration_error_of_two_bins():
     probabilities = torch.tensor([[0.61, 0.39], [0.69, 0.31], [0.95, 0.05], [0.2, 0.8]])
     gold = torch.tensor([[True], [False], [True], [True]])
-    bins = reliability(probabilities, SpanScores(probabilities.log(), gold, [3]), False)
-    without = reliability(probabilities, SpanScores(probabilities.log(), gold, [0]), False)
+    bins = reliability(SpanScores(probabilities.log(), gold, [3]), False)
+    without = reliability(SpanScores(probabilities.log(), gold, [0]), False)
     assert not any(one.count for one in without)  # of a label that the sentences do not have
     filled = {n: (one.count, one.probability, one.right) for n, one in enumerate(bins) if one.count}
     assert filled == {6: (2, pytest.approx(0.65), 0.5), 9: (1, pytest.approx(0.95), 1.0)}
@@ -140,7 +137,7 @@ def test_a_gain_that_may_be_chance_is_not_taken():
     spans = synthetic_scores(False, 1.0, spans=100)
     probabilities = label_probabilities(spans.logits, False)
     config = TriaffineConfig(id2label={0: "a", 1: "b", 2: "None"})
-    for number, label in enumerate(_calibrate_labels(config, spans, probabilities, Goal()).values()):
+    for number, label in enumerate(_calibrate_labels(config, spans, 1.0, Goal()).values()):
         rows = probabilities[:, :-1].argmax(-1) == number
         scores, gold, entities = probabilities[rows, number], spans.gold[rows, number], spans.entities[number]
         kept = scores >= choose_threshold(scores, gold, entities, Goal())

@@ -105,6 +105,7 @@ def test_numbers_of_the_report(analysis):
     found = analysis.comparison.bootstrap
     assert f"p = {found['p_value']:.4f}" in text
     assert f"by {100 * found['difference']:+.2f}".replace("-", "−") in text
+    assert f"{analysis.comparison.model} cannot find entities of types that are not among its labels: " in text
 
 
 def test_labels_with_the_names_of_parts_have_rows_of_their_own(analysis):

@@ -43,6 +43,28 @@ def test_threshold_finds_entities_that_none_outweighs():
     assert spans(decode(candidate_output(), threshold=0.75)[0]) == [(2, 3, "protein")]
 
 
+@pytest.mark.parametrize("multi_label", [False, True])
+@pytest.mark.parametrize("temperature", [0.2, 1.7, 5.0])
+def test_a_temperature_changes_probabilities_and_not_what_is_found_without_thresholds(multi_label, temperature):
+    """Also where many labels are each unlikely, one of which a high temperature makes likelier than none."""
+    torch.manual_seed(0)
+    names = {**{label: f"L{label}" for label in range(40)}, 40: "None"}
+    logits = 3 * torch.randn(1, 200, 41 - multi_label) - 6
+    output = SimpleNamespace(
+        logits=logits,
+        candidates=torch.arange(200).view(1, -1, 1).expand(1, -1, 2),
+        candidate_mask=torch.ones(1, 200) > 0,
+    )
+    plain, scaled = (
+        find_entities(output, TriaffineConfig(id2label=names, hidden_size=4, multi_label=multi_label, temperature=one))[
+            0
+        ]
+        for one in (1.0, temperature)
+    )
+    assert spans(plain) == spans(scaled) != []
+    assert any(abs(one["score"] - other["score"]) > 0.05 for one, other in zip(plain, scaled, strict=True))
+
+
 @pytest.mark.parametrize(
     ("threshold", "expected"),
     [

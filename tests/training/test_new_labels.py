@@ -28,13 +28,14 @@ RECORDS = [{"tokens": ["The", "gene", "binds", "DNA"]}, {"tokens": ["protein"]}]
         {"share_triaffine": False},
         *(fields_of(*pair) for pair in [*FACTORS[1:], *WITHOUT_WORDS]),
         {"multi_label": True, "triaffine_rank": 3},
+        *({"multi_label": True, **fields_of(*pair)} for pair in [*FACTORS, *WITHOUT_WORDS]),
     ],
     ids=str,
 )
 def test_a_model_finds_the_same_with_new_labels(encoder, fields):
     model, processor = tiny_model(encoder, **fields), tiny_processor(encoder)
     for bias in (value for name, value in model.named_parameters() if name.endswith("label_bias")):
-        bias.data[-1] -= 3  # so that something is found
+        bias.data[-1] += 3 if model.config.multi_label else -3  # so that something is found
     extended = extend_labels(model, ["RNA", "virus"])
     assert extended.config.entity_labels == ["DNA", "protein", "RNA", "virus"]
     assert extended.training == model.training
@@ -44,18 +45,15 @@ def test_a_model_finds_the_same_with_new_labels(encoder, fields):
     columns = [0, 1] if model.config.multi_label else [0, 1, 4]
     torch.testing.assert_close(after[..., columns], before, rtol=1e-4, atol=1e-5)
     spans = before[..., 0] > -1e3
-    last = before[..., -1][spans] - START_BELOW
-    torch.testing.assert_close(after[..., 2:4][spans], torch.stack([last, last], dim=-1), rtol=1e-4, atol=1e-5)
-    if not model.config.multi_label:
-        old, new = (
-            [
-                [(one["start"], one["end"], one["type"]) for one in found]
-                for found in predict_words(one, processor, RECORDS)
-            ]
-            for one in (model, extended)
-        )
-        assert any(old)
-        assert old == new
+    of_none = torch.zeros_like(before[..., 0]) if model.config.multi_label else before[..., -1]
+    lower = of_none[spans] - START_BELOW
+    torch.testing.assert_close(after[..., 2:4][spans], torch.stack([lower, lower], dim=-1), rtol=1e-4, atol=1e-5)
+    old, new = (
+        [[(one["start"], one["end"], one["type"]) for one in found] for found in predict_words(one, processor, RECORDS)]
+        for one in (model, extended)
+    )
+    assert any(old)
+    assert old == new
 
 
 def test_new_labels_leave_the_candidates(encoder):
