@@ -2,8 +2,8 @@
 
 import contextlib
 import errno
-import glob
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -50,7 +50,10 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 def unfinished(path: Path) -> list[Path]:
     """What [`atomic_path`] has not finished: of other processes, most of them killed."""
-    return [*path.parent.glob(f"{glob.escape(path.name)}.*.incomplete")]
+    of_process = re.compile(
+        rf"{re.escape(path.name)}\.\d+\.incomplete"
+    )  # not those of a name that begins like this one
+    return [other for other in path.parent.iterdir() if of_process.fullmatch(other.name)]
 
 
 @contextlib.contextmanager
