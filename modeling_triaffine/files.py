@@ -3,7 +3,6 @@
 import contextlib
 import errno
 import os
-import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -22,17 +21,15 @@ def atomic_path(path: Path) -> Iterator[Path]:
     """A path beside `path` to write a file or folder to, which replaces `path` at the end of the block.
 
     A folder does not replace one that has files; a file keeps its permissions. Of a link, what it leads to is replaced.
-    A device or pipe is itself written to. If the block raises, `path` stays as it was. Of two processes that write the
-    same path, the one that began later does; the other fails.
+    A device or pipe is itself written to. If the block raises, `path` stays as it was.
     """
     if path.exists() and not path.is_file() and not path.is_dir():
         yield path
         return
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    for left_over in unfinished(path):
-        _remove(left_over)
-    beside = path.with_name(f"{path.name}.{os.getpid()}.incomplete")
+    beside = unfinished(path)
+    _remove(beside)
     try:
         yield beside
         if path.is_file() and beside.is_file():
@@ -48,12 +45,9 @@ def atomic_path(path: Path) -> Iterator[Path]:
         _remove(beside)
 
 
-def unfinished(path: Path) -> list[Path]:
-    """What [`atomic_path`] has not finished: of other processes, most of them killed."""
-    of_process = re.compile(
-        rf"{re.escape(path.name)}\.\d+\.incomplete"
-    )  # not those of a name that begins like this one
-    return [other for other in path.parent.iterdir() if of_process.fullmatch(other.name)]
+def unfinished(path: Path) -> Path:
+    """Where [`atomic_path`] writes: what a process that was killed leaves behind."""
+    return path.with_name(f"{path.name}.incomplete")
 
 
 @contextlib.contextmanager

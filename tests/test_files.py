@@ -32,30 +32,6 @@ def test_output_appears_when_it_is_whole(tmp_path):
         pass
 
 
-def test_of_two_processes_the_later_one_writes_the_file(tmp_path, monkeypatch):
-    path = tmp_path / "out.txt"
-
-    def be_overtaken():
-        with open_output(path) as output:
-            output.write("half")
-            monkeypatch.setattr(os, "getpid", lambda: 1)
-            with open_output(path) as later:
-                later.write("whole")
-
-    with pytest.raises(FileNotFoundError):
-        be_overtaken()
-    assert path.read_text() == "whole"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_what_a_killed_process_left_is_removed_and_that_of_longer_names_stays(tmp_path):
-    for name in ("out.123.incomplete", "out.txt.123.incomplete"):
-        (tmp_path / name).touch()
-    with open_output(tmp_path / "out"):
-        pass
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "out.txt.123.incomplete"]
-
-
 def test_a_dash_is_standard_output(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     with open_output(Path("-")) as output:

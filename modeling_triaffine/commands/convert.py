@@ -103,7 +103,7 @@ def parse_column(text: str) -> tuple[str, Any]:
     if name and value:
         if name == "names":
             return name, parts
-        if name == "inclusive_end":
+        if name == "inclusive_end" and len(parts) == 1:
             return name, value.lower() in ("true", "yes", "1")
         if not any(map(str.isdecimal, parts)):
             return name, value

@@ -124,14 +124,17 @@ class WrittenSentence(NamedTuple):
 
 def document_of_sentences(id: str, sentences: Iterable[WrittenSentence], split: str | None = None) -> Document:
     """A document of sentences with texts of their own, which are joined."""
-    text = ""
+    pieces: list[str] = []
     placed = []
+    length = 0
     for sentence in sentences:
-        text += sentence.gap if text else ""
-        offsets = [(len(text) + start, len(text) + end) for start, end in sentence.words.offsets]
+        gap = sentence.gap if length else ""
+        first = length + len(gap)
+        offsets = [(first + start, first + end) for start, end in sentence.words.offsets]
         placed.append(replace(sentence.words, offsets=offsets))
-        text += sentence.text
-    return Document(id, placed[0].where, text, has_sentences=True, sentences=placed, split=split)
+        pieces += [gap, sentence.text]
+        length = first + len(sentence.text)
+    return Document(id, placed[0].where, "".join(pieces), has_sentences=True, sentences=placed, split=split)
 
 
 class Passage(NamedTuple):

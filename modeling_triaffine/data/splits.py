@@ -201,7 +201,7 @@ def _one_part(folder: Path, split: str, parts: Sequence[Part]) -> Part:
     if number > 1 and number != len(others) + 1:
         problem = f"{first.path.name} is one of {number} parts of a split, of which {len(others) + 1} are there"
         raise CorpusError.at(folder, "", problem, "Add the others, or join them")
-    if number == 1 and others:
+    if others and number <= 1:
         names = " and ".join(shown(folder, [part.path]) for part in (first, others[0]))
         raise CorpusError.at(folder, "", f"both {names} could be its {split} split", EACH_BY_ITSELF)
     return Part(folder, tuple(part.path for part in (first, *others)), first.format) if others else first

@@ -84,7 +84,7 @@ class OutputFolder:
                     f"The outputs in {self.folder} were made with other options: {changes}. Give those options, or "
                     "another output folder."
                 )
-        elif self.folder.is_dir() and {*self.folder.iterdir()} - {*unfinished(path)}:
+        elif self.folder.is_dir() and {found.name for found in self.folder.iterdir()} - {unfinished(path).name}:
             raise ValueError(f"{self.folder} contains other files. Give a new or empty output folder.")
         else:
             with open_output(path) as output:

@@ -152,11 +152,18 @@ def reason_against(text: Any, reading: Reading) -> str | None:
         return f"{reading.text_column!r} is not a string but {type(text).__name__}"
     if len(text) > reading.max_characters:
         return f"{reading.text_column!r} has {len(text)} characters, more than {reading.max_characters}"
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # JSON can escape half of a surrogate pair
+    if not is_encodable(text):
         return f"{reading.text_column!r} contains half of a surrogate pair, which cannot be encoded"
     return None
+
+
+def is_encodable(text: str) -> bool:
+    """Whether UTF-8 can represent the text: JSON can escape half of a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class Line(NamedTuple):
@@ -202,6 +209,8 @@ def _parse(row: int, raw: bytes, reading: Reading) -> Line:
         return Line(row, raw, {}, error.problem)
     if reading.text_column not in record:
         return Line(row, raw, {}, f"there is no field {reading.text_column!r}")
+    if not is_encodable("".join(record)):
+        return Line(row, raw, {}, "the name of a field contains half of a surrogate pair, which cannot be encoded")
     return Line(row, raw, record, reason_against(record[reading.text_column], reading))
 
 

@@ -82,7 +82,7 @@ def as_dataset(records: Any, what: str) -> datasets.Dataset:
             made.append(datasets.Dataset.from_dict({column: plain}))
         except (pyarrow.ArrowException, TypeError) as error:
             raise ValueError(f"{what}: {column} has values of different types in its records ({error}).") from error
-    return datasets.concatenate_datasets(made, axis=1)
+    return datasets.concatenate_datasets(made, axis=1) if made else datasets.Dataset.from_dict({})
 
 
 def plain_records(dataset: Any, what: str) -> datasets.Dataset:

@@ -18,6 +18,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, set_seed
 
 from ..data.features import as_records
+from ..data.parts_of_speech import spacy_tagger
 from ..data.windows import Windows, spans_of
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.kinds_triaffine import NONE_LABEL
@@ -92,6 +93,8 @@ def start_from_recipe(
     splits = _check_corpus(corpus)
     types = set().union(*entity_types(splits["train"], "The training data"))
     start = build_start(plan, find_origin(plan), splits, types)
+    if plan.data.pos_tagger is not None:
+        start.processor.pos_tagger = spacy_tagger(plan.data.pos_tagger)  # for raw text
     return start.model, start.processor, plan.training
 
 

@@ -172,6 +172,7 @@ def test_a_format_that_cannot_be_loaded(install, tmp_path, caplog, command, entr
 def test_a_name_of_this_package_cannot_be_taken(install, tmp_path, caplog):
     install(broken(tmp_path, "brat = json:loads"))
     assert FORMATS["brat"].read.__module__.endswith("formats.brat")
+    assert FORMATS.get("unknown") is None
     assert "brat" in [*FORMATS]
     assert any("'brat', of the package broken-reader 0.3, is left out" in message for message in caplog.messages)
     with pytest.raises(ValueError, match="There is a format 'brat' already"):

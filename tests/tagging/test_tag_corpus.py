@@ -259,6 +259,7 @@ class TestReading:
             b'{"text": 1}': "'text' is not a string but int",
             b'{"text": "12345678901"}': "'text' has 11 characters, more than 10",
             b'{"text": "\\ud800"}': "'text' contains half of a surrogate pair",
+            b'{"text": "a", "\\ud800": 1}': "the name of a field contains half of a surrogate pair",
         }
         good = {"text": "0123456789"}
         lines = [b'\xef\xbb\xbf{"text": "first"}\r', b" ", *bad, good]
@@ -466,7 +467,7 @@ class TestOutput:
             OutputFolder(tmp_path, {})
 
     def test_a_run_that_was_killed_at_its_start_can_be_repeated(self, tmp_path):
-        (tmp_path / "options.json.1.incomplete").touch()
+        (tmp_path / "options.json.incomplete").touch()
         OutputFolder(tmp_path, {"threshold": 0.5})
         assert [path.name for path in sorted(tmp_path.iterdir())] == ["options.json", "rejected.jsonl"]
 

@@ -12,6 +12,7 @@ from transformers.trainer_utils import IntervalStrategy
 from modeling_triaffine import NestedNERTrainer, TriaffineForNestedNER, start_from_recipe
 from modeling_triaffine.data import write_nested_ner
 from modeling_triaffine.model.options_triaffine import MODEL_OPTIONS
+from modeling_triaffine.training import start
 from modeling_triaffine.training.corpora import read_splits
 from modeling_triaffine.training.plan import CommandLineError, RecipeError, find_origin, parse_training_plan
 from modeling_triaffine.training.run import prepare_run
@@ -48,6 +49,13 @@ def test_sentences_shared_by_training_and_scores_are_warned_of(tmp_path, recipe,
     shared = {**corpus, "validation": corpus["train"].select(range(3))}
     start_from_recipe(recipe, shared, tmp_path)
     assert "3 of the 3 validation sentences with entities are also training sentences" in caplog.text
+
+
+def test_the_tagger_of_a_recipe_tags_raw_text(tmp_path, corpus, monkeypatch):
+    monkeypatch.setattr(start, "spacy_tagger", lambda pipeline: f"the tagger {pipeline}")
+    recipe = write_recipe(tmp_path / "recipe", training={**TRAINING, "pos_tagger": "en_core_web_sm"})
+    _, processor, _ = start_from_recipe(recipe, corpus, tmp_path)
+    assert processor.pos_tagger == "the tagger en_core_web_sm"
 
 
 def test_it_starts_as_a_run_does(tmp_path, recipe, corpus):

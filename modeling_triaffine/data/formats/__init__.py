@@ -108,15 +108,16 @@ class Formats(Mapping[str, "CorpusFormat"]):
             module, _, attribute = BUILT_IN[name].partition(":")
             built_in: CorpusFormat = getattr(import_module(f".{module}", __name__), attribute)
             return built_in
+        point = self.installed()[name]
         problem = ""
         try:
-            known: CorpusFormat = self.installed()[name].load()
+            known: CorpusFormat = point.load()
             if getattr(known, "name", None) != name:
                 problem = f"is {known!r}, not a CorpusFormat of this name"
         except Exception as error:
             problem = f"cannot be loaded ({type(error).__name__}: {error})"
         if problem:
-            raise FormatError(f"The format {name!r} {self.owner(name)} {problem}. Correct or uninstall it.")
+            raise FormatError(f"The format {name!r} {owner_of(point)} {problem}. Correct or uninstall it.")
         return known
 
 

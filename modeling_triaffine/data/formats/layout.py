@@ -87,8 +87,9 @@ class Layout:
         row = self.split(line)
         if self.fits(row):
             return bool(row[self.tokens])
+        is_visible = bool(line.translate(INVISIBLE_SPACES).strip())
         without_first = self.separator == " " and len(row) == self.width - 1 and line.startswith(" ")
-        return bool(line.translate(INVISIBLE_SPACES).strip()) and not without_first
+        return is_visible and (self.joins or not without_first)
 
     def written(self, rows: Iterable[Sequence[str]]) -> list[Row]:
         """What the lines of a sentence say of its text."""
@@ -104,7 +105,8 @@ class Layout:
     def problem(self, row: Sequence[str]) -> tuple[str, str] | None:
         """What is wrong with a row, and what to do, if anything is."""
         if not self.fits(row):
-            problem = f"there are {len(row)} columns, {self.width} in the lines before"
+            width = f"{self.width} or more" if self.joins else self.width
+            problem = f"there are {len(row)} columns, {width} in the lines before"
             return problem, "Give every token all columns, separated in the same way"
         if self.numbers is not None and not NODE.fullmatch(row[self.numbers]):
             problem = f"column {self.numbers} is {row[self.numbers]!r}, which does not number a word"

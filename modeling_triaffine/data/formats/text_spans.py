@@ -111,7 +111,7 @@ def read_text_spans(path: Path, check: RecordChecker, columns: Mapping[str, Any]
                 check.note(f"texts with the answer {answer!r} ignored")
                 continue
             texts += 1
-            if (text_hash := record.fields.get("_input_hash")) is not None:
+            if (text_hash := record.fields.get("_input_hash")) not in (None, ""):
                 if str(text_hash) in hashes:
                     check.note("repeated texts read, with the _input_hash of an earlier text", example=where)
                 hashes.add(str(text_hash))

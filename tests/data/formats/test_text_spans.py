@@ -242,6 +242,8 @@ def test_any_form_of_texts_by_the_names_of_its_fields(tmp_path):
     assert [spelled(record) for record in adapt_dataset(Dataset.from_list([ODD]), NAMES)] == expected
     given = ["text=doc.body", "entities=marks", "start=a", "end=z", "type=k", "inclusive_end=true"]
     assert dict(map(parse_column, given)) == NAMES
+    with pytest.raises(ValueError, match="'inclusive_end=1,2' is not of the form"):
+        parse_column("inclusive_end=1,2")
     with pytest.raises(ValueError, match=r"`columns`: text is 2; give the name of a field"):
         load_nested_ner(file, columns={"text": 2, "entities": "marks"})
     with pytest.raises(ValueError, match=r"`columns` names \['marks', 'text'\]"):
