@@ -9,7 +9,7 @@ import reprlib
 from codecs import BOM_UTF8
 from typing import Any
 
-GZIP = b"\x1f\x8b"  # how its files begin
+GZIP_MAGIC = b"\x1f\x8b"  # how its files begin
 JOINERS = "\u200c\u200d"
 """Invisible, but parts of ordinary words, in Persian or Hindi, and of emoji."""
 
@@ -28,7 +28,7 @@ def decode_text(data: bytes) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         problem, remedy = f"byte {error.start + 1} is not valid utf-8", "Save the file as UTF-8"
-        if data.startswith(GZIP):
+        if data.startswith(GZIP_MAGIC):
             problem, remedy = "the file is compressed with gzip", "Uncompress it, for instance with gunzip"
         raise DataError(problem, remedy) from None
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .corpus_split import load_split
 from .options import BatchSize, Device, Format, MaxBadRecords, Model, Split, check_new
-from .splits import load_split
 
 if TYPE_CHECKING:
     from ..evaluation.analysis import NamedModel

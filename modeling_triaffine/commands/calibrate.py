@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .corpus_split import load_split
 from .options import BatchSize, Corpus, Device, Format, MaxBadRecords, Split
-from .splits import load_split
 
 if TYPE_CHECKING:
     from ..evaluation.calibration import Goal

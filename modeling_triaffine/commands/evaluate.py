@@ -14,8 +14,8 @@ from typing import Annotated
 
 import typer
 
+from .corpus_split import load_split
 from .options import BatchSize, Bf16, Corpus, Device, Format, Int8, MaxBadRecords, Model, Split, precision
-from .splits import load_split
 
 
 def command(

@@ -42,7 +42,7 @@ def command(
         raise ValueError("--output is for a --dry-run. Leave it out, or add --dry-run.")
     if output:
         check_new(output)
-    from ..publishing.hub import full_name
+    from ..publishing.hub_requests import full_name
     from ..publishing.repository import write_repository
 
     with tempfile.TemporaryDirectory() as staging:

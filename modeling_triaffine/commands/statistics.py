@@ -14,8 +14,8 @@ from typing import Annotated, Any
 
 import typer
 
+from .corpus_split import check_splits, split_name
 from .options import Corpus, Format, MaxBadRecords
-from .splits import check_splits, split_name
 
 Statistics = dict[str, Any]
 

@@ -16,14 +16,14 @@ from xml.etree import ElementTree
 from xml.parsers import expat
 
 from ..files import paths_below
-from ..parsing import DataError, decode_text
+from ..parsing import GZIP_MAGIC, DataError, decode_text
 from .offsets import BYTE_ORDER_MARK
 from .record_checker import RecordChecker
 from .schema import CorpusError
 
 Decoded = TypeVar("Decoded")
 
-GZIP_MAGIC, ZIP_MAGIC = b"\x1f\x8b", b"PK\x03\x04"
+ZIP_MAGIC = b"PK\x03\x04"
 HEAD_SIZE = 1 << 16
 MAX_DEPTH = 200  # of XML; Python limits the depth of functions that follow it
 

@@ -1,6 +1,6 @@
 """The splits of a corpus, by one rule: train, dev (validation) or test is in the name of a file or folder, or is given.
 
-`find_splits` finds the part of each, `parts.py` the files in it; `loading.py` reads them.
+`find_splits` finds the part of each, `parts.py` the files in it; `sources.py` reads them.
 """
 
 import filecmp

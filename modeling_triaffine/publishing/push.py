@@ -16,7 +16,7 @@ from safetensors import safe_open
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import HANDLER_FILE, REQUIREMENTS_FILE, origin_of
-from .hub import download, names_on_hub
+from .hub_requests import download, names_on_hub
 from .model_card import CARD_NAME
 from .repository import CALIBRATION_DIAGRAM, is_legal, is_part, weight_files
 from .run_summary import SUMMARY_FILE

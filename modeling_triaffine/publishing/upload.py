@@ -12,7 +12,7 @@ from huggingface_hub import CommitInfo, CommitOperationAdd, CommitOperationDelet
 from huggingface_hub.hf_api import ModelInfo
 
 from ..version import __version__
-from .hub import download, errors_of_hub, file_names, full_name, names_on_hub
+from .hub_requests import download, errors_of_hub, file_names, full_name, names_on_hub
 from .model_card import CARD_NAME, card_text, is_draft, merge_cards
 from .repository import (
     CONFIG_FILE,

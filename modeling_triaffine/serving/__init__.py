@@ -2,8 +2,8 @@
 
 `batching.py` holds the queue and the thread that owns the model, `schema.py` the requests and responses,
 `application.py` the routes and limits, `finding.py` how a request waits for its entities, `hub.py` the route for the
-Hub's clients, `label_studio.py` and `inception.py` those for these annotation tools, `middleware.py` the checks before
-every route, `metrics.py` those for Prometheus, `server.py` the process and its shutdown.
+Hub's clients, `label_studio_backend.py` and `inception_recommender.py` those for annotation tools, `middleware.py` the
+checks before every route, `metrics.py` those for Prometheus, `server.py` the process and its shutdown.
 """
 
 from ..errors import missing_extra

@@ -19,8 +19,8 @@ from ..version import __version__
 from .batching import Answers, Batcher, Item, QueueFullError
 from .finding import RETRY_SECONDS, Outcome, run, run_in_parts
 from .hub import hub_routes
-from .inception import inception_routes
-from .label_studio import label_studio_routes
+from .inception_recommender import inception_routes
+from .label_studio_backend import label_studio_routes
 from .metrics import Measuring, Metrics
 from .middleware import ApiKeys, BodyLimit, Stopping
 from .schema import (

@@ -15,7 +15,7 @@ from ..evaluation.scores import summary_metrics
 from ..files import write_text
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.options_triaffine import MODEL_OPTIONS
-from ..publishing.hub import errors_of_hub
+from ..publishing.hub_requests import errors_of_hub
 from ..publishing.model_card import CARD_NAME, card_text, is_edited, renew_card, repository_name
 from ..publishing.run_summary import SUMMARY_FILE, Epoch, RunSummary
 from ..publishing.upload import publish_folder, saved_before

@@ -62,9 +62,7 @@ def prepare_run(arguments: Sequence[str]) -> Run:
     with training.main_process_first():
         origin = find_origin(plan)
         corpus = read_splits(plan, origin)
-    start = build_start(plan, origin, corpus.to_start_from(), corpus.types)
-    if corpus.tagger is not None:
-        start.processor.pos_tagger = corpus.tagger  # for raw text
+    start = build_start(plan, origin, corpus.to_start_from(), corpus.types, corpus.tagger)
     with training.main_process_first():
         config = start.model.config
         corpus = corpus.change(partial(add_context, context=config.context, max_tokens=config.max_subwords))

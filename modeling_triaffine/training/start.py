@@ -24,7 +24,7 @@ from ..model.configuration_triaffine import TriaffineConfig
 from ..model.kinds_triaffine import NONE_LABEL
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.options_triaffine import MODEL_OPTIONS
-from ..model.processing_triaffine import TriaffineProcessor
+from ..model.processing_triaffine import PosTagger, TriaffineProcessor
 from ..model.text_triaffine import composed
 from ..new_model import match_low_rank_start, number_names
 from .arguments import NestedNERTrainingArguments
@@ -92,9 +92,8 @@ def start_from_recipe(
     plan = make_plan({"recipe": recipe, "output_dir": output_dir, **options})
     splits = _check_corpus(corpus)
     types = set().union(*entity_types(splits["train"], "The training data"))
-    start = build_start(plan, find_origin(plan), splits, types)
-    if plan.data.pos_tagger is not None:
-        start.processor.pos_tagger = spacy_tagger(plan.data.pos_tagger)  # for raw text
+    tagger = None if plan.data.pos_tagger is None else spacy_tagger(plan.data.pos_tagger)
+    start = build_start(plan, find_origin(plan), splits, types, tagger)
     return start.model, start.processor, plan.training
 
 
@@ -126,7 +125,13 @@ class Start(NamedTuple):
     teacher: Teacher | None = None
 
 
-def build_start(plan: TrainingPlan, origin: Origin, dataset: DatasetDict, types: Collection[str]) -> Start:
+def build_start(
+    plan: TrainingPlan,
+    origin: Origin,
+    dataset: DatasetDict,
+    types: Collection[str],
+    tagger: PosTagger | None = None,
+) -> Start:
     """Returns the model that the run starts with, new or trained, its processor, and its teacher if it has one.
 
     Warns of entities that the model cannot find.
@@ -134,6 +139,7 @@ def build_start(plan: TrainingPlan, origin: Origin, dataset: DatasetDict, types:
     Args:
         dataset: the sentences to train on and to score.
         types: the entity types of the training data. Labels are in alphabetical order, and None is the last.
+        tagger: the one that `--pos_tagger` names, which then tags raw text.
 
     Raises:
         ValueError, OSError: the plan does not fit the data or the model.
@@ -147,6 +153,8 @@ def build_start(plan: TrainingPlan, origin: Origin, dataset: DatasetDict, types:
         model, processor = _start_new(plan, dataset, labels)
     processor.word_splitter = plan.model.word_splitter or processor.word_splitter
     processor.sentence_splitter = plan.model.sentence_splitter or processor.sentence_splitter
+    if tagger is not None:
+        processor.pos_tagger = tagger
     _check_entities(model.config, processor, dataset)
     has_to_keep = plan.model.keep_labels and missing_labels(model, labels)
     return Start(model, processor, _load_teacher(plan, model, labels) if has_to_keep else None)

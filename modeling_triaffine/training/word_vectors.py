@@ -15,9 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ..data.reading import GZIP_MAGIC, HEAD_SIZE, open_corpus
+from ..data.reading import HEAD_SIZE, open_corpus
 from ..errors import missing_extra
 from ..model.processing_triaffine import PADDING, UNKNOWN
+from ..parsing import GZIP_MAGIC
 
 Vectors = dict[str, np.ndarray]
 # First line of word2vec files and fastText's `.vec`: number of words, size of the vectors.
@@ -126,12 +127,10 @@ def _open_vectors(path: Path) -> _VectorFile:
     """
     with path.open("rb") as plain:
         is_gzipped = plain.read(len(GZIP_MAGIC)) == GZIP_MAGIC
-    packed = ValueError(f"{path} is a gzipped binary file; unpack it: gunzip {path}.")
     with open_corpus(path) as file:
         head = file.read(HEAD_SIZE)
     if head.startswith(FASTTEXT_MAGIC):
-        if is_gzipped:
-            raise packed
+        _refuse_packed(path, is_gzipped)
         return _fasttext_file(path, head[: FASTTEXT_HEADER.size])
     first, _, rest = head.partition(b"\n")
     header = HEADER.fullmatch(first)
@@ -148,9 +147,14 @@ def _open_vectors(path: Path) -> _VectorFile:
     line = rest.partition(b"\n")[0].rstrip()
     if not line or (b"\0" not in line and _is_number(line.rsplit(b" ", 1)[-1])):
         return _VectorFile("text", size, partial(_read_text, path, size))
-    if is_gzipped:
-        raise packed
+    _refuse_packed(path, is_gzipped)
     return _VectorFile("word2vec binary", size, partial(_read_word2vec, path, count, size))
+
+
+def _refuse_packed(path: Path, is_gzipped: bool) -> None:
+    """Raises ValueError for a binary file that is gzipped, which its readers cannot open."""
+    if is_gzipped:
+        raise ValueError(f"{path} is a gzipped binary file; unpack it: gunzip {path}.")
 
 
 def _is_number(field: bytes) -> bool:

@@ -9,7 +9,7 @@ from huggingface_hub import HfApi, constants
 from huggingface_hub.errors import GatedRepoError
 from transformers import AutoModelForTokenClassification
 
-from modeling_triaffine.publishing.hub import errors_of_hub
+from modeling_triaffine.publishing.hub_requests import errors_of_hub
 from modeling_triaffine.publishing.repository import format_size
 from modeling_triaffine.publishing.upload import NotPublishedError, publish_folder, saved_before
 from tests.helpers.checkpoint_to_publish import (

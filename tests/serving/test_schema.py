@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.helpers.served_model import client_of
 from tests.helpers.tiny import LABELS
-from tests.serving.test_inception import IS_PREDICTED, VALUE, recommender_request
-from tests.serving.test_label_studio import CONFIG
+from tests.serving.test_inception_recommender import IS_PREDICTED, VALUE, recommender_request
+from tests.serving.test_label_studio_backend import CONFIG
 
 FUZZED = settings(suppress_health_check=list(HealthCheck), database=None, derandomize=True, deadline=None)
 CHARACTERS, TEXTS = 100, 5  # the limits of `client_of`

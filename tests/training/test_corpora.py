@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from datasets import DatasetDict
 
-from modeling_triaffine.commands.splits import load_split
+from modeling_triaffine.commands.corpus_split import load_split
 from modeling_triaffine.data import FORMATS, Document
 from modeling_triaffine.model.text_triaffine import word_splitter
 from modeling_triaffine.training.corpora import Corpus, read_corpus

@@ -56,6 +56,21 @@ def test_a_model_finds_the_same_with_new_labels(encoder, fields):
     assert old == new
 
 
+@pytest.mark.parametrize("rank", [None, 3])
+def test_a_new_label_among_several_on_a_span_learns_by_its_tensor(encoder, rank):
+    """Although its scores begin with 0."""
+    model, processor = tiny_model(encoder, multi_label=True, triaffine_rank=rank), tiny_processor(encoder)
+    extended = extend_labels(model, ["RNA"])
+    batch = processor.pad(processor.encode([RECORDS[0]["tokens"]]))
+    labels = torch.zeros(1, 4, 4, 3, dtype=torch.long)
+    labels[0, 1, 1, 2] = 1
+    extended(**batch, labels=labels).loss.backward()
+    tensor = extended.head.scoring.triaffine
+    weights = tensor.weight if rank is None else tensor.head
+    assert not weights[2].any()
+    assert weights.grad[2].any()
+
+
 def test_new_labels_leave_the_candidates(encoder):
     """Although spans that are clearly None have the likeliest new labels."""
     model, processor = tiny_model(encoder), tiny_processor(encoder)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from modeling_triaffine.serving.inception import PREDICTED
+from modeling_triaffine.serving.inception_recommender import PREDICTED
 from tests.helpers.served_model import ANNOTATED
 
 LAYER = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"
