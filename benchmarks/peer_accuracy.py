@@ -11,7 +11,8 @@ Ours is the recipe, without any choice. One measure scores all.
 A job is one training, in a process and an environment of its own, on one thread. Jobs run one after the other; a job
 that is finished is skipped, so the same command goes on after any stop. After each, the results are written anew;
 opponents whose grid is not finished are marked. `--peers` runs some opponents only. Rows and tried settings that the
-file of results has already stay, so that grids can be spread over folders and machines; ours is trained in each.
+file of results has already stay, so that grids can be spread over folders and machines; ours is trained in each, and
+has a row for each kind of products.
 """
 
 import argparse
@@ -205,16 +206,24 @@ def distributions(peer: Peer) -> list[str]:
 # ---- Results ----
 
 
-def read_rows(arguments: argparse.Namespace) -> dict[tuple[str, str], dict[str, Any]]:
-    """The rows in the file of results, by corpus and peer."""
+def read_rows(arguments: argparse.Namespace) -> dict[tuple[str, str, str], dict[str, Any]]:
+    """The rows in the file of results, by corpus, peer and, for ours, kind of products."""
     if not arguments.results.exists():
         return {}
-    return {(row["corpus"], row["peer"]): row for row in json.loads(arguments.results.read_text())["rows"]}
+    return {
+        key(row["corpus"], row["peer"], row["products"]): row
+        for row in json.loads(arguments.results.read_text())["rows"]
+    }
+
+
+def key(corpus: str, peer: str, products: str) -> tuple[str, str, str]:
+    """What a row is for. Every opponent is compared with ours of the same products, so ours may be there for both."""
+    return corpus, peer, products if peer == OURS else ""
 
 
 def earlier_row(corpus: Corpus, peer: str, arguments: argparse.Namespace) -> dict[str, Any]:
     """What the results have of a peer on the same sentences, of this folder or of another one."""
-    row = read_rows(arguments).get((corpus.name, peer), {})
+    row = read_rows(arguments).get(key(corpus.name, peer, arguments.products), {})
     return row if sentences_of(corpus).items() <= row.items() else {}
 
 
@@ -253,7 +262,7 @@ def write_results(corpora: Sequence[Corpus], arguments: argparse.Namespace) -> N
             if any(arguments.folder.glob(f"{corpus.name}-{name}-*-seed{SEEDS[0]}.json")):
                 row = describe(corpus, name, arguments)
                 if row["complete"] or not is_complete(corpus, name, arguments):
-                    rows[corpus.name, name] = row
+                    rows[key(corpus.name, name, arguments.products)] = row
     ordered = sorted(rows.values(), key=lambda row: (row["corpus"], list(PEERS).index(row["peer"])))
     write_text(arguments.results, json.dumps({"rows": ordered}, indent=1) + "\n")
     for row in ordered:
@@ -273,6 +282,7 @@ def describe(corpus: Corpus, peer: str, arguments: argparse.Namespace) -> dict[s
         "corpus": corpus.name,
         "peer": peer,
         **sentences_of(corpus),
+        "products": arguments.products,
         "options": options_of(Job(corpus.name, peer, best, SEEDS[0])),
         "complete": len(settings) == len(PEERS[peer].grid) and len(jobs) == len(SEEDS),
         "seeds": [job.seed for job in jobs],

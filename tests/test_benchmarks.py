@@ -194,6 +194,13 @@ def predict(sentences):
     rows = json.loads((tmp_path / "results.json").read_text())["rows"]
     assert rows[0]["measured"] != ours["measured"]  # trained again
     assert rows[1] == flat
+    # With other products ours has a row of its own.
+    other_products = [*elsewhere[:1], str(tmp_path / "rounded"), *elsewhere[2:], "--products", "bfloat16"]
+    monkeypatch.setattr(sys, "argv", [*other_products, "--results", str(tmp_path / "results.json")])
+    peer_accuracy.main()
+    both = json.loads((tmp_path / "results.json").read_text())["rows"]
+    assert both[0] == rows[0]
+    assert [row["products"] for row in both] == ["float32", "bfloat16", "float32"]
     # The setting that was not tried elsewhere is tried; the best one is trained once more, for its predictions.
     (tmp_path / "results.json").write_text(
         json.dumps({"rows": [flat | {"complete": False, "settings": flat["settings"][1:]}]})
