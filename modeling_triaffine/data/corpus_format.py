@@ -54,7 +54,7 @@ class CorpusFormat:
             (`check.drop`) or ignores (`check.note`). What it cannot read is a `check.error`, which names the place.
             What reads one record stands in `with check.record():`, so that `max_bad_records` can drop it.
         keeps_text: whether its documents have the text as written, which can be cut into any words and scored as raw
-            text.
+            text. They do by default, without sentences or words of the corpus.
         marks_sentences: whether it says where sentences end; otherwise a splitter finds them.
         has_own_words: whether it has words that the corpus cut itself; otherwise a splitter cuts the text.
         suffixes: of file names, without `.gz`; they decide where the content of a file does not.
@@ -66,7 +66,6 @@ class CorpusFormat:
             the folder or document `path`, empty if there are none. `read` is then called with that `path`.
         lists: suffixes of files that list the documents of a split; `documents` and `read` accept them as `path`.
         by_name_only: whether it is never detected.
-        nested: whether it can hold an entity inside another one.
         tools: what writes it, for the documentation.
         example: one line of it, for the documentation.
 
@@ -79,9 +78,9 @@ class CorpusFormat:
     name: str
     description: str
     read: Callable[..., Iterator[Document]]
-    keeps_text: bool
-    marks_sentences: bool
-    has_own_words: bool
+    keeps_text: bool = True
+    marks_sentences: bool = False
+    has_own_words: bool = False
     suffixes: tuple[str, ...] = ()
     keys: tuple[Keys, ...] = ()
     recognizes: Callable[[str], bool] | None = None
@@ -90,7 +89,6 @@ class CorpusFormat:
     documents: Callable[[Path], list[Path]] | None = None
     lists: tuple[str, ...] = ()
     by_name_only: bool = False
-    nested: bool = True
     tools: str = ""
     example: str = ""
 

@@ -1,7 +1,5 @@
 """The files of a split → documents → sentences, with the key under which these are cached."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sys
@@ -27,31 +25,27 @@ from .reading import read_head
 from .record_checker import RecordChecker
 from .schema import CorpusError, Record
 
-NOT_AN_OPTION = {
-    "word_splitter": (
-        "does not keep the text to which a word_splitter would apply",
-        "Load it without, then use `retokenize`, which splits the tokens joined by spaces",
-    ),
-    "sentence_splitter": ("has its own sentences, so a sentence_splitter does not apply", "Load it without"),
-    "columns": ("has no columns to name", "Load it without"),
-    "offsets": ("has words, not offsets in a text", "Load it without"),
-}
-"""An option that not every format has → why it does not apply to a format, and what to do."""
 SPLITTERS = ("word_splitter", "sentence_splitter")
 
 
 def check_options(part: Part, options: Mapping[str, Any]) -> None:
     """Raises CorpusError if one of the options does not apply to the format of these files."""
     known = part.format
+    without = "Load it without"
+    retokenized = "Load it without, then use `retokenize`, which splits the tokens joined by spaces"
     taken = {
-        "word_splitter": known.keeps_text,
-        "sentence_splitter": not known.marks_sentences,
-        "columns": bool(known.columns),
-        "offsets": known.keeps_text,
+        "word_splitter": (known.keeps_text, "does not keep the text to which a word_splitter would apply", retokenized),
+        "sentence_splitter": (
+            not known.marks_sentences,
+            "has its own sentences, so a sentence_splitter does not apply",
+            without,
+        ),
+        "columns": (bool(known.columns), "has no columns to name", without),
+        "offsets": (known.keeps_text, "has words, not offsets in a text", without),
     }
     for option in options:
-        if not taken[option]:
-            why, remedy = NOT_AN_OPTION[option]
+        applies, why, remedy = taken[option]
+        if not applies:
             raise CorpusError.at(part.path, "", f"the format {known.name!r} {why}", remedy)
 
 
@@ -61,7 +55,7 @@ class Source:
 
     Args:
         labels: the entity types allowed; None allows any.
-        options: those of `NOT_AN_OPTION` that are given.
+        options: those that not every format takes, as far as they are given; see [`check_options`].
         format_given: the format that was named; None if it was detected.
         max_bad_records: how many records that cannot be read are dropped.
     """

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING
 
@@ -105,20 +104,16 @@ class Formats(Mapping[str, "CorpusFormat"]):
 
     def _load(self, name: str) -> CorpusFormat:
         if name in BUILT_IN:
-            module, _, attribute = BUILT_IN[name].partition(":")
-            built_in: CorpusFormat = getattr(import_module(f".{module}", __name__), attribute)
-            return built_in
+            return EntryPoint(name, f"{__name__}.{BUILT_IN[name]}", GROUP).load()
         point = self.installed()[name]
-        problem = ""
         try:
             known: CorpusFormat = point.load()
-            if getattr(known, "name", None) != name:
-                problem = f"is {known!r}, not a CorpusFormat of this name"
+            if getattr(known, "name", None) == name:
+                return known
+            problem = f"is {known!r}, not a CorpusFormat of this name"
         except Exception as error:
             problem = f"cannot be loaded ({type(error).__name__}: {error})"
-        if problem:
-            raise FormatError(f"The format {name!r} {owner_of(point)} {problem}. Correct or uninstall it.")
-        return known
+        raise FormatError(f"The format {name!r} {owner_of(point)} {problem}. Correct or uninstall it.")
 
 
 FORMATS = Formats()
@@ -126,7 +121,7 @@ FORMATS = Formats()
 
 Examples:
     >>> from modeling_triaffine.data import FORMATS
-    >>> FORMATS["text_spans"].nested
+    >>> FORMATS["text_spans"].keeps_text
     True
 """
 

@@ -163,7 +163,6 @@ CONLLU = CorpusFormat(
     name="conllu",
     description="CoNLL-U with entities as brackets in MISC",
     read=read_conllu,
-    keeps_text=True,
     marks_sentences=True,
     has_own_words=True,
     suffixes=(".conllu",),

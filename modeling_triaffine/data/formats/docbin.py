@@ -47,14 +47,8 @@ def read_docbin(path: Path, check: RecordChecker, columns: Mapping[str, Any] | N
         parts = doc.sents if has_sentences else [doc[:]]
         words = [words for part in parts if (words := [token for token in part if not token.text.isspace()])]
         sentences = [_sentence(tokens, f"{where}, sentence {n}") for n, tokens in enumerate(words)]
-        yield Document(
-            f"{file_name}:{number}",
-            where,
-            doc.text,
-            annotations,
-            has_sentences=has_sentences,
-            sentences=sentences,
-        )
+        doc_id = f"{file_name}:{number}"
+        yield Document(doc_id, where, doc.text, annotations, has_sentences=has_sentences, sentences=sentences)
 
 
 def _annotations(doc: Doc, groups: Sequence[str], where: str, check: RecordChecker) -> Iterator[Annotation]:
@@ -128,9 +122,7 @@ DOCBIN = CorpusFormat(
     name="docbin",
     description="spaCy's DocBin",
     read=read_docbin,
-    keeps_text=True,
-    marks_sentences=False,  # not every file does
-    has_own_words=True,
+    has_own_words=True,  # and sentences, but not in every file
     suffixes=(".spacy",),
     columns="the span group, or ents: {'entities': 'sc'}",
     tools="spaCy",

@@ -165,7 +165,6 @@ GENIA = CorpusFormat(
     name="genia",
     description="GENIA's term corpus as XML",
     read=read_genia,
-    keeps_text=True,
     marks_sentences=True,
     has_own_words=True,
     suffixes=(".xml",),

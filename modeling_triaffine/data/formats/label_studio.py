@@ -1,7 +1,5 @@
 """Reads Label Studio's full export: tasks with the text in `data` and labelled regions in `annotations`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ..corpus_format import CorpusFormat, Keys
@@ -75,9 +73,6 @@ LABEL_STUDIO = CorpusFormat(
     name="label_studio",
     description="Label Studio's JSON export",
     read=json_reader(_document_of_task, "data and annotations"),
-    keeps_text=True,
-    marks_sentences=False,
-    has_own_words=False,
     suffixes=(".json", ".jsonl"),
     # `data` may follow after the part of a long task that is looked at.
     keys=(

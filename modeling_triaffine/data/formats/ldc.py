@@ -184,13 +184,4 @@ def format_of_pairs(
                     raise check.error(name, problem, "Add the text, or keep one")
                 yield read_document(file, name, sources[file][0], check)
 
-    return CorpusFormat(
-        read=read,
-        keeps_text=True,
-        marks_sentences=False,
-        has_own_words=False,
-        suffixes=files.suffixes,
-        documents=files.documents,
-        lists=LISTS,
-        **fields,
-    )
+    return CorpusFormat(read=read, suffixes=files.suffixes, documents=files.documents, lists=LISTS, **fields)
