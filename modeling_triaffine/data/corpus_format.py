@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -91,6 +92,12 @@ class CorpusFormat:
     by_name_only: bool = False
     tools: str = ""
     example: str = ""
+
+    @property
+    def module(self) -> str:
+        """The module of the reader, also where some arguments of it are given."""
+        read = self.read.func if isinstance(self.read, partial) else self.read
+        return getattr(read, "__module__", None) or ""
 
     def splits(self, num_sentences: int) -> dict[str, range]:
         """The sentence indices of each split in a file of `num_sentences`; splits beyond its end are left out."""

@@ -126,7 +126,7 @@ class Source:
         known, path = self.part.format, self.part.path
         read = known.read if FORMATS.owner(known.name) else None
         if read is not None:
-            if not (outside := _code_beside(read)):
+            if not (outside := _code_beside(known.module)):
                 return str(generate_random_fingerprint())
             readers |= outside
         for source in (*self.part.files, *sorted(readers)):
@@ -177,12 +177,12 @@ def _numbered(documents: Iterator[Document], check: RecordChecker) -> Iterator[D
         yield document
 
 
-def _code_beside(read: Callable[..., Any]) -> set[Path]:
-    """The Python files of the package of a reader from outside, or of the folder of its script.
+def _code_beside(name: str) -> set[Path]:
+    """The Python files of the package of a module from outside, or of the folder of a script.
 
     Empty if there is no file of it, as in a notebook: nobody can tell whether the reader is still the same.
     """
-    module = sys.modules.get(getattr(read, "__module__", None) or "")
+    module = sys.modules.get(name)
     file = Path(getattr(module, "__file__", None) or "")
     if module is None or not file.is_file():
         return set()

@@ -114,6 +114,7 @@ def read(path, check):
 
 FORMAT = CorpusFormat("ours", "ours", read, True, False, False, recognizes=lambda head: head.startswith("#ours"))
 """
+PARTIAL = READER.replace("read, True", "partial(read), True")
 LOAD = """
 from modeling_triaffine.data import load_nested_ner, register_format
 
@@ -133,6 +134,14 @@ print(*load_nested_ner("corpus.txt")["train"][0]["tokens"])
             },
             ["start.py"],
         ),
+        (
+            {
+                "own/helper.py": HELPER,
+                "own/reader.py": f"from functools import partial\nfrom own.helper import changed\n{PARTIAL}",
+                "start.py": f"from own.reader import FORMAT\n{LOAD}",
+            },
+            ["start.py"],
+        ),
         pytest.param(
             {"helper.py": HELPER, "script.py": f"from helper import changed\n{READER}{LOAD}"},
             ["script.py"],
@@ -140,7 +149,7 @@ print(*load_nested_ner("corpus.txt")["train"][0]["tokens"])
         ),
         ({}, ["-c", f"{HELPER}{READER}{LOAD}"]),
     ],
-    ids=["package", "script", "no file"],
+    ids=["package", "package, some arguments given", "script", "no file"],
 )
 def test_a_changed_reader_reads_again_wherever_it_is(tmp_path, files, arguments):
     """A module that the reader imports is part of it; without a file, nobody can tell whether it is the same."""

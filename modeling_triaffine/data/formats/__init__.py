@@ -91,14 +91,14 @@ class Formats(Mapping[str, "CorpusFormat"]):
     def owner(self, name: str) -> str:
         """Whose format this is, to be said in errors; empty for those of this package."""
         if name in self._registered:
-            return f"registered by {self._registered[name].read.__module__}"
+            return f"registered by {self._registered[name].module}"
         point = self.installed().get(name)
         return owner_of(point) if point else ""
 
     def register(self, known: CorpusFormat) -> None:
         earlier = self._registered.get(known.name, known)
         is_taken = known.name in BUILT_IN or known.name in self.installed()
-        if is_taken or earlier.read.__module__ != known.read.__module__:
+        if is_taken or earlier.module != known.module:
             raise ValueError(f"There is a format {known.name!r} already. Register yours under another name.")
         self._registered[known.name] = self._loaded[known.name] = known
 
