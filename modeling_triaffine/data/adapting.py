@@ -132,29 +132,23 @@ def _of_words(dataset: Dataset, columns: Any, name: str, check: RecordChecker) -
     numbers: Counter[str] = Counter()
     given = columns["entities"]
     named = [given] if isinstance(given, str) else given
-    features = dataset.features
     names = columns.get("names")
-    schemes = {
-        column: scheme_of_cells(names) if names else _scheme(dataset, column, features[column]) for column in named
-    }
-    for number, (row, where) in enumerate(_rows(dataset, check)):
-        record = JsonObject(row, where, check)
-        identifier = _value(row, columns, "id", f"{name}:{number}")
+    schemes = {column: scheme_of_cells(names) if names else _scheme(dataset, column) for column in named}
+    for record in _rows(dataset, check):
+        row = record.fields
+        identifier = _value(row, columns, "id", f"{name}:{record.number}")
         doc_id = _value(row, columns, "doc_id", identifier)
         tokens = record.value(columns["tokens"], list)
+        entities = (entities_in(record, column, schemes[column], len(tokens), columns) for column in named)
         fields = {
             "id": identifier,
             "doc_id": doc_id,
             "sent_id": numbers[doc_id],
             "tokens": tokens,
             "pos": row[columns["pos"]] if "pos" in columns else [],
-            "entities": [
-                entity
-                for column in named
-                for entity in entities_in(record, column, schemes[column], len(tokens), columns)
-            ],
+            "entities": [*chain.from_iterable(entities)],
         }
-        yield document_of_words(doc_id, [Sentence(fields, where)])
+        yield document_of_words(doc_id, [Sentence(fields, record.where)])
         numbers[doc_id] += 1
 
 
@@ -166,13 +160,13 @@ def _value(row: Mapping[str, Any], columns: Mapping[str, Any], field: str, defau
 
 def _of_texts(dataset: Dataset, columns: Any, name: str, check: RecordChecker) -> Iterator[Document]:
     form = None if isinstance(columns, str) else TextForm.named(columns)
-    for number, (row, where) in enumerate(_rows(dataset, check)):
-        record, default_id = JsonObject(row, where, check), f"{name}:{number}"
+    for record in _rows(dataset, check):
+        default_id = f"{name}:{record.number}"
         yield bigbio_document(record, default_id) if form is None else annotated_text(record, default_id, form)
 
 
-def _rows(dataset: Dataset, check: RecordChecker) -> Iterator[tuple[dict[str, Any], str]]:
-    """The rows with names of class labels, and lists of objects in place of objects of lists; each with its place."""
+def _rows(dataset: Dataset, check: RecordChecker) -> Iterator[JsonObject]:
+    """The rows with names of class labels, and lists of objects in place of objects of lists."""
     features = dataset.features  # a deep copy at every access
     for number, row in enumerate(dataset):
         where = f"row {number}"
@@ -181,7 +175,7 @@ def _rows(dataset: Dataset, check: RecordChecker) -> Iterator[tuple[dict[str, An
                 row[column] = _readable(value, features[column])
             except ValueError as error:
                 raise check.error(where, f"field '{column}': {error}", "Correct the row, or leave it out") from None
-        yield row, where
+        yield JsonObject(row, where, check, number=number)
 
 
 def _readable(value: Any, feature: Any) -> Any:
@@ -205,9 +199,9 @@ def _is_column(feature: Any) -> bool:
     return isinstance(feature, (List, LargeList)) and not isinstance(feature.feature, Mapping)
 
 
-def _scheme(dataset: Dataset, column: str, feature: Any) -> TagScheme | None:
+def _scheme(dataset: Dataset, column: str) -> TagScheme | None:
     """How the tags of a column are written; None for a column of spans."""
-    of_words = getattr(feature, "feature", None)
+    of_words = getattr(dataset.features[column], "feature", None)
     if getattr(of_words, "dtype", "null") == "null" or isinstance(of_words, Mapping):
         return None
     if isinstance(of_words, ClassLabel):

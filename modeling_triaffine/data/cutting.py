@@ -4,8 +4,6 @@ Texts are split as raw text is split for prediction (`text_triaffine.py`), unles
 Entities that cannot be aligned are dropped, counted and shown in context.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -13,14 +11,7 @@ from functools import partial
 from itertools import pairwise
 
 from ..model.options_triaffine import ProcessorOptions
-from ..model.text_triaffine import (
-    DEFAULT_WORD_SPLITTER,
-    INVISIBLE_SPACES,
-    Offsets,
-    Splitter,
-    split_text,
-    whole_text,
-)
+from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, INVISIBLE_SPACES, Offsets, Splitter, split_text, whole_text
 from ..model.text_triaffine import sentence_splitter as named_sentence_splitter
 from ..model.text_triaffine import word_splitter as named_word_splitter
 from .alignment import (
@@ -154,10 +145,7 @@ def _cut_again(sentence: Sentence, text: str, words: Splitter) -> Sentence:
 
 
 def _aligned(
-    document: Document,
-    found: Iterable[Entity],
-    words_by_sentence: Sequence[Sequence[Offsets]],
-    check: RecordChecker,
+    document: Document, found: Iterable[Entity], words_by_sentence: Sequence[Sequence[Offsets]], check: RecordChecker
 ) -> list[list[Entity]]:
     """The entities `found` of every sentence, by words."""
     words = [word for sentence in words_by_sentence for word in sentence]

@@ -1,7 +1,5 @@
 """The schema as the `datasets` library holds it: the columns of every corpus, and rows of Python types."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, TypeVar
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -150,9 +150,8 @@ class JsonObject:
             problem = f"is missing, so this is not {form}; its fields are {names_of(self.fields)}"
             raise self.error(missing[0], problem, remedy)
 
-    def note_other_fields(self, *known: str) -> None:
-        for field in self.fields.keys() - {*known}:
-            self.check.note(f"field '{field}' ignored")
+    def note_other_fields(self, known: Iterable[str], what: str = "field") -> None:
+        self.check.note_other_fields(self.fields, known, what)
 
     def error(self, field: str, problem: str, remedy: str) -> CorpusError:
         """The error for a field; the `problem` is said of it: "has 2 values"."""
@@ -168,6 +167,7 @@ def json_reader(
     document_of: Callable[[JsonObject, str], Document | None],
     fields: str,
     file_name: Callable[[Path, RecordChecker], str] = document_name,
+    values: Callable[[Path, RecordChecker], Iterator[tuple[object, str]]] = json_values,
 ) -> Callable[[Path, RecordChecker], Iterator[Document]]:
     """A reader (`CorpusFormat.read`) of JSON whose every record is a document.
 
@@ -176,11 +176,12 @@ def json_reader(
             not to be read.
         fields: what a record is expected to have, for messages.
         file_name: the name of a file, before the number.
+        values: the records of a file, each with its place.
     """
 
     def read(path: Path, check: RecordChecker) -> Iterator[Document]:
         name, remedy = file_name(path, check), f"A record has the fields {fields}"
-        for number, (raw, where) in enumerate(json_values(path, check)):
+        for number, (raw, where) in enumerate(values(path, check)):
             with check.record():
                 document = document_of(JsonObject(raw, where, check, "", remedy, number), f"{name}:{number}")
                 if document is not None:

@@ -3,8 +3,6 @@
 Contains the cache, streaming, and the report of what was dropped. `sources.py` reads the files of a split.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial

@@ -1,7 +1,5 @@
 """Offsets of documents in characters: found out from the text that a tool quotes, or as named, and checked."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

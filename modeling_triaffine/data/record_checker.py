@@ -3,8 +3,6 @@
 Knows nothing about file formats: a reader passes what it finds to the checker and yields what that returns.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
@@ -84,7 +82,7 @@ class RecordChecker(Counts):
             where: the place in the file, for messages: "line 3".
         """
         fields = self.mapping(raw, where, "the record", f"A record has the fields {', '.join(RECORD_FIELDS)}")
-        self._count_ignored(fields, RECORD_FIELDS, "field")
+        self.note_other_fields(fields, RECORD_FIELDS, "field")
         tokens = self.typed(fields, "tokens", Words, where)
         pos, left, right = (
             self.typed(fields, name, Words, where) if fields.get(name) is not None else None
@@ -97,7 +95,7 @@ class RecordChecker(Counts):
             sent_id=self.typed(fields, "sent_id", int, where),
             tokens=tokens,
             pos=pos or [],
-            entities=self._entities(fields, len(tokens), where),
+            entities=self.unique(self.entities(fields, len(tokens), where)),
             left_tokens=(left or []) if in_context else None,
             right_tokens=(right or []) if in_context else None,
         )
@@ -119,11 +117,10 @@ class RecordChecker(Counts):
         self.keep(record["entities"])
         return record
 
-    def _entities(self, fields: Mapping[str, Any], num_tokens: int, where: str) -> list[Entity]:
+    def entities(self, fields: Mapping[str, Any], size: int, where: str, unit: str = "tokens") -> list[Entity]:
+        """Checks the entities of a sentence or text; see `entity`."""
         found = self.typed(fields, "entities", list, where)
-        return self.unique(
-            [self.entity(raw, f"entities[{index}]", num_tokens, where) for index, raw in enumerate(found)]
-        )
+        return [self.entity(raw, f"entities[{index}]", size, where, unit) for index, raw in enumerate(found)]
 
     def entity(self, raw: object, name: str, size: int, where: str, unit: str = "tokens") -> Entity:
         """Checks one entity.
@@ -136,7 +133,7 @@ class RecordChecker(Counts):
             unit: what `start`, `end` and `size` count, "tokens" or "characters".
         """
         fields = self.mapping(raw, where, f"field '{name}'", f"An entity has the fields {', '.join(ENTITY_FIELDS)}")
-        self._count_ignored(fields, ENTITY_FIELDS, "entity field")
+        self.note_other_fields(fields, ENTITY_FIELDS, "entity field")
         entity = Entity(
             start=self.typed(fields, "start", int, where, name),
             end=self.typed(fields, "end", int, where, name),
@@ -195,8 +192,9 @@ class RecordChecker(Counts):
         path += "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
         raise self.error(where, f"field '{path}' is {shown(found['input'])}", remedy or found["msg"])
 
-    def _count_ignored(self, fields: Mapping[str, Any], known: tuple[str, ...], what: str) -> None:
-        for name in fields.keys() - set(known):
+    def note_other_fields(self, fields: Mapping[str, Any], known: Iterable[str], what: str) -> None:
+        """Counts the fields that are not read; `what` they are, in words."""
+        for name in fields.keys() - known:
             self.note(f"{what} '{name}' ignored")
 
 

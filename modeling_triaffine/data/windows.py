@@ -136,10 +136,8 @@ class Windows(Sequence[dict[str, Any]]):
         left, right = (list(record.get(side) or []) for side in CONTEXT_FIELDS)
         is_first, is_last = place.start == 0, place.end == len(tokens)
         if self._context == "document":
-            before, after = (
-                tokens[max(0, place.start - self._reach) : place.start],
-                tokens[place.end : place.end + self._reach],
-            )
+            before = tokens[max(0, place.start - self._reach) : place.start]
+            after = tokens[place.end : place.end + self._reach]
             return [*left, *before][-self._reach :], [*after, *right][: self._reach]
         last = self.places[number - 1] if self._context == "previous_sentence" and not is_first else None
         if isinstance(last, Window):

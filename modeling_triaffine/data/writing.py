@@ -132,9 +132,9 @@ def _write_split(records: Records, path: Path, writer: Writer, name: str) -> Cou
 def _checked_text(row: Mapping[str, Any], where: str, check: RecordChecker) -> TextDocument:
     """Raises CorpusError unless the row is a `Text` whose entities are inside of it."""
     doc_id, text = check.typed(row, "doc_id", str, where), check.typed(row, "text", str, where)
-    found = check.typed(row, "entities", list, where)
-    entities = [check.entity(one, f"entities[{n}]", len(text), where, "characters") for n, one in enumerate(found)]
-    return TextDocument(doc_id, text, entities, borders=row.get("borders") or ())
+    return TextDocument(
+        doc_id, text, check.entities(row, len(text), where, "characters"), borders=row.get("borders") or ()
+    )
 
 
 def write_json_lines(records: Records, path: Path) -> Counter[str]:
@@ -165,10 +165,9 @@ def write_iob2(records: Records, path: Path) -> Counter[str]:
             pos = [record["pos"] or ["_"] * len(record["tokens"])] if has_pos else []
             rows = zip(record["tokens"], *pos, *tags, *[nothing] * (num_levels - len(tags)), strict=True)
             file.write("".join("\t".join(row) + "\n" for row in rows) + "\n")
-    lost = Counter(
-        {"sentences with tags that are all '_'": sum(1 for record in records if set(record["pos"]) == {"_"})}
-    )
-    return +(lost + _lost_in_text(records))
+    lost = _lost_in_text(records)
+    lost["sentences with tags that are all '_'"] = sum(set(record["pos"]) == {"_"} for record in records)
+    return +lost
 
 
 def write_joined(

@@ -25,7 +25,6 @@ FROM_NAME, TO_NAME = "label", "text"
 XML_DECLARATION = '<?xml version="1.0" encoding="utf-8"?>'
 NOT_IN_XML = re.compile("[^\t\r\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
-
 LINE_ENDS = "line ends (written as spaces)"
 LINE_ENDS_OF_ENTITIES = "line ends at the boundaries of entities"
 PASSAGES = "borders of passages"

@@ -18,8 +18,8 @@ from xml.etree.ElementTree import Element
 
 from ..corpus_format import CorpusFormat, Keys
 from ..documents import Annotation, Document, Passage, document_of_passages
-from ..json_records import JsonObject, json_values
-from ..reading import document_name, read_head, xml_elements
+from ..json_records import JsonObject, json_reader, json_values
+from ..reading import read_head, xml_elements
 from ..record_checker import RecordChecker
 
 TYPE = "type"
@@ -27,20 +27,10 @@ WRAPPERS = ("documents", "PubTator3")
 """Fields under which a JSON object has a list of documents."""
 
 
-def read_bioc(path: Path, check: RecordChecker) -> Iterator[Document]:
-    """Reads one document after the other; a CorpusError names the document and the field."""
-    file_name = document_name(path, check)
-    documents = _xml_documents if read_head(path).startswith("<") else _json_documents
-    for number, (raw, place) in enumerate(documents(path, check)):
-        with check.record():
-            document = JsonObject(raw, place, check, remedy="A document has the fields id and passages")
-            doc_id = str(document.fields.get("id") or f"{file_name}:{number}")
-            document.where = f"{place} (document {doc_id})"
-            yield _bioc_document(document, doc_id)
-
-
-def _bioc_document(document: JsonObject, doc_id: str) -> Document:
+def _bioc_document(document: JsonObject, default_id: str) -> Document:
     """The document with the annotations of all its parts; its text is that of its passages, or of their sentences."""
+    doc_id = str(document.fields.get("id") or default_id)
+    document.where += f" (document {doc_id})"
     document.require(["passages"], "a document of BioC")
     parts = [document]
     with_text = []
@@ -65,6 +55,10 @@ def _bioc_annotation(annotation: JsonObject) -> Annotation:
         offset, length = location.value("offset", int), location.value("length", int)
         fragments.append((offset, offset + length))
     return annotation.annotation(fragments, infons.value(TYPE, str))
+
+
+def _documents(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]]:
+    return (_xml_documents if read_head(path).startswith("<") else _json_documents)(path, check)
 
 
 def _json_documents(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]]:
@@ -108,10 +102,7 @@ def _fields(element: Element) -> dict[str, Any]:
 BIOC = CorpusFormat(
     name="bioc",
     description="BioC, in XML or JSON",
-    read=read_bioc,
-    keeps_text=True,
-    marks_sentences=False,
-    has_own_words=False,
+    read=json_reader(_bioc_document, "id and passages", values=_documents),
     suffixes=(".xml", ".json", ".jsonl"),
     keys=(*map(Keys.of, WRAPPERS), Keys.of("passages")),
     recognizes=lambda head: "<collection" in head,

@@ -38,30 +38,24 @@ TEXT_COMMENT = "text"
 SHOWN_VALUES = 5
 
 
-def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Document]:
+def read_iob2(
+    path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None, with_text: bool = False
+) -> Iterator[Document]:
     """Reads the documents one by one. I- tags that begin an entity are read as B- and counted.
 
     Args:
         columns: {"tokens": 0, "entities": [1, 2], "pos": 3}, indices from 0; None detects them.
+        with_text: also read the text of each sentence: its comment `# text`, or what `SpaceAfter=No` says.
     """
-    for doc_id, sentences in _documents(path, check, columns):
-        yield document_of_words(doc_id, [sentence.words for sentence in sentences])
-
-
-def read_iob2_text(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Document]:
-    """The same with the text of each sentence, joined by spaces: its comment `# text`, or what `SpaceAfter=No` says."""
-    for doc_id, sentences in _documents(path, check, columns):
-        yield document_of_sentences(doc_id, sentences)
-
-
-def _documents(
-    path: Path, check: RecordChecker, columns: Mapping[str, Any] | None
-) -> Iterator[tuple[str, Iterator[WrittenSentence]]]:
-    """The names of documents with their sentences."""
-    layout = find_layout(read_head(path), columns)
+    head = read_head(path)
+    layout = find_layout(head, columns)
     if layout is None:
-        raise _without_tags(read_head(path), check)
-    yield from groupby(_sentences(path, layout, check), key=lambda sentence: sentence.doc_id)
+        raise _without_tags(head, check)
+    for doc_id, sentences in groupby(_sentences(path, layout, check), key=lambda sentence: sentence.doc_id):
+        if with_text:
+            yield document_of_sentences(doc_id, sentences)
+        else:
+            yield document_of_words(doc_id, [sentence.words for sentence in sentences])
 
 
 def _without_tags(head: str, check: RecordChecker) -> CorpusError:
@@ -160,7 +154,7 @@ IOB2_TEXT = replace(
     IOB2,
     name="iob2_text",
     description="columns of tags with the text, in comments `# text =` or by `SpaceAfter=No`",
-    read=read_iob2_text,
+    read=partial(read_iob2, with_text=True),
     keeps_text=True,
     suffixes=(),
     recognizes=partial(_recognizes, with_text=True),

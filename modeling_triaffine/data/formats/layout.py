@@ -1,7 +1,5 @@
 """The layout of columns of tags: which of them have the tokens, the tags and other fields, and how it is found."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

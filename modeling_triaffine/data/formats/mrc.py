@@ -47,7 +47,7 @@ def _questions(path: Path, check: RecordChecker) -> Iterator[tuple[tuple[str, st
         with check.record():
             record = JsonObject(raw, where, check)
             record.require(QUESTION_FIELDS, "a question about a sentence")
-            record.note_other_fields(*QUESTION_FIELDS, *OTHER_QUESTION_FIELDS)
+            record.note_other_fields((*QUESTION_FIELDS, *OTHER_QUESTION_FIELDS))
             number, point, _ = str(record.fields.get("qas_id")).partition(".")
             yield (number if point else "", record.value("context", str)), record
 

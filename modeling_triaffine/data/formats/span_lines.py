@@ -11,7 +11,7 @@ last word is part of a span: the spans of the whole file tell which.
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..corpus_format import CorpusFormat
@@ -44,9 +44,9 @@ def _sentence(lines: Lines, names: dict[str, object], inclusive: bool, check: Re
     (first, words), *others = lines
     tokens, where = words.split(), f"line {first}"
     entities: list[Entity] = []
-    if others and SPANS.fullmatch(others[-1][1].strip()):
-        number, spans = others.pop()
-        for start, end, head, kind in SPAN.findall(spans):
+    if spans := _spans_at_end([line for _, line in lines]):
+        number, _ = others.pop()
+        for start, end, head, kind in spans:
             if head:
                 check.note("heads of mentions ignored")
             entity = Entity(start=int(start), end=int(end) + inclusive, type=kind)
@@ -63,15 +63,16 @@ def _sentence(lines: Lines, names: dict[str, object], inclusive: bool, check: Re
     return Sentence({**names, "tokens": tokens, "pos": pos, "entities": entities}, where)
 
 
+def _spans_at_end(lines: Sequence[str]) -> list[tuple[str, str, str, str]]:
+    """Start, end, head and type of each span in the last line of a sentence, if it is one of spans."""
+    return SPAN.findall(lines[-1]) if len(lines) > 1 and SPANS.fullmatch(lines[-1].strip()) else []
+
+
 def _ends_are_inclusive(path: Path, check: RecordChecker) -> bool:
     """Whether the last word is part of a span: then spans of one word have two equal numbers, which no other has."""
     uncounted = RecordChecker(path, max_bad_records=sys.maxsize)
-    inclusive = any(
-        start == end
-        for lines in numbered_paragraphs(path, uncounted)
-        if len(lines) > 1 and SPANS.fullmatch(lines[-1][1].strip())
-        for start, end, _, _ in SPAN.findall(lines[-1][1])
-    )
+    sentences = ([line for _, line in lines] for lines in numbered_paragraphs(path, uncounted))
+    inclusive = any(start == end for lines in sentences for start, end, _, _ in _spans_at_end(lines))
     if inclusive:
         check.note("files with spans such as 3,3, whose last word is therefore part of every span")
     return inclusive
@@ -80,12 +81,9 @@ def _ends_are_inclusive(path: Path, check: RecordChecker) -> bool:
 def _recognizes(head: str) -> bool:
     """Whether the first lines are sentences of at most three lines, one of which ends with spans."""
     sentences = [sentence.split("\n") for sentence in re.split(r"(?:\r?\n[ \t]*){2,}", head.strip())]
-    with_spans = [len(lines) > 1 and bool(SPANS.fullmatch(lines[-1].strip())) for lines in sentences]
-    if not any(with_spans) or not all(len(lines) <= MAX_LINES for lines in sentences):
+    if not all(len(lines) <= MAX_LINES for lines in sentences):
         return False
-    types = [
-        kind for lines, has in zip(sentences, with_spans, strict=True) if has for *_, kind in SPAN.findall(lines[-1])
-    ]
+    types = [kind for lines in sentences for *_, kind in _spans_at_end(lines)]
     return not all(map(STANDARD_TAG.fullmatch, types))  # as in columns of tags with a number such as 0,1 for a word
 
 

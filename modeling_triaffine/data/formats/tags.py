@@ -6,8 +6,6 @@ Orsk	B             without types: every entity is of the type "entity"
 Orsk	City          without B and I: adjacent words of one type are one entity
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -84,9 +84,8 @@ TEXT_FORMS = (
     TextForm(Keys.of("full_text"), text="full_text"),
     *(TextForm(Keys.of(f"{text} {spans}"), text=text) for text in ("content", "data") for spans in SPANS),
     TextForm(Keys.of("content annotation"), text="content", spans=("annotation",), inclusive_end=True),  # Dataturks
-    TextForm(
-        Keys.of("fields responses"), text="fields.text", spans=("responses.*.0.value",), annotated_only=True
-    ),  # Argilla 2
+    # Argilla 2
+    TextForm(Keys.of("fields responses"), text="fields.text", spans=("responses.*.0.value",), annotated_only=True),
 )
 """The forms of texts with spans; a record is of the one that requires most of its keys."""
 
@@ -205,8 +204,7 @@ def _entities_of_span(span: JsonObject, form: TextForm) -> Iterator[Annotation]:
         fragments = [(span.value(start, int), span.value(end, int) + last)]
     quote = "entity" if LAST in used and "entity" in span.fields else "text"
     quote = "points.0.text" if span.get("points.0.text") and len(fragments) == 1 else quote
-    for ignored in span.fields.keys() - BOOKKEEPING - _first_keys(*used, kind, quote):
-        span.check.note(f"span field '{ignored}' ignored")
+    span.note_other_fields(BOOKKEEPING | _first_keys(*used, kind, quote), "span field")
     found = span.get(kind)
     types = found if isinstance(found, list) else [span.value(kind, str)]
     yield from entity_of_each_type(span, fragments, types, quote)
@@ -255,9 +253,6 @@ TEXT_SPANS = CorpusFormat(
     name="text_spans",
     description="JSON of texts with spans by characters, as exported by Doccano",
     read=read_text_spans,
-    keeps_text=True,
-    marks_sentences=False,
-    has_own_words=False,
     suffixes=(".jsonl", ".ndjson", ".json"),
     keys=tuple(form.keys for form in TEXT_FORMS),
     columns="the fields: {'text': …, 'entities': …, 'start': …, 'end': …, 'type': …, 'inclusive_end': True}",

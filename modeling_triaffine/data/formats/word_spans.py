@@ -24,7 +24,7 @@ TOKENIZED_TEXT, SENTENCE, SENTENCES = "tokenized_text", "sentence", "sentences"
 
 def _document(record: JsonObject, default_id: str) -> Document:
     words = next((field for field in WORDS if field in record.fields), SENTENCE)
-    record.note_other_fields(words, SPANS, SPANS_OF_SENTENCES, "doc_key")
+    record.note_other_fields((words, SPANS, SPANS_OF_SENTENCES, "doc_key"))
     key = record.fields.get("doc_key")
     doc_id = default_id if key is None else str(key)
     first = next(iter(record.value(words, list)), None)
@@ -120,9 +120,7 @@ INCLUSIVE_SPANS = CorpusFormat(
     has_own_words=True,
     suffixes=(".json", ".jsonl", ".ndjson"),
     keys=(
-        Keys.of(f"{TOKENIZED_TEXT} {SPANS}"),
-        Keys.of(f"{SENTENCE} {SPANS}"),
-        Keys.of(f"{SENTENCES} {SPANS}"),
+        *(Keys.of(f"{words} {SPANS}") for words in WORDS),
         Keys.of(f"doc_key {SENTENCES}"),
         Keys.of(f"{SENTENCES} {SPANS_OF_SENTENCES}"),
     ),

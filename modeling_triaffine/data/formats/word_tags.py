@@ -7,8 +7,6 @@
 Tags are those of `tags.py`. Numbers need names, in the order of the numbers: `columns={"names": ["O", "B-City", …]}`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
@@ -63,7 +61,7 @@ def read_word_tags(path: Path, check: RecordChecker, columns: Mapping[str, Any] 
                 schemes[found] = scheme_of_cells(columns.get("names") or cells)
             tokens = record.value(words, list)
             entities = entities_in(record, found, schemes[found], len(tokens), columns)
-            record.note_other_fields(words, found, "id", "doc_id")
+            record.note_other_fields((words, found, "id", "doc_id"))
             name = f"{file_name}:{number}"
             yield document_of_words(name, [Sentence({"tokens": tokens, "entities": entities}, where)])
 
@@ -105,8 +103,7 @@ def _mention(mention: JsonObject, columns: Mapping[str, Any]) -> Entity:
     start, end, kind = (
         mention.first_of((columns[part],) if part in columns else names) for part, names in OF_MENTIONS.items()
     )
-    for ignored in mention.fields.keys() - BOOKKEEPING - {start, end, kind, "text", *TYPE}:
-        mention.check.note(f"span field '{ignored}' ignored")
+    mention.note_other_fields({*BOOKKEEPING, start, end, kind, "text", *TYPE}, "span field")
     last = mention.value(end, int) + bool(columns.get("inclusive_end"))
     return Entity(start=mention.value(start, int), end=last, type=mention.value(kind, str))
 

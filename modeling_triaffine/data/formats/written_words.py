@@ -16,11 +16,6 @@ class Row(NamedTuple):
     form: str
     no_space_after: bool
 
-    @property
-    def is_word(self) -> bool:
-        """Whether it is a syntactic word, not a multi-word token or an empty node."""
-        return is_word(self.id)
-
 
 def is_word(number: str) -> bool:
     """Whether this is the id of a syntactic word, not of a multi-word token or an empty node."""
@@ -38,9 +33,9 @@ def written_text(rows: Sequence[Row], comment: str = "") -> tuple[str, list[Offs
     covered = 0
     for row in rows:
         _, _, last = row.id.partition("-")
-        if row.is_word and int(row.id) <= covered:
+        if is_word(row.id) and int(row.id) <= covered:
             surfaces[-1][2].append(row.form)
-        elif row.is_word or last:
+        elif is_word(row.id) or last:
             covered = int(last) if last else covered
             surfaces.append((row.form, "" if row.no_space_after else " ", [] if last else [row.form]))
     forms = [form for form, _, _ in surfaces]
