@@ -8,7 +8,7 @@ import re
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -128,7 +128,7 @@ def write_tables(folder: Path) -> None:
         logger.warning("No figure. %s", missing_extra("It needs matplotlib", "plot"))
 
 
-def mean_and_spread(values: Iterable[float | None]) -> str | None:
+def mean_and_spread(values: list[float | None]) -> str | None:
     """`72.31 ± 0.12` of the defined values; a single one has no spread, none is None."""
     defined = [value for value in values if value is not None]
     spread = f" ± {statistics.stdev(defined):.2f}" if len(defined) > 1 else ""
