@@ -28,24 +28,17 @@ def command(
     ] = None,
     seeds: Annotated[list[int] | None, typer.Option(help="Seeds of the runs.  [default: 1]", metavar="SEED …")] = None,
 ) -> int:
-    from ..training.ablations import (
-        check_own_options,
-        check_same_options,
-        check_variants,
-        read_variants,
-        train_variant,
-        write_tables,
-    )
+    from ..training.ablations import check_own_options, check_same_options, choose_variants, train_variant, write_tables
     from ..training.run import start_logging
 
     start_logging()
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))  # which ends the training, too
-    names = check_variants(variants) if variants else [name for name in read_variants() if len(name) == 1]
-    check_own_options(names, context.args)
+    chosen = choose_variants(variants)
+    check_own_options(chosen, context.args)
     check_same_options(output_dir, context.args)
     for seed in seeds or [1]:
-        for variant in names:
-            code = train_variant(variant, seed, output_dir, context.args)
+        for variant, options in chosen.items():
+            code = train_variant(variant, options, seed, output_dir, context.args)
             if code:
                 return code  # the run has printed the reason
             write_tables(output_dir)

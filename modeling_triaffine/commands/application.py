@@ -65,7 +65,8 @@ def build_application(name: str | None = None) -> Any:
 def add_command(application: typer.Typer, name: str, summary: str) -> None:
     """Adds the function `command` of a module, whose docstring is the help."""
     module = importlib.import_module(f".{name.replace('-', '_')}", __package__)
-    text = _keep_indented(inspect.cleandoc(module.__doc__ or ""))
+    # click's sign \b keeps the lines of an indented paragraph, which would else be wrapped.
+    text = re.sub(r"\n\n(?=    )", "\n\n\b\n", inspect.cleandoc(module.__doc__ or ""))
     settings = {"cls": Command, "help": text, "short_help": summary, **getattr(module, "SETTINGS", {})}
     application.command(name, **settings)(module.command)
 
@@ -147,8 +148,3 @@ def _common(
     ),
 ) -> None:
     """Options of the program itself."""
-
-
-def _keep_indented(text: str) -> str:
-    """Marks the indented paragraphs of a help text, which typer would else wrap: click's sign for that is \\b."""
-    return re.sub(r"\n\n(?=    )", "\n\n\b\n", text)

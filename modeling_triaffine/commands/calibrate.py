@@ -11,15 +11,12 @@ expected calibration error and, with the extra `plot`, a diagram.
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from .corpus_split import load_split
 from .options import BatchSize, Corpus, Device, Format, MaxBadRecords, Split
-
-if TYPE_CHECKING:
-    from ..evaluation.calibration import Goal
 
 
 def command(
@@ -43,13 +40,19 @@ def command(
             f"--model {model} is not a folder with a config.json to save thresholds in. Download a model on the Hub "
             "first: hf download NAME --local-dir FOLDER."
         )
-    from ..evaluation.calibration import calibrate
+    if precision is not None and recall is not None:
+        raise ValueError("Give either --precision or --recall: a threshold cannot be tuned for both.")
+    from ..evaluation.calibration import Goal, calibrate
     from ..evaluation.prediction import unknown_labels, with_context
     from ..evaluation.reliability import reliability_table, threshold_table
     from ..model.pipeline_triaffine import NestedNERPipeline
     from ..publishing.calibration import check_unscored, save_calibration
 
-    goal = _goal(precision, recall)
+    goal = Goal()
+    if precision is not None:
+        goal = Goal("precision", precision)
+    elif recall is not None:
+        goal = Goal("recall", recall)
     pipeline = NestedNERPipeline(model=model, device=device)
     read = load_split(corpus, corpus_format, split, pipeline.processor, max_bad_records)
     check_unscored(folder, read.name, read.records["entities"])
@@ -63,13 +66,3 @@ def command(
     print(f"\nExpected calibration error: {after} with temperature {found.temperature:.3f}, {before} without.")
     save_calibration(folder, found)
     print(f"{folder}: saved in config.json.")
-
-
-def _goal(precision: float | None, recall: float | None) -> "Goal":
-    from ..evaluation.calibration import Goal
-
-    if precision is not None and recall is not None:
-        raise ValueError("Give either --precision or --recall: a threshold cannot be tuned for both.")
-    if precision is not None:
-        return Goal("precision", precision)
-    return Goal() if recall is None else Goal("recall", recall)

@@ -10,14 +10,11 @@ An edited card is kept. Only these files and licenses are uploaded; the command 
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from .options import check_new
-
-if TYPE_CHECKING:
-    from ..publishing.repository import Repository
 
 
 def command(
@@ -42,42 +39,28 @@ def command(
         raise ValueError("--output is for a --dry-run. Leave it out, or add --dry-run.")
     if output:
         check_new(output)
+    from ..model.modeling_triaffine import TriaffineForNestedNER
     from ..publishing.hub_requests import full_name
-    from ..publishing.repository import write_repository
+    from ..publishing.repository import assemble_repository, write_repository
+    from ..publishing.upload import fetch_checkpoint, upload_repository
 
     with tempfile.TemporaryDirectory() as staging:
         name = repo_id if dry_run else full_name(repo_id)
-        repository = assemble(model, Path(staging), name, new_card)
+        folder = fetch_checkpoint(model)
+        repository = assemble_repository(folder, Path(staging), name, new_card=new_card)
+        TriaffineForNestedNER.from_pretrained(folder)  # raises if it cannot be loaded
         print(repository.describe())
-        if not dry_run:
-            upload(repository, public=public, new_card=new_card, branch=branch, message=message)
-        elif output is None:
-            print("Nothing was written or uploaded; --output FOLDER keeps the repository in a folder.")
-        else:
+        if output is not None:
             write_repository(repository, output)
             print(f"Written to {output}; nothing was uploaded.")
-
-
-def assemble(model: str, staging: Path, repo_id: str, new_card: bool) -> "Repository":
-    """The repository of a model, which is loaded as a check."""
-    from ..model.modeling_triaffine import TriaffineForNestedNER
-    from ..publishing.repository import assemble_repository
-    from ..publishing.upload import fetch_checkpoint
-
-    folder = fetch_checkpoint(model)
-    repository = assemble_repository(folder, staging, repo_id, new_card=new_card)
-    TriaffineForNestedNER.from_pretrained(folder)  # raises if it cannot be loaded
-    return repository
-
-
-def upload(repository: "Repository", *, public: bool, new_card: bool, branch: str | None, message: str | None) -> None:
-    from ..publishing.upload import upload_repository
-
-    result = upload_repository(
-        repository, private=not public, new_card=new_card, revision=branch, commit_message=message
-    )
-    if result.removed:
-        print(f"Removed files of older versions: {', '.join(result.removed)}.")
-    if public and result.private:
-        print(f"{repository.repo_id} exists and stays private; make it public in its settings on the Hub.")
-    print(f"Published {'privately' if result.private else 'for everybody'}: {result.commit.commit_url}")
+        elif dry_run:
+            print("Nothing was written or uploaded; --output FOLDER keeps the repository in a folder.")
+        else:
+            result = upload_repository(
+                repository, private=not public, new_card=new_card, revision=branch, commit_message=message
+            )
+            if result.removed:
+                print(f"Removed files of older versions: {', '.join(result.removed)}.")
+            if public and result.private:
+                print(f"{repository.repo_id} exists and stays private; make it public in its settings on the Hub.")
+            print(f"Published {'privately' if result.private else 'for everybody'}: {result.commit.commit_url}")

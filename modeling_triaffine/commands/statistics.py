@@ -37,8 +37,6 @@ DISTRIBUTIONS = {
 SHOWN_LABEL = 48
 """Characters of the name of a row, so that the table keeps within 100."""
 QUANTILES = {"median": 0.5, "95 %": 0.95, "most": 1.0}
-
-
 NO_ENTITIES = "there are no entities; look at what was dropped, and whether --format names what the file is"
 
 
@@ -54,25 +52,6 @@ def command(
         bool, typer.Option("--json", help="Print all distributions as JSON instead of a table.")
     ] = False,
 ) -> None:
-    columns = statistics_by_split(paths, corpus_format, splits, max_candidates, max_bad_records)
-    print(json.dumps(columns, indent=2) if as_json else table(columns))
-    for name, statistics in columns.items():
-        if statistics["long_sentences"] and (name != "total" or len(columns) == 1):
-            print(f"warning: {name}: {statistics['long_sentences']}", file=sys.stderr)
-        if not statistics["entities"] and statistics["sentences"]:
-            print(f"warning: {name}: {NO_ENTITIES}", file=sys.stderr)
-        if statistics["sentences_above_max_candidates"]:
-            print(f"warning: {candidate_warning(name, statistics)}", file=sys.stderr)
-
-
-def statistics_by_split(
-    paths: list[str],
-    corpus_format: str | None,
-    names: list[str] | None,
-    max_candidates: int,
-    max_bad_records: int,
-) -> dict[str, Statistics]:
-    """Split → statistics, with a `total` of several splits."""
     from datasets import concatenate_datasets
 
     from ..data import corpus_statistics
@@ -81,15 +60,23 @@ def statistics_by_split(
 
     files = CorpusFiles(paths, corpus_format, max_bad_records=max_bad_records)
     corpus = {files.name_of_only_split or name: records for name, records in files.sentences(keep=False).items()}
-    splits = list(map(split_name, names)) if names else list(corpus)
-    check_splits("--splits", splits, [*corpus], paths)
-    parts = {split: corpus[split] for split in splits}
+    chosen = list(map(split_name, splits)) if splits else list(corpus)
+    check_splits("--splits", chosen, [*corpus], paths)
+    parts = {split: corpus[split] for split in chosen}
     if len(parts) > 1:
         parts["total"] = concatenate_datasets(list(parts.values()))
-    return {
+    columns = {
         name: {**corpus_statistics(records, max_candidates), "long_sentences": Windows(records).describe_long()}
         for name, records in parts.items()
     }
+    print(json.dumps(columns, indent=2) if as_json else table(columns))
+    for name, statistics in columns.items():
+        if statistics["long_sentences"] and (name != "total" or len(columns) == 1):
+            print(f"warning: {name}: {statistics['long_sentences']}", file=sys.stderr)
+        if not statistics["entities"] and statistics["sentences"]:
+            print(f"warning: {name}: {NO_ENTITIES}", file=sys.stderr)
+        if statistics["sentences_above_max_candidates"]:
+            print(f"warning: {candidate_warning(name, statistics)}", file=sys.stderr)
 
 
 def table(columns: dict[str, Statistics]) -> str:

@@ -170,18 +170,11 @@ def reliability(spans: SpanScores, multi_label: bool, temperature: float = 1.0) 
     """The entities predicted without thresholds, by bins of their probability at a temperature."""
     predicted = spans.predicted(None, multi_label)
     of_entities = label_probabilities(spans.logits, multi_label, temperature)[..., :-1][predicted]
-    is_correct = spans.gold[predicted]
     places = (of_entities * BINS).long().clamp(max=BINS - 1)
-    bins = []
-    for place in range(BINS):
-        inside = places == place
-        count = int(inside.sum())
-        probability = right = 0.0
-        if count:
-            probability = of_entities[inside].double().mean().item()
-            right = is_correct[inside].double().mean().item()
-        bins.append(Bin(count, probability, right))
-    return bins
+    counts = places.bincount(minlength=BINS)
+    sums = (places.bincount(one.double(), BINS) for one in (of_entities, spans.gold[predicted]))
+    means = ((total / counts.clamp(min=1)).tolist() for total in sums)
+    return [Bin(*row) for row in zip(counts.tolist(), *means, strict=True)]
 
 
 def _calibrate_labels(

@@ -12,7 +12,7 @@ For example, an outer entity that is not found while the one inside it is found 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,11 +99,11 @@ def confusion(predictions: Sentences, references: Sentences, labels: Iterable[st
             types[label][label] += 1
         wrong, not_found = predicted - gold, gold - predicted
         for entity in not_found:
-            by_gold_label[entity[2]][_counterpart(entity, wrong)[0] or MISSING] += 1
+            by_gold_label[entity[2]][_counterpart(entity, wrong, MISSING)[0]] += 1
             if same_span := [other[2] for other in wrong if other[:2] == entity[:2]]:
                 types[entity[2]][min(same_span)] += 1
         for entity in wrong:
-            by_predicted_label[entity[2]][_counterpart(entity, not_found)[0] or SPURIOUS] += 1
+            by_predicted_label[entity[2]][_counterpart(entity, not_found, SPURIOUS)[0]] += 1
     order = list(dict.fromkeys([*(labels or ()), *sorted({*by_gold_label, *by_predicted_label})]))
     columns = ((by_gold_label, GOLD_OUTCOMES), (by_predicted_label, PREDICTED_OUTCOMES), (types, order))
     names = ("by_gold_label", "by_predicted_label", "types")
@@ -136,38 +136,30 @@ def sentences_with_errors(predictions: Sentences, records: Sequence[Mapping[str,
 
 def _describe(record: Mapping[str, Any], predicted: set[Entity], gold: set[Entity]) -> SentenceErrors:
     tokens = list(record["tokens"])
-
-    def mention(entity: Entity) -> Mention:
-        start, end, label = entity
-        return Mention(start, end, label, " ".join(tokens[start:end]))
-
-    def error(kind: str, missed: Entity | None, wrong: Entity | None) -> Error:
-        return Error(kind, mention(missed) if missed else None, mention(wrong) if wrong else None)
-
-    pairs = sorted(_pair_up(gold - predicted, predicted - gold), key=lambda pair: _place(pair[1] or pair[2]))
+    entities = sorted(predicted | gold, key=_place)
+    mentions: dict[Entity | None, Mention] = {one: Mention(*one, " ".join(tokens[one[0] : one[1]])) for one in entities}
+    # Each gold entity with its counterpart; then each prediction that is not among these, with its own.
+    not_found, wrong = gold - predicted, predicted - gold
+    found: list[tuple[Entity, Error]] = []
+    seen = set()
+    for entity in sorted(not_found, key=_place):
+        kind, other = _counterpart(entity, wrong, MISSING)
+        seen.add(other)
+        found.append((entity, Error(kind, mentions[entity], mentions.get(other))))
+    for entity in sorted(wrong - seen, key=_place):
+        kind, other = _counterpart(entity, not_found, SPURIOUS)
+        found.append((other or entity, Error(kind, mentions.get(other), mentions[entity])))
     return SentenceErrors(
         id=record["id"],
         tokens=tokens,
-        gold=[mention(entity) for entity in sorted(gold, key=_place)],
-        predicted=[mention(entity) for entity in sorted(predicted, key=_place)],
-        errors=[error(*pair) for pair in pairs],
+        gold=[mentions[entity] for entity in entities if entity in gold],
+        predicted=[mentions[entity] for entity in entities if entity in predicted],
+        errors=[error for _, error in sorted(found, key=lambda placed: _place(placed[0]))],
     )
 
 
-def _pair_up(not_found: set[Entity], wrong: set[Entity]) -> Iterator[tuple[str, Entity | None, Entity | None]]:
-    """Each gold entity with its counterpart; then each prediction not among these with its own counterpart."""
-    seen = set()
-    for entity in sorted(not_found, key=_place):
-        kind, other = _counterpart(entity, wrong)
-        seen.add(other)
-        yield kind or MISSING, entity, other
-    for entity in sorted(wrong - seen, key=_place):
-        kind, other = _counterpart(entity, not_found)
-        yield kind or SPURIOUS, other, entity
-
-
-def _counterpart(entity: Entity, others: Iterable[Entity]) -> tuple[str, Entity] | tuple[None, None]:
-    """The closest overlapping entity of the other side and the kind of error they make; None, None without one.
+def _counterpart(entity: Entity, others: Iterable[Entity], alone: str) -> tuple[str, Entity | None]:
+    """The kind of error that the entity makes with the closest overlapping one of the other side; `alone` without one.
 
     The closest is the one with the first kind of error, then with the most shared words, then the first.
     """
@@ -182,12 +174,11 @@ def _counterpart(entity: Entity, others: Iterable[Entity]) -> tuple[str, Entity]
                 error = WRONG_BOUNDARY
             near.append((PAIR_ERRORS.index(error), -shared, other))
     if not near:
-        return None, None
+        return alone, None
     number, _, other = min(near)
     return PAIR_ERRORS[number], other
 
 
-def _place(entity: Entity | None) -> tuple[int, int, str]:
-    assert entity is not None
+def _place(entity: Entity) -> tuple[int, int, str]:
     start, end, label = entity
     return start, -end, label

@@ -10,13 +10,9 @@ from pydantic.dataclasses import dataclass
 from ..drawing.tables import Cell, Code, Table
 from .scores import RATIO_NAMES, check_row, percent, percentages
 
-
-def _checked(row: dict[str, Any]) -> dict[str, Any]:
-    check_row(row, "row")
-    return row
-
-
-CheckedRow = Annotated[dict[str, Any], AfterValidator(_checked)]  # as `Counts.scores` returns it
+CheckedRow = Annotated[
+    dict[str, Any], AfterValidator(lambda row: check_row(row, "row"))
+]  # as `Counts.scores` returns it
 
 
 @dataclass(config=ConfigDict(extra="forbid"))

@@ -77,49 +77,39 @@ class Part:
         key: Name in [`Scores`], and of its metrics: `flat` → `flat_f1`. Empty for all entities, whose numbers are not
             nested.
         title: Name in tables.
-        count: The distinct predicted and gold entities of a sentence → their counts in this part.
+        chosen: The distinct entities of a side, predicted or gold, of a sentence → those in this part.
         note: What readers of a table need to know, as sentences; several parts may share one.
     """
 
     key: str
     title: str
-    count: Callable[[AbstractSet[Entity], AbstractSet[Entity]], Counts]
+    chosen: Callable[[AbstractSet[Entity]], AbstractSet[Entity]]
     note: str = ""
+
+    def count(self, predicted: AbstractSet[Entity], gold: AbstractSet[Entity]) -> Counts:
+        """The counts of a sentence; an entity of this part is correct, or found, if the other side has it at all."""
+        mine, wanted = self.chosen(predicted), self.chosen(gold)
+        return Counts(len(mine & gold), len(mine), len(wanted & predicted), len(wanted))
 
     def metric(self, ratio: str) -> str:
         """The name of a ratio among the metrics of a run."""
         return f"{self.key}_{ratio}" if self.key else ratio
 
 
-def count_matches(predicted: AbstractSet[Any], gold: AbstractSet[Any]) -> Counts:
-    """The counts of what is correct if the other side has the same."""
-    both = len(predicted & gold)
-    return Counts(correct=both, predicted=len(predicted), found=both, gold=len(gold))
-
-
-def _count_by_nesting(nested: bool) -> Callable[[AbstractSet[Entity], AbstractSet[Entity]], Counts]:
-    """Counts the entities that are nested, or those that are not, among the entities of their own side."""
-
-    def chosen(side: AbstractSet[Entity]) -> set[Entity]:
-        spans = nested_spans(entity[:2] for entity in side)
-        return {entity for entity in side if (entity[:2] in spans) == nested}
-
-    def count(predicted: AbstractSet[Entity], gold: AbstractSet[Entity]) -> Counts:
-        mine, wanted = chosen(predicted), chosen(gold)
-        return Counts(len(mine & gold), len(mine), len(wanted & predicted), len(wanted))
-
-    return count
+def _nested(side: AbstractSet[Entity]) -> AbstractSet[Entity]:
+    spans = nested_spans(entity[:2] for entity in side)
+    return {entity for entity in side if entity[:2] in spans}
 
 
 _NESTING = (
     "Nested entities contain another entity or lie inside one (another prediction for precision, another gold entity "
     "for recall); all others are flat."
 )
-ALL = Part("", "all", count_matches)
+ALL = Part("", "all", lambda side: side)
 PARTS = (
     ALL,
-    Part("flat", "flat", _count_by_nesting(False), _NESTING),
-    Part("nested", "nested", _count_by_nesting(True), _NESTING),
+    Part("flat", "flat", lambda side: side - _nested(side), _NESTING),
+    Part("nested", "nested", _nested, _NESTING),
 )
 
 
@@ -160,17 +150,17 @@ class Scores(dict[str, Any]):
         others = {part.key: row for part, row in by_part.items() if part is not ALL}
         return cls({**by_part[ALL], "by_label": dict(by_label), **others})
 
-    def check(self, where: str) -> None:
-        """Raises ValueError unless these are scores, as of a file, which `where` names.
+    def check(self) -> None:
+        """Raises ValueError unless these are scores, as of a file.
 
         A part may be missing: those of a file are the parts known when it was written.
         """
         if not isinstance(self.get("by_label"), Mapping):
-            raise ValueError(f"`{where}` lacks by_label; give the complete result of the evaluation")
+            raise ValueError("`scores` lacks by_label; give the complete result of the evaluation")
         for part, row in self.by_part().items():
-            check_row(row, f"{where}[{part.key!r}]" if part.key else where)
+            check_row(row, f"scores[{part.key!r}]" if part.key else "scores")
         for label, row in self["by_label"].items():
-            check_row(row, f"{where}['by_label'][{label!r}]")
+            check_row(row, f"scores['by_label'][{label!r}]")
 
     def by_part(self) -> dict[Part, Row]:
         """The row of each part."""
@@ -202,13 +192,14 @@ class Scores(dict[str, Any]):
         return self.of(by_part, {label: defined(row) for label, row in self["by_label"].items()})
 
 
-def check_row(row: Any, where: str, names: Iterable[str] = (*RATIOS, *COUNTS)) -> None:
-    """Raises ValueError unless a row of scores has these numbers, and ratios from 0 to 1."""
+def check_row(row: Any, where: str, names: Iterable[str] = (*RATIOS, *COUNTS)) -> Any:
+    """The row of scores; raises ValueError unless it has these numbers, and ratios from 0 to 1."""
     missing = [name for name in names if not isinstance(row, Mapping) or type(row.get(name)) not in (int, float)]
     wrong = [] if missing else [f"{name} = {row[name]}" for name in RATIOS if not 0.0 <= row.get(name, 0.0) <= 1.0]
     if missing or wrong:
         problem = f"lacks {', '.join(missing)}" if missing else f"has {', '.join(wrong)}"
         raise ValueError(f"`{where}` {problem}; give the complete result of the evaluation, with fractions in [0, 1]")
+    return row
 
 
 # ---- Tables ----

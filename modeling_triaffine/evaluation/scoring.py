@@ -36,11 +36,7 @@ Sentences = Sequence[Sequence[Mapping[str, Any]]]  # the entities of each senten
 LENGTH_BUCKETS = {1: "1", 2: "2", 3: "3-4", 5: "5-8", 9: "9-16", 17: "17+"}
 
 
-def score_entities(
-    predictions: Sentences,
-    references: Sentences,
-    labels: Iterable[str] | None = None,
-) -> Scores:
+def score_entities(predictions: Sentences, references: Sentences, labels: Iterable[str] | None = None) -> Scores:
     """Scores predicted entities against gold ones, by the rules in the module's docstring.
 
     Args:

@@ -40,7 +40,7 @@ def _as_scores(value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value
     scores = value if isinstance(value, Scores) else Scores(value)
-    scores.check("scores")
+    scores.check()
     return scores
 
 

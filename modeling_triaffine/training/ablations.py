@@ -1,7 +1,6 @@
 """The paper's ablations: their options, a run of one with a seed, and tables and a figure of their scores."""
 
 import csv
-import difflib
 import itertools
 import json
 import logging
@@ -18,8 +17,9 @@ from ..environment import describe_machine
 from ..errors import missing_extra
 from ..evaluation.scores import summary_metrics
 from ..files import open_output, write_text
+from ..publishing.run_summary import RunSummary
 from .interruptions import RESULTS_FILE
-from .plan import parse_given, recipe_library
+from .plan import parse_given, recipe_library, suggestion
 
 logger = logging.getLogger(__name__)
 
@@ -41,15 +41,14 @@ def read_variants() -> dict[str, dict[str, Any]]:
     return variants
 
 
-def check_variants(names: Sequence[str]) -> Sequence[str]:
-    """The names; raises ValueError if there is no such variant."""
+def choose_variants(names: Sequence[str] | None) -> dict[str, dict[str, Any]]:
+    """Variant → its options, by default of those in the paper; raises ValueError if there is no such variant."""
     known = read_variants()
-    for name in names:
+    for name in names or ():
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.3)
-            hint = f" Did you mean {near[0]}?" if near else ""
-            raise ValueError(f"--variants: there is no variant {name!r}.{hint} There are {', '.join(known)}.")
-    return names
+            meant = suggestion(name, known)
+            raise ValueError(f"--variants: there is no variant {name!r}.{meant} There are {', '.join(known)}.")
+    return {name: known[name] for name in names or (name for name in known if len(name) == 1)}
 
 
 def check_same_options(folder: Path, training_options: list[str]) -> None:
@@ -66,10 +65,9 @@ def check_same_options(folder: Path, training_options: list[str]) -> None:
     write_text(path, json.dumps(training_options))
 
 
-def check_own_options(variants: Sequence[str], training_options: list[str]) -> None:
+def check_own_options(variants: dict[str, dict[str, Any]], training_options: list[str]) -> None:
     """Raises ValueError for options that the variants set themselves, and for a token, which would be saved."""
-    known = read_variants()
-    own = {"seed", "hub_token"}.union(*(known[name] for name in variants))
+    own = {"seed", "hub_token"}.union(*variants.values())
     if given := own & parse_given(training_options).keys():
         raise ValueError(
             f"--{', --'.join(sorted(given))}: the variants and --seeds say this of each run, and a token would "
@@ -77,12 +75,11 @@ def check_own_options(variants: Sequence[str], training_options: list[str]) -> N
         )
 
 
-def train_variant(variant: str, seed: int, folder: Path, training_options: list[str]) -> int:
+def train_variant(variant: str, options: dict[str, Any], seed: int, folder: Path, training_options: list[str]) -> int:
     """Trains or resumes a variant with a seed; returns the exit code."""
     run = folder / f"{variant}-seed-{seed}"
     if (run / RESULTS_FILE).exists():
         return 0
-    options = read_variants()[variant]
     changes = [f"--{name}={as_option(value)}" for name, value in options.items()]
     changes += [f"--seed={seed}", f"--output_dir={run}", f"--{RESUMING}"]
     logger.info("--- (%s), seed %d: %s", variant, seed, options)
@@ -99,12 +96,12 @@ def as_option(value: Any) -> str:
 
 
 class Row(NamedTuple):
-    """The scores of a variant: name → a number in percent for each finished seed."""
+    """The scores of a variant: name → a number in percent for each finished seed, None if it is undefined."""
 
     name: str
     options: dict[str, Any]
     seeds: list[int]
-    scores: dict[str, list[float]]
+    scores: dict[str, list[float | None]]
 
 
 def write_tables(folder: Path) -> None:
@@ -118,7 +115,7 @@ def write_tables(folder: Path) -> None:
         options = [as_option(value) for value in row.options.values()]
         of_variants.append([f"({row.name})", *options, len(row.seeds), *map(mean_and_spread, row.scores.values())])
         for seed, *values in zip(row.seeds, *row.scores.values(), strict=True):
-            of_runs.append([row.name, *options, seed, *(f"{value:.4f}" for value in values)])
+            of_runs.append([row.name, *options, seed, *(None if value is None else f"{value:.4f}" for value in values)])
     table = Table(["", *columns, "seeds", *shown.values()], of_variants)
     write_text(folder / "table.md", f"{table.markdown()}\n")
     with open_output(folder / "table.csv") as file:
@@ -131,10 +128,11 @@ def write_tables(folder: Path) -> None:
         logger.warning("No figure. %s", missing_extra("It needs matplotlib", "plot"))
 
 
-def mean_and_spread(values: list[float]) -> str:
-    """`72.31 ± 0.12`; a single value has no spread."""
-    spread = f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else ""
-    return f"{statistics.mean(values):.2f}{spread}"
+def mean_and_spread(values: list[float | None]) -> str | None:
+    """`72.31 ± 0.12` of the defined values; a single one has no spread, none is None."""
+    defined = [value for value in values if value is not None]
+    spread = f" ± {statistics.stdev(defined):.2f}" if len(defined) > 1 else ""
+    return f"{statistics.mean(defined):.2f}{spread}" if defined else None
 
 
 def read_rows(folder: Path) -> list[Row]:
@@ -159,7 +157,7 @@ def differing(variants: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return {variant: {name: options.get(name) for name in kept} for variant, options in variants.items()}
 
 
-def finished_runs(folder: Path, variant: str) -> dict[int, dict[str, float]]:
+def finished_runs(folder: Path, variant: str) -> dict[int, dict[str, float | None]]:
     """Seed → scores in percent, sorted; other folders of the variant are reported."""
     runs = {}
     for path in folder.glob(f"{variant}-seed-*/{RESULTS_FILE}"):
@@ -170,8 +168,16 @@ def finished_runs(folder: Path, variant: str) -> dict[int, dict[str, float]]:
             logger.warning("%s is not in the table: it is not a run with a seed and an F1.", path.parent)
         else:
             known = {name: results.get(f"{split}_{name}") for name in SCORES}
-            runs[int(seed)] = {name: 100 * value for name, value in known.items() if value is not None}
+            scores: dict[str, float | None] = {name: 100 * value for name, value in known.items() if value is not None}
+            runs[int(seed)] = scores | dict.fromkeys(undefined_scores(path.parent))
     return dict(sorted(runs.items()))
+
+
+def undefined_scores(run: Path) -> list[str]:
+    """The F1 of parts that have entities neither in the corpus nor among the predictions: 0 in a run's metrics."""
+    summary = RunSummary.load(run)
+    parts = summary.evaluation.scores.by_part() if summary and summary.evaluation else {}
+    return [part.metric("f1") for part, row in parts.items() if row["gold"] == row["predicted"] == 0]
 
 
 def draw(rows: list[Row], path: Path) -> None:
@@ -184,9 +190,10 @@ def draw(rows: list[Row], path: Path) -> None:
     for number, (name, (colour, marker)) in enumerate(zip(shown, itertools.cycle(DOTS), strict=False)):
         for place, row in enumerate(rows):
             shifted = place + 0.6 * ((number + 0.5) / len(shown) - 0.5)
-            values = row.scores[name]
+            values = [value for value in row.scores[name] if value is not None]
             axes.plot([shifted] * len(values), values, marker, color=colour, label=SCORES[name] if not place else None)
-            axes.hlines(statistics.mean(values), shifted - 0.08, shifted + 0.08, color=colour)
+            if values:
+                axes.hlines(statistics.mean(values), shifted - 0.08, shifted + 0.08, color=colour)
     axes.set_xticks(range(len(rows)), [f"({row.name})" for row in rows])
     axes.set_ylabel("percent")
     axes.grid(axis="y", alpha=0.3)

@@ -217,11 +217,8 @@ class TrainingBatchSampler(Sampler[list[int]]):
 
     Args:
         sizes: (sub-words, words) of each row.
-        batch_size: rows in a batch.
-        seed: determines the order, together with the epoch.
         max_subwords: maximum number of sub-words in a batch, padding included, instead of `batch_size`. A longer row is
             a batch of its own.
-        num_processes: number of processes that share the batches.
         group_by_length: False for shuffled rows without regard to length.
         drop_last: leave out an incomplete turn; otherwise its rows are spread over the processes.
     """
@@ -295,7 +292,6 @@ class EvaluationBatchSampler(Sampler[list[int]]):
     Args:
         sizes: (sub-words, words) of each row.
         batch_size: rows of average length in a batch of one process; long rows come in smaller batches.
-        num_processes, process_index: number of processes that share the rows, and the index of this one.
         max_subwords: maximum number of sub-words in a batch, padding included, instead of `batch_size`.
     """
 

@@ -115,9 +115,15 @@ def read_splits(plan: TrainingPlan, origin: Origin) -> Corpus:
         words = words or origin.processor.word_splitter
         sentences = sentences or origin.processor.sentence_splitter
         pos_size = origin.config.pos_embedding_size
-    words = words or DEFAULT_WORD_SPLITTER
-    splitter = make_word_splitter(words, _tokenizer(origin) if words == SUBWORDS else None)
-    corpus = read_corpus(plan.data, splitter, bool(pos_size), sentences)
+    words, tokenizer = words or DEFAULT_WORD_SPLITTER, None
+    if words == SUBWORDS:
+        if origin.name is None:
+            raise ValueError(
+                f"--word_splitter {SUBWORDS} needs a pretrained encoder (--model_name_or_path), because a new one "
+                "learns its sub-words from words."
+            )
+        tokenizer = AutoTokenizer.from_pretrained(origin.name, add_prefix_space=True, trust_remote_code=False)
+    corpus = read_corpus(plan.data, make_word_splitter(words, tokenizer), bool(pos_size), sentences)
     _check_splits(plan.training, corpus.given)
     logger.info("Read %s.", ", ".join(f"{len(records):,} {split} sentences" for split, records in corpus.given.items()))
     if plan.training.do_train:
@@ -141,16 +147,6 @@ def _provide_demo_corpus(plan: TrainingPlan) -> None:
             plan.options[option] = value
 
 
-def _tokenizer(origin: Origin) -> Any:
-    """The tokenizer of the encoder to start from, whose sub-words are words."""
-    if origin.name is None:
-        raise ValueError(
-            f"--word_splitter {SUBWORDS} needs a pretrained encoder (--model_name_or_path), because a new one learns "
-            "its sub-words from words."
-        )
-    return AutoTokenizer.from_pretrained(origin.name, add_prefix_space=True, trust_remote_code=False)
-
-
 def read_corpus(
     data: DataArguments, word_splitter: WordSplitter, reads_tags: bool, sentence_splitter: str | None = None
 ) -> Corpus:
@@ -167,7 +163,21 @@ def read_corpus(
     files = [CorpusFiles(path, data.data_format, max_bad_records=data.max_bad_records) for path in paths]
     words = _choose_words(files, data, reads_tags)
     tagger = None if data.pos_tagger is None else spacy_tagger(data.pos_tagger)
-    load = partial(_load_splits, files, word_splitter, sentence_splitter, tagger)
+
+    def load(in_own_words: bool) -> DatasetDict:
+        """The splits in the words of the corpus, where it has its own, or in those of raw text."""
+        splits: dict[str, Dataset] = {}
+        for source in files:
+            sentences = None if source.marks_sentences else sentence_splitter
+            if source.keeps_text:
+                splits |= source.sentences(None if in_own_words and source.has_own_words else word_splitter, sentences)
+            else:
+                own = DatasetDict(source.sentences(None, sentences))
+                splits |= own if in_own_words else retokenize(own, word_splitter)
+        if tagger is not None:
+            splits = {split: add_parts_of_speech(records, tagger) for split, records in splits.items()}
+        return DatasetDict(splits)
+
     given = cut = load(in_own_words=True)
     if words != "corpus" and any(source.has_own_words for source in files):
         cut = load(in_own_words=False)
@@ -246,24 +256,3 @@ def _choose_words(sources: Sequence[CorpusFiles], data: DataArguments, reads_tag
             "text or both."
         )
     return data.words
-
-
-def _load_splits(
-    files: Sequence[CorpusFiles],
-    word_splitter: WordSplitter,
-    sentence_splitter: str | None,
-    tagger: PosTagger | None,
-    in_own_words: bool,
-) -> DatasetDict:
-    """The splits in the words of the corpus, where it has its own, or in those of raw text."""
-    splits: dict[str, Dataset] = {}
-    for source in files:
-        sentences = None if source.marks_sentences else sentence_splitter
-        if source.keeps_text:
-            splits |= source.sentences(None if in_own_words and source.has_own_words else word_splitter, sentences)
-        else:
-            given = DatasetDict(source.sentences(None, sentences))
-            splits |= given if in_own_words else retokenize(given, word_splitter)
-    if tagger is not None:
-        splits = {split: add_parts_of_speech(records, tagger) for split, records in splits.items()}
-    return DatasetDict(splits)

@@ -1,6 +1,7 @@
 """Publishing by the Trainer: the facts of its training, and a complete repository in one commit, private by default."""
 
 import dataclasses
+import itertools
 import os
 from collections.abc import Iterable, Mapping
 from enum import Enum
@@ -85,22 +86,19 @@ class HubTrainer(Trainer):
         """Saves the model and, with a finished one, the facts of its training, from which its card is written."""
         is_checkpoint = _internal_call and output_dir is not None
         if self.args.should_save and not is_checkpoint:
-            folder, summary = Path(output_dir or self.args.output_dir), self._summary()
+            folder, summary = Path(output_dir or self.args.output_dir), self.run_summary or summarize_training(self)
             if summary != RunSummary():
                 summary.save(folder)
             elif self.state.global_step:  # interrupted: what is there is of another run
                 (folder / SUMMARY_FILE).unlink(missing_ok=True)
         super().save_model(output_dir, _internal_call)
 
-    def _summary(self) -> RunSummary:
-        return self.run_summary or summarize_training(self)
-
     def _add_facts(self, options: dict[str, Any]) -> RunSummary:
         """The summary of the model in the output folder, with the facts in `options`, which are taken out of them.
 
         The facts are keywords of `Trainer.create_model_card`.
         """
-        summary = self._summary()
+        summary = self.run_summary or summarize_training(self)
         if not (summary.is_trained or self.state.global_step):
             summary = RunSummary.load(self.args.output_dir) or summary
         title, names_on_hub = options.pop("dataset", None), options.pop("dataset_tags", None)
@@ -187,23 +185,14 @@ def main_settings(arguments: Any) -> dict[str, Any]:
 
 
 def read_training_table(log_history: Iterable[Mapping[str, Any]], kept_step: int) -> list[Epoch]:
-    """The evaluations of a run, from the Trainer's log.
-
-    Args:
-        log_history: `state.log_history` of a `NestedNERTrainer`.
-        kept_step: the update whose weights the training ended with.
-    """
+    """The evaluations of a run, from the Trainer's log; `kept_step` is the update whose weights it ended with."""
     rows: list[Epoch] = []
     losses: list[float] = []  # logged since the previous evaluation
-    for entry in log_history:
-        if "train_runtime" in entry:
-            break
+    for entry in itertools.takewhile(lambda entry: "train_runtime" not in entry, log_history):
         if "loss" in entry:
             losses.append(entry["loss"])
-        if "eval_loss" not in entry:
-            continue
-        rows.append(
-            Epoch(
+        if "eval_loss" in entry:
+            row = Epoch(
                 epoch=round(entry["epoch"], 2),
                 update=entry["step"],
                 training_loss=sum(losses) / len(losses) if losses else None,
@@ -211,6 +200,6 @@ def read_training_table(log_history: Iterable[Mapping[str, Any]], kept_step: int
                 kept=entry["step"] == kept_step,
                 scores={name: entry.get(f"eval_{name}") for name in summary_metrics()},
             )
-        )
-        losses = []
+            rows.append(row)
+            losses = []
     return rows

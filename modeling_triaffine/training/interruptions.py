@@ -47,6 +47,11 @@ SMALLER_BATCHES = (
     "--max_subwords_per_batch, or a smaller --per_device_train_batch_size with a larger --gradient_accumulation_steps "
     "(and --per_device_eval_batch_size); "
 )
+REMEDIES = (
+    "Check the sentences. If they are fine, lower the learning rates (--learning_rate, --encoder_learning_rate, "
+    "--embeddings_learning_rate) or use --bf16 instead of --fp16, in a new run with the last checkpoint as "
+    "--model_name_or_path, because a resumed run keeps its rates."
+)
 RESUME = "the same command with --resume_from_checkpoint continues from the last complete checkpoint"
 
 
@@ -97,8 +102,9 @@ def loss_error(update: int, loss: float, sentences: Sequence[str], broken: Seque
     `sentences` are the ids in the batches at fault, `broken` the names of weights that were not finite before.
     """
     if broken:
-        weights = describe_weights(broken)
-        cause = f"The cause is the previous update, or the model that training started from: {weights}."
+        cause = (
+            f"The cause is the previous update, or the model that training started from: {_describe_weights(broken)}."
+        )
     else:
         more = f" and {len(sentences) - MAX_SENTENCES} more" if len(sentences) > MAX_SENTENCES else ""
         cause = (
@@ -106,26 +112,18 @@ def loss_error(update: int, loss: float, sentences: Sequence[str], broken: Seque
             f"{', '.join(map(repr, sentences[:MAX_SENTENCES]))}{more}."
         )
     return NotFiniteError(
-        f"The loss of update {update} is {loss}, so training stopped before the weights changed. {cause} {_remedies()}"
+        f"The loss of update {update} is {loss}, so training stopped before the weights changed. {cause} {REMEDIES}"
     )
 
 
 def weights_error(what: str, broken: Sequence[str]) -> NotFiniteError:
     """Returns the error for weights that are NaN or infinite when `what` is to be saved."""
-    return NotFiniteError(f"{what} is not saved: {describe_weights(broken)}. {_remedies()}")
+    return NotFiniteError(f"{what} is not saved: {_describe_weights(broken)}. {REMEDIES}")
 
 
-def describe_weights(broken: Sequence[str]) -> str:
+def _describe_weights(broken: Sequence[str]) -> str:
     more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
     return f"the weight {broken[0]}{more} has values that are not finite"
-
-
-def _remedies() -> str:
-    return (
-        "Check the sentences. If they are fine, lower the learning rates (--learning_rate, --encoder_learning_rate, "
-        "--embeddings_learning_rate) or use --bf16 instead of --fp16, in a new run with the last checkpoint as "
-        "--model_name_or_path, because a resumed run keeps its rates."
-    )
 
 
 @dataclass
@@ -217,14 +215,10 @@ def is_complete(checkpoint: str | Path) -> bool:
 
 
 def find_checkpoint(wanted: str | bool | None, output_dir: str | Path) -> str | None:
-    """Returns the checkpoint to resume from; None to start from scratch.
+    """The checkpoint to resume from; None to start from scratch.
 
-    Args:
-        wanted: folder of a checkpoint; True or "latest" for the latest complete one in `output_dir`, if any.
-        output_dir: the folder of the run.
-
-    Raises:
-        DamagedCheckpointError: `wanted` is not a checkpoint, or its state is cut off or unreadable.
+    `wanted` is the folder of a checkpoint; True or "latest" for the latest complete one in `output_dir`, if any. Raises
+    DamagedCheckpointError if it is not a checkpoint, or its state is cut off or unreadable.
     """
     if not wanted:
         return None

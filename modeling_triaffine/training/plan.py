@@ -14,7 +14,7 @@ config.json and training.yaml beside the model, so its folder is a recipe that r
 import argparse
 import difflib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
 from functools import cache
@@ -32,15 +32,7 @@ from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import check_available
 from ..publishing.model_card import check_repo_id
 from .arguments import WITHOUT_EFFECT, NestedNERTrainingArguments, without_effect
-from .options import (
-    INHERITED,
-    RECIPE,
-    TRAIN_OPTIONS,
-    DataArguments,
-    ModelArguments,
-    parse_value,
-    read_value,
-)
+from .options import INHERITED, RECIPE, TRAIN_OPTIONS, DataArguments, ModelArguments, parse_value, read_value
 
 CONFIG_FILE = "config.json"
 TRAINING_FILE = "training.yaml"
@@ -208,16 +200,17 @@ def _read(name: str, value: Any) -> Any:
         raise CommandLineError(without_effect(name))
     known = training_options().get(name)
     if known is None:
-        raise CommandLineError(f"No such option: {name}={value}.{_suggestion(name)}")
+        raise CommandLineError(f"No such option: {name}={value}.{suggestion(name, training_options())}")
     try:
         return parse_value(known, value) if name in MODEL_OPTIONS else read_value(known, value)
     except ValueError as error:
         raise CommandLineError(str(error)) from error
 
 
-def _suggestion(name: str, dashes: str = "") -> str:
-    names = [*training_options()]
-    near = [known for known in names if known.startswith(name)] or difflib.get_close_matches(name, names, 1, cutoff=0.8)
+def suggestion(name: str, known: Iterable[str], dashes: str = "") -> str:
+    """A question, `Did you mean NAME?`, for a known name that begins so or is spelled alike; empty without any."""
+    names = list(known)
+    near = [one for one in names if one.startswith(name)] or difflib.get_close_matches(name, names, 1, cutoff=0.8)
     return f" Did you mean {dashes}{near[0]}?" if near else ""
 
 
@@ -225,11 +218,44 @@ def _suggestion(name: str, dashes: str = "") -> str:
 
 
 def find_origin(plan: TrainingPlan) -> Origin:
-    """Returns what the run starts from, without the weights; raises ValueError or OSError if it cannot be read."""
+    """What the run starts from, without the weights.
+
+    Raises:
+        ValueError, OSError: it cannot be read, or options of the run need another one.
+    """
     name = plan.training.resume_from_checkpoint or plan.model.model_name_or_path
-    if name is None or not _is_trained_model(name):
-        return Origin(name)
-    return Origin(name, TriaffineConfig.from_pretrained(name), TriaffineProcessor.from_pretrained(name))
+    origin = Origin(name)
+    if name is not None and _is_trained_model(name):
+        origin = Origin(name, TriaffineConfig.from_pretrained(name), TriaffineProcessor.from_pretrained(name))
+    _check_origin(plan, origin)
+    return origin
+
+
+def _check_origin(plan: TrainingPlan, origin: Origin) -> None:
+    """Raises ValueError if there is no model to start from, or options need another one."""
+    is_trained, model = plan.training.do_train, plan.model
+    if model.keep_labels and not (origin.config and is_trained and model.model_name_or_path):
+        raise ValueError("--keep_labels is for training a trained model further; give it as --model_name_or_path.")
+    if not is_trained and origin.config is None:
+        raise ValueError("There is no trained model to score without training; give one as --model_name_or_path.")
+    if model.keep_all_word_vectors and model.word_vectors is None:
+        raise ValueError("--keep_all_word_vectors needs a file of vectors; give it as --word_vectors.")
+    if origin.name is None and "encoder_config" not in plan.config:
+        raise ValueError(
+            "There is no model to start from: give a pretrained encoder as --model_name_or_path, or a --recipe."
+        )
+    # What the data decided on when the model was built.
+    of_data = {option for option in MODEL_OPTIONS if option.endswith("_vocab_size")}
+    if model.learn_span_width and not plan.config.get("max_span_width"):
+        of_data.add("max_span_width")
+    if model.word_vectors and not plan.config.get("word_embedding_size"):
+        of_data.add("word_embedding_size")
+    for option, value in plan.config.items() if origin.config else ():
+        if option in MODEL_OPTIONS and option not in of_data and getattr(origin.config, option) != value:
+            raise ValueError(
+                f"{option} is {value!r}, but the model in {origin.name} was trained with "
+                f"{getattr(origin.config, option)!r}. Leave {option} out, or start a new model."
+            )
 
 
 def _is_trained_model(name_or_path: str) -> bool:
@@ -284,7 +310,7 @@ def _refuse(parser: _Parser, argument: str) -> NoReturn:
     name = argument.lstrip("-").partition("=")[0].replace("-", "_")
     if argument.endswith((".json", ".yaml", ".yml")):
         name = "config_file"
-    instead = f" {INSTEAD[name]}." if name in INSTEAD else _suggestion(name, "--")
+    instead = f" {INSTEAD[name]}." if name in INSTEAD else suggestion(name, training_options(), "--")
     parser.error(f"--{without_effect(name)}" if name in WITHOUT_EFFECT else f"no such option: {argument}.{instead}")
 
 
@@ -312,11 +338,9 @@ def find_recipe(name_or_folder: str) -> Path:
         if (folder / TRAINING_FILE).is_file():
             return folder
     known = sorted(path.parent.name for path in library.glob(f"*/{TRAINING_FILE}"))
-    near = difflib.get_close_matches(name_or_folder, known, n=1)
-    hint = f" Did you mean {near[0]}?" if near else ""
     raise RecipeError(
         f"There is no recipe {name_or_folder!r}: it is neither a folder of that name with a {TRAINING_FILE}, nor one "
-        f"of the recipes in {library}: {', '.join(known) or 'none'}.{hint}"
+        f"of the recipes in {library}: {', '.join(known) or 'none'}.{suggestion(name_or_folder, known)}"
     )
 
 

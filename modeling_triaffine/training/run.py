@@ -20,11 +20,11 @@ from ..evaluation.scoring import score_entities, scores_by_length, without_label
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..publishing.run_summary import Evaluation
-from .callbacks import report_progress
 from .corpora import Corpus, read_splits
 from .interruptions import TrainingFault, choose_checkpoint, explaining_faults
 from .optimization import check_optimization
 from .plan import TrainingPlan, find_origin, parse_training_plan
+from .progress import report_progress
 from .saving import Scored, save_run
 from .start import Start, build_start
 from .trainer import NestedNERTrainer
@@ -55,7 +55,10 @@ def prepare_run(arguments: Sequence[str]) -> Run:
         ValueError, OSError: the user's mistake, in one paragraph.
         TrainingFault: the model does not fit into memory, or the output folder cannot be written to.
     """
-    _hide_progress_bars()
+    hide_bars: Any = transformers.utils.logging.disable_progress_bar  # untyped in transformers
+    hide_bars()
+    if not sys.stderr.isatty():
+        datasets.disable_progress_bars()
     plan = parse_training_plan(arguments)
     training = plan.training
     training.resume_from_checkpoint = choose_checkpoint(training)
@@ -96,14 +99,6 @@ def start_logging() -> None:
     level = logging.INFO if os.environ.get("RANK", "0") == "0" else logging.WARNING
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     logging.getLogger(__package__.split(".")[0]).setLevel(level)
-
-
-def _hide_progress_bars() -> None:
-    """Hides the bars of transformers and, unless standard error is a terminal, those of data sets."""
-    hide_bars: Any = transformers.utils.logging.disable_progress_bar  # untyped in transformers
-    hide_bars()
-    if not sys.stderr.isatty():
-        datasets.disable_progress_bars()
 
 
 def _build_trainer(plan: TrainingPlan, corpus: Corpus, start: Start) -> NestedNERTrainer:

@@ -41,13 +41,7 @@ This file is not published with the model."""
 
 @dataclass
 class Scored:
-    """What a run has measured and predicted.
-
-    Attributes:
-        metrics: those of training and scores by name.
-        predictions: the entities of each sentence, by split.
-        evaluations: the scores by split.
-    """
+    """What a run has measured and predicted: its metrics by name, predictions and scores by split."""
 
     metrics: dict[str, float] = field(default_factory=dict)
     predictions: dict[str, list[Entities]] = field(default_factory=dict)
@@ -116,11 +110,8 @@ def summarize_run(
 ) -> RunSummary:
     """The summary of a finished run.
 
-    The model runs again, on the example sentences. To be called in the main process only.
-
-    Args:
-        model: the model of the trainer, with all its weights in this process.
-        evaluation: the scores to show; None without any.
+    The `model`, which has all its weights in this process, runs again, on the example sentences. To be called in the
+    main process only.
     """
     encoder, records, examples = plan.model.model_name_or_path, corpus.given["train"], plan.data.card_examples
     return dataclasses.replace(
@@ -149,12 +140,12 @@ def describe_labels(records: Iterable[Mapping[str, Any]], names: Iterable[str], 
     for record in records:
         for entity in record["entities"]:
             counts[entity["type"]][detokenize(record["tokens"][entity["start"] : entity["end"]])] += 1
-    return {name: Label(counts[name].total(), _most_frequent(counts[name], spellings)) for name in names}
-
-
-def _most_frequent(spelled: Counter[str], number: int) -> list[str]:
-    ordered = sorted(spelled, key=lambda spelling: (len(spelling) > LONGEST_SPELLING, -spelled[spelling]))
-    return ordered[:number]
+    labels = {}
+    for name in names:
+        ordered = [spelling for spelling, _ in counts[name].most_common()]
+        ordered.sort(key=lambda spelling: len(spelling) > LONGEST_SPELLING)
+        labels[name] = Label(counts[name].total(), ordered[:spellings])
+    return labels
 
 
 def choose_sentences(records: Sequence[Mapping[str, Any]], count: int, texts: Mapping[str, str]) -> list[str]:

@@ -47,12 +47,7 @@ class EntityPrediction(EvalPrediction):
         {'per_sentence': 0.5}
     """
 
-    def __init__(
-        self,
-        predictions: Sentences,
-        references: Sentences,
-        records: datasets.Dataset,
-    ):
+    def __init__(self, predictions: Sentences, references: Sentences, records: datasets.Dataset):
         entities: Any = (predictions, references)  # arrays in transformers
         super().__init__(*entities)
         self.references = references
@@ -234,8 +229,7 @@ class ScoringTrainer(HubTrainer):
 def check_best_metric(args: TrainingArguments, evaluation: Any, config: TriaffineConfig) -> None:
     """Raises ValueError for a metric that transformers would miss after the first evaluation only.
 
-    Args:
-        evaluation: the validation data, or several by name.
+    `evaluation` is the validation data, or several by name.
     """
     metric = args.metric_for_best_model
     if metric is None or args.eval_strategy == "no":

@@ -36,13 +36,7 @@ from .word_vectors import WordVectors, read_word_vectors
 
 logger = logging.getLogger(__name__)
 
-SPECIAL_TOKENS = {
-    "pad_token": "[PAD]",
-    "unk_token": "[UNK]",
-    "cls_token": "[CLS]",
-    "sep_token": "[SEP]",
-    "mask_token": "[MASK]",
-}
+SPECIAL_TOKENS = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
 MOST_SHARED = 0.02  # of the sentences of a split, those that are training sentences, too, without a warning
 SENTENCES_LOOKED_UP = 1000  # sentences whose words are looked up in the encoder's vocabulary
 MANY_UNKNOWN = 0.05
@@ -134,7 +128,7 @@ def build_start(
 ) -> Start:
     """Returns the model that the run starts with, new or trained, its processor, and its teacher if it has one.
 
-    Warns of entities that the model cannot find.
+    Warns of entities that the model cannot find, and of training sentences that it would be scored on.
 
     Args:
         dataset: the sentences to train on and to score.
@@ -142,10 +136,13 @@ def build_start(
         tagger: the one that `--pos_tagger` names, which then tags raw text.
 
     Raises:
-        ValueError, OSError: the plan does not fit the data or the model.
+        ValueError, OSError: the plan does not fit the data, or a file of weights or vectors cannot be read.
     """
     set_seed(plan.training.seed)
-    _check_what_to_start_from(plan, origin, types)
+    if plan.training.do_train and not types:
+        raise ValueError(
+            "The training data has no entities, so there is no label to learn. Check --train_file and --data_format."
+        )
     labels = [*sorted(types), NONE_LABEL]
     if origin.config is not None:
         model, processor = _load_trained(plan, origin, labels)
@@ -155,34 +152,16 @@ def build_start(
     processor.sentence_splitter = plan.model.sentence_splitter or processor.sentence_splitter
     if tagger is not None:
         processor.pos_tagger = tagger
-    _check_entities(model.config, processor, dataset)
-    has_to_keep = plan.model.keep_labels and missing_labels(model, labels)
-    return Start(model, processor, _load_teacher(plan, model, labels) if has_to_keep else None)
-
-
-def _check_what_to_start_from(plan: TrainingPlan, origin: Origin, types: Collection[str]) -> None:
-    """Raises ValueError if there is no label to learn, no model to start from, or an option needs another one."""
-    is_trained, model = plan.training.do_train, plan.model
-    if is_trained and not types:
-        raise ValueError(
-            "The training data has no entities, so there is no label to learn. Check --train_file and --data_format."
-        )
-    if model.keep_labels and not (origin.config and is_trained and model.model_name_or_path):
-        raise ValueError("--keep_labels is for training a trained model further; give it as --model_name_or_path.")
-    if not is_trained and origin.config is None:
-        raise ValueError("There is no trained model to score without training; give one as --model_name_or_path.")
-    if model.keep_all_word_vectors and model.word_vectors is None:
-        raise ValueError("--keep_all_word_vectors needs a file of vectors; give it as --word_vectors.")
-    if is_trained and origin.name is None and "encoder_config" not in plan.config:
-        raise ValueError(
-            "There is no model to start from: give a pretrained encoder as --model_name_or_path, or a --recipe."
-        )
-
-
-def _load_teacher(plan: TrainingPlan, model: TriaffineForNestedNER, labels: Sequence[str]) -> Teacher:
-    """The [`Teacher`] made of the model that the run, now perhaps at a checkpoint, began with."""
-    old: Any = TriaffineForNestedNER.from_pretrained(plan.model.model_name_or_path, dtype=torch.float32)
-    return Teacher(old.to(plan.training.device), model, labels)
+    _warn_of_missed_entities(model.config, processor, dataset)
+    _warn_of_shared_sentences(dataset)
+    for split, records in dataset.items():
+        check_types(records, f"The {split} data", model.config)
+    teacher = None
+    if plan.model.keep_labels and missing_labels(model, labels):
+        # Made of the model that the run, now perhaps at a checkpoint, began with.
+        old: Any = TriaffineForNestedNER.from_pretrained(plan.model.model_name_or_path, dtype=torch.float32)
+        teacher = Teacher(old.to(plan.training.device), model, labels)
+    return Start(model, processor, teacher)
 
 
 def learn_tokenizer(sentences: Iterable[list[str]], vocab_size: int) -> PreTrainedTokenizerFast:
@@ -209,28 +188,14 @@ def learn_tokenizer(sentences: Iterable[list[str]], vocab_size: int) -> PreTrain
 def _load_trained(
     plan: TrainingPlan, origin: Origin, labels: list[str]
 ) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
-    """Loads a trained model, with new labels if the data has any; raises ValueError for options that do not fit it."""
-    name, config = origin.name, origin.config
-    assert config is not None
+    """Loads a trained model, with new labels if the data has any."""
     assert origin.processor is not None
-    # What the data decided on when the model was built.
-    of_data = {option for option in MODEL_OPTIONS if option.endswith("_vocab_size")}
-    if plan.model.learn_span_width and not plan.config.get("max_span_width"):
-        of_data.add("max_span_width")
-    if plan.model.word_vectors and not plan.config.get("word_embedding_size"):
-        of_data.add("word_embedding_size")
-    for option, value in plan.config.items():
-        if option in MODEL_OPTIONS and option not in of_data and getattr(config, option) != value:
-            raise ValueError(
-                f"{option} is {value!r}, but the model in {name} was trained with {getattr(config, option)!r}. Leave "
-                f"{option} out, or start a new model."
-            )
-    model = TriaffineForNestedNER.from_pretrained(name, config=config, dtype=torch.float32)
+    model = TriaffineForNestedNER.from_pretrained(origin.name, config=origin.config, dtype=torch.float32)
     if not plan.training.resume_from_checkpoint:
         if plan.training.do_train:
             model = continue_with_labels(model, labels, plan.model.keep_labels)
         if plan.model.word_vectors:
-            logger.warning("--word_vectors is for new models; the model in %s keeps its own vectors.", name)
+            logger.warning("--word_vectors is for new models; the model in %s keeps its own vectors.", origin.name)
     return model, origin.processor
 
 
@@ -294,9 +259,7 @@ def warn_of_unknown_words(tokenizer: Any, sentences: Iterable[Sequence[str]]) ->
 
 def widest_entity(sentences: Iterable[Iterable[Mapping[str, Any]]]) -> int | None:
     """Number of words of the widest entity; None without entities."""
-    widths = (entity["end"] - entity["start"] for entities in sentences for entity in entities)
-    widest: int | None = max(widths, default=None)
-    return widest
+    return max((entity["end"] - entity["start"] for entities in sentences for entity in entities), default=None)
 
 
 def _read_vectors(model: ModelArguments, fields: dict[str, Any], dataset: DatasetDict) -> WordVectors | None:
@@ -339,17 +302,6 @@ def _build_vocabularies(
         processor.build_vocabularies(training_data, parts)
     if vectors is not None:
         processor.vocabularies["words"] = number_names(vectors.vectors)
-
-
-def _check_entities(config: TriaffineConfig, processor: TriaffineProcessor, dataset: DatasetDict) -> None:
-    """Raises ValueError for entity types that the model has no label for.
-
-    Warns of entities that it cannot find, and of training sentences that it would be scored on.
-    """
-    _warn_of_missed_entities(config, processor, dataset)
-    _warn_of_shared_sentences(dataset)
-    for split, records in dataset.items():
-        check_types(records, f"The {split} data", config)
 
 
 def _warn_of_shared_sentences(dataset: DatasetDict) -> None:

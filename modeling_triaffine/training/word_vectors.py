@@ -106,7 +106,11 @@ def read_word_vectors(path: str | Path, words: Collection[str], keep_all: bool =
     composed = {word: vector for word in rest if (vector := file.compose(word)) is not None}
     wanted = exact | {word.lower() for word in lower_cased}
     vectors = {word: vector for word, vector in stored.items() if keep_all or word in wanted} | composed
-    _check_numbers(path, vectors)
+    for word, vector in vectors.items():
+        if not np.isfinite(vector).all():
+            raise ValueError(
+                f"{path}: the vector of {word!r} has numbers that are not finite. Download the file again."
+            )
     return WordVectors(
         path=Path(path),
         form=file.form,
@@ -244,11 +248,3 @@ def _fasttext_file(path: Path, head: bytes) -> _VectorFile:
         return vector if vector.any() else None  # a word too short for any sub-word has zeros
 
     return _VectorFile("fastText binary", model.vector_size, read, compose)
-
-
-def _check_numbers(path: str | Path, vectors: Vectors) -> None:
-    for word, vector in vectors.items():
-        if not np.isfinite(vector).all():
-            raise ValueError(
-                f"{path}: the vector of {word!r} has numbers that are not finite. Download the file again."
-            )

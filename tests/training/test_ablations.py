@@ -12,7 +12,9 @@ from unittest import mock
 import pytest
 
 from modeling_triaffine import TriaffineConfig, TriaffineForNestedNER
+from modeling_triaffine.evaluation import Counts
 from modeling_triaffine.training import ablations
+from tests.helpers.cards import make_evaluation, make_summary
 from tests.helpers.micro_training import MICRO_ENCODER, micro_records, write_lines, write_recipe
 from tests.reference import load_golden
 
@@ -75,6 +77,22 @@ def test_tables_have_what_is_finished_and_which_options_differ(finished):
     in_json = json.loads((finished / "table.json").read_text())["rows"]
     assert [(row["name"], row["options"]["attention"]) for row in in_json] == [("a", "none"), ("h", "triaffine")]
     assert (finished / "table.svg").read_text().count("<svg") == 1
+
+
+def test_a_score_without_entities_on_either_side_is_undefined(finished):
+    evaluation = make_evaluation()
+    evaluation.scores["nested"] = Counts().scores()
+    summary = make_summary(evaluation=evaluation)
+    for run in ("a-seed-1", "h-seed-9"):
+        summary.save(finished / run)
+    ablations.write_tables(finished)
+    _, _, first, second = markdown_cells(finished)
+    assert (first[-2:], second[-2:]) == (["60.00", "–"], ["85.00 ± 7.07", "70.00"])
+    rows = list(csv.DictReader((finished / "table.csv").open()))
+    assert [row["nested_f1"] for row in rows] == ["", "", "70.0000"]
+    in_json = json.loads((finished / "table.json").read_text())["rows"]
+    assert [row["scores"]["nested_f1"] for row in in_json] == [[None], [None, pytest.approx(70)]]
+    assert (finished / "table.svg").exists()
 
 
 def test_options_that_are_the_same_in_all_variants_are_no_columns():

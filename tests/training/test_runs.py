@@ -17,7 +17,7 @@ from modeling_triaffine import NestedNERTrainer
 from modeling_triaffine.commands import main
 from modeling_triaffine.publishing.model_card import build_model_card, mark_card, repository_name
 from modeling_triaffine.publishing.run_summary import SUMMARY_FILE, RunSummary
-from modeling_triaffine.training import callbacks
+from modeling_triaffine.training import progress
 from modeling_triaffine.training.interruptions import OutOfMemoryError
 from modeling_triaffine.training.plan import CommandLineError, RecipeError, load_recipe, parse_training_plan
 from modeling_triaffine.training.run import Run, prepare_run, train_and_save
@@ -470,7 +470,7 @@ def test_a_run_is_scored_on_given_words_and_on_raw_text(tmp_path: Path, prepare,
 
 
 def test_progress_and_scores_are_logged(tmp_path: Path, prepare, caplog, capfd, monkeypatch) -> None:
-    monkeypatch.setattr(callbacks, "FIRST_LINE", 0.0)
+    monkeypatch.setattr(progress, "FIRST_LINE", 0.0)
     run = prepare(num_train_epochs=2)
     with caplog.at_level("INFO", logger="modeling_triaffine"):
         train_and_save(run)
@@ -497,8 +497,8 @@ def test_progress_and_scores_are_logged(tmp_path: Path, prepare, caplog, capfd, 
 
 def test_lines_come_soon_and_then_once_a_minute(monkeypatch) -> None:
     now = 0.0
-    monkeypatch.setattr(callbacks.time, "monotonic", lambda: now)
-    lines, state = callbacks.Lines(SimpleNamespace(sentences_seen=0)), TrainerState(max_steps=1000)
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    lines, state = progress.Lines(SimpleNamespace(sentences_seen=0)), TrainerState(max_steps=1000)
     lines.on_train_begin(None, state, None)
     due = []
     for second in range(1, 301):
@@ -509,7 +509,7 @@ def test_lines_come_soon_and_then_once_a_minute(monkeypatch) -> None:
 
 
 def test_the_batches_of_each_scored_split_are_counted_from_one(caplog) -> None:
-    lines = callbacks.Lines(SimpleNamespace(sentences_seen=0))
+    lines = progress.Lines(SimpleNamespace(sentences_seen=0))
     lines.between, lines.last = 0.0, 0.0
     caplog.set_level("INFO")
     for end in (lines.on_evaluate, lines.on_predict, lines.on_predict):

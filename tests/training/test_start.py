@@ -102,7 +102,7 @@ def test_a_splitter_is_saved_and_read_again(tmp_path, recipe, corpus, option, ch
     processor.save_pretrained(tmp_path / "model")
     (tmp_path / "train.jsonl").write_text(json.dumps({"text": text, "label": [[0, 2, "DNA"]]}))
     files = ["--train_file", str(tmp_path / "train.jsonl"), "--output_dir", str(tmp_path / "out")]
-    files += ["--eval_strategy", "no"]
+    files += ["--eval_strategy", "no", "--recipe", str(recipe)]
     trained = ["--model_name_or_path", str(tmp_path / "model")]
     plans = [parse_training_plan([*files, *more]) for more in ([], trained, [*trained, f"--{option}", other])]
     assert [count(read_splits(plan, find_origin(plan)).given["train"]) for plan in plans] == expected
@@ -114,6 +114,15 @@ def test_a_new_encoder_has_no_subwords_to_read_a_corpus_with(tmp_path, recipe):
     given = ["--recipe", str(recipe), "--word_splitter", "subwords", "--output_dir", str(tmp_path / "out")]
     with pytest.raises(ValueError, match="subwords needs a pretrained encoder"):
         read_splits(plan := parse_training_plan(given), find_origin(plan))
+
+
+def test_what_a_trained_model_cannot_have_is_refused_before_the_corpus_is_read(tmp_path, recipe, corpus):
+    model, processor, _ = start_from_recipe(recipe, corpus, tmp_path)
+    model.save_pretrained(tmp_path / "model")
+    processor.save_pretrained(tmp_path / "model")
+    given = ["--model_name_or_path", str(tmp_path / "model"), "--train_file", str(tmp_path / "missing.jsonl")]
+    with pytest.raises(ValueError, match=r"multi_label is True, but the model in .*model was trained with False"):
+        prepare_run([*given, "--output_dir", str(tmp_path / "out"), "--multi_label", "true"])
 
 
 def test_a_trainer_takes_what_it_returns(tmp_path, recipe, corpus):
