@@ -1,5 +1,6 @@
 """Options that several commands share, and their checks."""
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,9 @@ from ..model.options_triaffine import PREDICTION_OPTIONS
 from ..overlaps import overlap_names
 from ..training.options import OWN_OPTIONS
 from .choices import choice
+
+PAIR = re.compile(r"(.+?)=\s*([\d.eE+-]+)\s*(?:,|$)")
+"""Label and threshold; a label may have commas and equals signs, so only a number ends a pair."""
 
 
 def check_device(name: str | None) -> str | None:
@@ -61,8 +65,9 @@ def read_threshold(text: str) -> float | dict[str, float]:
     from ..model.checks_triaffine import check_threshold
 
     try:
-        pairs = (pair.rpartition("=") for pair in text.split(","))
-        threshold = {label.strip(): float(value) for label, _, value in pairs} if "=" in text else float(text)
+        if "=" in text and PAIR.sub("", text):
+            raise ValueError
+        threshold = {label.strip(): float(value) for label, value in PAIR.findall(text)} or float(text)
         check_threshold(threshold)
         return threshold
     except ValueError:

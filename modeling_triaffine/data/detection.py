@@ -17,9 +17,9 @@ logger = logging.getLogger(__name__)
 TABLES = (".parquet", ".arrow", ".xlsx")
 SHOWN_KEYS = 12
 NAME_FIELDS = (
-    "Name its fields: --columns text=… entities=… start=… end=… type=… inclusive_end=true for texts with spans by "
-    "characters, --columns tokens=… entities=… for words with tags (columns={…} in Python); a field inside another one "
-    "is a path, as data.text"
+    "Convert it with its fields named: triaffine-ner convert --columns text=… entities=… start=… end=… type=… "
+    "inclusive_end=true for texts with spans by characters, --columns tokens=… entities=… for words with tags "
+    "(columns={…} in Python); a field inside another one is a path, as data.text"
 )
 
 

@@ -31,10 +31,11 @@ def check_unscored(folder: Path, split: str, entities: Sequence[Sequence[Mapping
         )
     scored = summary.evaluation
     if scored is not None and (split == scored.split or _have_counts_of(scored, entities)):
+        advice = ", or score a test split: repeat the command of the run with --do_predict --resume_from_checkpoint"
         raise ValueError(
             f"The scores in the model's card are from the {scored.split} split, {scored.sentences:,} sentences, and "
-            "would be too good with thresholds tuned on it. Calibrate on others (--split, or another file), or score "
-            "a test split: repeat the command of the run with --do_predict --resume_from_checkpoint."
+            f"would be too good with thresholds tuned on it. Calibrate on others (--split, or another file)"
+            f"{'' if scored.split == 'test' else advice}."
         )
 
 

@@ -123,6 +123,15 @@ def test_failed_calibrations_change_nothing(model, corpus, command, records, spl
     assert {path.name: path.read_bytes() for path in model.iterdir()} == before
 
 
+def test_only_a_model_without_scores_of_a_test_split_is_told_to_score_one(model, corpus, command):
+    advice = "--do_predict"
+    assert advice not in command("calibrate", "--model", model, corpus(sentence("DNA"), split="test")).err
+    summary = RunSummary.load(model)
+    summary.evaluation.split = "validation"
+    summary.save(model)
+    assert advice in command("calibrate", "--model", model, corpus(sentence("DNA"))).err
+
+
 def test_what_was_found_is_shown_even_if_it_cannot_be_saved(model, corpus, command, monkeypatch):
     def fail(folder, _):
         raise PermissionError(13, "Permission denied", str(folder / "config.json"))

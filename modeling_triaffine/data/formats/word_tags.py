@@ -29,8 +29,8 @@ HEAD = 1000
 """How many records show how tags are written."""
 OF_MENTIONS = {"start": START, "end": END, "type": TYPE}
 NUMBERS = (
-    "Name them in the order of the numbers: --columns names=O,B-City,… (columns={'names': […]}), in a data set "
-    "cast_column(column, List(ClassLabel(names=[…])))"
+    "Name them in the order of the numbers: triaffine-ner convert --columns names=O,B-City,… (columns={'names': […]} "
+    "in Python), in a data set cast_column(column, List(ClassLabel(names=[…])))"
 )
 OPTIONAL = ("tokens", "entities", "names", *OF_SPAN)
 

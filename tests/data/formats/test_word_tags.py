@@ -24,7 +24,9 @@ def test_common_forms_of_words(tmp_path, value):
 
 def test_numbers_of_tags_need_names(tmp_path):
     file = write_json(tmp_path / "a.jsonl", {"tokens": ["In", "Orsk"], "ner_tags": [0, 1]})
-    with pytest.raises(CorpusError, match=r"'ner_tags' has numbers, up to 1\. .*--columns names=O,B-City"):
+    with pytest.raises(
+        CorpusError, match=r"'ner_tags' has numbers, up to 1\. .*triaffine-ner convert --columns names=O,B-City"
+    ):
         read(file)
     (entity,) = load_nested_ner(file, columns={"names": ["O", "B-City"]})["train"]["entities"][0]
     assert entity == {"start": 1, "end": 2, "type": "City"}
