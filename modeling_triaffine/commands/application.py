@@ -101,7 +101,7 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         repeatable = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
-        words = list(self._normalized(args, repeatable))
+        words = list(self._normalized(ctx, args, repeatable))
         try:
             return super().parse_args(ctx, list(words))
         except typer.TyperException as error:
@@ -114,7 +114,7 @@ class Command(TyperCommand):
                 raise ValueError(f"{_describe(error)} {remedy}") from None
             raise
 
-    def _normalized(self, arguments: Sequence[str], repeatable: Collection[str]) -> Iterator[str]:
+    def _normalized(self, ctx: Any, arguments: Sequence[str], repeatable: Collection[str]) -> Iterator[str]:
         known = {name for option in self.params for name in (*option.opts, *option.secondary_opts)}
         given, given_before = iter(arguments), set[str]()
         option, values = "", 0  # the last option, and its number of values so far
@@ -126,7 +126,7 @@ class Command(TyperCommand):
                 dashed = name.replace("_", "-")
                 option, values = dashed if dashed in known else name, 0
                 if option in given_before and option in ONCE:
-                    raise typer.BadParameter(f"{option} is given twice; give one, such as {option} {ONCE[option]}")
+                    raise typer.BadParameter(f"{option} is given twice; give one, such as {option} {ONCE[option]}", ctx)
                 given_before.add(option)
                 yield option + equals + value
             else:

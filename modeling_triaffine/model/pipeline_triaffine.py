@@ -136,7 +136,10 @@ class NestedNERPipeline(ChunkPipeline):
         batch_size = PredictionOptions.batch_size if batch_size is None else batch_size
         super().__init__(model=model, processor=processor, batch_size=batch_size, **kwargs)
         if self.device.type == "cpu" and self.model.dtype == torch.bfloat16 and not multiplies_bfloat16():
-            logger.warning("This processor multiplies float32 faster than bfloat16; the model computes in float32.")
+            logger.warning(
+                "This processor multiplies float32 faster than bfloat16; the model computes in float32, with weights "
+                "rounded to bfloat16."
+            )
             self.model.float()
 
     def __call__(self, inputs: Any, **kwargs: Any) -> Any:  # type: ignore[override]

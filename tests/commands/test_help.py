@@ -78,7 +78,10 @@ print(sorted({"torch", "transformers", "datasets", "numpy", "huggingface_hub"} &
         ),
         (["predict", "--model", "x", "--threshold", "DNA=high"], ["'--threshold'", "'DNA=high'", "DNA=0.6"]),
         (["predict", "--model", "x", "--threshold", "1.5"], ["'--threshold'", "'1.5'", "from 0 to 1"]),
-        (["predict", "--threshold", "a=1", "--threshold=b=1"], ["--threshold is given twice", "protein=0.4,DNA=0.6"]),
+        (
+            ["predict", "--threshold", "a=1", "--threshold=b=1"],
+            ["given twice", "protein=0.4,DNA=0.6", "predict --help"],
+        ),
         (["explain", "--model", "x", "--text", "y"], ["--span", "--offsets"]),
         (["publish", "--repo-id", "a/b"], ["Missing option '--model'"]),
         (["analyse", "--model", "x", "--sentences", "a", "in/"], ["--sentences takes all", "give corpus before it"]),
