@@ -146,6 +146,7 @@ def measure_prediction(
     arguments: argparse.Namespace,
 ) -> dict[str, Any]:
     texts = [detokenize(record["tokens"]) for record in records]
+    model.eval()  # the pipeline does so for a call, which the encoder alone, without it, would run with dropout
     pipeline = NestedNERPipeline(
         model=model,
         processor=processor,
