@@ -25,6 +25,7 @@ Decoded = TypeVar("Decoded")
 
 ZIP_MAGIC = b"PK\x03\x04"
 HEAD_SIZE = 1 << 16
+MAX_DEPTH = 200  # of XML; Python limits the depth of functions that follow it
 
 
 @contextmanager
@@ -175,8 +176,14 @@ def xml_elements(path: Path, check: RecordChecker) -> Iterator[ElementTree.Eleme
         with open_corpus(path) as file:
             reject_entity_declarations(file, check, "")
         with open_corpus(path) as file:
-            for _, element in ElementTree.iterparse(file):
-                yield element
+            depth = 0
+            for event, element in ElementTree.iterparse(file, ("start", "end")):
+                depth += 1 if event == "start" else -1
+                if depth > MAX_DEPTH:
+                    problem = f"its tags are nested more than {MAX_DEPTH} deep, at <{element.tag}>"
+                    raise check.error("", problem, "Check whether an end tag is missing")
+                if event == "end":
+                    yield element
 
 
 def parse_xml(data: bytes, check: RecordChecker, where: str) -> ElementTree.Element:

@@ -17,6 +17,7 @@ BAD = {
     "no offset": (BIOC_XML.replace("<offset>0</offset>", ""), "document 0", "'passages[0].offset'"),
     "offset": (BIOC_XML.replace('offset="13"', 'offset="x"'), "document 0", "locations[0].offset' is 'x' (str)"),
     "truncated": (BIOC_XML[:-30], "line 7"),
+    "deep": (f"<document>{'<passage>' * 5000}{'</passage>' * 5000}</document>", "", "nested", "<passage>"),
     "bomb": ('<!DOCTYPE a [<!ENTITY e "eeee">]><collection>&e;</collection>', "line 1", "'e'"),
     "no passages": (
         json.dumps({"documents": [{"id": "a", "text": "b"}]}),
