@@ -69,7 +69,19 @@ def test_rows_say_what_ran_and_where_the_time_went(encoder, monkeypatch, capsys,
     # As small as the encoder, but for the windows: all sentences fit.
     options |= {"recipe": write_recipe(tmp_path / "recipe", {**MICRO_CONFIG, "max_subwords": 192})}
     monkeypatch.setattr(sys, "argv", ["throughput.py", *(f"--{name}={value}" for name, value in options.items())])
+    with_dropout = {}  # the encoder alone must do the work that it does in the whole
+
+    def watched(step):
+        def watch(encoder, batch):
+            with_dropout.setdefault(step.__name__, set()).add(encoder.training)
+            step(encoder, batch)
+
+        return watch
+
+    for step in (throughput.run_encoder, throughput.train_encoder):
+        monkeypatch.setattr(throughput, step.__name__, watched(step))
     throughput.main()
+    assert with_dropout == {"run_encoder": {False}, "train_encoder": {True}}
 
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(row["what"], row["tensors"]) for row in rows] == [
