@@ -12,6 +12,7 @@ import time
 from dataclasses import fields
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -355,6 +356,14 @@ class TestReading:
             "record": {"id": 2, "text": None, "day": "2020-01-01"},
         }
 
+    @pytest.mark.parametrize("texts", [["a", None], []])
+    def test_a_column_of_tensors_is_kept(self, tmp_path, texts):
+        tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(np.ones((2, 3, 4)))[: len(texts)]
+        table = pa.table({"text": pa.array(texts, pa.string()), "tensor": tensors})
+        pq.write_table(table, tmp_path / "a.parquet")
+        (chunk,) = self.read(tmp_path / "a.parquet")
+        assert chunk.table.equals(table.slice(0, 1))
+
     @pytest.mark.parametrize(
         ("table", "reason"),
         [
@@ -460,6 +469,12 @@ class TestOutput:
         folder.write("b.jsonl", [Chunk("b.jsonl", pa.table({"n": pa.array([], pa.int64())}))])
         files = [str(folder.path(name)) for name in ("a.jsonl", "b.jsonl")]
         assert Dataset.from_parquet(files, cache_dir=str(tmp_path / "cache"))["n"] == [1]
+
+    def test_folders_that_are_named_as_files_are_not_counted(self, tmp_path):
+        """Spark and pandas write a table to a folder of this name."""
+        folder = OutputFolder(tmp_path, {})
+        folder.write("table.parquet/part-0.parquet", [self.chunk([1])])
+        assert folder.totals() == (1, 1, 0, 0)
 
     def test_folders_of_something_else_are_refused(self, tmp_path):
         (tmp_path / "thesis.tex").touch()
