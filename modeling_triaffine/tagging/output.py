@@ -70,7 +70,8 @@ class OutputFolder:
 
     def totals(self) -> Totals:
         """The totals over all runs."""
-        rows = [pq.read_metadata(path).num_rows for path in self.folder.rglob("*.parquet")]
+        outputs = (path for path in self.folder.rglob("*.parquet") if path.is_file())  # folders have such names, too
+        rows = [pq.read_metadata(path).num_rows for path in outputs]
         rejected = [line["row"] is not None for line in map(json.loads, self._read_rejections())]
         return Totals(len(rows), sum(rows), sum(rejected), len(rejected) - sum(rejected))
 

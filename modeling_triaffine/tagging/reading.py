@@ -114,9 +114,9 @@ def read_parquet(file: str, path: str, reading: Reading) -> Iterator[Chunk]:
             raise ValueError(f"there must be one column {reading.text_column!r} of strings; its columns are {columns}")
         plain = pa.schema([field.with_type(_without_views(field.type)) for field in schema], schema.metadata)
         before = 0
-        nothing = pa.RecordBatch.from_pylist([], schema)
-        for batch in parquet.iter_batches(reading.chunk_size) if parquet.metadata.num_rows else [nothing]:
-            table = pa.Table.from_batches([batch], schema).cast(plain)
+        batches = ([batch] for batch in parquet.iter_batches(reading.chunk_size))
+        for rows in batches if parquet.metadata.num_rows else [[]]:
+            table = pa.Table.from_batches(rows, schema).cast(plain)
             texts = table[reading.text_column].to_pylist()
             chunk = Chunk(file, table, range(before + 1, before + 1 + len(texts)))
             yield chunk.reject([reason_against(text, reading) for text in texts])

@@ -12,6 +12,7 @@ import time
 from dataclasses import fields
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -26,7 +27,7 @@ from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.commands import main
 from modeling_triaffine.commands import tag as tag_command
 from modeling_triaffine.data import ENTITY_FEATURES
-from modeling_triaffine.model import pipeline_triaffine
+from modeling_triaffine.model import configuration_triaffine, pipeline_triaffine
 from modeling_triaffine.tagging import (
     Actors,
     OutputFolder,
@@ -355,6 +356,14 @@ class TestReading:
             "record": {"id": 2, "text": None, "day": "2020-01-01"},
         }
 
+    @pytest.mark.parametrize("texts", [["a", None], []])
+    def test_a_column_of_tensors_is_kept(self, tmp_path, texts):
+        tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(np.ones((2, 3, 4)))[: len(texts)]
+        table = pa.table({"text": pa.array(texts, pa.string()), "tensor": tensors})
+        pq.write_table(table, tmp_path / "a.parquet")
+        (chunk,) = self.read(tmp_path / "a.parquet")
+        assert chunk.table.equals(table.slice(0, 1))
+
     @pytest.mark.parametrize(
         ("table", "reason"),
         [
@@ -461,6 +470,12 @@ class TestOutput:
         files = [str(folder.path(name)) for name in ("a.jsonl", "b.jsonl")]
         assert Dataset.from_parquet(files, cache_dir=str(tmp_path / "cache"))["n"] == [1]
 
+    def test_folders_that_are_named_as_files_are_not_counted(self, tmp_path):
+        """Spark and pandas write a table to a folder of this name."""
+        folder = OutputFolder(tmp_path, {})
+        folder.write("table.parquet/part-0.parquet", [self.chunk([1])])
+        assert folder.totals() == (1, 1, 0, 0)
+
     def test_folders_of_something_else_are_refused(self, tmp_path):
         (tmp_path / "thesis.tex").touch()
         with pytest.raises(ValueError, match="other files"):
@@ -524,6 +539,12 @@ class TestTagger:
         (copy / "model.safetensors").rename(copy / "model.onnx")
         with pytest.raises(FileNotFoundError, match="has a graph"):
             describe_model(str(copy))
+
+    def test_an_encoder_is_refused_without_warnings_of_its_options(self, encoder, caplog):
+        configuration_triaffine.logger.warning_once.__func__.cache_clear()
+        with pytest.raises(OSError, match="Give a trained model"):
+            describe_model(encoder)
+        assert caplog.messages == []
 
     def test_a_model_on_the_hub_is_that_of_its_commit(self, saved_model, online, tmp_path):
         api = HfApi()
