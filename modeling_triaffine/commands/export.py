@@ -29,8 +29,8 @@ def command(
     from ..model.modeling_triaffine import TriaffineForNestedNER
     from ..model.processing_triaffine import TriaffineProcessor
 
-    processor = TriaffineProcessor.from_pretrained(model)  # first: refuses other models
     loaded = TriaffineForNestedNER.from_pretrained(model)
+    processor = TriaffineProcessor.from_pretrained(model)
     processor.check_fits(loaded.config)
     with new_folder(output) as folder:
         difference = export_onnx(loaded, processor, folder / "model.onnx")

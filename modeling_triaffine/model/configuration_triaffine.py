@@ -21,7 +21,14 @@ from transformers.utils import logging
 
 from .kinds_triaffine import ATTENTIONS, NONE_LABEL, SCORINGS, Kind
 from .options_triaffine import MODEL_OPTIONS, ModelOptions, Option, option, options_of
-from .repository_triaffine import AUTO_MAP, CUSTOM_PIPELINES, HubMixin, complete_import, save_remote_code
+from .repository_triaffine import (
+    AUTO_MAP,
+    CUSTOM_PIPELINES,
+    HubMixin,
+    complete_import,
+    describe_other,
+    save_remote_code,
+)
 
 logger = logging.get_logger(__name__)
 
@@ -181,6 +188,15 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
         """As in transformers; ValueError or OSError, in one paragraph, for a damaged config.json."""
         with reading(str(pretrained_model_name_or_path), "config.json"):
             return super().from_pretrained(pretrained_model_name_or_path, *args, **options)
+
+    @classmethod
+    def get_config_dict(cls, pretrained_model_name_or_path: Any, **options: Any) -> Any:
+        """As in transformers; ValueError for a model of another type, of which transformers only warns."""
+        found = super().get_config_dict(pretrained_model_name_or_path, **options)
+        model_type = found[0].get("model_type", cls.model_type)
+        if model_type != cls.model_type:
+            raise ValueError(f"it is {describe_other(model_type)}")
+        return found
 
     @classmethod
     def from_dict(cls, config_dict: dict[str, Any], **options: Any) -> Any:

@@ -266,14 +266,18 @@ def describe_missing(name_or_path: str | os.PathLike[str], name: str, options: d
     with contextlib.suppress(ValueError):  # a damaged config.json is reported where it is read
         config = json.loads(Path(config_file).read_bytes())
         if isinstance(config, dict) and "encoder_config" not in config:
-            return (
-                f"{name_or_path} is a model of type {config.get('model_type')!r}, such as `triaffine-ner train "
-                "--model_name_or_path` starts from, not a model that was trained to find entities. Give a trained "
-                "model."
-            )
+            return f"{name_or_path} is {describe_other(config.get('model_type'))}"
     return (
         f"{name_or_path} has no {name}: the model was saved there without its processor. Save the processor that it "
         "was trained with in the same place: processor.save_pretrained(...)."
+    )
+
+
+def describe_other(model_type: str | None) -> str:
+    """What a model of another type is, and what to give in its place."""
+    return (
+        f"a model of type {model_type!r}, not one that was trained to find entities. Give a trained model, or start a "
+        "new one from it with `triaffine-ner train --model_name_or_path` or TriaffineForNestedNER.from_encoder()."
     )
 
 

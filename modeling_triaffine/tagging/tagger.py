@@ -47,8 +47,8 @@ def describe_model(name_or_path: str, revision: str | None = None) -> tuple[str,
         OSError: there is no such model, or one of its files is missing.
         ValueError: one of its files is damaged, or processor and model do not match.
     """
-    processor = TriaffineProcessor.from_pretrained(name_or_path, revision=revision)  # first: refuses other models
     config = TriaffineConfig.from_pretrained(name_or_path, revision=revision)
+    processor = TriaffineProcessor.from_pretrained(name_or_path, revision=revision)
     processor.check_fits(config)
     check_index(name_or_path, {"revision": revision})
     list(processor.encode_text(HARMLESS_TEXT))  # shows a warning if the model needs parts of speech

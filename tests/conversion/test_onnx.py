@@ -39,7 +39,6 @@ from modeling_triaffine.conversion.onnx_export import (
     span_scores_at_once,
 )
 from modeling_triaffine.conversion.onnx_predictor import open_pipeline
-from modeling_triaffine.model import configuration_triaffine
 from modeling_triaffine.model.triaffine_ops import span_mask, span_scores_reference
 from tests.helpers.checkpoint_to_publish import NAME, api_of
 from tests.helpers.factors import FACTORS, WITHOUT_WORDS, fields_of
@@ -331,10 +330,3 @@ def test_failed_export_leaves_nothing(encoder, tmp_path):
     output.mkdir()
     with pytest.raises(ValueError, match=f"{output} exists"):
         export.command(str(tmp_path / "model"), output)
-
-
-def test_an_encoder_is_refused_without_warnings_of_its_options(encoder, tmp_path, caplog):
-    configuration_triaffine.logger.warning_once.__func__.cache_clear()
-    with pytest.raises(OSError, match="Give a trained model"):
-        export.command(encoder, tmp_path / "onnx")
-    assert caplog.messages == []

@@ -7,7 +7,7 @@ import pytest
 from transformers import AutoConfig, BertConfig, PretrainedConfig
 from transformers.pipelines import clean_custom_task
 
-from modeling_triaffine import TriaffineConfig
+from modeling_triaffine import TriaffineConfig, TriaffineForNestedNER
 from modeling_triaffine.model import configuration_triaffine
 from modeling_triaffine.model.configuration_triaffine import PipelineTasks
 
@@ -276,6 +276,13 @@ def test_a_field_that_nobody_knows_is_named(caplog, tmp_path):
         "TriaffineConfig has no option 'future_option', which is kept without an effect. Correct it, or update this "
         "package if the model is newer.",
     ]
+
+
+@pytest.mark.parametrize("kind", [TriaffineConfig, TriaffineForNestedNER])
+def test_a_model_of_another_type_is_refused_without_warnings_of_its_fields(kind, encoder, caplog):
+    with pytest.raises(ValueError, match=r"it is a model of type 'bert'.* TriaffineForNestedNER.from_encoder\(\)\.$"):
+        kind.from_pretrained(encoder)
+    assert caplog.messages == []
 
 
 def test_fields_of_transformers_are_known(caplog):

@@ -31,7 +31,7 @@ pytest_plugins = ("tests.helpers.hub_server",)
 def test_another_kind_of_model_is_refused_without_warnings_of_its_fields(encoder, command, caplog):
     result = command("publish", "--model", encoder, "--repo-id", NAME, "--dry-run")
     assert result.code == 2
-    assert "such as `triaffine-ner train --model_name_or_path` starts from" in result.err
+    assert "Give a trained model, or start a new one from it with `triaffine-ner train" in result.err
     assert caplog.text == ""
 
 

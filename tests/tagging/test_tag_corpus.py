@@ -27,7 +27,7 @@ from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.commands import main
 from modeling_triaffine.commands import tag as tag_command
 from modeling_triaffine.data import ENTITY_FEATURES
-from modeling_triaffine.model import configuration_triaffine, pipeline_triaffine
+from modeling_triaffine.model import pipeline_triaffine
 from modeling_triaffine.tagging import (
     Actors,
     OutputFolder,
@@ -539,12 +539,6 @@ class TestTagger:
         (copy / "model.safetensors").rename(copy / "model.onnx")
         with pytest.raises(FileNotFoundError, match="has a graph"):
             describe_model(str(copy))
-
-    def test_an_encoder_is_refused_without_warnings_of_its_options(self, encoder, caplog):
-        configuration_triaffine.logger.warning_once.__func__.cache_clear()
-        with pytest.raises(OSError, match="Give a trained model"):
-            describe_model(encoder)
-        assert caplog.messages == []
 
     def test_a_model_on_the_hub_is_that_of_its_commit(self, saved_model, online, tmp_path):
         api = HfApi()
