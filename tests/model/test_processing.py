@@ -318,9 +318,7 @@ def test_model_folder_without_processor_is_reported(encoder, tmp_path):
 
 
 def test_an_encoder_is_no_trained_model(encoder):
-    with pytest.raises(
-        FileNotFoundError, match=r"'bert', not one that was trained to find entities\. Give a trained model"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"'bert', not one that was trained to find entities\. Give a trained"):
         TriaffineProcessor.from_pretrained(encoder)
 
 
