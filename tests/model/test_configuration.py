@@ -285,6 +285,14 @@ def test_a_model_of_another_type_is_refused_without_warnings_of_its_fields(kind,
     assert caplog.messages == []
 
 
+def test_a_subclass_with_a_type_of_its_own_loads_a_triaffine_model(encoder, tmp_path):
+    class Derived(TriaffineConfig):
+        model_type = "derived"
+
+    TriaffineForNestedNER.from_encoder(encoder, num_labels=3, triaffine_rank=2).save_pretrained(tmp_path)
+    assert Derived.from_pretrained(tmp_path).num_labels == 3
+
+
 def test_fields_of_transformers_are_known(caplog):
     fields = {"use_cache": False, "pad_token_id": 0, "tie_word_embeddings": False, "quantization_config": {}}
     config = TriaffineConfig(hidden_size=4, torch_dtype="float32", **fields)
