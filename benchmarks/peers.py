@@ -115,13 +115,18 @@ def compare(folder: Path, rounds: int, **given: Any) -> list[dict[str, Any]]:
 
 
 def environment(folder: Path, requirements: Sequence[str]) -> str:
-    """The Python interpreter that has the requirements: this one for none, else one in `folder`, made if not there."""
+    """The Python interpreter that has the requirements: this one for none, else that of an environment in `folder`.
+
+    What is missing there is installed, as after an installation that failed, or for other requirements.
+    """
     if not requirements:
         return sys.executable
-    python = folder / "bin" / "python"
-    if not python.exists():
+    python, installed = folder / "bin" / "python", folder / "installed.txt"
+    found = installed.read_text().splitlines() if installed.exists() else []
+    if not {*requirements} <= {*found}:
         venv.create(folder, with_pip=True)
         subprocess.run([python, "-m", "pip", "install", "--quiet", *requirements], check=True)
+        installed.write_text("".join(f"{requirement}\n" for requirement in sorted({*found, *requirements})))
     return str(python)
 
 

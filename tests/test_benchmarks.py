@@ -1,6 +1,7 @@
 """The benchmarks compare like with like, and count what they say they count."""
 
 import json
+import subprocess
 import sys
 import time
 from importlib import import_module
@@ -240,3 +241,23 @@ def test_a_research_code_without_its_folder_is_named(monkeypatch, capsys, tmp_pa
     with pytest.raises(SystemExit):
         peer_accuracy.main()
     assert "give --code w2ner=FOLDER, a clone of github.com/ljynlp/W2NER" in capsys.readouterr().err
+
+
+def test_an_environment_gets_what_it_lacks_and_nothing_twice(monkeypatch, tmp_path):
+    import peers
+
+    asked = []
+
+    def install(command, check):
+        asked.append(command[5:])
+        if "missing" in command:
+            raise subprocess.CalledProcessError(1, command)
+
+    monkeypatch.setattr(subprocess, "run", install)
+    monkeypatch.setattr(peers.venv, "create", lambda folder, with_pip: folder.mkdir(exist_ok=True))
+    for requirements in (["missing"], ["missing"]):
+        with pytest.raises(subprocess.CalledProcessError):
+            peers.environment(tmp_path / "one", requirements)
+    for requirements in (["gliner"], ["gliner"], ["gliner[training]"], ["gliner"]):
+        assert peers.environment(tmp_path / "one", requirements) == str(tmp_path / "one" / "bin" / "python")
+    assert asked == [["missing"], ["missing"], ["gliner"], ["gliner[training]"]]
