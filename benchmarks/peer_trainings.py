@@ -317,6 +317,7 @@ updates = len(batches) * config.num_train_epochs
 schedule = get_linear_schedule_with_warmup(optimizer, config.warm_factor * updates, updates)
 criterion = torch.nn.CrossEntropyLoss()
 for epoch in range(config.num_train_epochs):
+    print(f"epoch {epoch + 1} of {config.num_train_epochs}", flush=True)
     model.train()
     for pieces, grid_labels, mask, pieces2word, distances, lengths in (batch[:-1] for batch in batches):
         scores = model(pieces, mask, distances, pieces2word, lengths)
@@ -410,6 +411,7 @@ updates = options["num_train_epochs"] * -(-len(train) // size)
 schedule = get_linear_schedule_with_warmup(optimizer, 0.1 * updates, updates)
 model.train()
 for epoch in range(options["num_train_epochs"]):
+    print("epoch", epoch + 1, "of", options["num_train_epochs"], flush=True)
     order = torch.randperm(len(train)).tolist()
     for first in range(0, len(order), size):
         model(**batch_of([train[place] for place in order[first : first + size]]))["loss"].backward()
