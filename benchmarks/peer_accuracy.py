@@ -12,7 +12,7 @@ A job is one training, in a process and an environment of its own, on one thread
 that is finished is skipped, so the same command goes on after any stop. After each, the results are written anew;
 opponents whose grid is not finished are marked. `--peers` runs some opponents only. Rows and tried settings that the
 file of results has already stay, so that grids can be spread over folders and machines; ours is trained in each, and
-has a row for each kind of products.
+has a row for each kind of products and of processor.
 """
 
 import argparse
@@ -206,24 +206,25 @@ def distributions(peer: Peer) -> list[str]:
 # ---- Results ----
 
 
-def read_rows(arguments: argparse.Namespace) -> dict[tuple[str, str, str], dict[str, Any]]:
-    """The rows in the file of results, by corpus, peer and, for ours, kind of products."""
+def read_rows(arguments: argparse.Namespace) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """The rows in the file of results, by their keys."""
     if not arguments.results.exists():
         return {}
     return {
-        key(row["corpus"], row["peer"], row["products"]): row
+        key(row["corpus"], row["peer"], row["products"], row["machine"]): row
         for row in json.loads(arguments.results.read_text())["rows"]
     }
 
 
-def key(corpus: str, peer: str, products: str) -> tuple[str, str, str]:
-    """What a row is for. Every opponent is compared with ours of the same products, so ours may be there for both."""
-    return corpus, peer, products if peer == OURS else ""
+def key(corpus: str, peer: str, products: str, machine: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What a row is for. An opponent is compared with ours of the same products and processor, so ours has several."""
+    kind = (products, machine.get("processor_family"), machine.get("processor_model"))
+    return corpus, peer, *(kind if peer == OURS else ())
 
 
 def earlier_row(corpus: Corpus, peer: str, arguments: argparse.Namespace) -> dict[str, Any]:
     """What the results have of a peer on the same sentences, of this folder or of another one."""
-    row = read_rows(arguments).get(key(corpus.name, peer, arguments.products), {})
+    row = read_rows(arguments).get(key(corpus.name, peer, arguments.products, describe_machine()), {})
     return row if sentences_of(corpus).items() <= row.items() else {}
 
 
@@ -262,7 +263,7 @@ def write_results(corpora: Sequence[Corpus], arguments: argparse.Namespace) -> N
             if any(arguments.folder.glob(f"{corpus.name}-{name}-*-seed{SEEDS[0]}.json")):
                 row = describe(corpus, name, arguments)
                 if row["complete"] or not is_complete(corpus, name, arguments):
-                    rows[key(corpus.name, name, arguments.products)] = row
+                    rows[key(corpus.name, name, row["products"], row["machine"])] = row
     ordered = sorted(rows.values(), key=lambda row: (row["corpus"], list(PEERS).index(row["peer"])))
     write_text(arguments.results, json.dumps({"rows": ordered}, indent=1) + "\n")
     for row in ordered:

@@ -214,6 +214,13 @@ def predict(sentences):
     both = json.loads((tmp_path / "results.json").read_text())["rows"]
     assert both[0] == rows[0]
     assert [row["products"] for row in both] == ["float32", "bfloat16", "float32"]
+    # And on another processor.
+    described = {**peer_accuracy.describe_machine(), "processor_family": 99}
+    monkeypatch.setattr(peer_accuracy, "describe_machine", lambda: described)
+    peer_accuracy.main()
+    rows = json.loads((tmp_path / "results.json").read_text())["rows"]
+    assert [row for row in rows if row["machine"] != described] == both
+    assert [row["products"] for row in rows if row["machine"] == described] == ["bfloat16"]
     # The setting that was not tried elsewhere is tried; the best one is trained once more, for its predictions.
     (tmp_path / "results.json").write_text(
         json.dumps({"rows": [flat | {"complete": False, "settings": flat["settings"][1:]}]})
