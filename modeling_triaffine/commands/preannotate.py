@@ -30,7 +30,7 @@ from .options import (
     check_new,
     text_splitter,
 )
-from .texts import check_input, decode, read_records
+from .texts import check_input, check_stays, decode, read_records
 
 if TYPE_CHECKING:
     from ..data.writing_texts import TextDocument
@@ -133,6 +133,7 @@ def named_texts(source: str, text_column: str, output: Path, form: str | None = 
         for file in visible_paths(path):
             if file.suffix != ".txt" or not file.is_file():
                 continue
+            check_stays(file, output)
             content = file.read_bytes().removeprefix(BOM_UTF8)
             yield file.relative_to(path).as_posix().removesuffix(".txt"), decode(content, str(file))
         return

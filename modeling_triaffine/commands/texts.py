@@ -75,8 +75,13 @@ def check_input(name: str, output: Path | None, form: str | None = None) -> None
             f"{name} is a table, whose lines are not texts. Write its rows as JSON lines (.jsonl), as pandas does with "
             'to_json(…, orient="records", lines=True). Parquet can also be tagged with `triaffine-ner tag`.'
         )
+    check_stays(path, output)
+
+
+def check_stays(path: Path, output: Path | None) -> None:
+    """Raises ValueError if the output would overwrite an input file."""
     if output is not None and output.exists() and path.samefile(output):
-        raise ValueError(f"--output {output} is the input file, which would be lost. Give another name.")
+        raise ValueError(f"--output {output} is an input file, which would be lost. Give another name.")
 
 
 def decode(data: bytes, where: str, read: Callable[[bytes], Any] = decode_text) -> Any:

@@ -33,6 +33,8 @@ LEAST_PROBABILITY = 1e-6
 # The temperature is fitted on predictions of at least this probability.
 LEAST_FITTED_PROBABILITY = 0.1
 TEMPERATURES = 0.1, 10.0
+# Gold entities of a label without which any threshold can have the best F1 by chance.
+LEAST_ENTITIES = 5
 
 
 class Goal(NamedTuple):
@@ -42,7 +44,7 @@ class Goal(NamedTuple):
     least: float = 0.0
 
     def __str__(self) -> str:
-        return f"{self.measure} ≥ {self.least:g}" if self.least else f"best {self.measure}"
+        return "best F1" if self.measure == "F1" else f"{self.measure} ≥ {self.least:g}"
 
 
 @dataclass(frozen=True)
@@ -193,10 +195,14 @@ def _calibrate_labels(
         if threshold is not None:
             after = _count(gold[scores >= threshold], entities)
         # The best of many thresholds is overestimated: a gain within a standard error is lost on other sentences.
-        noise = (after.f1 * (1 - after.f1) / max(1, entities)) ** 0.5
+        # Its estimate counts one more entity of either kind, since an F1 of 1 is not exact either.
+        f1 = (after.f1 * entities + 1) / (entities + 2)
+        noise = (f1 * (1 - f1) / max(1, entities)) ** 0.5
         reason = None
         if not entities:
             reason = "no entities"
+        elif goal.measure == "F1" and entities < LEAST_ENTITIES:
+            threshold, reason, after = None, f"fewer than {LEAST_ENTITIES} entities", before
         elif goal.measure == "F1" and after.f1 - before.f1 <= noise:
             threshold, reason, after = None, "as good", before
         elif threshold is None:

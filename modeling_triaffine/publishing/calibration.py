@@ -34,8 +34,8 @@ def check_unscored(folder: Path, split: str, entities: Sequence[Sequence[Mapping
         advice = ", or score a test split: repeat the command of the run with --do_predict --resume_from_checkpoint"
         raise ValueError(
             f"The scores in the model's card are from the {scored.split} split, {scored.sentences:,} sentences, and "
-            f"would be too good with thresholds tuned on it. Calibrate on others (--split, or another file)"
-            f"{'' if scored.split == 'test' else advice}."
+            f"would be too good with thresholds tuned on it. Calibrate on others (--split, or another file, whose name "
+            f"is not that of the split){'' if scored.split == 'test' else advice}."
         )
 
 

@@ -23,7 +23,7 @@ HUB_PATH = "/"
 LABEL_STUDIO, INCEPTION = ANNOTATION_TOOLS = "/label-studio", "/inception"
 """Where the routes of annotation tools are."""
 PROBLEMS = {
-    400: "The body cannot be parsed: it is compressed, not UTF-8, nested too deeply, or has huge numbers.",
+    400: "The body cannot be parsed: it is compressed, not Unicode, nested too deeply, or has huge numbers.",
     401: "The request has no valid API key.",
     413: "The body is larger than the limit.",
     415: "The content type is not JSON.",

@@ -135,7 +135,7 @@ def test_the_input_is_not_written_over(saved_model, command, tmp_path):
     (tmp_path / "link.txt").symlink_to(tmp_path / "texts.txt")
     result = command("predict", "--model", saved_model, tmp_path / "texts.txt", "--output", tmp_path / "link.txt")
     assert result.code == 2
-    assert "is the input file, which would be lost" in result.err
+    assert "is an input file, which would be lost" in result.err
     assert (tmp_path / "texts.txt").read_text() == TEXTS[0]
 
 

@@ -191,7 +191,11 @@ MISTAKES = {
     "output is a folder": (["texts.txt", "--output", "folder", "--to", "doccano"], ["--output folder"]),
     "output is the standard one": (["texts.txt", "--output", "-", "--to", "doccano"], ["--output -", "file"]),
     "output is the standard one, no folder": (["texts.txt", "--output", "-", "--to", "brat"], ["--output -", "folder"]),
-    "output is the input": (["texts.txt", "--output", "texts.txt", "--to", "doccano"], ["is the input file"]),
+    "output is the input": (["texts.txt", "--output", "texts.txt", "--to", "doccano"], ["is an input file"]),
+    "output is a text of the folder": (
+        ["in", "--output", "in/b.txt", "--to", "doccano"],
+        ["in/b.txt is an input file"],
+    ),
     "output exists": (["texts.txt", "--output", "folder", "--to", "brat"], ["--output folder"]),
     "ids": (["ids.jsonl", "--output", "x", "--to", "doccano"], ["ids.jsonl", "'1'"]),
     "id outside": (["outside.jsonl", "--output", "x", "--to", "brat"], ["'../a'"]),
@@ -207,10 +211,12 @@ def test_mistakes(command, saved_model, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     files = {"texts.txt": "gene", "empty.txt": "\n \n", "folder/x.md": "", "latin/a.txt": "caf\xe9".encode("latin-1")}
     files["ids.jsonl"] = '{"id": 1, "text": "a"}\n{"id": "1", "text": "b"}\n'
+    files |= {"in/a.txt": "a", "in/b.txt": "b"}
     files["outside.jsonl"] = '{"id": "../a", "text": "gene"}\n'
     write_files(tmp_path, files)
     arguments, facts = MISTAKES[name]
     result = command("preannotate", *arguments, "--model", saved_model)
     assert (result.code, result.out) == (2, "")
     assert [fact for fact in facts if fact not in result.err] == []
+    assert (tmp_path / "in" / "b.txt").read_text() == "b"
     assert {path.name for path in tmp_path.iterdir()} == {name.partition("/")[0] for name in files}

@@ -146,6 +146,23 @@ def test_a_gain_that_may_be_chance_is_not_taken():
         assert (label.threshold, label.reason, label.after) == (None, "as good", label.before)
 
 
+@pytest.mark.parametrize(("entities", "reason"), [(4, "fewer than 5 entities"), (5, None)])
+def test_a_threshold_for_the_best_f1_needs_entities(entities, reason):
+    """The model misses all of them, and a lower threshold finds them all and nothing else."""
+    logits = torch.tensor([[0.0, 1.0]] * entities + [[-5.0, 1.0]] * 20)
+    gold = torch.tensor([[True]] * entities + [[False]] * 20)
+    config = TriaffineConfig(id2label={0: "a", 1: "None"})
+    (label,) = _calibrate_labels(config, SpanScores(logits, gold, [entities]), 1.0, Goal()).values()
+    assert label.reason == reason
+    assert label.before["f1"] == 0.0
+    assert label.after["f1"] == (0.0 if reason else 1.0)
+
+
+def test_goals_are_named():
+    goals = Goal(), Goal("precision", 0.9), Goal("recall", 0.0)
+    assert [str(goal) for goal in goals] == ["best F1", "precision ≥ 0.9", "recall ≥ 0"]
+
+
 def test_a_threshold_that_gains_nothing_is_not_taken(encoder):
     """Of many thresholds the best looks better than it is."""
     model, processor = tiny_model(encoder), tiny_processor(encoder)

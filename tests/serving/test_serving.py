@@ -356,8 +356,8 @@ def test_lone_surrogates_are_text(client):
         (json.dumps({"text": "x" * 101}), 422, "A text has 101 characters, the limit is 100;"),
         (json.dumps({"texts": ["x"] * 6}), 422, "texts: There are 6, the limit is 5;"),
         (json.dumps({"text": "x" * 2000}), 413, "The body has more than 2000 bytes;"),
-        (b'{"text": "\xff"}', 400, "it is compressed, not UTF-8"),
-        (gzip.compress(b'{"text": "x"}', mtime=0), 400, "it is compressed, not UTF-8"),
+        (b'{"text": "\xff"}', 400, "it is compressed, not Unicode"),
+        (gzip.compress(b'{"text": "x"}', mtime=0), 400, "it is compressed, not Unicode"),
     ],
 )
 def test_errors_are_described_in_json(client, body, status, detail):

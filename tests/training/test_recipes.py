@@ -372,3 +372,18 @@ def test_a_run_in_a_folder_of_the_same_name_is_not_the_recipe(tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     assert plan.find_recipe("demo") == plan.recipe_library() / "demo"
     assert plan.find_recipe("./demo").resolve() == tmp_path / "demo"
+
+
+@pytest.mark.parametrize(
+    ("given", "is_learned"),
+    [
+        ([], True),
+        (["--max_span_width="], True),
+        (["--max_span_width", "none"], False),
+        (["--max_span_width", "12"], False),
+        (["--max_span_width", "none", "--learn_span_width"], True),
+    ],
+    ids=str,
+)
+def test_a_width_on_the_command_line_replaces_the_one_that_a_recipe_learns(given, is_learned):
+    assert plan_of("genia-minilm", *given).model.learn_span_width == is_learned
