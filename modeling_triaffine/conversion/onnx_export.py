@@ -191,9 +191,12 @@ def span_scores_at_once(
 def attend_in_band(attention: Sequence[Tensor], scoring: Sequence[Tensor], max_width: int) -> Tensor:
     """p [M, N, N] as [`attend_from_heads`] gives it for all words, of spans of up to `max_width` words, else any value.
 
-    Each head word has the `max_width` words from itself on as tail and inside words: N · width² scores in place of N³.
+    Each head word has the `max_width` words from itself on as tail and inside words: N · width² scores in place of N³,
+    where the width is at most N.
     """
-    words, band = torch.arange(scoring[0].shape[1]), torch.arange(max_width)
+    num_words = scoring[0].shape[1]
+    width = torch.sym_min(num_words, max_width)  # a short sentence has no spans as wide as the limit
+    words, band = torch.arange(num_words), torch.arange(width)
     reach = torch.minimum(words[:, None] + band, words[-1])  # [N, w]; spans past the end are masked by the head
 
     def pair_scores(cube: Sequence[Tensor]) -> Tensor:
@@ -203,7 +206,7 @@ def attend_in_band(attention: Sequence[Tensor], scoring: Sequence[Tensor], max_w
 
     outside = (band > band[:, None]).float() * OUTSIDE
     p = (torch.softmax(pair_scores(attention) + outside, -1) * pair_scores(scoring)).sum(-1)
-    spans = words[:, None] * max_width + (words - words[:, None]).clamp(0, max_width - 1)
+    spans = words[:, None] * width + (words - words[:, None]).clamp(0, width - 1)
     return p.flatten(1).index_select(1, spans.flatten()).unflatten(1, spans.shape)
 
 

@@ -330,3 +330,15 @@ def test_failed_export_leaves_nothing(encoder, tmp_path):
     output.mkdir()
     with pytest.raises(ValueError, match=f"{output} exists"):
         export.command(str(tmp_path / "model"), output)
+
+
+@pytest.mark.parametrize("width", [2, 5, 1_000_000])
+def test_a_limit_of_span_widths_costs_no_more_than_the_sentence(width):
+    """Spans within the limit have the scores that they have without it; a square of a million would not fit."""
+    torch.manual_seed(0)
+    attention, scoring = ([torch.randn(2, 5, 3) for _ in range(3)] for _ in range(2))
+    expected = onnx_export.attend_from_heads(attention, scoring, 0, 5, 5)
+    scores = onnx_export.attend_in_band(attention, scoring, width)
+    is_span = span_mask(torch.tensor([5, 5]), 5, width)
+    assert is_span.sum() > 2 * 5
+    torch.testing.assert_close(scores[is_span], expected[is_span])
