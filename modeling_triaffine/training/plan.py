@@ -163,7 +163,7 @@ def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
     options = {**_read_config(recipe), **_read_training(recipe)}
     if given.keys() & {"num_train_epochs", "max_steps"}:  # else those of the recipe could prevail
         options = {name: value for name, value in options.items() if name not in ("max_steps", "min_steps")}
-    if given.get("max_span_width"):  # "none" as well is a width, which the recipe's would be learned in place of
+    if given.get("max_span_width"):  # also "none": no other width is to be learned
         options.pop("learn_span_width", None)
     for name, value in given.items():
         options.pop(name, None)
