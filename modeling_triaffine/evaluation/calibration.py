@@ -33,7 +33,7 @@ LEAST_PROBABILITY = 1e-6
 # The temperature is fitted on predictions of at least this probability.
 LEAST_FITTED_PROBABILITY = 0.1
 TEMPERATURES = 0.1, 10.0
-# Gold entities of a label without which any threshold can have the best F1 by chance.
+# With fewer gold entities of a label, the threshold with its best F1 is chance.
 LEAST_ENTITIES = 5
 
 

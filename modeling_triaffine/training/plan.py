@@ -51,6 +51,11 @@ INSTEAD = {
     "save_safetensors": "Weights are always safetensors; leave it out",
     "overwrite_output_dir": "A run never overwrites another: give another --output_dir, or delete the folder",
 }
+# Given option → the other options of a recipe that it replaces, which could prevail over it.
+REPLACED = {
+    **dict.fromkeys(("num_train_epochs", "max_steps"), ("max_steps", "min_steps")),
+    "max_span_width": ("learn_span_width",),
+}
 # Fields of the configuration that a recipe sets beside the options: the encoder, to be trained from scratch, and the
 # order of the labels.
 RECIPE_FIELDS = ("encoder_config", "id2label")
@@ -161,12 +166,10 @@ def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
     """
     recipe = load_recipe(find_recipe(fspath(given["recipe"]))) if given.get("recipe") else Recipe()
     options = {**_read_config(recipe), **_read_training(recipe)}
-    if given.keys() & {"num_train_epochs", "max_steps"}:  # else those of the recipe could prevail
-        options = {name: value for name, value in options.items() if name not in ("max_steps", "min_steps")}
-    if given.get("max_span_width"):  # also "none": no other width is to be learned
-        options.pop("learn_span_width", None)
+    for name in given:
+        for replaced in (name, *REPLACED.get(name, ())):
+            options.pop(replaced, None)
     for name, value in given.items():
-        options.pop(name, None)
         if value not in (None, "") and name != RECIPE.name:
             options[name] = _read(name, value)
     config = {name: options.pop(name) for name in [*options] if name in MODEL_OPTIONS or name in RECIPE_FIELDS}

@@ -378,7 +378,7 @@ def test_a_run_in_a_folder_of_the_same_name_is_not_the_recipe(tmp_path, monkeypa
     ("given", "is_learned"),
     [
         ([], True),
-        (["--max_span_width="], True),
+        (["--max_span_width="], False),  # its default, all spans
         (["--max_span_width", "none"], False),
         (["--max_span_width", "12"], False),
         (["--max_span_width", "none", "--learn_span_width"], True),
@@ -387,3 +387,9 @@ def test_a_run_in_a_folder_of_the_same_name_is_not_the_recipe(tmp_path, monkeypa
 )
 def test_a_width_on_the_command_line_replaces_the_one_that_a_recipe_learns(given, is_learned):
     assert plan_of("genia-minilm", *given).model.learn_span_width == is_learned
+
+
+def test_no_width_in_python_replaces_the_one_that_a_recipe_learns():
+    given = plan.make_plan({"recipe": "genia-minilm", "output_dir": "out", "max_span_width": None})
+    assert not given.model.learn_span_width
+    assert given.config.get("max_span_width") is None
