@@ -32,7 +32,7 @@ TRAIN = [sys.executable, str(Path(__file__).resolve().parents[1] / "examples" / 
 START = "start"
 # The start: of what the recipe of today says, these are set back, by empty values, to what they were before.
 START_OPTIONS: dict[str, Any] = {
-    "words": "corpus",
+    "words": "corpus",  # those of the published scores, which the dev sentences are scored on
     "per_device_train_batch_size": 16,
     **dict.fromkeys(("warmup_steps", "ema_decay", "boundary_smoothing", "mix_layers", "cross_span_residual"), ""),
     **dict.fromkeys(("char_vocab_size", "char_embedding_size", "char_lstm_hidden_size"), ""),
@@ -169,7 +169,6 @@ def train(job: Job, arguments: argparse.Namespace) -> None:
         "eval_strategy": "no",
         "load_best_model_at_end": "false",
         "card_examples": 0,
-        "words": "corpus",  # those of the published scores, which `test_file` is scored on
         **START_OPTIONS,
         **OF_CORPUS.get(job.corpus, {}),
         **VARIANTS[job.variant],

@@ -111,13 +111,13 @@ def parts(folder: Path, corpus: Path, rehearse: bool) -> Iterator[Part]:
     for dtype in ("bfloat16", "tf32"):
         rows = folder / f"head-{dtype}.jsonl"
         command = [python, BENCHMARKS / "triaffine.py", *device, *heads, *repeats, "--dtype", dtype, "--output", rows]
-        yield Part(rows.stem, 50, command, rows)
+        yield Part(rows.stem, 45, command, rows)
     samples = ["--max_samples", "4", "--batch_size", "2"] if rehearse else ["--max_samples", "1024"]
     for encoder in ("encoder", "large"):
         rows = folder / f"throughput-{encoder}.jsonl"
         command = [python, BENCHMARKS / "throughput.py", *device, *samples, *repeats, "--dtype", "bfloat16"]
         command += ["--model_name_or_path", folder / encoder, "--data", corpus, "--output", rows]
-        yield Part(rows.stem, 60, command, rows)
+        yield Part(rows.stem, 50, command, rows)
     yield from training_parts(folder, corpus, rehearse)
 
 
@@ -140,7 +140,7 @@ def training_parts(folder: Path, corpus: Path, rehearse: bool) -> Iterator[Part]
     for precision in precisions:
         output = folder / f"train-{precision}"
         command = [*launch, "--mixed_precision", precision, *module, *flags(options | {"output_dir": output})]
-        yield Part(output.name, 90, command, output / "all_results.json")
+        yield Part(output.name, 80, command, output / "all_results.json")
     output = folder / "train-fsdp"
     command = [*launch, *sharded, *module, *flags(options | {"output_dir": output, "max_steps": 2 if rehearse else 20})]
     yield Part(output.name, 50, command, output / "all_results.json")
@@ -151,10 +151,10 @@ def training_parts(folder: Path, corpus: Path, rehearse: bool) -> Iterator[Part]
     output = folder / "out-of-memory"
     pattern = "" if rehearse else "Out of memory.*"
     command = [*with_little_memory, *flags(options | {"output_dir": output})]
-    yield Part(output.name, 40, command, expected_message=pattern)
+    yield Part(output.name, 35, command, expected_message=pattern)
     output = folder / "batch-search"
     command = [*with_little_memory, *flags(options | {"output_dir": output, "auto_find_batch_size": "true"})]
-    yield Part(output.name, 60, command, output / "all_results.json")
+    yield Part(output.name, 55, command, output / "all_results.json")
 
 
 def flags(options: dict[str, Any]) -> list[str]:

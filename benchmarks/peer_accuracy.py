@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from accuracy import FIGURES, parse_corpus, pool
+from accuracy import FIGURES, OF_CORPUS, parse_corpus, pool
 from keep_outermost import keep_outermost
 from peer_trainings import PEERS, Peer
 from peers import environment
@@ -42,8 +42,6 @@ VARIABLES = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_
 KEPT_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "8000000000"}
 OURS = "modeling_triaffine"
 SEEDS = (1, 2)
-# Options that a corpus needs: GUM has sentences of more than 30 entities.
-OF_CORPUS = {"gum": {"max_candidates": 50}}
 # Reads what to do as one line of JSON. Results are written last, and under another name until they are complete.
 CHILD = """
 import json, os, resource, sys, time

@@ -22,8 +22,6 @@ from modeling_triaffine.model.text_triaffine import Offsets, word_splitter
 
 Splitter = Callable[[str], list[Offsets]]
 DEFAULT = "punctuation"
-DIGITS = r"\p{N}+"
-CASE_CHANGE = r"(?<=\p{Ll})(?=\p{Lu})"
 
 
 def main() -> None:
@@ -45,34 +43,25 @@ def main() -> None:
 
 
 def make_splitters(encoder: str) -> dict[str, Splitter]:
+    """Splitters of `--word_splitter`, and one that is not offered: also before capitals inside a word."""
     tokenizer = AutoTokenizer.from_pretrained(encoder)
+    finer = word_splitter("letters_and_digits")
+    before_capitals = pre_tokenizers.Split(Regex(r"(?<=\p{Ll})(?=\p{Lu})"), "isolated")
 
-    def subwords(text: str) -> list[Offsets]:
-        encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-        return [(start, end) for start, end in encoded["offset_mapping"] if start < end]
+    def at_capitals(text: str) -> list[Offsets]:
+        return [
+            (first + start, first + end)
+            for first, last in finer(text)
+            for _, (start, end) in before_capitals.pre_tokenize_str(text[first:last])
+        ]
 
     return {
         DEFAULT: word_splitter(DEFAULT),
         "whitespace": word_splitter("whitespace"),
-        "and between letters and digits": finer(DIGITS),
-        "and before capitals inside a word": finer(DIGITS, CASE_CHANGE),
-        "sub-words of the encoder": subwords,
+        "and between letters and digits": finer,
+        "and before capitals inside a word": at_capitals,
+        "sub-words of the encoder": word_splitter("subwords", tokenizer),
     }
-
-
-def finer(*patterns: str) -> Splitter:
-    """The words of the default splitter, cut at more places."""
-    cut = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in patterns])
-    words = word_splitter(DEFAULT)
-
-    def split(text: str) -> list[Offsets]:
-        return [
-            (first + start, first + end)
-            for first, last in words(text)
-            for _, (start, end) in cut.pre_tokenize_str(text[first:last])
-        ]
-
-    return split
 
 
 def measure(texts: list[Text], splitters: dict[str, Splitter]) -> Iterator[dict[str, Any]]:

@@ -59,7 +59,8 @@ def model_on_encoder(
         FileNotFoundError, ConnectionError: there is no such encoder, or the Hub cannot be reached.
     """
     origin = {name: config_kwargs.pop(name) for name in ORIGIN_OPTIONS if name in config_kwargs}
-    known = {"num_labels", *(field.name for field in fields(TriaffineConfig))} - {"dtype"}  # use model.to(dtype)
+    config_class: Any = cls.config_class  # a subclass may have its own
+    known = {"num_labels", *(field.name for field in fields(config_class))} - {"dtype"}  # use model.to(dtype)
     unknown = sorted({*config_kwargs} - known)
     if unknown:
         raise ValueError(f"from_encoder: TriaffineConfig has no field {', '.join(map(repr, unknown))}.")
@@ -67,12 +68,12 @@ def model_on_encoder(
     # By default transformers asks whether to run the encoder's own code, and reads the answer from stdin.
     encoder_config = AutoConfig.from_pretrained(name_or_path, trust_remote_code=False, **origin)
     if config is None:
-        config = TriaffineConfig(encoder_config=encoder_config, **config_kwargs)
+        config = config_class(encoder_config=encoder_config, **config_kwargs)
     elif config_kwargs:
         raise ValueError("from_encoder: give either `config` or its fields as keywords, not both.")
     else:
         given = {key: value for key, value in config.to_dict().items() if key != "hidden_size"}
-        config = TriaffineConfig(**{**given, "encoder_config": encoder_config})
+        config = type(config)(**{**given, "encoder_config": encoder_config})
     if config.triaffine_rank is not None and not config.has_tensor:
         logger.warning(
             f"`triaffine_rank` is {config.triaffine_rank}, which has no effect: a model with attention="

@@ -61,7 +61,7 @@ class TriaffineNER(Pipe):
             `nlp.pipe` is the number of documents from which batches are made.
         threshold: least probability of an entity, a number or numbers by label; None: the model's own thresholds, or
             the most probable label of each span. See [`NestedNERPipeline`].
-        overlap: "all" entities, "nested" (none cross) or "flat" (none share a word).
+        overlap: "all" entities, "nested" (none cross) or "flat" (no two spans share a word).
         spans_key: key in `doc.spans`.
         set_ents: also set `doc.ents`, which cannot overlap: longest first (in tokens), then by start. The other
             entities are in `doc.spans` only.

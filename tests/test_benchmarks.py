@@ -114,6 +114,12 @@ def visit(folder: Path, encoder: str, monkeypatch) -> list[dict]:
     return results
 
 
+def test_a_visit_to_a_gpu_takes_less_than_ten_minutes(tmp_path):
+    import gpu_visit
+
+    assert sum(part.limit for part in gpu_visit.parts(tmp_path, tmp_path, False)) <= 590
+
+
 @pytest.mark.nightly
 def test_every_part_of_a_visit_to_a_gpu_passes_its_rehearsal(encoder, monkeypatch, tmp_path):
     results = visit(tmp_path, encoder, monkeypatch)

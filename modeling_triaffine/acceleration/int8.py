@@ -15,6 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..errors import missing_extra
+
 CHOICES = ("int8",)
 # Weights use 7 of the 8 bits: processors without VNNI add two products of 8 bits in 16 bits, which would overflow.
 LARGEST = 63
@@ -61,10 +63,7 @@ def _import_onnx() -> tuple[Any, Any]:
         import onnx
         import onnxruntime
     except ImportError as error:
-        raise ImportError(
-            "Quantizing to int8 needs onnx and onnxruntime: pip install 'modeling_triaffine[onnx]', or "
-            "pip install onnx onnxruntime."
-        ) from error
+        raise missing_extra("Quantizing to int8 needs ONNX Runtime", "onnx") from error
     return onnxruntime, onnx
 
 

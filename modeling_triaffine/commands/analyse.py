@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..model.options_triaffine import PredictionOptions
 from .corpus_split import load_split
 from .options import BatchSize, Device, Format, MaxBadRecords, Model, Split, check_new
 
@@ -33,7 +34,7 @@ def command(
     ] = None,
     compare: Annotated[str | None, typer.Option(help="Another model to compare with.", metavar="MODEL")] = None,
     sentences: Annotated[list[str] | None, typer.Option(help="Sentences to show span by span.", metavar="ID …")] = None,
-    batch_size: BatchSize = 32,
+    batch_size: BatchSize = PredictionOptions.batch_size,
     device: Device = None,
     output: Annotated[Path | None, typer.Option(help="New folder for the report.")] = None,
     no_figures: Annotated[

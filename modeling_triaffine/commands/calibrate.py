@@ -15,6 +15,7 @@ from typing import Annotated
 
 import typer
 
+from ..model.options_triaffine import PredictionOptions
 from .corpus_split import load_split
 from .options import BatchSize, Corpus, Device, Format, MaxBadRecords, Split
 
@@ -31,7 +32,7 @@ def command(
     ] = None,
     corpus_format: Format = None,
     max_bad_records: MaxBadRecords = 0,
-    batch_size: BatchSize = 32,
+    batch_size: BatchSize = PredictionOptions.batch_size,
     device: Device = None,
 ) -> None:
     folder = Path(model)

@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from ..model.options_triaffine import PredictionOptions
 from .corpus_split import load_split
 from .options import BatchSize, Bf16, Corpus, Device, Format, Int8, MaxBadRecords, Model, Split, precision
 
@@ -24,7 +25,7 @@ def command(
     split: Split = None,
     corpus_format: Format = None,
     max_bad_records: MaxBadRecords = 0,
-    batch_size: BatchSize = 32,
+    batch_size: BatchSize = PredictionOptions.batch_size,
     device: Device = None,
     raw_text: Annotated[
         bool | None,

@@ -17,6 +17,7 @@ from typing import Annotated, Any
 import typer
 
 from ..addresses import HOST, listen, url_of
+from ..model.options_triaffine import PredictionOptions
 from .options import BatchSize, Bf16, Device, Int8, Model, Port, Splitter, precision, text_splitter
 
 
@@ -37,7 +38,7 @@ def command(
     max_waiting: Annotated[int, limit("Waiting requests; more: status 503.")] = 256,
     max_batch_texts: Annotated[int, limit("Texts in a batch; a larger request runs alone.")] = 64,
     max_batch_characters: Annotated[int, limit("Characters in a batch.")] = 50_000,
-    batch_size: BatchSize = 32,
+    batch_size: BatchSize = PredictionOptions.batch_size,
     device: Device = None,
     splitter: Splitter = None,
     int8: Int8 = False,

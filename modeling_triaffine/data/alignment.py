@@ -15,7 +15,7 @@ from datasets import DatasetDict
 
 from ..model.text_triaffine import FINER_SPLITTERS, INVISIBLE_SPACES, LONGEST_STRING, check_words
 from ..model.text_triaffine import word_splitter as named_word_splitter
-from .counts import Counts
+from .counts import ReadingCounts
 from .documents import in_context
 from .features import AnyDataset, as_records, fingerprint_of
 from .schema import CONTEXT_FIELDS, Entity
@@ -156,7 +156,7 @@ def retokenize(dataset: AnyDataset, word_splitter: WordSplitter) -> AnyDataset:
     if isinstance(dataset, DatasetDict):
         return DatasetDict({split: retokenize(part, word_splitter) for split, part in dataset.items()})
     dataset = as_records(dataset, ("tokens", "entities"), "retokenize")
-    counts = Counts(str(dataset.split or "dataset"))
+    counts = ReadingCounts(str(dataset.split or "dataset"))
     cut = dataset.map(
         lambda record: retokenize_record(record, word_splitter, counts),
         features=dataset.features,
@@ -170,7 +170,7 @@ def retokenize(dataset: AnyDataset, word_splitter: WordSplitter) -> AnyDataset:
     return cut
 
 
-def retokenize_record(record: dict[str, Any], word_splitter: WordSplitter, counts: Counts) -> dict[str, Any]:
+def retokenize_record(record: dict[str, Any], word_splitter: WordSplitter, counts: ReadingCounts) -> dict[str, Any]:
     """Retokenizes one record (see `retokenize`), without the entities that do not align with the new words."""
     text, by_characters = join_tokens(record["tokens"], record["entities"])
     words = split_words(text, word_splitter)

@@ -22,7 +22,7 @@ class _TooManyBadRecordsError(CorpusError):
     """One more than may be dropped."""
 
 
-class Counts:
+class ReadingCounts:
     """What a reader keeps, drops, ignores and changes.
 
     Args:
@@ -113,7 +113,7 @@ class Counts:
             return error
         return CorpusError(f"{error} It cannot be dropped as a single record, so max_bad_records does not apply.")
 
-    def add(self, other: Counts) -> None:
+    def add(self, other: ReadingCounts) -> None:
         """Adds what another one has counted."""
         self.entities_dropped += other.entities_dropped
         for what, number in other.counts.items():

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError
 
 from ..model.kinds_triaffine import NONE_LABEL
 from ..parsing import shown
-from .counts import Counts
+from .counts import ReadingCounts
 from .look_alikes import difference
 from .schema import CONTEXT_FIELDS, ENTITY_FIELDS, RECORD_FIELDS, CorpusError, Entity, Record
 
@@ -29,8 +29,8 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(Text if kind is str else kind, config=ConfigDict(strict=True))
 
 
-class RecordChecker(Counts):
-    """Checks what a reader found in one file, and counts what is kept and what is dropped (`counts`, see [`Counts`]).
+class RecordChecker(ReadingCounts):
+    """Checks what a reader found in one file, and counts what is kept and what is dropped ([`ReadingCounts`]).
 
     Args:
         path: the file, for messages.

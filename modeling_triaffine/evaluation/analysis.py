@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from datasets import Dataset
 
 from ..model.modeling_triaffine import TriaffineForNestedNER
+from ..model.options_triaffine import PredictionOptions
 from ..model.processing_triaffine import TriaffineProcessor
 from .cases import Case, make_cases
 from .error_analysis import SentenceErrors, confusion, sentences_with_errors
@@ -78,7 +79,7 @@ def analyse(
     counts: Sequence[int] | None = None,
     other: NamedModel | None = None,
     sentences: Sequence[str] = (),
-    batch_size: int = 32,
+    batch_size: int = PredictionOptions.batch_size,
 ) -> Analysis:
     """Analyses a model on one split of a corpus, which reports call `corpus_name`.
 

@@ -19,6 +19,7 @@ from ..data.windows import Windows
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import entity_mask, final_scores
 from ..model.modeling_triaffine import TriaffineForNestedNER
+from ..model.options_triaffine import PredictionOptions
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.triaffine_ops import label_probabilities
 from .prediction import read_records
@@ -48,7 +49,7 @@ class Goal(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SpanScores:
+class ScoredSpans:
     """A model's final scores of the spans of a corpus that could be entities, and their gold labels.
 
     Attributes:
@@ -74,7 +75,7 @@ def calibrate(
     records: Sequence[dict[str, Any]],
     split: str,
     goal: Goal = Goal(),  # noqa: B008 - immutable
-    batch_size: int = 32,
+    batch_size: int = PredictionOptions.batch_size,
 ) -> Calibration:
     """Finds the temperature and thresholds of a model on sentences that it was not trained on, without changing it.
 
@@ -105,8 +106,11 @@ def calibrate(
 
 
 def score_spans(
-    model: TriaffineForNestedNER, processor: TriaffineProcessor, records: Sequence[dict[str, Any]], batch_size: int = 32
-) -> SpanScores:
+    model: TriaffineForNestedNER,
+    processor: TriaffineProcessor,
+    records: Sequence[dict[str, Any]],
+    batch_size: int = PredictionOptions.batch_size,
+) -> ScoredSpans:
     """Runs the model on at least one record; arguments as in [`calibrate`]."""
     config = model.config
     names = config.entity_labels
@@ -128,7 +132,7 @@ def score_spans(
         is_gold = [[(i, j, name) in known for name in names] for i, j in spans[is_own].tolist()]
         scores.append(logits[is_own])
         gold.append(torch.tensor(is_gold, dtype=torch.bool).view(-1, len(names)))
-    return SpanScores(torch.cat(scores), torch.cat(gold), [counts[name] for name in names])
+    return ScoredSpans(torch.cat(scores), torch.cat(gold), [counts[name] for name in names])
 
 
 def _typed_spans(record: Mapping[str, Any]) -> set[tuple[int, int, str]]:
@@ -136,7 +140,7 @@ def _typed_spans(record: Mapping[str, Any]) -> set[tuple[int, int, str]]:
     return {(entity["start"], entity["end"] - 1, entity["type"]) for entity in record["entities"]}
 
 
-def fit_temperature(spans: SpanScores, multi_label: bool) -> float:
+def fit_temperature(spans: ScoredSpans, multi_label: bool) -> float:
     """The temperature of maximum likelihood, from 0.1 to 10.
 
     Fitted on the best label of each span (with `multi_label` on every label) with a probability of at least
@@ -168,7 +172,7 @@ def fit_temperature(spans: SpanScores, multi_label: bool) -> float:
     return 1.0
 
 
-def reliability(spans: SpanScores, multi_label: bool, temperature: float = 1.0) -> list[Bin]:
+def reliability(spans: ScoredSpans, multi_label: bool, temperature: float = 1.0) -> list[Bin]:
     """The entities predicted without thresholds, by bins of their probability at a temperature."""
     predicted = spans.predicted(None, multi_label)
     of_entities = label_probabilities(spans.logits, multi_label, temperature)[..., :-1][predicted]
@@ -180,7 +184,7 @@ def reliability(spans: SpanScores, multi_label: bool, temperature: float = 1.0) 
 
 
 def _calibrate_labels(
-    config: TriaffineConfig, spans: SpanScores, temperature: float, goal: Goal
+    config: TriaffineConfig, spans: ScoredSpans, temperature: float, goal: Goal
 ) -> dict[str, LabelCalibration]:
     size = len(config.entity_labels)
     probabilities = label_probabilities(spans.logits, config.multi_label, temperature)

@@ -19,6 +19,7 @@ from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import Threshold, find_entities
 from ..model.kinds_triaffine import WordEntity
 from ..model.modeling_triaffine import TriaffineForNestedNER, evaluating
+from ..model.options_triaffine import PredictionOptions
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
 from ..span_predictions import model_inputs
@@ -45,7 +46,7 @@ def read_records(
     processor: TriaffineProcessor,
     records: Sequence[dict[str, Any]],
     read: Callable[[dict[str, Tensor]], Iterable[Result]],
-    batch_size: int = 32,
+    batch_size: int = PredictionOptions.batch_size,
     doing: str = "Predicting",
 ) -> list[Result]:
     """What `read` finds in each record. Sentences of similar length run together, without dropout and gradients.
@@ -75,7 +76,7 @@ def predict_words(
     model: TriaffineForNestedNER,
     processor: TriaffineProcessor,
     records: Sequence[dict[str, Any]],
-    batch_size: int = 32,
+    batch_size: int = PredictionOptions.batch_size,
     threshold: Threshold | None = None,
 ) -> list[Entities]:
     """Predicts the entities of each record: {start, end (exclusive, in words), type, score}.
@@ -101,7 +102,7 @@ def sweep_candidates(
     processor: TriaffineProcessor,
     records: Sequence[dict[str, Any]],
     counts: Sequence[int] = DEFAULT_COUNTS,
-    batch_size: int = 32,
+    batch_size: int = PredictionOptions.batch_size,
 ) -> list[dict[str, Any]]:
     """Evaluates a model with other numbers of candidates, without retraining (the paper's analysis of m).
 

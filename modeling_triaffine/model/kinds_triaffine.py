@@ -157,5 +157,5 @@ def _cross(one: WordEntity, other: WordEntity) -> bool:
 OVERLAPS: dict[str, OverlapPolicy] = {
     "all": OverlapPolicy("all of them", _keep_all),
     "nested": OverlapPolicy("nested ones, but none that cross", _keep_without(_cross)),
-    "flat": OverlapPolicy("none that share a word", _keep_without(_overlap)),
+    "flat": OverlapPolicy("no two spans that share a word", _keep_without(_overlap)),
 }

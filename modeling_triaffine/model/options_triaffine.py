@@ -179,7 +179,7 @@ class ModelOptions:
         metavar="WAY",
     )
     boundary_smoothing: float | int = option(
-        0.0, "Share ε of an entity's probability that neighboring spans get in training; 0: off", least=0, below=1
+        0.0, "Share ε of an entity's probability that neighboring spans get in the loss; 0: off", least=0, below=1
     )
     boundary_smoothing_distance: int = _size(
         1, "Distance D of those spans: words by which head and tail together may differ", most=2**6
@@ -265,7 +265,7 @@ class PredictionOptions:
         unset="the model's own thresholds, or the most likely label of each span",
         metavar="PROBABILITY",
     )
-    batch_size: int = _size(16, "Sentences of average length in a forward pass; fewer if they are long", most=2**20)
+    batch_size: int = _size(32, "Sentences of average length in a forward pass; fewer if they are long", most=2**20)
 
 
 PREDICTION_OPTIONS = options_of(PredictionOptions)

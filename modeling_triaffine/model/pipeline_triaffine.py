@@ -41,8 +41,8 @@ class NestedNERPipeline(ChunkPipeline):
         threshold: a probability t keeps every span whose best entity label has at least t; {label: t} has one for
             each label. Labels without one, or all with None, have the model's own: those that `calibrate` found, or
             else the likeliest label of each span is kept.
-        overlap: "all" entities, "nested" (none cross), "flat" (none share a word), or a policy of your own by its name
-            ([`register_overlap_policy`]).
+        overlap: "all" entities, "nested" (none cross), "flat" (no two spans share a word), or a policy of your own by
+            its name ([`register_overlap_policy`]).
         batch_size: sentences of average length that run through the model together; fewer if they are long.
         pos_tagger: tags the text for a model that was trained with parts of speech; see the processor's `pos_tagger`.
         text_splitter: splits texts into sentences and words in place of the model's rules; see the processor's

@@ -160,7 +160,8 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
                 longest sentence, and long sentences are windowed, never truncated.
 
         Raises:
-            ValueError: neither or both of `text` and `words`, no sentence, or another padding or truncation.
+            ValueError: neither or both of `text` and `words`, with `text` what belongs to `words`, no sentence, or
+                another padding or truncation.
         """
         if padding not in PADDINGS or truncation not in TRUNCATIONS:
             raise ValueError(
@@ -172,6 +173,11 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         if (text is None) == (words is None):
             raise ValueError("TriaffineProcessor: give either `text` or `words`.")
         if text is not None:
+            if pos is not None or left_tokens is not None or right_tokens is not None:
+                raise ValueError(
+                    "TriaffineProcessor: `pos`, `left_tokens` and `right_tokens` belong to given `words`; with `text`, "
+                    "the processor finds them itself."
+                )
             texts = text if isinstance(text, Iterable) and not isinstance(text, str | Mapping) else [text]
             features = [feature for one in texts for feature, _ in self.encode_text(one)]
         else:

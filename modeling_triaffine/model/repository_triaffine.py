@@ -66,7 +66,8 @@ CUSTOM_PIPELINES: dict[str, dict[str, Any]] = {
 }
 
 # Options of `from_pretrained` that say where a model's files are, and that its processor is loaded with.
-ORIGIN_OPTIONS = ("revision", "subfolder", "cache_dir", "local_files_only", "token")
+REACHING_OPTIONS = ("cache_dir", "local_files_only", "token")
+ORIGIN_OPTIONS = ("revision", "subfolder", *REACHING_OPTIONS)
 # Options of `save_pretrained(push_to_hub=True)` for the push.
 PUSH_OPTIONS = (
     *("repo_id", "processor", "private", "token", "tags"),
@@ -76,6 +77,8 @@ PUSH_OPTIONS = (
 HUB_PATIENCE = 4.0
 # Folders that were loaded from, as they were named → absolute: the working directory can change.
 _FOLDERS: dict[str, str] = {}
+# Hub repositories that were loaded from → how to reach their other files.
+_HUB_OPTIONS: dict[str, dict[str, Any]] = {}
 NEITHER = "neither a folder, nor a name that the Hub or its cache on this machine has a model for"
 
 
@@ -88,6 +91,8 @@ class HubMixin:
         check_available(pretrained_model_name_or_path, options)
         if os.path.isdir(name := str(pretrained_model_name_or_path)):
             _FOLDERS[name] = os.path.abspath(name)
+        else:
+            _HUB_OPTIONS[name] = {option: options[option] for option in REACHING_OPTIONS if option in options}
         return super().from_pretrained(pretrained_model_name_or_path, *args, **options)  # type: ignore[misc]
 
     def push_to_hub(self, repo_id: str, *, private: bool | None = True, processor: Any = None, **options: Any) -> Any:
@@ -173,8 +178,8 @@ def save_remote_code(folder: str | os.PathLike[str], origin: str = "") -> None:
     """Writes the remote code, and the files for Inference Endpoints, to `folder`.
 
     A model that was itself loaded as remote code has only the files beside it that have been imported; the others come
-    from `origin`, the folder or Hub repository from which it was loaded. The files for endpoints have common names:
-    existing ones are not overwritten.
+    from `origin`, the folder or Hub repository from which it was loaded, and from the commit that transformers names
+    the folder of imported files after. The files for endpoints have common names: existing ones are not overwritten.
     """
     here = Path(__file__).parent
     target = Path(folder)
@@ -187,7 +192,8 @@ def save_remote_code(folder: str | os.PathLike[str], origin: str = "") -> None:
             lenient = {"_raise_exceptions_for_missing_entries": False, "_raise_exceptions_for_connection_errors": False}
             source = None
             with contextlib.suppress(OSError):  # its folder is gone
-                source = cached_file(origin_of(origin), name, **lenient) if origin else None
+                where = {"revision": here.name, **_HUB_OPTIONS.get(origin, {})}
+                source = cached_file(origin_of(origin), name, **where, **lenient) if origin else None
         if source is None:
             logger.warning(f"{name}, a part of the remote code, was not found and is missing in {target}.")
         else:

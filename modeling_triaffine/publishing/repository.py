@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from transformers.utils import CONFIG_NAME, PROCESSOR_NAME
+
 from ..files import new_folder
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.processing_triaffine import VOCABULARIES_FILE, TriaffineProcessor
@@ -25,16 +27,15 @@ from ..parsing import DataError, decode_text
 from .model_card import CARD_NAME, card_text, check_repo_id, is_edited, renew_card
 from .run_summary import SUMMARY_FILE, RunSummary
 
-CONFIG_FILE, PROCESSOR_FILE = "config.json", "processor_config.json"
 CALIBRATION_DIAGRAM = "calibration.svg"
 # Written by publishing unless somebody has edited them: the card, and the files for an endpoint.
 EDITABLE = (CARD_NAME, HANDLER_FILE, REQUIREMENTS_FILE)
 WEIGHTS = re.compile(r"model(-\d{5}-of-\d{5}\.safetensors|\.safetensors(\.index\.json)?)")
-OF_PROCESSOR = {"tokenizer.json", "tokenizer_config.json", PROCESSOR_FILE, VOCABULARIES_FILE}
+OF_PROCESSOR = {"tokenizer.json", "tokenizer_config.json", PROCESSOR_NAME, VOCABULARIES_FILE}
 # Of other versions of transformers, and superseded by tokenizer.json.
 OF_PROCESSOR |= {"special_tokens_map.json", "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt"}
 OF_PROCESSOR |= {"spiece.model", "spm.model", "sentencepiece.bpe.model", "tokenizer.model"}
-MADE = {*REMOTE_CODE_FILES, *EDITABLE, *OF_PROCESSOR, CONFIG_FILE, SUMMARY_FILE, CALIBRATION_DIAGRAM}
+MADE = {*REMOTE_CODE_FILES, *EDITABLE, *OF_PROCESSOR, CONFIG_NAME, SUMMARY_FILE, CALIBRATION_DIAGRAM}
 # Written by people, so never removed.
 LEGAL_FILE = re.compile(r"(LICEN[CS]E|COPYING|NOTICE)([._-][\w.-]+)?|CITATION\.cff", re.IGNORECASE)
 WEIGHTS_FILE = "model.safetensors"

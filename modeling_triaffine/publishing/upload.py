@@ -10,15 +10,14 @@ from typing import Any, NamedTuple
 
 from huggingface_hub import CommitInfo, CommitOperationAdd, CommitOperationDelete, HfApi
 from huggingface_hub.hf_api import ModelInfo
+from transformers.utils import PROCESSOR_NAME
 
 from ..version import __version__
 from .hub_requests import download, errors_of_hub, file_names, full_name, names_on_hub
 from .model_card import CARD_NAME, card_text, is_draft, merge_cards
 from .repository import (
-    CONFIG_FILE,
     EDITABLE,
     OF_PROCESSOR,
-    PROCESSOR_FILE,
     Repository,
     assemble_repository,
     is_edited_file,
@@ -153,9 +152,9 @@ def saved_before(checkpoint: Path, repo_id: str) -> Iterator[None]:
 def _outdated(repository: Repository, there: set[str]) -> list[str]:
     """Files on the Hub that an earlier version wrote and that the repository does not have any more."""
     removed = sorted(name for name in there if is_made(name) and name not in repository.files)
-    if CONFIG_FILE not in repository.files or PROCESSOR_FILE in repository.files:
+    if PROCESSOR_NAME in repository.files:
         return removed
-    if PROCESSOR_FILE not in there:
+    if PROCESSOR_NAME not in there:
         logger.warning("%s has no processor yet. Add it: processor.push_to_hub(%r).", *[repository.repo_id] * 2)
     return [name for name in removed if name not in OF_PROCESSOR]
 

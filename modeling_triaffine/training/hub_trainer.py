@@ -56,8 +56,9 @@ class HubTrainer(Trainer):
             blocking: whether to wait for the upload; otherwise the result is a `Future`.
             token: default: `args.hub_token`, or the token of `hf auth login`.
             revision: branch; default: `args.hub_revision`.
-            private: whether a new repository is private; default: `args.hub_private_repo`, or True.
-            options: those of `create_model_card`, and of [`publishing.publish_folder`], such as `private`.
+            private: whether a repository that this call makes is private; default: `args.hub_private_repo`, or True.
+                With `args.push_to_hub`, the trainer has made it already.
+            options: those of `create_model_card`, and of [`publishing.publish_folder`].
 
         Returns:
             The `CommitInfo`; None on all processes but the first.

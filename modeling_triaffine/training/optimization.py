@@ -139,7 +139,7 @@ def averaging(optimizer_class: type[Optimizer], decay: float) -> type[Optimizer]
                     state = self.state[parameter]
                     if AVERAGE in state:
                         state[AVERAGE].lerp_(parameter, weight)
-                    else:
+                    elif parameter.grad is not None:  # else the optimizer has no state of it yet
                         state[AVERAGE] = parameter.clone()
             return loss
 
@@ -157,10 +157,11 @@ def averaging(optimizer_class: type[Optimizer], decay: float) -> type[Optimizer]
                 if UPDATES in group and group.get(IN_MODEL, False) != average_in_model:
                     group[IN_MODEL] = average_in_model
                     for parameter in group["params"]:
-                        average = self.state[parameter][AVERAGE]
-                        other = parameter.clone()
-                        parameter.copy_(average)
-                        average.copy_(other)
+                        average = self.state[parameter].get(AVERAGE)
+                        if average is not None:
+                            other = parameter.clone()
+                            parameter.copy_(average)
+                            average.copy_(other)
 
     return AveragingOptimizer
 

@@ -380,11 +380,13 @@ def parse_value(declared: Option, value: Any) -> Any:
         return "no"  # which YAML reads so: no evaluation, or Norwegian
     if declared.type is float and type(value) is int:
         return float(value)
-    if not isinstance(value, str) or declared.type in (object, str):
+    if not isinstance(value, str) or declared.type is object:
         return value
     word = value.strip().lower()
-    if declared.optional and word in ("none", "null"):
+    if declared.optional and word in ("none", "null") and word not in declared.choices:
         return None
+    if declared.type is str:
+        return value
     if declared.type is bool:
         return BOOLEANS.get(word, value)
     try:

@@ -25,6 +25,7 @@ from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
 
 import yaml
 from transformers import PretrainedConfig
+from transformers.utils import CONFIG_NAME
 
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.options_triaffine import MODEL_OPTIONS, Option
@@ -34,7 +35,6 @@ from ..publishing.model_card import check_repo_id
 from .arguments import WITHOUT_EFFECT, NestedNERTrainingArguments, without_effect
 from .options import INHERITED, RECIPE, TRAIN_OPTIONS, DataArguments, ModelArguments, parse_value, read_value
 
-CONFIG_FILE = "config.json"
 TRAINING_FILE = "training.yaml"
 PURPOSE = "purpose"
 LIBRARY = "hub_configs"
@@ -355,14 +355,14 @@ def load_recipe(folder: Path) -> Recipe:
     Raises:
         RecipeError: a file is missing, not valid JSON or YAML, or not a mapping.
     """
-    config = _read_mapping(folder / CONFIG_FILE, json.loads)
+    config = _read_mapping(folder / CONFIG_NAME, json.loads)
     training = _read_mapping(folder / TRAINING_FILE, yaml.safe_load)
     purpose = training.pop(PURPOSE, None)
     return Recipe(folder, config, training, None if purpose is None else str(purpose))
 
 
 def _read_mapping(path: Path, parse: Any) -> dict[str, Any]:
-    files = f"A recipe has the files {CONFIG_FILE} and {TRAINING_FILE}."
+    files = f"A recipe has the files {CONFIG_NAME} and {TRAINING_FILE}."
     try:
         content = parse(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, yaml.YAMLError) as error:
@@ -380,7 +380,7 @@ def _read_training(recipe: Recipe) -> dict[str, Any]:
     for name, value in recipe.training.items():
         where = f"{recipe.folder}/{TRAINING_FILE}, {name!r}"
         if name in MODEL_OPTIONS or name == RECIPE.name:
-            raise RecipeError(f"{where} is not a training option; fields of the model belong in {CONFIG_FILE}.")
+            raise RecipeError(f"{where} is not a training option; fields of the model belong in {CONFIG_NAME}.")
         if value is not None:
             try:
                 read[name] = _read(name, value)
@@ -394,5 +394,5 @@ def _read_config(recipe: Recipe) -> dict[str, Any]:
     make_config: Any = TriaffineConfig  # mypy requires the labels
     unknown = sorted(recipe.config.keys() - make_config().to_dict().keys() - FIELDS_OF_SAVED)
     if unknown:
-        raise RecipeError(f"{recipe.folder}/{CONFIG_FILE} has fields that TriaffineConfig does not know: {unknown}.")
+        raise RecipeError(f"{recipe.folder}/{CONFIG_NAME} has fields that TriaffineConfig does not know: {unknown}.")
     return {name: value for name, value in recipe.config.items() if name in MODEL_OPTIONS or name in RECIPE_FIELDS}

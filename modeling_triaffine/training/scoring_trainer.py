@@ -143,7 +143,7 @@ class ScoringTrainer(HubTrainer):
         predictions: Any = windows.join(entities for entities, _ in rows)
         metrics: dict[str, float] = {}
         references: Any = None
-        if "entities" in dataset[0]:
+        if dataset[0].get("entities") is not None:  # else it is not labelled
             references = [record["entities"] for record in dataset]
             scored = without_labels(predictions, self.unscored_labels(references))
             metrics = {"loss": loss, **score_entities(scored, references).metrics()}

@@ -6,7 +6,7 @@ import torch
 from modeling_triaffine import TriaffineConfig
 from modeling_triaffine.evaluation.calibration import (
     Goal,
-    SpanScores,
+    ScoredSpans,
     _calibrate_labels,
     calibrate,
     choose_threshold,
@@ -34,7 +34,7 @@ def synthetic_scores(multi_label, sharpness, spans=6000):
         drawn = torch.rand(spans, 1)
         upper = probabilities.cumsum(-1)
         gold = (drawn < upper) & (drawn >= upper - probabilities)
-    return SpanScores(sharpness * logits, gold, gold.sum(0).tolist())
+    return ScoredSpans(sharpness * logits, gold, gold.sum(0).tolist())
 
 
 @pytest.mark.parametrize("multi_label", [False, True])
@@ -57,7 +57,7 @@ def test_the_temperature_undoes_what_makes_probabilities_too_sharp_or_flat(multi
     ],
 )
 def test_the_temperature_is_1_where_none_is_the_best(logits, gold, caplog):
-    spans = SpanScores(torch.tensor(logits).view(-1, 1), torch.tensor(gold).bool().view(-1, 1), [3])
+    spans = ScoredSpans(torch.tensor(logits).view(-1, 1), torch.tensor(gold).bool().view(-1, 1), [3])
     assert fit_temperature(spans, True) == 1.0
     assert f"The temperature stays 1: of {len(gold)} predictions" in caplog.text
     assert f"{gold.count(False)} are wrong" in caplog.text
@@ -66,8 +66,8 @@ def test_the_temperature_is_1_where_none_is_the_best(logits, gold, caplog):
 def test_calibration_error_of_two_bins():
     probabilities = torch.tensor([[0.61, 0.39], [0.69, 0.31], [0.95, 0.05], [0.2, 0.8]])
     gold = torch.tensor([[True], [False], [True], [True]])
-    bins = reliability(SpanScores(probabilities.log(), gold, [3]), False)
-    without = reliability(SpanScores(probabilities.log(), gold, [0]), False)
+    bins = reliability(ScoredSpans(probabilities.log(), gold, [3]), False)
+    without = reliability(ScoredSpans(probabilities.log(), gold, [0]), False)
     assert not any(one.count for one in without)  # of a label that the sentences do not have
     filled = {n: (one.count, one.probability, one.right) for n, one in enumerate(bins) if one.count}
     assert filled == {6: (2, pytest.approx(0.65), 0.5), 9: (1, pytest.approx(0.95), 1.0)}
@@ -152,7 +152,7 @@ def test_a_threshold_for_the_best_f1_needs_entities(entities, reason):
     logits = torch.tensor([[0.0, 1.0]] * entities + [[-5.0, 1.0]] * 20)
     gold = torch.tensor([[True]] * entities + [[False]] * 20)
     config = TriaffineConfig(id2label={0: "a", 1: "None"})
-    (label,) = _calibrate_labels(config, SpanScores(logits, gold, [entities]), 1.0, Goal()).values()
+    (label,) = _calibrate_labels(config, ScoredSpans(logits, gold, [entities]), 1.0, Goal()).values()
     assert label.reason == reason
     assert label.before["f1"] == 0.0
     assert label.after["f1"] == (0.0 if reason else 1.0)

@@ -82,6 +82,11 @@ def fingerprint(name):
     return [before, Hasher.hash(find)]
 
 
+def save_alone(save_to, *, name, **options):
+    '''The model without its processor and pipeline, whose code has not been imported.'''
+    AutoModel.from_pretrained(name, trust_remote_code=True, **options).save_pretrained(save_to)
+
+
 def save_elsewhere(folder, name, save_to):
     '''A model loaded by a relative path, from another working directory; and one whose folder is gone.'''
     import os, shutil

@@ -156,6 +156,9 @@ def test_call_takes_text_or_words(processor):
             processor(wrong)
     with pytest.raises(ValueError, match="either"):
         processor()
+    for name in ("pos", "left_tokens", "right_tokens"):
+        with pytest.raises(ValueError, match="belong to given `words`"):
+            processor("gene x.", **{name: [["x"] * 3]})
 
 
 @pytest.mark.parametrize("name", ["pos", "left_tokens", "right_tokens"])

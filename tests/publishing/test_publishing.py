@@ -94,6 +94,17 @@ def test_published_models_load_where_only_transformers_is_installed(checkpoint, 
     assert all(str(tmp_path) not in path.read_text() for path in of_folder.glob("*.json"))
 
 
+def test_a_pinned_revision_is_saved_with_its_own_code(online, publish, tmp_path):
+    publish()
+    pinned = online.repositories[NAME].branches["main"]
+    api_of(online).upload_file(path_or_fileobj=b"of main", path_in_repo="pipeline_triaffine.py", repo_id=NAME)
+    places = {"revision": pinned, "cache_dir": str(tmp_path / "cache"), "save_to": str(tmp_path / "saved")}
+    ask_a_stranger(tmp_path, ("save_alone", {"name": NAME, **places}), environment=online.environment())
+    published = online.repositories[NAME].commits[pinned]
+    for name in CODE_FILES:
+        assert (tmp_path / "saved" / name).read_bytes() == published[name]
+
+
 def test_all_ways_write_the_same_repository(checkpoint, online, publish, encoder, tmp_path):
     """The command, its dry run, the model and the trainer; each privately, in one commit."""
     (checkpoint / "calibration.svg").write_text("<svg/>")

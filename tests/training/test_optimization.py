@@ -107,6 +107,20 @@ def test_the_average_follows_the_weights():
         assert torch.equal(plain, expected)
 
 
+def test_a_weight_that_gets_its_first_gradient_late_is_averaged_from_then_on():
+    early, late = (torch.nn.Parameter(torch.tensor([value])) for value in (1.0, -2.0))
+    optimizer = averaging(torch.optim.AdamW, decay=0.25)([early, late], lr=0.1)
+    for update in range(4):
+        optimizer.zero_grad()
+        (early if update < 2 else early * late).square().sum().backward()
+        optimizer.step()
+        trained = late.detach().clone()
+        optimizer.eval()
+        assert torch.equal(late, trained) == (update < 3)  # its average starts with its first update
+        optimizer.train()
+        assert torch.equal(late, trained)
+
+
 def test_the_average_is_evaluated_and_saved(tmp_path: Path):
     trainer = train_with_averages(tmp_path / "run")
     trainer.save_model(str(tmp_path / "model"))

@@ -29,6 +29,8 @@ pytestmark = pytest.mark.contract
         ("bf16", "True", True),
         ("eval_strategy", False, "no"),
         ("eval_strategy", IntervalStrategy.STEPS, "steps"),
+        ("metric_for_best_model", "none", None),
+        ("flat_annotation", "None", None),
         ("sentence_splitter", "none", "none"),
         ("language", False, "no"),
         ("train_file", Path("a") / "b", str(Path("a") / "b")),
