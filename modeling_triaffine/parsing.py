@@ -5,11 +5,13 @@ later.
 """
 
 import json
+import re
 import reprlib
 from codecs import BOM_UTF8
 from typing import Any
 
 GZIP_MAGIC = b"\x1f\x8b"  # how its files begin
+SEVERAL_LINES = re.compile(rb"\s*([\[{]|\[.*,)\s*")  # the first line of a JSON value on several
 JOINERS = "\u200c\u200d"
 """Invisible, but parts of ordinary words, in Persian or Hindi, and of emoji."""
 
@@ -39,6 +41,20 @@ def decode_object(data: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DataError(f"expected a JSON object, found {shown(value)}", "Give one JSON object, with its fields in { }")
     return value
+
+
+def check_is_line(data: bytes) -> None:
+    """Raises a DataError for what people take for JSON lines: a compressed file, a list or an object on several lines.
+
+    `data` is the first line of the file.
+    """
+    if data.startswith(GZIP_MAGIC):
+        decode_text(data)
+    if SEVERAL_LINES.fullmatch(data):
+        raise DataError(
+            "a JSON value goes on in the next line",
+            "Give JSON lines, one object in each; `jq -c '.[]' FILE` writes a list so, and `jq -c . FILE` objects",
+        )
 
 
 def decode_json(data: bytes) -> object:

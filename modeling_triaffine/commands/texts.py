@@ -3,19 +3,17 @@
 import contextlib
 import json
 import logging
-import re
 import sys
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ..parsing import DataError, decode_object, decode_text
+from ..parsing import DataError, check_is_line, decode_object, decode_text
 
 logger = logging.getLogger(__name__)
 
 TABLES = (".csv", ".tsv", ".parquet", ".xlsx")
-SEVERAL_LINES = re.compile(rb"\s*([\[{]|\[.*,)\s*")
 
 
 def read_records(
@@ -93,12 +91,7 @@ def decode(data: bytes, where: str, read: Callable[[bytes], Any] = decode_text) 
 
 
 def _decode_line(line: bytes) -> dict[str, Any]:
-    """Parses a JSON line; a list, or an object on several lines, is what people take for JSON lines."""
-    if SEVERAL_LINES.fullmatch(line):
-        raise DataError(
-            "a JSON value goes on in the next line",
-            "Give JSON lines, one object in each; `jq -c '.[]' FILE` writes a list so, and `jq -c . FILE` objects",
-        )
+    check_is_line(line)
     return decode_object(line)
 
 

@@ -84,7 +84,7 @@ def build_model_card(
     Raises:
         ValueError: the name of the model or the base model cannot be that of a Hub repository.
     """
-    run = summary or RunSummary()
+    run = (summary or RunSummary()).of_model(config)
     labels = _named_labels(config, run)
     shown = _choose_example(run.examples)
     drawn = shown if shown.entities else ILLUSTRATION

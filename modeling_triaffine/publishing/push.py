@@ -1,6 +1,7 @@
 """Publishes a model in memory, with what belongs to it in the folder or repository that it was loaded from."""
 
 import contextlib
+import json
 import logging
 import os
 import shutil
@@ -12,6 +13,7 @@ from typing import Any
 import torch
 from huggingface_hub import CommitInfo
 from safetensors import safe_open
+from transformers.utils import CONFIG_NAME
 
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
@@ -71,7 +73,7 @@ def _find_processor(model: TriaffineForNestedNER, token: str | bool | None) -> T
 
 
 def _copy_from_origin(folder: Path, model: TriaffineForNestedNER, token: str | bool | None) -> None:
-    """Copies what people wrote from where the model was loaded; card and summary only if its weights are the same."""
+    """Copies what people wrote from where the model was loaded; card and summary only if weights and labels match."""
     origin = _folder_of_origin(model, token)
     if origin is None:
         return
@@ -80,11 +82,12 @@ def _copy_from_origin(folder: Path, model: TriaffineForNestedNER, token: str | b
     results = [name for name in names if name in (CARD_NAME, SUMMARY_FILE, CALIBRATION_DIAGRAM)]
     if results:
         theirs = [origin / name for name in weight_files(names) if name.endswith(".safetensors")]
-        if _same_weights(list(folder.glob("*.safetensors")), theirs):
+        names_of = [json.loads((one / CONFIG_NAME).read_bytes())["id2label"] for one in (folder, origin)]
+        if names_of[0] == names_of[1] and _same_weights(list(folder.glob("*.safetensors")), theirs):
             copied += results
         else:
             name = model.config.name_or_path
-            logger.warning("The weights differ from those in %s, so its card and scores are left out.", name)
+            logger.warning("Weights or labels differ from those in %s, so its card and scores are left out.", name)
     for name in copied:
         shutil.copyfile(origin / name, folder / name)
 

@@ -113,13 +113,18 @@ def assemble_repository(
     edited = [name for name, content in given.items() if is_edited_file(name, content)]
     if new_card and CARD_NAME in edited:
         edited.remove(CARD_NAME)
-    for name in {SUMMARY_FILE, CALIBRATION_DIAGRAM, *edited}.intersection(names):
+    summary = RunSummary.load(checkpoint)
+    if summary is not None:
+        summary = summary.of_model(config)
+        summary.save(staging)
+    has_diagram = summary is not None and summary.calibration is not None and CALIBRATION_DIAGRAM in names
+    for name in (*edited, *[CALIBRATION_DIAGRAM] * has_diagram):
         shutil.copyfile(checkpoint / name, staging / name)
     for part in (config, processor):
         if part is not None:
             part.save_pretrained(staging)  # keeps files for an endpoint
     if CARD_NAME not in edited:
-        card = renew_card(own_card, config, model_name=repo_id, summary=RunSummary.load(checkpoint), tags=tags)
+        card = renew_card(own_card, config, model_name=repo_id, summary=summary, tags=tags)
         (staging / CARD_NAME).write_text(card, encoding="utf-8", newline="")
     files = {path.name: path for path in staging.iterdir()}
     weights = weight_files(names)

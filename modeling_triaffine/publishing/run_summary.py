@@ -4,6 +4,7 @@ A summary is public: it has published names only, never folders of a machine. `t
 facts, `model_card.py` builds the card. pydantic checks the fields, of Python and of a file alike.
 """
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import field
@@ -30,6 +31,7 @@ from pydantic.dataclasses import dataclass
 from ..evaluation.reliability import Calibration, CheckedRow
 from ..evaluation.scores import Scores, check_row, summary_metrics
 from ..files import write_text
+from ..model.configuration_triaffine import TriaffineConfig
 from ..parsing import DataError, decode_object
 
 SUMMARY_FILE = "run_summary.json"
@@ -173,6 +175,13 @@ class RunSummary:
     @property
     def is_trained(self) -> bool:
         return self.training_seconds is not None
+
+    def of_model(self, config: TriaffineConfig) -> "RunSummary":
+        """The summary without a calibration that the model does not have any more: one undone in its configuration."""
+        found = self.calibration
+        if found and (found.temperature, found.thresholds) != (config.temperature, config.label_thresholds or {}):
+            return dataclasses.replace(self, calibration=None)
+        return self
 
     def to_json(self) -> str:
         """The summary as JSON, with null for NaN and infinity."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..files import paths_below
-from ..parsing import DataError, decode_object
+from ..parsing import DataError, check_is_line, decode_object
 from .chunks import Chunk, rejection
 
 logger = logging.getLogger(__name__)
@@ -180,6 +180,8 @@ def read_json_lines(file: str, path: str, reading: Reading) -> Iterator[Chunk]:
 
     The file is read twice, because the types of its columns are only known at its end.
     """
+    with open(path, "rb") as opened:
+        check_is_line(next((line for line in opened if line.strip()), b""))
     types = _column_types(path, reading)
     _check_free(types, reading)
     for lines in _chunks_of_lines(path, reading):

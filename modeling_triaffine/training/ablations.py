@@ -55,6 +55,11 @@ def check_same_options(folder: Path, training_options: list[str]) -> None:
     """Raises ValueError if the runs in the folder have other options, so that scores are not comparable."""
     path = folder / "options.json"
     if any(folder.glob("*-seed-*")):
+        if not path.is_file():
+            raise ValueError(
+                f"{folder} has runs, but no {path.name} with the options that they were trained with. Restore it, or "
+                "give another --output_dir."
+            )
         before = json.loads(path.read_text(encoding="utf-8"))
         resuming = {RESUMING: None}  # given or not, every run has it
         if {**parse_given(before), **resuming} != {**parse_given(training_options), **resuming}:

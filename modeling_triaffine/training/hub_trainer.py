@@ -1,5 +1,6 @@
 """Publishing by the Trainer: the facts of its training, and a complete repository in one commit, private by default."""
 
+import contextlib
 import dataclasses
 import itertools
 import os
@@ -10,6 +11,7 @@ from typing import Any
 
 from huggingface_hub import CommitInfo, HfApi
 from transformers import Trainer
+from transformers.utils import logging
 
 from ..environment import describe_hardware, describe_versions
 from ..evaluation.scores import summary_metrics
@@ -18,10 +20,13 @@ from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.options_triaffine import MODEL_OPTIONS
 from ..publishing.hub_requests import errors_of_hub
 from ..publishing.model_card import CARD_NAME, card_text, is_edited, renew_card, repository_name
+from ..publishing.repository import CALIBRATION_DIAGRAM
 from ..publishing.run_summary import SUMMARY_FILE, Epoch, RunSummary
 from ..publishing.upload import publish_folder, saved_before
 from .arguments import NestedNERTrainingArguments
 from .options import OWN_OPTIONS
+
+logger = logging.get_logger(__name__)
 
 
 class HubTrainer(Trainer):
@@ -89,10 +94,19 @@ class HubTrainer(Trainer):
         if self.args.should_save and not is_checkpoint:
             folder, summary = Path(output_dir or self.args.output_dir), self.run_summary or summarize_training(self)
             if summary != RunSummary():
-                summary.save(folder)
+                self._save_summary(summary, folder)
             elif self.state.global_step:  # interrupted: what is there is of another run
                 (folder / SUMMARY_FILE).unlink(missing_ok=True)
         super().save_model(output_dir, _internal_call)
+
+    def _save_summary(self, summary: RunSummary, folder: Path) -> None:
+        """Saves the summary; a calibration of the model that was in the folder does not outlast it."""
+        with contextlib.suppress(ValueError):  # a damaged summary is replaced
+            earlier = RunSummary.load(folder)
+            if earlier and earlier.calibration and not summary.calibration:
+                logger.warning("The model in %s was calibrated; calibrate the new one again.", folder)
+                (folder / CALIBRATION_DIAGRAM).unlink(missing_ok=True)
+        summary.save(folder)
 
     def _add_facts(self, options: dict[str, Any]) -> RunSummary:
         """The summary of the model in the output folder, with the facts in `options`, which are taken out of them.
@@ -134,8 +148,10 @@ class HubTrainer(Trainer):
         if not self.is_world_process_zero():
             return
         if self.run_summary is not None:
-            summary.save(path.parent)
-        if not is_edited(own):
+            self._save_summary(summary, path.parent)
+        if is_edited(own):
+            logger.warning("%s was not written by training, or edited since, so it stays as it is.", path)
+        else:
             name = self.hub_model_id or model_name or repository_name(path.parent)
             write_text(path, renew_card(own, self.model.config, model_name=name, summary=summary, tags=tags))
 

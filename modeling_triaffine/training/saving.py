@@ -22,7 +22,6 @@ from ..files import write_text
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.options_triaffine import Option
 from ..model.pipeline_triaffine import NestedNERPipeline
-from ..publishing.model_card import CARD_NAME, renew_card, repository_name
 from ..publishing.run_summary import Evaluation, Example, Label, RunSummary
 from ..publishing.upload import NotPublishedError
 from .corpora import Corpus
@@ -61,15 +60,14 @@ def save_run(
         for split, predictions in scored.predictions.items()
     }
     if plan.training.do_train and model is not None and trainer.is_world_process_zero():
-        name = plan.training.hub_model_id or repository_name(plan.training.output_dir)
         evaluation = scored.evaluations.get("test", scored.evaluations.get("validation"))
         trainer.run_summary = summarize_run(plan, trainer, corpus, model, evaluation)  # saved with the model
         files |= {
             "log_history.json": json.dumps(trainer.state.log_history, indent=2),
-            # With the mark, publishing may rewrite the card unless somebody edits it.
-            CARD_NAME: renew_card("", model.config, model_name=name, summary=trainer.run_summary),
             TRAINING_FILE: _as_recipe(plan, corpus.words),
         }
+        with explaining_faults(Path(plan.training.output_dir)):
+            trainer.create_model_card(model_name=plan.training.hub_model_id)
     _write_files(trainer, files)
     last = {RESULTS_FILE: json.dumps(scored.metrics, indent=2, sort_keys=True)}
     try:

@@ -11,9 +11,11 @@ from huggingface_hub import ModelCard
 
 from modeling_triaffine import (
     NestedNERPipeline,
+    TriaffineConfig,
     TriaffineForNestedNER,
     TriaffineProcessor,
 )
+from modeling_triaffine.evaluation.reliability import Bin, Calibration
 from modeling_triaffine.model.handler import EndpointHandler
 from modeling_triaffine.model.repository_triaffine import (
     AUTO_MAP,
@@ -21,6 +23,7 @@ from modeling_triaffine.model.repository_triaffine import (
     REQUIREMENTS,
 )
 from modeling_triaffine.publishing import push_model
+from modeling_triaffine.publishing.calibration import save_calibration
 from modeling_triaffine.publishing.model_card import TAGS, is_edited, mark_card, merge_cards
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from tests.helpers.checkpoint_to_publish import (
@@ -45,6 +48,9 @@ from tests.helpers.stranger import TEXT, ask_a_stranger, expected_answer
 from tests.helpers.tiny import tiny_model, tiny_processor
 
 pytest_plugins = ("tests.helpers.hub_server",)
+CALIBRATION = Calibration(
+    "validation", 6, "best F1", 1.5, bins_before=[Bin(5, 0.9, 0.8)], bins_after=[Bin(5, 0.8, 0.8)]
+)
 
 
 # ---- What a stranger sees
@@ -107,7 +113,7 @@ def test_a_pinned_revision_is_saved_with_its_own_code(online, publish, tmp_path)
 
 def test_all_ways_write_the_same_repository(checkpoint, online, publish, encoder, tmp_path):
     """The command, its dry run, the model and the trainer; each privately, in one commit."""
-    (checkpoint / "calibration.svg").write_text("<svg/>")
+    save_calibration(checkpoint, CALIBRATION)
     printed = publish()
     assert f"Left out: {', '.join(LEFT_BEHIND)}." in printed
     assert "Published privately: " in printed
@@ -245,7 +251,30 @@ def test_a_model_pushed_from_python_takes_along_what_people_wrote(checkpoint, on
         model.head.label_bias.zero_()
     model.push_to_hub("owner/tuned")
     assert written.items() <= files_of(online, "owner/tuned").items()
-    assert f"The weights differ from those in {NAME}" in caplog.text
+    assert f"Weights or labels differ from those in {NAME}" in caplog.text
+
+
+def test_the_scores_of_labels_do_not_go_with_other_names(checkpoint, online, caplog):
+    model = TriaffineForNestedNER.from_pretrained(checkpoint, id2label={0: "GENE", 1: "PROTEIN", 2: "None"})
+    model.push_to_hub(NAME)
+    assert f"Weights or labels differ from those in {checkpoint}" in caplog.text
+    card = files_of(online)["README.md"].decode()
+    assert "`GENE`" in card
+    assert "DNA" not in card
+
+
+def test_a_calibration_that_was_undone_is_not_published(checkpoint, online, publish):
+    save_calibration(checkpoint, CALIBRATION)
+    publish()
+    assert "## Calibration" in files_of(online)["README.md"].decode()
+    assert "calibration.svg" in files_of(online)
+    config = TriaffineConfig.from_pretrained(checkpoint)
+    config.temperature = 1.0
+    config.save_pretrained(checkpoint)
+    publish()
+    assert "## Calibration" not in files_of(online)["README.md"].decode()
+    assert "calibration.svg" not in files_of(online)
+    assert json.loads(files_of(online)["run_summary.json"])["calibration"] is None
 
 
 def test_a_folder_that_is_gone_is_not_looked_up_on_the_hub(checkpoint, online, publish, monkeypatch, tmp_path):
@@ -311,10 +340,10 @@ def test_card_stays_with_weights_divided_into_other_files(checkpoint, online, ca
     assert "model.safetensors" in files_of(online, "owner/single")
     for name in (NAME, "owner/single"):
         assert "60.00" in files_of(online, name)["README.md"].decode()
-    assert "The weights differ" not in caplog.text
+    assert "Weights or labels differ" not in caplog.text
 
     push_model(model.to(torch.bfloat16), NAME)
-    assert f"The weights differ from those in {checkpoint}" in caplog.text
+    assert f"Weights or labels differ from those in {checkpoint}" in caplog.text
     assert "60.00" not in files_of(online)["README.md"].decode()
 
 

@@ -1,6 +1,7 @@
 """Corpora tagged through Ray: what is read, what is written, and that killed processes lose and double nothing."""
 
 import datetime
+import gzip
 import inspect
 import json
 import os
@@ -376,6 +377,19 @@ class TestReading:
         pq.write_table(pa.table(table), tmp_path / "a.parquet")
         (chunk,) = self.read(tmp_path / "a.parquet")
         assert reason in chunk.failure
+
+    @pytest.mark.parametrize(
+        ("content", "reason"),
+        [
+            (gzip.compress(b'{"text": "a"}'), "the file is compressed with gzip. Uncompress it"),
+            (b'[\n{"text": "a"},\n{"text": "b"}\n]\n', "a JSON value goes on in the next line. Give JSON lines"),
+            (b'\n{\n"text": "a"\n}\n', "a JSON value goes on in the next line. Give JSON lines"),
+        ],
+    )
+    def test_files_that_are_no_json_lines(self, tmp_path, content, reason):
+        (tmp_path / "a.jsonl").write_bytes(content)
+        (chunk,) = self.read(tmp_path / "a.jsonl")
+        assert chunk.failure.startswith(reason)
 
     def test_json_lines_with_entities_keep_them(self, tmp_path):
         path = write_lines(tmp_path / "a.jsonl", [{"text": "a", "entities": [1]}])

@@ -139,6 +139,9 @@ def test_runs_under_other_options_are_not_mixed(finished):
     ablations.check_same_options(finished, ["--num-train-epochs=3", "--resume_from_checkpoint", "--recipe", "x"])
     with pytest.raises(ValueError, match=r"were trained with .*--recipe x; now the options are --recipe y.*another"):
         ablations.check_same_options(finished, ["--recipe", "y"])
+    (finished / "options.json").unlink()
+    with pytest.raises(ValueError, match=r"has runs, but no options\.json"):
+        ablations.check_same_options(finished, ["--recipe", "x"])
 
 
 def run_here(program: list[str], check: bool) -> subprocess.CompletedProcess:

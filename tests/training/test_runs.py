@@ -15,6 +15,8 @@ from transformers import AutoModel, AutoProcessor, TrainerState
 
 from modeling_triaffine import NestedNERTrainer
 from modeling_triaffine.commands import main
+from modeling_triaffine.evaluation.reliability import Bin, Calibration
+from modeling_triaffine.publishing.calibration import save_calibration
 from modeling_triaffine.publishing.model_card import build_model_card, mark_card, repository_name
 from modeling_triaffine.publishing.run_summary import SUMMARY_FILE, RunSummary
 from modeling_triaffine.training import progress
@@ -258,6 +260,22 @@ def test_a_run_leaves_a_model_that_loads_and_nothing_unfinished(tmp_path: Path, 
     assert torch.equal(
         processor(words=sentence)["input_ids"], run.trainer.processing_class(words=sentence)["input_ids"]
     )
+
+
+def test_an_edited_card_outlasts_another_run_and_a_calibration_does_not(tmp_path: Path, prepare, caplog) -> None:
+    arguments = "--output_dir", tmp_path / "out", "--num_train_epochs", "1"
+    train_and_save(prepare(*arguments))
+    save_calibration(
+        tmp_path / "out", Calibration("test", 6, "best F1", 1.5, {}, [Bin(5, 0.9, 0.8)], [Bin(5, 0.8, 0.8)])
+    )
+    assert (tmp_path / "out" / "calibration.svg").exists()
+    card = tmp_path / "out" / "README.md"
+    card.write_text("# Ours\n", encoding="utf-8")
+    train_and_save(prepare(*arguments, "--do_predict", "--resume_from_checkpoint"))
+    assert card.read_text(encoding="utf-8") == "# Ours\n"
+    assert "README.md was not written by training, or edited since, so it stays as it is" in caplog.text
+    assert "was calibrated; calibrate the new one again" in caplog.text
+    assert not (tmp_path / "out" / "calibration.svg").exists()
 
 
 def test_a_trained_model_can_be_scored_without_training(tmp_path: Path, micro_corpus: Path, prepare) -> None:
