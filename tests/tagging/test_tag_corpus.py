@@ -129,7 +129,7 @@ class TestThroughRay:
         """The same texts as JSON lines, with bad ones between them, and as Parquet; a damaged file and an empty one."""
         folder = tmp_path_factory.mktemp("corpus")
         good = [{"id": number, "text": text} for number, text in enumerate(TEXTS)]
-        write_lines(folder / "a.jsonl", [b"{", *good[:10], {"text": None}, *good[10:], b"[1]"])
+        write_lines(folder / "a.jsonl", [b"{]", *good[:10], {"text": None}, *good[10:], b"[1]"])
         (folder / "b.parquet").write_bytes(b"PAR1 and nothing else")
         write_lines(folder / "c.jsonl", [])
         (folder / "sub").mkdir()
@@ -168,7 +168,7 @@ class TestThroughRay:
         assert [(file, row) for file, row, _, _ in found] == [
             ("a.jsonl", 1), ("a.jsonl", 12), ("a.jsonl", 33), ("b.parquet", None)
         ]  # fmt: skip
-        assert [record for _, _, _, record in found] == ["{", '{"text": null}', "[1]", None]
+        assert [record for _, _, _, record in found] == ["{]", '{"text": null}', "[1]", None]
         assert code == 3
         assert sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()) == [
             "a.parquet", "c.parquet", "options.json", "rejected.jsonl", "sub/d.parquet"
