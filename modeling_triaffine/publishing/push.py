@@ -82,8 +82,10 @@ def _copy_from_origin(folder: Path, model: TriaffineForNestedNER, token: str | b
     results = [name for name in names if name in (CARD_NAME, SUMMARY_FILE, CALIBRATION_DIAGRAM)]
     if results:
         theirs = [origin / name for name in weight_files(names) if name.endswith(".safetensors")]
-        names_of = [json.loads((one / CONFIG_NAME).read_bytes())["id2label"] for one in (folder, origin)]
-        if names_of[0] == names_of[1] and _same_weights(list(folder.glob("*.safetensors")), theirs):
+        labels, their_labels = (
+            json.loads((one / CONFIG_NAME).read_bytes()).get("id2label") for one in (folder, origin)
+        )
+        if labels == their_labels and _same_weights(list(folder.glob("*.safetensors")), theirs):
             copied += results
         else:
             name = model.config.name_or_path

@@ -117,9 +117,10 @@ def assemble_repository(
     if summary is not None:
         summary = summary.of_model(config)
         summary.save(staging)
-    has_diagram = summary is not None and summary.calibration is not None and CALIBRATION_DIAGRAM in names
-    for name in (*edited, *[CALIBRATION_DIAGRAM] * has_diagram):
+    for name in edited:
         shutil.copyfile(checkpoint / name, staging / name)
+    if summary is not None and summary.calibration is not None and CALIBRATION_DIAGRAM in names:
+        shutil.copyfile(checkpoint / CALIBRATION_DIAGRAM, staging / CALIBRATION_DIAGRAM)
     for part in (config, processor):
         if part is not None:
             part.save_pretrained(staging)  # keeps files for an endpoint
