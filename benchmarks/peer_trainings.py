@@ -69,7 +69,7 @@ BIAFFINE = Peer(
             {"encoder_learning_rate": encoder, "learning_rate": head, "embeddings_learning_rate": head}
             for encoder, head in ((5e-5, 5e-4), (1e-4, 1e-3), (2e-4, 2e-3))
         ],
-        **{"recipe": "genia-minilm", "words": "corpus"},
+        **{"recipe": "genia-minilm", "words": "corpus", "min_steps": 0},
         **{"attention": "none", "scoring": "biaffine", "cross_span": "false", "cross_span_residual": "false"},
         triaffine_rank="none",
         num_train_epochs=(3, 15),

@@ -113,14 +113,9 @@ def assemble_repository(
     edited = [name for name, content in given.items() if is_edited_file(name, content)]
     if new_card and CARD_NAME in edited:
         edited.remove(CARD_NAME)
-    summary = RunSummary.load(checkpoint)
-    if summary is not None:
-        summary = summary.of_model(config)
-        summary.save(staging)
     for name in edited:
         shutil.copyfile(checkpoint / name, staging / name)
-    if summary is not None and summary.calibration is not None and CALIBRATION_DIAGRAM in names:
-        shutil.copyfile(checkpoint / CALIBRATION_DIAGRAM, staging / CALIBRATION_DIAGRAM)
+    summary = _copy_summary(checkpoint, staging, config)
     for part in (config, processor):
         if part is not None:
             part.save_pretrained(staging)  # keeps files for an endpoint
@@ -133,6 +128,19 @@ def assemble_repository(
     files |= {name: checkpoint / name for name in (*weights, *filter(is_legal, names))}
     left_behind = [name for name in names if not is_part(name)]
     return Repository(repo_id, files, left_behind, edited)
+
+
+def _copy_summary(checkpoint: Path, staging: Path, config: TriaffineConfig) -> RunSummary | None:
+    """Copies the summary, if there is one, and the diagram of a calibration that the model still has."""
+    found = RunSummary.load(checkpoint)
+    if found is None:
+        return None
+    summary = found.of_model(config)
+    summary.save(staging)
+    diagram = checkpoint / CALIBRATION_DIAGRAM
+    if summary.calibration is not None and diagram.is_file():
+        shutil.copyfile(diagram, staging / CALIBRATION_DIAGRAM)
+    return summary
 
 
 def write_repository(repository: Repository, folder: Path) -> None:
