@@ -19,6 +19,7 @@ from time import perf_counter
 from typing import Any
 
 import torch
+from datasets import Dataset
 from measuring import CLOCKS, Rows, products_by_mkl, synchronize, time_interleaved
 from peers import compare
 from torch import nn
@@ -30,6 +31,7 @@ from modeling_triaffine import (
     TriaffineForNestedNER,
     TriaffineProcessor,
     load_nested_ner,
+    start_from_recipe,
 )
 from modeling_triaffine.commands.options import check_device
 from modeling_triaffine.data.alignment import detokenize
@@ -38,8 +40,6 @@ from modeling_triaffine.data.demo import demo_corpus
 from modeling_triaffine.environment import describe_machine
 from modeling_triaffine.model.batches_triaffine import feature_size
 from modeling_triaffine.training.batching import RecordCollator, TrainingBatchSampler
-from modeling_triaffine.training.plan import find_recipe, load_recipe
-from modeling_triaffine.training.start import widest_entity
 
 RANKS = {"low rank": 64, "full": None}
 
@@ -100,23 +100,11 @@ def read_corpus(arguments: argparse.Namespace) -> list[dict[str, Any]]:
 def build_model(
     rank: int | None, records: list[dict[str, Any]], arguments: argparse.Namespace
 ) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
-    """The pretrained encoder under random weights."""
-    recipe = load_recipe(find_recipe(arguments.recipe))
-    config = recipe.config
-    fields = {name: value for name, value in config.items() if name not in ("model_type", "encoder_config")}
-    fields |= {"triaffine_rank": rank, "id2label": label_names(records)}
-    if recipe.training.get("learn_span_width"):
-        fields["max_span_width"] = widest_entity(record["entities"] for record in records)
-    processor = TriaffineProcessor.from_encoder(arguments.model_name_or_path, max_subwords=fields["max_subwords"])
-    if fields.get("char_embedding_size"):
-        processor.build_vocabularies(records, ["chars"])
-        fields["char_vocab_size"] = len(processor.vocabularies["chars"])
-    return TriaffineForNestedNER.from_encoder(arguments.model_name_or_path, **fields).to(arguments.device), processor
-
-
-def label_names(records: list[dict[str, Any]]) -> dict[int, str]:
-    types = {entity["type"] for record in records for entity in record["entities"]}
-    return dict(enumerate([*sorted(types), "None"]))
+    """The model that the recipe starts with: the pretrained encoder under random weights."""
+    corpus = {"train": Dataset.from_list(records)}
+    options = {"model_name_or_path": arguments.model_name_or_path, "triaffine_rank": rank}
+    model, processor, _ = start_from_recipe(arguments.recipe, corpus, "outputs", **options)
+    return model.to(arguments.device), processor
 
 
 def measure_peers(
