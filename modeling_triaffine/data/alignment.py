@@ -15,9 +15,10 @@ from datasets import DatasetDict
 
 from ..model.text_triaffine import FINER_SPLITTERS, INVISIBLE_SPACES, LONGEST_STRING, check_words
 from ..model.text_triaffine import word_splitter as named_word_splitter
+from .cache_keys import fingerprint_of
 from .counts import ReadingCounts
 from .documents import in_context
-from .features import AnyDataset, as_records, fingerprint_of
+from .features import AnyDataset, as_records
 from .schema import CONTEXT_FIELDS, Entity
 
 logger = logging.getLogger(__name__)
@@ -161,7 +162,7 @@ def retokenize(dataset: AnyDataset, word_splitter: WordSplitter) -> AnyDataset:
         lambda record: retokenize_record(record, word_splitter, counts),
         features=dataset.features,
         load_from_cache_file=False,  # which would count nothing
-        new_fingerprint=fingerprint_of([dataset._fingerprint, word_splitter]),
+        new_fingerprint=fingerprint_of([dataset._fingerprint, word_splitter], [word_splitter]),
         desc="Retokenizing",
     )
     if report := counts.report():

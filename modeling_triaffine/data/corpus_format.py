@@ -95,9 +95,8 @@ class CorpusFormat:
 
     @property
     def module(self) -> str:
-        """The module of the reader, also where some arguments of it are given."""
-        read = self.read.func if isinstance(self.read, partial) else self.read
-        return getattr(read, "__module__", None) or ""
+        """The module of the reader."""
+        return module_of(self.read)
 
     def splits(self, num_sentences: int) -> dict[str, range]:
         """The sentence indices of each split in a file of `num_sentences`; splits beyond its end are left out."""
@@ -115,3 +114,9 @@ def check_columns(columns: Mapping[str, object], required: Iterable[str], option
     if not {*required} <= columns.keys() <= {*required, *optional}:
         further = f", optionally {', '.join(sorted(optional))}" if optional else ""
         raise ValueError(f"`columns` names {sorted(columns)}. Name {' and '.join(required)}{further}.")
+
+
+def module_of(function: object) -> str:
+    """The module of a function, also where some arguments of it are given; of another object, that of its class."""
+    function = function.func if isinstance(function, partial) else function
+    return getattr(function, "__module__", None) or type(function).__module__

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from datasets import ClassLabel, Dataset, DatasetDict, Features, IterableDataset, IterableDatasetDict, List, Value
-from datasets.fingerprint import Hasher, generate_random_fingerprint
 
 from .schema import TO_DATASET
 
@@ -84,11 +83,3 @@ def name_types(dataset: Dataset) -> Dataset:
 
     features = Features({**dataset.features, "entities": type(entities)({**fields, "type": Value("string")})})
     return dataset.map(name_them, features=features, desc="Names of types")
-
-
-def fingerprint_of(parts: list[Any]) -> str:
-    """A fingerprint of data made from these; a new one each time if they have none, such as a user's function."""
-    try:
-        return str(Hasher.hash(parts))
-    except Exception:  # of pickling
-        return str(generate_random_fingerprint())

@@ -1,8 +1,5 @@
 """The files of a split → documents → sentences, with the key under which these are cached."""
 
-import hashlib
-import os
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -10,15 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from datasets.fingerprint import generate_random_fingerprint
-from huggingface_hub.utils.sha import sha_fileobj
-
 from .. import parsing
 from ..model import text_triaffine
+from .cache_keys import file_digest, fingerprint_of
 from .cutting import sentences_of
 from .detection import read_as
 from .documents import Document, num_entities
-from .features import fingerprint_of
 from .formats import FORMATS
 from .parts import Part
 from .reading import read_head
@@ -117,24 +111,17 @@ class Source:
             )
 
     def fingerprint(self, split: str) -> str:
-        """The cache key: changes with the files' names and contents, the options, and the code of the readers.
-
-        `datasets` would make a key of the generator's arguments alone, and return stale data for a changed file.
-        """
-        digest = hashlib.sha256()
-        readers = {*Path(__file__).parent.rglob("*.py"), Path(text_triaffine.__file__), Path(parsing.__file__)}
+        """The cache key: changes with the files' names and contents, the options, and the code that reads them."""
         known, path = self.part.format, self.part.path
-        read = known.read if FORMATS.owner(known.name) else None
-        if read is not None:
-            if not (outside := _code_beside(known.module)):
-                return str(generate_random_fingerprint())
-            readers |= outside
-        for source in (*self.part.files, *sorted(readers)):
-            name = source.relative_to(path) if source.is_relative_to(path) else source.name
-            with source.open("rb") as file:
-                digest.update(os.fsencode(name) + b"\0" + sha_fileobj(file))
-        options = [known.name, read, self.labels, self.options, self.max_bad_records, split]
-        return fingerprint_of([digest.hexdigest(), path.name, *options])
+        own = {*Path(__file__).parent.rglob("*.py"), Path(text_triaffine.__file__), Path(parsing.__file__)}
+        content = [
+            file_digest(file, str(file.relative_to(path) if file.is_relative_to(path) else file.name))
+            for file in (*self.part.files, *sorted(own))
+        ]
+        reader = [known.read] if FORMATS.owner(known.name) else []
+        splitters = [self.options[name] for name in SPLITTERS if name in self.options]
+        options = [known.name, reader, self.labels, self.options, self.max_bad_records, split]
+        return fingerprint_of([content, path.name, *options], [*reader, *splitters])
 
 
 def _without_copies(documents: Iterator[Document], check: RecordChecker) -> Iterator[Document]:
@@ -175,18 +162,3 @@ def _numbered(documents: Iterator[Document], check: RecordChecker) -> Iterator[D
             check.note("documents with the id of an earlier one, numbered", example=f"{document.where}: {name}")
             document = replace(document, id=name)
         yield document
-
-
-def _code_beside(name: str) -> set[Path]:
-    """The Python files of the package of a module from outside, or of the folder of a script.
-
-    Empty if there is no file of it, as in a notebook: nobody can tell whether the reader is still the same.
-    """
-    module = sys.modules.get(name)
-    file = Path(getattr(module, "__file__", None) or "")
-    if module is None or not file.is_file():
-        return set()
-    package = sys.modules.get(module.__name__.partition(".")[0])
-    folders = [*getattr(package, "__path__", ())]
-    found = (Path(folder).rglob("*.py") for folder in folders) if folders else (file.parent.glob("*.py"),)
-    return {file, *(path for paths in found for path in paths if path.is_file())}

@@ -1,16 +1,31 @@
 """`load_nested_ner`: formats given by name, reports, cache and streaming."""
 
+import importlib
 import json
 import logging
 import pickle
+import sys
 
 import pytest
+from datasets import Dataset
 
-from modeling_triaffine.data import FEATURES, FORMATS, CorpusError, load_texts
+from modeling_triaffine.data import FEATURES, FORMATS, CorpusError, load_texts, retokenize
 from modeling_triaffine.data import load_nested_ner as load
 from tests.helpers.corpora import NESTED, PUBLISHED, RECORD, TEXT, write_files
 from tests.helpers.corpora import write_json as write
 from tests.helpers.format_cases import CASES, SAMPLES
+
+
+SPLITTER = """
+import re
+
+def split(text):
+    return [match.span() for match in re.finditer(r"%s", text)]
+
+class Splitter:
+    def __call__(self, text):
+        return split(text)
+"""
 
 
 def changed(**fields):
@@ -90,6 +105,28 @@ class TestCache:
         load(file)
         with pytest.raises(CorpusError, match="'Person'"):
             load(file, labels=["City"])
+
+    @pytest.mark.parametrize("function", ["split", "Splitter()"])
+    def test_an_edited_word_splitter_splits_again(self, tmp_path, monkeypatch, function):
+        """Pickled, it is its name alone."""
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.setattr(sys, "dont_write_bytecode", True)
+        file = write(tmp_path / "a.json", {"text": "CD28-mediated signal", "entities": []})
+
+        def tokens_with(pattern: str) -> tuple[list[str], str]:
+            (tmp_path / "splitter_of_mine.py").write_text(SPLITTER % pattern)
+            monkeypatch.delitem(sys.modules, "splitter_of_mine", raising=False)
+            importlib.invalidate_caches()
+            splitter = eval(function, vars(importlib.import_module("splitter_of_mine")))
+            cut = retokenize(Dataset.from_dict({"tokens": [["CD28-mediated"]], "entities": [[]]}), splitter)
+            return load(file, word_splitter=splitter)["train"][0]["tokens"], cut._fingerprint
+
+        words, fingerprint = tokens_with(r"\S+")
+        assert words == ["CD28-mediated", "signal"]
+        assert tokens_with(r"\S+") == (words, fingerprint)
+        words, other = tokens_with(r"\w+|-")
+        assert words == ["CD28", "-", "mediated", "signal"]
+        assert other != fingerprint
 
 
 @pytest.mark.parametrize("record", [{"satz": "Orsk"}, {"classes": ["B-City"], "tokens": ["Orsk"]}])
