@@ -15,7 +15,6 @@ from tests.helpers.corpora import NESTED, PUBLISHED, RECORD, TEXT, write_files
 from tests.helpers.corpora import write_json as write
 from tests.helpers.format_cases import CASES, SAMPLES
 
-
 SPLITTER = """
 import re
 

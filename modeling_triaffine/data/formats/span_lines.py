@@ -69,13 +69,20 @@ def _spans_at_end(lines: Sequence[str]) -> list[tuple[str, str, str, str]]:
 
 
 def _ends_are_inclusive(path: Path, check: RecordChecker) -> bool:
-    """Whether the last word is part of a span: then spans of one word have two equal numbers, which no other has."""
+    """Whether the last word is part of a span: then spans of one word have two equal numbers, which no other has.
+
+    An end after the last word of a sentence tells the contrary.
+    """
     uncounted = RecordChecker(path, max_bad_records=sys.maxsize)
-    sentences = ([line for _, line in lines] for lines in numbered_paragraphs(path, uncounted))
-    inclusive = any(start == end for lines in sentences for start, end, _, _ in _spans_at_end(lines))
-    if inclusive:
+    ends = set()
+    for (_, words), *others in numbered_paragraphs(path, uncounted):
+        for start, end, _, _ in _spans_at_end([words, *(line for _, line in others)]):
+            ends.add("inclusive" if start == end else "exclusive" if int(end) == len(words.split()) else "unknown")
+    if "inclusive" in ends:
         check.note("files with spans such as 3,3, whose last word is therefore part of every span")
-    return inclusive
+    elif ends == {"unknown"}:
+        check.note("files in which nothing tells whether the last word is part of a span, read as if it were not")
+    return "inclusive" in ends
 
 
 def _recognizes(head: str) -> bool:

@@ -47,6 +47,18 @@ def test_spans_of_one_word_tell_that_their_last_word_is_inside(tmp_path):
     assert check.counts == {"files with spans such as 3,3, whose last word is therefore part of every span": 1}
 
 
+def test_a_file_that_does_not_tell_is_reported(tmp_path):
+    write_files(tmp_path, {"train/a.data": INCLUSIVE, "train/b.data": "The mayor slept\n0,1 PER\n"})
+    [train] = load_nested_ner(tmp_path).values()
+    assert spelled(train[-1]) == [("The", "PER")]
+    told = "nothing tells whether the last word is part of a span, read as if it were not: 1"
+    assert told in train.info.description
+    write_files(tmp_path, {"train/b.data": "The mayor\n0,2 PER\n"})
+    [train] = load_nested_ner(tmp_path).values()
+    assert spelled(train[-1]) == [("The mayor", "PER")]
+    assert "nothing tells" not in train.info.description
+
+
 def test_an_end_that_fits_neither_way_is_an_error(tmp_path):
     path = write_files(tmp_path, {"a.txt": "He slept\n0,0 PER\n\nHe slept\n0,2 PER\n"})
     with pytest.raises(CorpusError, match=r"line 5: the span 0,2 PER is not within the 2 words.*last word is part of"):
