@@ -10,13 +10,14 @@ format cannot represent. From a format of texts to one of texts, the text stays 
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 
 from ..data.offsets import COUNTS
 from ..model.options_triaffine import PROCESSOR_OPTIONS
+from ..training.options import BOOLEANS
 from .choices import choice
 from .options import Corpus, Format, MaxBadRecords
 
@@ -69,7 +70,7 @@ def command(
 ) -> None:
     if output == "-":
         raise ValueError("The output is a folder, with a file for each split, not standard output. Give its name.")
-    named = dict(map(parse_column, columns)) if columns else None
+    named = parse_columns(columns) if columns else None
     from ..data import WRITERS, write_nested_ner
     from ..data.loading import CorpusFiles
 
@@ -92,19 +93,31 @@ def command(
         print(FROM_WORDS, file=sys.stderr)
 
 
-def parse_column(text: str) -> tuple[str, Any]:
-    """A column by its number, `entities=1,2` → ("entities", [1, 2]), or by name, `entities=sc` → ("entities", "sc").
+def parse_columns(given: Sequence[str]) -> dict[str, Any]:
+    """Columns by their numbers, `entities=1,2` → {"entities": [1, 2]}, or by name, `entities=sc` → {"entities": "sc"}.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: one is neither, or given twice.
     """
+    columns: dict[str, Any] = {}
+    for text in given:
+        name, value = _parse_column(text)
+        if name in columns:
+            raise ValueError(f"--columns: {name} is given more than once.")
+        columns[name] = value
+    return columns
+
+
+def _parse_column(text: str) -> tuple[str, Any]:
     name, _, value = text.partition("=")
     parts = value.split(",")
     if name and value:
         if name == "names":
             return name, parts
-        if name == "inclusive_end" and len(parts) == 1:
-            return name, value.lower() in ("true", "yes", "1")
+        if name == "inclusive_end":
+            if (inclusive := BOOLEANS.get(value.lower())) is None:
+                raise ValueError(f"--columns: inclusive_end is {value!r}. Give true or false.")
+            return name, inclusive
         if not any(map(str.isdecimal, parts)):
             return name, value
         if name == "entities" and all(map(str.isdecimal, parts)):

@@ -67,7 +67,10 @@ def read_threshold(text: str) -> float | dict[str, float]:
     try:
         if "=" in text and PAIR.sub("", text):
             raise ValueError
-        threshold = {label.strip(): float(value) for label, value in PAIR.findall(text)} or float(text)
+        pairs = [(label.strip(), float(value)) for label, value in PAIR.findall(text)]
+        threshold = dict(pairs) or float(text)
+        if isinstance(threshold, dict) and len(threshold) < len(pairs):
+            raise ValueError
         check_threshold(threshold)
         return threshold
     except ValueError:

@@ -230,7 +230,7 @@ def add_limits(schema: dict[str, Any], labels: Sequence[str], limits: Limits) ->
         ignored = options["ignore_labels"]["anyOf"] if "ignore_labels" in options else ()
         for form in (*options["labels"]["anyOf"], *ignored, *options["threshold"]["oneOf"]):
             if form.get("type") == "array":
-                form["items"]["enum"] = [*labels, *(["O"] if form in ignored else [])]
+                form["items"]["enum"] = [*labels, *(["O"] if any(form is one for one in ignored) else [])]
             elif form.get("type") == "object":
                 form["propertyNames"] = {"enum": [*labels]}
 

@@ -313,7 +313,7 @@ def _spellings(name: str) -> list[str]:
 def _refuse(parser: _Parser, argument: str) -> NoReturn:
     """Raises the error for an unknown argument, with what to give instead."""
     name = argument.lstrip("-").partition("=")[0].replace("-", "_")
-    if argument.endswith((".json", ".yaml", ".yml")):
+    if not argument.startswith("-") and argument.endswith((".json", ".yaml", ".yml")):
         name = "config_file"
     instead = f" {INSTEAD[name]}." if name in INSTEAD else suggestion(name, training_options(), "--")
     parser.error(f"--{without_effect(name)}" if name in WITHOUT_EFFECT else f"no such option: {argument}.{instead}")

@@ -88,6 +88,7 @@ print(sorted({"torch", "transformers", "datasets", "numpy", "huggingface_hub"} &
         (["statistics", "--splits", "train", "in/"], ["--splits takes all", "give paths before it"]),
         (["convert", "x", "y", "--columns", "tokens=1,2"], ["--columns", "'tokens=1,2'"]),
         (["train", "--train-fil", "x", "--output_dir", "y"], ["--train-fil", "Did you mean --train_file?"]),
+        (["train", "--train_fil=x.json", "--output_dir", "y"], ["--train_fil=x.json", "Did you mean --train_file?"]),
         (["train", "--model_name", "x", "--output_dir", "y"], ["--model_name", "Did you mean --model_name_or_path?"]),
         (["train", "--lr", "0.1", "--output_dir", "y"], ["--lr", "Give --encoder_learning_rate"]),
         (["train", "--warmup_ratio", "0.1", "--output_dir", "y"], ["--warmup_ratio", "Give --warmup_steps"]),

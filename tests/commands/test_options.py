@@ -20,7 +20,9 @@ def test_thresholds_for_labels_with_any_characters(text, threshold):
     assert read_threshold(text) == threshold
 
 
-@pytest.mark.parametrize("text", ["", "2", "nan", "DNA", "DNA=", "=0.5", "DNA=2", "DNA=nan", "DNA=0.4,B", "DNA=0.4.1"])
+@pytest.mark.parametrize(
+    "text", ["", "2", "nan", "DNA", "DNA=", "=0.5", "DNA=2", "DNA=nan", "DNA=0.4,B", "DNA=0.4.1", "A=0.4,A=0.6"]
+)
 def test_other_thresholds_are_refused(text):
     with pytest.raises(typer.BadParameter, match="nor one for each label"):
         read_threshold(text)

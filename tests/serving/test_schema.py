@@ -39,7 +39,7 @@ def answers_as_described(client, schema, path, body) -> bool:
 
 
 text = st.sampled_from(["", "gene", "\ud800", "🧬" * CHARACTERS, "🧬" * (CHARACTERS + 1), None, 3])
-labels = st.sampled_from([None, [], [LABELS[0]], [LABELS[0]] * 2, ["RNA"], [""], [None], LABELS[0]])
+labels = st.sampled_from([None, [], [LABELS[0]], [LABELS[0]] * 2, ["RNA"], ["O"], [""], [None], LABELS[0]])
 probability = st.sampled_from([None, 0, 1, 0.5, -0.1, 1.5, "0.5", True])
 threshold = probability | st.dictionaries(st.sampled_from([LABELS[0], "RNA", ""]), probability, max_size=2)
 options = {"threshold": threshold, "labels": labels, "overlap": st.sampled_from(["all", "flat", "some", None])}

@@ -3,7 +3,7 @@
 import pytest
 from datasets import Dataset
 
-from modeling_triaffine.commands.convert import parse_column
+from modeling_triaffine.commands.convert import parse_columns
 from modeling_triaffine.data import CorpusError, adapt_dataset, load_nested_ner
 from tests.helpers.corpora import (
     NESTED,
@@ -241,9 +241,13 @@ def test_any_form_of_texts_by_the_names_of_its_fields(tmp_path):
     assert [spelled(record) for record in load_nested_ner(file, columns=NAMES)["train"]] == expected
     assert [spelled(record) for record in adapt_dataset(Dataset.from_list([ODD]), NAMES)] == expected
     given = ["text=doc.body", "entities=marks", "start=a", "end=z", "type=k", "inclusive_end=true"]
-    assert dict(map(parse_column, given)) == NAMES
-    with pytest.raises(ValueError, match="'inclusive_end=1,2' is not of the form"):
-        parse_column("inclusive_end=1,2")
+    assert parse_columns(given) == NAMES
+    for value in ("1,2", "ture"):
+        with pytest.raises(ValueError, match=f"inclusive_end is '{value}'. Give true or false"):
+            parse_columns([f"inclusive_end={value}"])
+    assert parse_columns(["inclusive_end=F"]) == {"inclusive_end": False}
+    with pytest.raises(ValueError, match="entities is given more than once"):
+        parse_columns(["entities=1", "entities=2"])
     with pytest.raises(ValueError, match=r"`columns`: text is 2; give the name of a field"):
         load_nested_ner(file, columns={"text": 2, "entities": "marks"})
     with pytest.raises(ValueError, match=r"`columns` names \['marks', 'text'\]"):
