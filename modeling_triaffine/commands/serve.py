@@ -72,7 +72,12 @@ def command(
             text_characters=max_text_characters,
             label_studio_seconds=label_studio_seconds,
         )
-        with Batcher(find_entities, max_batch_texts, max_batch_characters, max_waiting) as batcher:
+        with Batcher(
+            find_entities,
+            max_batch_texts=max_batch_texts,
+            max_batch_characters=max_batch_characters,
+            max_waiting=max_waiting,
+        ) as batcher:
             application = create_application(batcher, model, find_entities.model.config.entity_labels, limits, api_keys)
             ready = f"Serving {model} at {url_of(listener)}"
             server = Server(application, lambda: print(ready, flush=True), stop_seconds, access_log)

@@ -56,8 +56,14 @@ def command(
             find_files(inputs, output_dir),
             output_dir,
             Tagging(model, threshold=threshold, overlap=overlap, batch_size=batch_size, bf16=bf16),
-            Reading(text_column, entities_column, max_characters, chunk_size, files_at_once),
-            Actors(actors, cpus_per_actor, gpus_per_actor),
+            Reading(
+                text_column=text_column,
+                entities_column=entities_column,
+                max_characters=max_characters,
+                chunk_size=chunk_size,
+                files_at_once=files_at_once,
+            ),
+            Actors(count=actors, cpus=cpus_per_actor, gpus=gpus_per_actor),
         )
     print(f"{output_dir}: tagged rows: {totals.tagged:,}; files: {totals.files:,}.")
     if totals.rejected or totals.unreadable:

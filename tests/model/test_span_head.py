@@ -303,13 +303,14 @@ def test_several_labels_a_span(attention, scoring, rank):
         torch.testing.assert_close(output.loss_main, main)
 
 
-@pytest.mark.parametrize("width", [None, 2])
-def test_boundary_smoothing_is_in_both_losses(width):
-    head, hidden, lengths = make_head(boundary_smoothing=0.2, max_span_width=width)
+@pytest.mark.parametrize(("width", "distance"), [(None, 1), (2, 1), (None, 2)])
+def test_boundary_smoothing_is_in_both_losses(width, distance):
+    options = {"boundary_smoothing": 0.2, "boundary_smoothing_distance": distance}
+    head, hidden, lengths = make_head(max_span_width=width, **options)
     labels = random_labels(lengths, 4, 5)
     output = head(hidden, lengths, labels)
     labels = labels.masked_fill(~span_mask(lengths, labels.shape[1], width), -100)  # wider spans take no part
-    targets = smooth_boundaries(labels, 4, smoothing=0.2, distance=1).to(hidden.dtype)
+    targets = smooth_boundaries(labels, 4, smoothing=0.2, distance=distance).to(hidden.dtype)
     spans = -(targets * output.span_logits.log_softmax(-1)).sum(-1)
     main = -(gather_spans(targets, output.candidates) * output.logits.log_softmax(-1)).sum(-1)
     expected_aux = torch.stack([row[row_labels != -100].mean() for row, row_labels in zip(spans, labels, strict=True)])

@@ -131,6 +131,9 @@ def test_the_page_is_served_on_loopback_by_default(command, served):
     assert models == (["a", "b"],)
     assert address[1:] == (addresses.HOST, addresses.PAGE_PORT)
     assert options == {"open_browser": False}
+    assert command("page", "--model", "a", "--open", "--device", "cpu").code == 0
+    assert served[2][1]["device"] == "cpu"
+    assert served[3][1] == {"open_browser": True}
     assert command("page", "--model", "a", "--port", "70000").code == 2
 
 

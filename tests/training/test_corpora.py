@@ -130,8 +130,9 @@ def test_texts_of_a_limited_split_are_those_read_completely(tmp_path: Path):
     texts = ["One. Two.", "Three. Four."]
     file.write_text("".join(json.dumps({"id": text, "text": text, "label": []}) + "\n" for text in texts))
     for limit, expected in ((None, texts), (9, texts), (3, texts[:1]), (1, [])):
-        data = DataArguments(validation_file=str(file), max_eval_samples=limit)
-        assert [text["text"] for text in read_corpus(data, SPLITTER, False).texts["validation"]] == expected
+        for split, limited in (("validation", "max_eval_samples"), ("test", "max_predict_samples")):
+            corpus = read_corpus(DataArguments(**{f"{split}_file": str(file), limited: limit}), SPLITTER, False)
+            assert [text["text"] for text in corpus.texts[split]] == expected
 
 
 def test_a_corpus_of_words_has_no_texts_to_score(tmp_path: Path):

@@ -1,0 +1,64 @@
+"""Options of `serve` and `tag` reach what they are for: each is given a number of its own."""
+
+import pytest
+import torch
+
+from modeling_triaffine import serving, tagging
+from modeling_triaffine.conversion import onnx_predictor
+from modeling_triaffine.tagging import Totals
+
+
+class Recorder:
+    """Stands for anything that is called or entered; `calls` are the arguments of all of its calls, by name."""
+
+    def __init__(self):
+        self.calls: list[dict] = []
+
+    def __call__(self, *given, **options):
+        self.calls.append({"given": given, **options})
+        return self
+
+    def __getattr__(self, name):
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return None
+
+
+def flags(**options: object) -> list[str]:
+    return [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+
+
+def test_options_of_serve(command, monkeypatch):
+    batcher, limits, server, threads = Recorder(), Recorder(), Recorder(), Recorder()
+    monkeypatch.setattr(onnx_predictor, "open_pipeline", Recorder())
+    monkeypatch.setattr(serving, "create_application", Recorder())
+    monkeypatch.setattr(serving, "Batcher", batcher)
+    monkeypatch.setattr(serving, "Limits", limits)
+    monkeypatch.setattr(serving, "Server", server)
+    monkeypatch.setattr(torch, "set_num_threads", threads)
+    of_batches = {"max_batch_texts": 2, "max_batch_characters": 3, "max_waiting": 4}
+    of_requests = {"max_body_bytes": 5, "max_texts": 6, "max_text_characters": 7, "label_studio_seconds": 8}
+    others = {"threads": 9, "stop_seconds": 10, "model": "m", "port": 0}
+    assert command("serve", *flags(**of_batches, **of_requests, **others), "--access-log").code == 0
+    assert batcher.calls[0].items() >= of_batches.items()
+    assert [*limits.calls[0].values()] == [(), *of_requests.values()]
+    assert server.calls[0]["given"][2:] == (10, True)
+    assert threads.calls[0]["given"] == (9,)
+
+
+def test_options_of_tag(command, monkeypatch, tmp_path):
+    pytest.importorskip("ray")
+    (tmp_path / "a.jsonl").write_text("")
+    calls = []
+    monkeypatch.setattr(tagging, "tag_corpus", lambda *given: calls.append(given) or Totals(0, 0, 0, 0))
+    of_reading = {"text_column": "t", "entities_column": "e", "max_characters": 2, "chunk_size": 3, "files_at_once": 4}
+    of_actors = {"actors": 5, "cpus_per_actor": 6, "gpus_per_actor": 0.5}
+    others = {"model": "m", "output_dir": tmp_path / "out"}
+    assert command("tag", tmp_path / "a.jsonl", *flags(**of_reading, **of_actors, **others)).code == 0
+    *_, reading, actors = calls[0]
+    assert vars(reading) == of_reading
+    assert [*vars(actors).values()] == [*of_actors.values()]
