@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from copy import deepcopy
@@ -80,15 +81,16 @@ def hub(trained, encoder) -> Iterator["LoopbackHub"]:
 
 
 @pytest.fixture(scope="module")
-def client(hub, tmp_path_factory) -> Iterator[list[str]]:
+def client(hub) -> Iterator[list[str]]:
     """The client of a process that runs documents and `triaffine-ner` with that Hub."""
-    address = tmp_path_factory.mktemp("warm") / "socket"
+    folder = tempfile.TemporaryDirectory(dir="/tmp")  # not pytest's: the path of a socket may have 107 characters
+    address = Path(folder.name) / "socket"
     program = [sys.executable, str(REPOSITORY / "tests" / "helpers" / "warm_program.py"), str(address)]
     client = [program[0], "-S", *program[1:]]
     environment = {**os.environ, **hub.environment(), "WARM_PROGRAM": shlex.join(client)}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")]))
-    with subprocess.Popen(program, env=environment) as server:
+    with folder, subprocess.Popen(program, env=environment) as server:
         while not address.exists():
             assert server.poll() is None
             time.sleep(0.05)

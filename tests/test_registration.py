@@ -6,6 +6,7 @@ import sys
 import pytest
 
 import modeling_triaffine
+from tests.helpers.processes import PATIENCE
 
 LOAD = """
 from transformers import AutoModel, AutoModelForTokenClassification, AutoProcessor
@@ -28,7 +29,9 @@ RARELY = [
 
 
 def run(program: str) -> str:
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
     assert result.returncode == 0, result.stderr[-2000:]
     return result.stdout
 

@@ -1,7 +1,6 @@
 """The documentation builds as a site without a warning: every link, anchor and name of the reference exists."""
 
 import importlib.util
-import inspect
 import re
 import subprocess
 import sys
@@ -38,10 +37,10 @@ def test_a_linked_file_of_the_repository_is_part_of_the_site(site):
     assert 'href="benchmarks/results/accuracy.svg"' in (site / "results.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", [name for name in modeling_triaffine.__all__ if not name.startswith("__")])
-def test_a_public_name_has_a_docstring_and_a_place_in_the_reference(site, name):
-    assert inspect.getdoc(getattr(modeling_triaffine, name))
-    assert f'id="modeling_triaffine.{name}"' in (site / "reference" / "python.html").read_text(encoding="utf-8")
+def test_every_public_name_has_a_place_in_the_reference(site):
+    page = (site / "reference" / "python.html").read_text(encoding="utf-8")
+    names = [name for name in modeling_triaffine.__all__ if not name.startswith("__")]
+    assert [name for name in names if f'id="modeling_triaffine.{name}"' not in page] == []
 
 
 def test_sections_that_messages_of_the_package_name_exist(site):

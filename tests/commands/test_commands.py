@@ -19,6 +19,7 @@ from modeling_triaffine.evaluation.prediction import predict_words, score_raw_te
 from modeling_triaffine.model.kinds_triaffine import OVERLAPS
 from modeling_triaffine.overlaps import OVERLAP_GROUP, find_installed_policies
 from tests.helpers.portable import near
+from tests.helpers.processes import PATIENCE
 from tests.helpers.tiny import save_tiny_model, tiny_model, tiny_pipeline, tiny_processor
 
 TEXTS = ["The gene binds DNA. It works.", "", "protein"]
@@ -49,7 +50,7 @@ def test_no_bars_are_drawn_where_there_is_no_terminal(saved_model, tmp_path):
     (tmp_path / "texts.txt").write_text(TEXTS[0])
     program = [sys.executable, "-c", "from modeling_triaffine.commands import main; main()"]
     environment = {name: value for name, value in os.environ.items() if name != "HF_HUB_DISABLE_PROGRESS_BARS"}
-    options = {"capture_output": True, "text": True, "timeout": 120, "check": True, "env": environment}
+    options = {"capture_output": True, "text": True, "timeout": PATIENCE, "check": True, "env": environment}
     result = subprocess.run([*program, "predict", "--model", saved_model, tmp_path / "texts.txt"], **options)
     assert "entities" in result.stdout
     assert "%|" not in result.stderr

@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modeling_triaffine.data import CorpusError
-from modeling_triaffine.data.alignment import INVISIBLE_SPACES
 from modeling_triaffine.data.cutting import text_of
 from modeling_triaffine.data.documents import Document
 from modeling_triaffine.model.text_triaffine import word_splitter
-from tests.helpers.corpora import annotation, cut, read, spelled, write_json
+from tests.helpers.corpora import annotation, bare, cut, read, spelled, write_json
 
 
 class TestEntities:
@@ -133,10 +132,6 @@ def test_any_text_is_cut_and_every_entity_kept_or_counted(text, sentence_splitte
         assert bare(found) == bare(text[start:end])
     assert check.entities_kept == len(kept)
     assert check.entities_kept + check.entities_dropped == len(spans)
-
-
-def bare(text):
-    return "".join(text.translate(INVISIBLE_SPACES).split())
 
 
 def annotated(text, *entities):

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modeling_triaffine.data import FORMATS, CorpusError, RecordChecker, detect_format, load_nested_ner
-from modeling_triaffine.data.alignment import INVISIBLE_SPACES
 from modeling_triaffine.data.detection import formats_recognizing
 from modeling_triaffine.data.json_records import record_keys
 from tests.helpers.corpora import (
@@ -19,6 +18,7 @@ from tests.helpers.corpora import (
     PUBLISHED,
     RECORD,
     TOKENS,
+    bare,
     conllu,
     read,
     spelled,
@@ -59,6 +59,8 @@ def test_the_sample_is_read_alike_from_the_file_the_cache_and_a_stream(tmp_path,
     (record,), check = read(path)
     assert record["tokens"] == TOKENS
     assert sorted(spelled(record), reverse=True) == CASES[format].entities
+    for what in CASES[format].noted:
+        assert check.counts.pop(what) == 1
     assert not check.report()
     for _ in range(2):
         assert list(load_nested_ner(path)["train"]) == [record]
@@ -240,10 +242,6 @@ def test_any_content_is_read_or_rejected(tmp_path_factory, format, data):
         text = path.with_suffix(".txt").read_bytes().decode()
         words = "".join(token for record in records for token in record["tokens"])
         assert bare(words) == bare(text)
-
-
-def bare(text):
-    return "".join(text.translate(INVISIBLE_SPACES).split())
 
 
 @pytest.mark.parametrize("labels", [None, ["City", "caf\xe9"]])

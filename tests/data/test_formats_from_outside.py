@@ -14,6 +14,7 @@ from modeling_triaffine.data import FORMATS, CorpusError, detect_format, load_ne
 from modeling_triaffine.data.formats import GROUP
 from tests.helpers.corpora import COLUMNS, NESTED, spelled, write_files
 from tests.helpers.micro_training import run_arguments, write_recipe
+from tests.helpers.processes import PATIENCE
 
 OUTSIDE = Path(__file__).parent / "outside"
 GUIDE = Path(__file__).parents[2] / "docs" / "corpora.md"
@@ -83,7 +84,7 @@ class TestInstalled:
             (["--help"], "brackets"),
         ):
             line = [sys.executable, "-c", program, "statistics", *arguments]
-            run = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=120)
+            run = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=PATIENCE)
             assert said in run.stdout, run.stderr
 
     def test_an_error_of_the_reader_names_the_place(self, tmp_path):
@@ -159,7 +160,7 @@ def test_a_changed_reader_reads_again_wherever_it_is(tmp_path, files, arguments)
         changed = {name: content.replace("{}", value) for name, content in files.items()}
         write_files(tmp_path, {"corpus.txt": "#ours Orsk slept.", **changed})
         line = [sys.executable, *(argument.replace("{}", value) for argument in arguments)]
-        run = subprocess.run(line, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+        run = subprocess.run(line, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=PATIENCE)
         assert run.returncode == 0, run.stderr
         return run.stdout.strip()
 

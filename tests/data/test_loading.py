@@ -11,7 +11,7 @@ from datasets import Dataset
 
 from modeling_triaffine.data import FEATURES, FORMATS, CorpusError, load_texts, retokenize
 from modeling_triaffine.data import load_nested_ner as load
-from tests.helpers.corpora import NESTED, PUBLISHED, RECORD, TEXT, write_files
+from tests.helpers.corpora import NESTED, PUBLISHED, RECORD, TEXT, changed, write_files
 from tests.helpers.corpora import write_json as write
 from tests.helpers.format_cases import CASES, SAMPLES
 
@@ -25,10 +25,6 @@ class Splitter:
     def __call__(self, text):
         return split(text)
 """
-
-
-def changed(**fields):
-    return {**RECORD, **fields}
 
 
 def entity(start, end, kind="Person"):

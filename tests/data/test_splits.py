@@ -10,15 +10,11 @@ from datasets import Dataset, DatasetDict
 from modeling_triaffine.data import CorpusError, load_texts
 from modeling_triaffine.data import load_nested_ner as load
 from modeling_triaffine.data.formats.ldc import AnnotationFiles
-from tests.helpers.corpora import RECORD, write_files
+from tests.helpers.corpora import RECORD, changed, write_files
 from tests.helpers.corpora import write_json as write
 from tests.helpers.format_cases import SAMPLES
 
 DOCUMENTS = {"x.txt": "The mayor of Orsk.", "x.ann": "T1\tCity 13 17\tOrsk\n", "y.txt": "No one.", "y.ann": ""}
-
-
-def changed(**fields):
-    return {**RECORD, **fields}
 
 
 class TestSplits:

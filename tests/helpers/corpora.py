@@ -5,6 +5,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from modeling_triaffine.data import FORMATS, RecordChecker, detect_format
+from modeling_triaffine.data.alignment import INVISIBLE_SPACES
 from modeling_triaffine.data.cutting import DEFAULT_SENTENCE_SPLITTER, sentences_of
 from modeling_triaffine.data.documents import Annotation, Document
 
@@ -163,6 +164,20 @@ def ere_annotations(mentions=NESTED, source=TEXT, others="", name="a"):
         f'<?xml version="1.0" encoding="UTF-8"?>\n<deft_ere kit_id="1" doc_id="{name}" source_type="newswire">\n'
         f"<entities>\n{entities}</entities>\n{others}</deft_ere>\n"
     )
+
+
+def bigbio_entity(kind, *offsets, text=()):
+    return {"id": "9", "type": kind, "text": list(text), "offsets": [list(pair) for pair in offsets], "normalized": []}
+
+
+def changed(**fields):
+    """The record with other fields."""
+    return {**RECORD, **fields}
+
+
+def bare(text):
+    """A text without its spaces, visible or not."""
+    return "".join(text.translate(INVISIBLE_SPACES).split())
 
 
 def write_files(folder, files):

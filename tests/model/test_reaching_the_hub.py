@@ -50,7 +50,7 @@ def test_an_unreachable_hub_is_an_error_within_seconds(online, monkeypatch, sile
     start = time.monotonic()
     with pytest.raises(ConnectionError, match=f"{NAME} is neither a folder.*{constants.ENDPOINT}") as refusal:
         loader(NAME)
-    assert time.monotonic() - start < 2
+    assert time.monotonic() - start < 8  # the Hub's client alone waits for 10
     assert "\n" not in str(refusal.value)
 
 

@@ -7,14 +7,11 @@ from modeling_triaffine.data import CorpusError, adapt_dataset
 from tests.helpers.corpora import (
     BIGBIO_RECORD,
     NESTED,
+    bigbio_entity,
     read,
     spelled,
     write_json,
 )
-
-
-def entity(kind, *offsets, text=()):
-    return {"id": "9", "type": kind, "text": list(text), "offsets": [list(pair) for pair in offsets], "normalized": []}
 
 
 def passage(start, text):
@@ -25,12 +22,12 @@ TWO_PASSAGES = {
     **BIGBIO_RECORD,
     "passages": [passage(30, "He saw CD28-positive cells"), passage(0, "It rained in Orsk")],
     "entities": [
-        entity("City", (13, 17), text=["Orsk"]),
-        entity("Cell", (37, 50), (51, 56), text=["CD28-positive", "cells"]),
-        entity("Protein", (37, 39), text=["CD"]),
-        entity("Split", (30, 32), (51, 56), text=["He", "cells"]),
-        entity("Crossing", (13, 32)),
-        entity("Topic"),
+        bigbio_entity("City", (13, 17), text=["Orsk"]),
+        bigbio_entity("Cell", (37, 50), (51, 56), text=["CD28-positive", "cells"]),
+        bigbio_entity("Protein", (37, 39), text=["CD"]),
+        bigbio_entity("Split", (30, 32), (51, 56), text=["He", "cells"]),
+        bigbio_entity("Crossing", (13, 32)),
+        bigbio_entity("Topic"),
     ],
     "relations": [{"id": "r"}, {"id": "s"}],
 }

@@ -8,10 +8,6 @@ from tests.helpers.corpora import (
 )
 
 
-def entity(kind, *offsets, text=()):
-    return {"id": "9", "type": kind, "text": list(text), "offsets": [list(pair) for pair in offsets], "normalized": []}
-
-
 def test_pubtator_as_published(tmp_path):
     lines = [
         "1|t|Naloxone reverses clonidine.",

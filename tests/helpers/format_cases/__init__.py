@@ -53,11 +53,13 @@ class FormatCase:
             names. Without `put`: the content of the last file after what is in it `before`, the place, and facts.
         anything: contents of the last file that are to be read or rejected.
         nothing: files with the sentence and no entities.
+        noted: what the report has of the files.
     """
 
     files: Files | Callable[[], Files]
     bad: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     put: Callable[[Any], Files] | None = None
+    noted: tuple[str, ...] = ()
     place: str = ""
     before: str = ""
     anything: SearchStrategy[str] | None = None

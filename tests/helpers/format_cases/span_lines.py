@@ -18,4 +18,5 @@ CASE = FormatCase(
     bad=BAD,
     before=SPAN_LINES,
     anything=st.text(st.sampled_from("01a,| \r\n😀"), max_size=40),
+    noted=("files in which nothing tells whether the last word is part of a span, read as if it were not",),
 )
