@@ -76,7 +76,7 @@ class Windows(Sequence[dict[str, Any]]):
         record, starts = self._long_record(place.row)
         words = slice(place.start, place.end)
         part = {**record, "tokens": record["tokens"][words]}
-        part |= dict(zip(CONTEXT_FIELDS, self._around(number, place, record), strict=True))
+        part |= dict(zip(CONTEXT_FIELDS, self._around(place, record), strict=True))
         if "id" in record:
             part["id"] = f"{record['id']}, words {place.start} to {place.end - 1}"
         if record.get("pos"):
@@ -130,21 +130,17 @@ class Windows(Sequence[dict[str, Any]]):
             "entity spans that are in none are missed."
         )
 
-    def _around(self, number: int, place: Window, record: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    def _around(self, place: Window, record: Mapping[str, Any]) -> tuple[list[str], list[str]]:
         """What is left and right of a window, as of raw text's: the words that it does not share with a neighbour."""
         tokens = record["tokens"]
         left, right = (list(record.get(side) or []) for side in CONTEXT_FIELDS)
-        is_first, is_last = place.start == 0, place.end == len(tokens)
+        before = tokens[max(0, place.start - self._reach) : place.start]
+        after = tokens[place.end : place.end + self._reach]
         if self._context == "document":
-            before = tokens[max(0, place.start - self._reach) : place.start]
-            after = tokens[place.end : place.end + self._reach]
             return [*left, *before][-self._reach :], [*after, *right][: self._reach]
-        last = self.places[number - 1] if self._context == "previous_sentence" and not is_first else None
-        if isinstance(last, Window):
-            left = tokens[last.start : place.start]
-        elif not is_first:
-            left = []
-        return left, right if is_last else []
+        if place.start:
+            left = before if self._context == "previous_sentence" else []
+        return left, [] if after else right
 
     def _long_record(self, row: int) -> tuple[dict[str, Any], list[int]]:
         """The record, its entities in order, and their first words."""

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ..data.collator import encode_records
 from ..data.schema import Span
+from ..data.windows import Windows
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.kinds_triaffine import NONE_LABEL
 from ..model.modeling_triaffine import NestedNEROutput, TriaffineForNestedNER, evaluating
@@ -60,13 +61,17 @@ class Case:
 def make_cases(
     model: TriaffineForNestedNER, processor: TriaffineProcessor, records: Sequence[dict[str, Any]]
 ) -> list[Case]:
-    """The case of each record, with `id`, `tokens`, `entities`, and `pos` and context if the model reads them."""
+    """The case of each record, with `id`, `tokens`, `entities`, and `pos` and context if the model reads them.
+
+    A sentence that the model reads in windows has a case for each.
+    """
     processor.check_fits(model.config)
-    features = encode_records(processor, records) if records else []
+    windows = Windows(records, processor)
+    features = encode_records(processor, windows) if records else []
     with evaluating(model):
         return [
-            _make_case(model.config, record, model(**model_inputs(model, processor, [feature])))
-            for record, feature in zip(records, features, strict=True)
+            _make_case(model.config, window, model(**model_inputs(model, processor, [feature])))
+            for window, feature in zip(windows, features, strict=True)
         ]
 
 

@@ -35,6 +35,7 @@ from .text_triaffine import (
     in_windows,
     neighbouring_words,
     sentences_by,
+    sentences_so_far,
     split_text,
 )
 from .text_triaffine import sentence_splitter as make_sentence_splitter
@@ -223,6 +224,8 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             # Words that neighbouring windows share are not context of either.
             not_in_next = [own[: len(own) - piece.shared_after] for own, piece in zip(words, seen, strict=True)]
             not_in_last = [own[piece.shared_before :] for own, piece in zip(words, seen, strict=True)]
+            if self.context == "previous_sentence":  # all of it, also if it was read in windows
+                not_in_next = sentences_so_far(not_in_next, seen, self.max_subwords)
             left, _ = neighbouring_words(not_in_next, self.context, self.max_subwords, inside)
             _, right = neighbouring_words(not_in_last, self.context, self.max_subwords, inside)
             yield from zip(self.encode(words[inside], None, left, right), waiting[:count], strict=True)

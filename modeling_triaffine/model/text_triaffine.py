@@ -354,6 +354,14 @@ def _words_between(text: str, start: int, end: int, words: Splitter) -> Iterator
         start = stop
 
 
+def sentences_so_far(words: Iterable[list[str]], pieces: Iterable[Piece], max_words: int) -> list[list[str]]:
+    """For each piece the last words of its sentence up to its end, of its own words and those of windows before it."""
+    found: list[list[str]] = []
+    for own, piece in zip(words, pieces, strict=True):
+        found.append([*(found[-1] if found and piece.shared_before else ()), *own][-max_words:])
+    return found
+
+
 def neighbouring_words(
     sentences: Sequence[list[str]], context: str, max_words: int, inside: slice | None = None
 ) -> tuple[list[list[str]], list[list[str]]]:

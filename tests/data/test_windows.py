@@ -62,7 +62,7 @@ def test_an_entity_in_two_windows_counts_once_and_one_in_none_does_not(encoder):
     ("context", "left", "right"),
     [
         ("none", [["left"], [], []], [[], [], ["right"]]),
-        ("previous_sentence", [["left"], WORDS[:6], WORDS[30:36]], [[], [], ["right"]]),
+        ("previous_sentence", [["left"], WORDS[:6], WORDS[20:36]], [[], [], ["right"]]),
         ("document", [["left"], ["left", *WORDS[:6]], WORDS[20:36]], [WORDS[8:24], WORDS[14:30], ["right"]]),
     ],
 )

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from modeling_triaffine.commands.analyse import command as analyse_command
 from modeling_triaffine.data.collator import encode_records
+from modeling_triaffine.data.windows import Windows
 from modeling_triaffine.evaluation import significance
 from modeling_triaffine.evaluation.analysis import NamedModel, analyse
 from modeling_triaffine.evaluation.cases import make_cases
@@ -127,6 +128,18 @@ def test_cases_have_the_scores_of_the_model(encoder, processor, fields):
     shown = [span for case in cases for span in case.spans]
     assert any(span.final_label is None for span in shown)
     assert any(span.rank is None for span in shown) == ("max_span_width" in fields)
+
+
+def test_a_long_sentence_has_the_cases_of_its_windows(encoder):
+    model, processor = tiny_model(encoder, **FINDS), tiny_processor(encoder, max_sentence_words=16)
+    record = {**make_records()[0], "tokens": make_records()[0]["tokens"] * 9, "entities": []}
+    cases = make_cases(model, processor, [record])
+    windows = Windows([record], processor)
+    assert [case.id for case in cases] == [window["id"] for window in windows]
+    shown = [[{"start": span.start, "end": span.end} for span in case.spans] for case in cases]
+    found = {(entity["start"], entity["end"]) for entity in predict_words(model, processor, [record])[0]}
+    assert found
+    assert found <= {(span["start"], span["end"]) for span in windows.join(shown)[0]}
 
 
 # ---- comparison of two models

@@ -193,6 +193,15 @@ def test_text_gets_the_context_that_records_get(encoder, context):
         assert one["input_ids"].tolist() == other["input_ids"].tolist()
 
 
+@pytest.mark.parametrize("context", ["previous_sentence", "document"])
+def test_a_sentence_after_a_long_one_gets_the_context_that_records_get(encoder, context):
+    processor = tiny_processor(encoder, max_subwords=24, context=context, max_sentence_words=16)
+    words = [[f"A{n}" for n in range(40)] + ["."], ["Gene", "."]]
+    *_, (feature, _) = processor.encode_text(" ".join(words[0][:-1]) + ". Gene.")
+    left, right = neighbouring_words(words, context, 24)
+    assert feature["input_ids"].tolist() == processor.encode(words, None, left, right)[1]["input_ids"].tolist()
+
+
 def test_windows_of_a_long_sentence_have_what_stands_around_them_as_context(encoder):
     processor = tiny_processor(encoder, max_subwords=64, context="document", max_sentence_words=16)
     letters = "ABCDEFGHIJKLMNOPQRST"
