@@ -5,8 +5,9 @@
 
 Prints tables in Markdown: scores by label, length and depth of nesting, and of parts such as nested entities; errors by
 label, and the sentences with the most errors; recall of the candidates and F1 by their number m; with --compare, a
-paired bootstrap test against another model; with --sentences, the scores of their spans. --output writes the tables,
-with figures if matplotlib is installed, to a new folder: report.html (a single file), report.md and report.json.
+paired bootstrap test against another model; with --sentences, the scores of their spans. --output writes the tables
+to a new folder: report.html (a single file), report.md and report.json, with figures, which need the extra plot
+(--no-figures leaves them out).
 """
 
 from pathlib import Path

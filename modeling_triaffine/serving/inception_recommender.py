@@ -16,7 +16,7 @@ from ..data.formats.cas import STRING, in_cassis, layer_type, parse_xmi
 from ..data.record_checker import RecordChecker
 from .batching import Item
 from .finding import Find
-from .schema import json_answer
+from .schema import Problem, json_answer
 
 PREDICTED = "inception_internal_predicted"
 SCORE_SUFFIX = "_score"
@@ -52,7 +52,9 @@ def inception_routes(find: Find) -> APIRouter:
     async def ignore() -> None:
         return
 
-    @routes.post("/predict", summary="A document with suggestions")
+    lacking = {"model": Problem, "description": "The extra `cas` is not installed."}
+
+    @routes.post("/predict", summary="A document with suggestions", responses={501: lacking})
     async def predict(body: RecommenderRequest, request: Request) -> Response:
         layer, feature = body.metadata.layer, body.metadata.feature
         cas = await run_in_threadpool(read_request, body)

@@ -1,5 +1,7 @@
 """Requests of INCEpTION as documented by it, and the responses."""
 
+import sys
+
 import pytest
 
 from modeling_triaffine.serving.inception_recommender import PREDICTED
@@ -96,3 +98,11 @@ def test_inception_errors(annotator, name):
     answer = annotator.post("/inception/predict", json=request)
     assert answer.status_code == 422
     assert [fact for fact in facts if fact not in answer.json()["detail"]] == []
+
+
+def test_without_the_extra_the_answer_names_it(annotator, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cassis", None)
+    answer = annotator.post("/inception/predict", json=recommender_request(VALUE, IS_PREDICTED))
+    assert answer.status_code == 501
+    assert "cas" in answer.json()["detail"]
+    assert "501" in annotator.get("/openapi.json").json()["paths"]["/inception/predict"]["post"]["responses"]
