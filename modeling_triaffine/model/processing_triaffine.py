@@ -288,7 +288,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         """Sub-word ids of each sentence and the word of each; every word has at least one."""
         if not any(map(len, sentences)):
             return [(np.zeros(0, dtype=np.int64),) * 2] * len(sentences)
-        cleaned = [[self._word_prefix + _beginning(word) for word in sentence] for sentence in sentences]
+        cleaned = [[self._word_prefix + beginning(word) for word in sentence] for sentence in sentences]
         encoded = self.tokenizer(
             cleaned,
             is_split_into_words=True,
@@ -397,7 +397,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         return processor
 
 
-def _beginning(word: str) -> str:
+def beginning(word: str) -> str:
     """What sub-words are made of: not all of a long word is composed, which can take quadratic time."""
     return clean_text(composed(word[: 4 * MAX_CHARACTERS_OF_SUBWORDS])[:MAX_CHARACTERS_OF_SUBWORDS])
 

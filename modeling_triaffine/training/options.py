@@ -309,7 +309,7 @@ class TrainingOptions:
         section=RARE,
     )
     save_total_limit: int | None = option(
-        1, "Number of checkpoints to keep, in addition to the best one", least=1, section=RARE
+        1, "Number of checkpoints to keep; the latest and the best one stay in any case", least=1, section=RARE
     )
     logging_steps: float = option(50, "Updates between two logs of loss and learning rate", metavar="N", section=RARE)
     logging_nan_inf_filter: bool = option(False, "Leave NaN and infinite losses out of the logs", section=RARE)

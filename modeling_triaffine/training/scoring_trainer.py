@@ -33,7 +33,8 @@ class EntityPrediction(EvalPrediction):
     It unpacks to both, as transformers' own: `predictions, references = prediction`.
 
     Attributes:
-        predictions: for each record a list of predicted entities {start, end (exclusive, in words), type, score}.
+        predictions: for each record a list of predicted entities {start, end (exclusive, in words), type, score}, but
+            for those with a label that is kept of an earlier training and not annotated here.
         references: for each record a list of gold entities {start, end, type}; also by transformers' name, `label_ids`.
         records: the data set, with `tokens`, `id` and all its other columns: `records[3]["tokens"]`.
 

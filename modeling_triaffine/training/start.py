@@ -24,7 +24,7 @@ from ..model.configuration_triaffine import TriaffineConfig
 from ..model.kinds_triaffine import NONE_LABEL
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.options_triaffine import MODEL_OPTIONS
-from ..model.processing_triaffine import PosTagger, TriaffineProcessor
+from ..model.processing_triaffine import PosTagger, TriaffineProcessor, beginning
 from ..model.text_triaffine import composed
 from ..new_model import match_low_rank_start, number_names
 from .arguments import NestedNERTrainingArguments
@@ -168,7 +168,7 @@ def learn_tokenizer(sentences: Iterable[list[str]], vocab_size: int) -> PreTrain
     """Trains a byte-pair tokenizer for an encoder from scratch; the same sentences give the same tokenizer.
 
     (WordPiece would not: its trainer numbers "##" pieces in an order that changes between calls.) `vocab_size` includes
-    the special tokens and all 256 bytes, so that no word is unknown.
+    the special tokens and all 256 bytes, so that no word is unknown. Words are those that the processor reads.
     """
     tokenizer = Tokenizer(models.BPE(unk_token=SPECIAL_TOKENS["unk_token"]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
@@ -179,7 +179,7 @@ def learn_tokenizer(sentences: Iterable[list[str]], vocab_size: int) -> PreTrain
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    tokenizer.train_from_iterator(sentences, trainer)
+    tokenizer.train_from_iterator(([beginning(word) for word in words] for words in sentences), trainer)
     make_tokenizer: Any = PreTrainedTokenizerFast  # untyped in transformers
     made: PreTrainedTokenizerFast = make_tokenizer(tokenizer_object=tokenizer, **SPECIAL_TOKENS)
     return made
@@ -247,7 +247,7 @@ def _with_types_to_score(labels: Sequence[str], dataset: DatasetDict) -> list[st
 
 def warn_of_unknown_words(tokenizer: Any, sentences: Iterable[Sequence[str]]) -> None:
     """Warns if the encoder reads many words as its unknown token, as those of a script that it was not trained on."""
-    words = [word for tokens in sentences for word in tokens]
+    words = [beginning(word) for tokens in sentences for word in tokens]
     unknown = sum(tokenizer.unk_token_id in ids for ids in tokenizer(words, add_special_tokens=False)["input_ids"])
     if unknown > MANY_UNKNOWN * len(words):
         logger.warning(

@@ -116,7 +116,8 @@ class NestedNERTrainer(ScoringTrainer):
         _prepare_model(model, processing_class, is_trained=train_dataset is not None)
         train_dataset, eval_dataset = as_datasets(args, train_dataset, eval_dataset, model.config)
         # What a subclass or `compute_metrics` computes is seen at the first evaluation only.
-        if type(self) is NestedNERTrainer and options.get("compute_metrics") is None:
+        scores_itself = type(self) is NestedNERTrainer and options.get("compute_metrics") is None
+        if scores_itself and train_dataset is not None:
             check_best_metric(args, eval_dataset, model.config)
         if args.n_gpu > 1:  # torch's DataParallel would cut batches apart
             logger.warning("%d GPUs are visible, and one is used; `accelerate launch` uses all of them.", args.n_gpu)
@@ -124,6 +125,7 @@ class NestedNERTrainer(ScoringTrainer):
         evaluates_by_default = isinstance(args, NestedNERTrainingArguments)  # transformers' own refuse it
         if evaluates_by_default and eval_dataset is None and args.eval_strategy != "no":
             logger.warning("There is no eval_dataset, so no checkpoint is scored, and training ends with the last one.")
+            args = copy.copy(args)  # whose owner may evaluate with another trainer
             args.eval_strategy, args.load_best_model_at_end = IntervalStrategy.NO, False
         label2id: Any = model.config.label2id
         collator = DataCollatorForNestedNER(processing_class, label2id, multi_label=model.config.multi_label)
@@ -430,6 +432,11 @@ def _prepare_model(model: TriaffineForNestedNER, processor: Any, is_trained: boo
             model.dtype,
         )
     processor.check_fits(model.config)
+    if processor.context != model.config.context:  # of which one decides for records, the other for raw text
+        raise ValueError(
+            f"NestedNERTrainer: the model reads the context {model.config.context!r}, and the processor gives raw text "
+            f"the context {processor.context!r}. Build the processor with context={model.config.context!r}."
+        )
     for name in ("pad_token_id", "bos_token_id", "eos_token_id"):
         # The Trainer does the same, with a needless warning.
         setattr(model.config, name, getattr(processor.tokenizer, name, None))

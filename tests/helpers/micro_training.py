@@ -91,7 +91,7 @@ def micro_trainer(
     return NestedNERTrainer(
         model,
         NestedNERTrainingArguments(output_dir=str(folder), **{**defaults, **options}),
-        processing_class=TriaffineProcessor(tokenizer, max_subwords=64),
+        processing_class=TriaffineProcessor(tokenizer, max_subwords=64, context=model.config.context),
         train_dataset=micro_dataset(train),
         eval_dataset=micro_dataset(validation) if validation else None,
     )

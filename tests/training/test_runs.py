@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import unicodedata
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -185,9 +186,11 @@ def test_recipes_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_the_same_sentences_give_the_same_tokenizer() -> None:
-    sentences = [record["tokens"] for record in micro_records(50)]
+    sentences = [*(record["tokens"] for record in micro_records(50)), *[["crème", "brûlée"]] * 30]
     first, second = (learn_tokenizer(sentences, vocab_size=280).backend_tokenizer.to_str() for _ in range(2))
     assert first == second
+    decomposed = [[unicodedata.normalize("NFD", word) for word in words] for words in sentences]
+    assert learn_tokenizer(decomposed, vocab_size=280).backend_tokenizer.to_str() == first
     tokenizer = learn_tokenizer(sentences, vocab_size=280)
     assert len(tokenizer) == 280
     known = tokenizer(["gene", "Ωmega-3"], is_split_into_words=True)["input_ids"]

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from modeling_triaffine import NestedNERTrainer
-from modeling_triaffine.evaluation.prediction import sweep_candidates
+from modeling_triaffine.evaluation.prediction import predict_words, sweep_candidates
 from modeling_triaffine.evaluation.scoring import score_entities
-from tests.helpers.micro_training import micro_records, micro_trainer
+from tests.helpers.micro_training import micro_dataset, micro_records, micro_trainer
 from tests.helpers.portable import near
 
 
@@ -38,6 +38,22 @@ def test_metrics_are_the_scores_of_the_predictions_against_the_entity_lists(trai
     assert metrics["eval_nested_f1"] == scores["nested"]["f1"]
     assert metrics["eval_f1_protein"] == scores["by_label"]["protein"]["f1"]
     assert trained.state.log_history[-1]["eval_f1"] == scores["f1"]
+
+
+def test_long_sentences_are_scored_in_the_windows_of_prediction(
+    trained: NestedNERTrainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trained.processing_class, "max_sentence_words", 16)
+    rows = [{**record, "tokens": record["tokens"] * 8} for record in trained.eval_dataset]
+    dataset = micro_dataset(rows)
+    model, processor = trained.model, trained.processing_class
+    found = predict_words(model, processor, rows)
+    assert all(found)
+    assert trained.predict_entities(dataset) == near(found)
+    metrics = trained.evaluate(dataset)
+    assert metrics["eval_recall"] == near(score_entities(found, dataset["entities"])["recall"])
+    (row,) = sweep_candidates(model, processor, rows, counts=[model.config.max_candidates])
+    assert metrics["eval_candidate_recall"] == near(row["candidates"]["recall"])
 
 
 def test_evaluation_counts_the_gold_among_the_candidates(

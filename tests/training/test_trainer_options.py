@@ -345,6 +345,25 @@ def test_without_validation_data_nothing_is_scored(tmp_path, caplog):
         other_trainer(tmp_path, TrainingArguments(str(tmp_path), use_cpu=True, eval_strategy="epoch"))
 
 
+def test_a_trainer_leaves_the_arguments_of_another_as_they_are(tmp_path):
+    arguments = NestedNERTrainingArguments(str(tmp_path), use_cpu=True)
+    data, without = micro_dataset(micro_records(2)), micro_dataset([{**micro_records(1)[0], "entities": []}])
+    like = micro_trainer(tmp_path, micro_records(2))
+    assert trainer_like(like, arguments, eval_dataset=None).args.eval_strategy == "no"
+    other = trainer_like(like, arguments, eval_dataset=data)
+    assert (other.args.eval_strategy, other.args.load_best_model_at_end) == ("epoch", True)
+    # No checkpoint is chosen without training.
+    scoring = trainer_like(like, arguments, train_dataset=None, eval_dataset=without)
+    assert "eval_loss" in scoring.evaluate()
+
+
+def test_the_context_of_model_and_processor_is_one(tmp_path):
+    like = micro_trainer(tmp_path, micro_records(2))
+    like.model.config.context = "document"
+    with pytest.raises(ValueError, match=r"context 'document', and the processor .* 'none'.* context='document'"):
+        trainer_like(like)
+
+
 @pytest.mark.parametrize(
     ("metric", "sets", "message"),
     [
