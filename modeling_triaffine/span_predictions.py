@@ -12,7 +12,7 @@ from .model.kinds_triaffine import NONE_LABEL
 from .model.modeling_triaffine import NestedNEROutput, TriaffineForNestedNER
 from .model.processing_triaffine import TriaffineProcessor
 from .model.span_head_triaffine import SpanHeadOutput
-from .model.triaffine_ops import label_probabilities, span_mask
+from .model.triaffine_ops import entity_likelihood, label_probabilities, span_mask
 
 
 def model_inputs(
@@ -68,8 +68,6 @@ def rank_of_span(
     valid = span_mask(torch.tensor([num_words], device=output.span_logits.device), num_words, max_width)[0]
     i, j = span
     logits = output.span_logits[0]
-    # Of several labels, probabilities near 1 would tie.
-    likelihood = logits.amax(-1) if multi_label else label_probabilities(logits)[..., :-1].amax(-1)
-    ranked = likelihood[valid].sort(descending=True, stable=True).indices
+    ranked = entity_likelihood(logits, multi_label)[valid].sort(descending=True, stable=True).indices
     place = valid.flatten()[: i * num_words + j].sum()  # among the spans, ordered by (i, j)
     return int((ranked == place).nonzero()) + 1, len(ranked)

@@ -323,22 +323,28 @@ def label_probabilities(logits: Tensor, multi_label: bool = False, temperature: 
     return torch.cat([scaled.sigmoid(), (-scaled).sigmoid().prod(-1, keepdim=True)], dim=-1)
 
 
+def entity_likelihood(logits: Tensor, multi_label: bool) -> Tensor:
+    """What spans are ranked by, [..., R] → [...]: the highest probability of a label other than None, the last one.
+
+    With `multi_label`, where None is no label, it is the highest logit, as sigmoids saturate at 0 and 1.
+    """
+    return logits.amax(-1) if multi_label else label_probabilities(logits)[..., :-1].amax(-1)
+
+
 def select_candidates(
     span_logits: Tensor, valid: Tensor, max_candidates: int, max_width: int | None = None, multi_label: bool = False
 ) -> tuple[Tensor, Tensor]:
     """The spans most likely to be some entity, without gradient through the choice.
 
     span_logits [B, N, N, R], None the last label, or [B, N, N, R - 1] with `multi_label`; valid [B, N, N]: which pairs
-    are spans. Ranked by the highest probability of a label other than None ([`label_probabilities`]), ties by (i, j);
-    with `multi_label` by the highest logit, as sigmoids saturate at 0 and 1.
+    are spans. Ranked by [`entity_likelihood`], ties by (i, j).
     Returns candidates [B, m, 2] ordered by (i, j), and their mask [B, m]: shorter sentences have fewer.
     """
     batch, num_words = valid.shape[:2]
     width = num_words if max_width is None else min(max_width, num_words)
     spans = width * num_words - width * (width - 1) // 2
     count = min(max_candidates, spans)
-    scores = at_least_float32(span_logits.detach())
-    scores = scores.amax(-1) if multi_label else label_probabilities(scores)[..., :-1].amax(-1)
+    scores = entity_likelihood(at_least_float32(span_logits.detach()), multi_label)
     scores = scores.masked_fill(~valid, torch.finfo(scores.dtype).min).view(batch, -1)
     # Of the spans tied with the last one chosen, the first: faster than a stable sort of all spans.
     least = scores.topk(count).values[:, -1:]
