@@ -68,9 +68,9 @@ def read_threshold(text: str) -> float | dict[str, float]:
         if "=" in text and PAIR.sub("", text):
             raise ValueError
         pairs = [(label.strip(), float(value)) for label, value in PAIR.findall(text)]
-        threshold = dict(pairs) or float(text)
-        if isinstance(threshold, dict) and len(threshold) < len(pairs):
+        if len(by_label := dict(pairs)) < len(pairs):
             raise ValueError
+        threshold = by_label or float(text)
         check_threshold(threshold)
         return threshold
     except ValueError:

@@ -119,14 +119,7 @@ class NestedNERTrainer(ScoringTrainer):
         scores_itself = type(self) is NestedNERTrainer and options.get("compute_metrics") is None
         if scores_itself and train_dataset is not None:
             check_best_metric(args, eval_dataset, model.config)
-        if args.n_gpu > 1:  # torch's DataParallel would cut batches apart
-            logger.warning("%d GPUs are visible, and one is used; `accelerate launch` uses all of them.", args.n_gpu)
-            args._n_gpu = 1
-        evaluates_by_default = isinstance(args, NestedNERTrainingArguments)  # transformers' own refuse it
-        if evaluates_by_default and eval_dataset is None and args.eval_strategy != "no":
-            logger.warning("There is no eval_dataset, so no checkpoint is scored, and training ends with the last one.")
-            args = copy.copy(args)  # whose owner may evaluate with another trainer
-            args.eval_strategy, args.load_best_model_at_end = IntervalStrategy.NO, False
+        args = _arguments_of_one_trainer(args, eval_dataset is not None)
         label2id: Any = model.config.label2id
         collator = DataCollatorForNestedNER(processing_class, label2id, multi_label=model.config.multi_label)
         options["data_collator"] = options.get("data_collator") or collator
@@ -408,6 +401,20 @@ class NestedNERTrainer(ScoringTrainer):
 
     def _best_metric(self, metrics: dict[str, float]) -> float:
         return metrics[f"eval_{(self.args.metric_for_best_model or 'f1').removeprefix('eval_')}"]
+
+
+def _arguments_of_one_trainer(args: NestedNERTrainingArguments, is_evaluated: bool) -> NestedNERTrainingArguments:
+    """The arguments with one GPU, and without evaluation if there are no data for it; those given stay as they are."""
+    if args.n_gpu > 1:  # torch's DataParallel would cut batches apart
+        logger.warning("%d GPUs are visible, and one is used; `accelerate launch` uses all of them.", args.n_gpu)
+        args = copy.copy(args)
+        args._n_gpu = 1
+    evaluates_by_default = isinstance(args, NestedNERTrainingArguments)  # transformers' own refuse it
+    if evaluates_by_default and not is_evaluated and args.eval_strategy != "no":
+        logger.warning("There is no eval_dataset, so no checkpoint is scored, and training ends with the last one.")
+        args = copy.copy(args)
+        args.eval_strategy, args.load_best_model_at_end = IntervalStrategy.NO, False
+    return args
 
 
 def _prepare_model(model: TriaffineForNestedNER, processor: Any, is_trained: bool = True) -> None:
