@@ -77,6 +77,7 @@ EXPORTED: dict[str, dict[str, Any]] = {  # in ONNX Runtime, too, which takes a m
     },
 }
 FORMS = EXPORTED | {"-".join(pair): fields_of(*pair) for pair in [*FACTORS[1:], *WITHOUT_WORDS]}
+FORMS["several labels on a span"] = {"multi_label": True, "cross_span_residual": True}
 
 
 class TorchSession:

@@ -2,18 +2,21 @@
 
 import json
 import logging
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from modeling_triaffine import DataCollatorForNestedNER, NestedNERPipeline, TriaffineConfig
 from modeling_triaffine.commands import main
 from modeling_triaffine.evaluation.prediction import predict_words, score_raw_text
 from modeling_triaffine.model.span_head_triaffine import smooth_boundaries
 from modeling_triaffine.training.new_labels import START_BELOW, Teacher, extend_labels, span_probabilities
-from modeling_triaffine.training.run import evaluate, prepare_run
+from modeling_triaffine.training.run import evaluate, prepare_run, train_and_save
 from tests.helpers.factors import FACTORS, WITHOUT_WORDS, fields_of
+from tests.helpers.faults import assert_same_weights
 from tests.helpers.micro_training import micro_records, write_corpus, write_lines
 from tests.helpers.tiny import tiny_model, tiny_processor
 
@@ -205,6 +208,21 @@ def test_with_keep_labels_the_probabilities_of_old_labels_are_learned(options, c
     torch.testing.assert_close(loss, expected)
     assert abs(loss - plain) > 1e-3
     assert prepare_run(options).trainer.teacher is None
+
+
+def test_a_resumed_training_has_the_teacher_of_the_interrupted_one(options, tmp_path):
+    """Which is the model that training started from, not that of the checkpoint."""
+    given = [*options, "--keep_labels", "--no_do_eval", "--eval_strategy", "no", "--no_load_best_model_at_end"]
+    given += ["--save_strategy", "steps", "--save_steps", "1", "--per_device_train_batch_size", "3"]
+    train_and_save(prepare_run([*given, "--save_total_limit", "9"]))
+    out = tmp_path / "out"
+    expected = load_file(out / "model.safetensors")
+    shutil.copytree(out / "checkpoint-1", tmp_path / "again" / "checkpoint-1")
+    options[options.index(str(out))] = str(tmp_path / "again")
+    resumed = prepare_run([*options, *given[len(options) :], "--resume_from_checkpoint"])
+    train_and_save(resumed)
+    assert resumed.trainer.is_resumed
+    assert_same_weights(load_file(tmp_path / "again" / "model.safetensors"), expected)
 
 
 def test_with_nothing_to_keep_there_is_no_teacher(options, corpus, caplog):
