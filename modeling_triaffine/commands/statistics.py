@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..model.options_triaffine import ModelOptions
 from .corpus_split import check_splits, split_name
 from .options import Corpus, Format, MaxBadRecords
 
@@ -47,7 +48,9 @@ def command(
     splits: Annotated[
         list[str] | None, typer.Option(help="Splits to count.  [default: all]", metavar="SPLIT …")
     ] = None,
-    max_candidates: Annotated[int, typer.Option(min=1, help="The model's number of candidates m.", metavar="M")] = 30,
+    max_candidates: Annotated[int, typer.Option(min=1, help="The model's number of candidates m.", metavar="M")] = (
+        ModelOptions.max_candidates
+    ),
     as_json: Annotated[
         bool, typer.Option("--json", help="Print all distributions as JSON instead of a table.")
     ] = False,

@@ -56,8 +56,9 @@ class CorpusFormat:
             What reads one record stands in `with check.record():`, so that `max_bad_records` can drop it.
         keeps_text: whether its documents have the text as written, which can be cut into any words and scored as raw
             text. They do by default, without sentences or words of the corpus.
-        marks_sentences: whether it says where sentences end; otherwise a splitter finds them.
-        has_own_words: whether it has words that the corpus cut itself; otherwise a splitter cuts the text.
+        marks_sentences: whether it says where sentences end; otherwise a splitter finds them. Without text it does.
+        has_own_words: whether it has words that the corpus cut itself; otherwise a splitter cuts the text. Without text
+            it has.
         suffixes: of file names, without `.gz`; they decide where the content of a file does not.
         keys: for JSON, the keys of its records, in one or several forms.
         recognizes: for other files, whether their first characters look like this format.
@@ -92,6 +93,10 @@ class CorpusFormat:
     by_name_only: bool = False
     tools: str = ""
     example: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("marks_sentences", "has_own_words"):
+            object.__setattr__(self, name, getattr(self, name) or not self.keeps_text)
 
     @property
     def module(self) -> str:

@@ -16,6 +16,7 @@ from .schema import CorpusError, Entity
 MAX_EXAMPLES = 3
 MUCH_LOST = 0.05
 BAD_RECORDS = "bad records dropped"
+WITHOUT_SPANS = "texts without a field of spans, read as texts without entities"
 
 
 class _TooManyBadRecordsError(CorpusError):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..model.text_triaffine import INVISIBLE_SPACES, Offsets
 from ..parsing import JOINERS
+from .offsets import positions, possible_counts
 
 if TYPE_CHECKING:
     from .record_checker import RecordChecker
@@ -157,16 +158,31 @@ def document_of_passages(
     placed = [annotation for annotation in annotations if annotation.fragments]
     text = ""
     borders = []
-    for passage in sorted(passages):
-        gap = passage.offset - len(text)
+    passages = sorted(passages)
+    for passage, gap in zip(passages, _gaps(passages, check.offsets), strict=True):
         if not 0 <= gap <= MAX_GAP:
             problem = (
-                f"field '{passage.name}' begins at {passage.offset}, but the passage before it ends at {len(text)}"
+                f"field '{passage.name}' begins at {passage.offset}, but the passage before it ends at "
+                f"{passage.offset - gap}"
             )
             raise check.error(where, problem, "Offsets count characters from the beginning of the document")
-        borders += [len(text), passage.offset]
+        borders += [len(text), len(text) + gap]
         text += " " * gap + passage.text
     return Document(id=doc_id, text=text, annotations=placed, where=where, borders=sorted({*borders}))
+
+
+def _gaps(passages: Sequence[Passage], named: str | None) -> list[int]:
+    """What is between each passage and the one before, in the count that is `named`, or else in characters.
+
+    If another count than that of characters leaves at most one character between all passages, it is taken.
+    """
+    text = "".join(passage.text for passage in passages)
+    counts = [named] if named else [count for count, mark_counts in possible_counts(text) if mark_counts]
+    found = []
+    for count in counts:
+        ends = [passage.offset + positions(passage.text, count)[-1] for passage in passages]
+        found.append([passage.offset - end for passage, end in zip(passages, [0, *ends], strict=False)])
+    return next((gaps for gaps in found if {*gaps} <= {0, 1}), found[0])
 
 
 def num_entities(document: Document) -> int:

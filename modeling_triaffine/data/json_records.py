@@ -110,14 +110,10 @@ class JsonObject:
         return owner.fields.get(name)
 
     def _owner(self, path: str) -> tuple[JsonObject, str]:
-        """The object that has the field at the end of a path, and its name there.
-
-        A number counts in a list, and * is the first field of an object.
-        """
+        """The object that has the field at the end of a path, and its name there. A number counts in a list."""
         owner = self
         while path not in owner.fields and "." in path:
             name, _, path = path.partition(".")
-            name = next(iter(owner.fields), name) if name == "*" else name
             value = owner.fields.get(name)
             first, _, rest = path.partition(".")
             if isinstance(value, list) and first.isdecimal() and int(first) < len(value):

@@ -101,16 +101,23 @@ def load_nested_ner(
     return IterableDatasetDict(splits)
 
 
-def load_texts(path: CorpusPath, format: str | None = None, *, max_bad_records: int = 0) -> dict[str, list[Text]]:
+def load_texts(
+    path: CorpusPath,
+    format: str | None = None,
+    *,
+    columns: Mapping[str, Any] | None = None,
+    offsets: str | None = None,
+    max_bad_records: int = 0,
+) -> dict[str, list[Text]]:
     """The texts of a corpus as they were written, by split: `doc_id`, `text`, `entities` by characters, and `borders`.
 
     `borders` are positions that no sentence crosses, such as those of BioC's passages. Entities that no sentence of
     words can represent are included, unless they are discontinuous; these are counted and logged as one warning for
-    each file.
+    each file, with what the offsets may count if nothing quotes them.
 
     Args:
         path: as of [`load_nested_ner`].
-        format, max_bad_records: the same.
+        format, columns, offsets, max_bad_records: the same.
 
     Raises:
         CorpusError: a file's format has words only; or as of [`load_nested_ner`].
@@ -123,7 +130,7 @@ def load_texts(path: CorpusPath, format: str | None = None, *, max_bad_records: 
         >>> load_texts("texts.jsonl")["train"][0]["entities"]
         [{'start': 0, 'end': 4, 'type': 'City'}]
     """
-    return CorpusFiles(path, format, max_bad_records=max_bad_records).texts()
+    return CorpusFiles(path, format, columns=columns, offsets=offsets, max_bad_records=max_bad_records).texts()
 
 
 class CorpusFiles:
@@ -226,7 +233,7 @@ class CorpusFiles:
                 with check.record(num_entities(document)):
                     text = text_of(document, check, trim=not to_convert)
                     splits.setdefault(split or document.split or "train", []).append(text)
-            if check.entities_dropped or check.counts[BAD_RECORDS] or to_convert:
+            if check.entities_dropped or check.counts[BAD_RECORDS] or str(check.unchecked_offsets) or to_convert:
                 _warn(check.report())
         return splits
 

@@ -10,6 +10,7 @@ from typing import Any
 from .. import parsing
 from ..model import text_triaffine
 from .cache_keys import file_digest, fingerprint_of
+from .counts import WITHOUT_SPANS
 from .cutting import sentences_of
 from .detection import read_as
 from .documents import Document, num_entities
@@ -81,10 +82,13 @@ class Source:
             if known.documents is not None:
                 yield from known.read(path, check, **options)
                 return
+            number = 0
             for file in self.part.files:
                 check.path, check.folder, check.is_document = file, path, self.part.has_documents
                 read_head(file)  # an empty file is reported as such, not as invalid content
-                yield from known.read(file, check, **options)
+                for document in known.read(file, check, **options):
+                    number += 1
+                    yield document
             check.path = path
         except Exception as error:
             owner = FORMATS.owner(known.name)
@@ -93,6 +97,10 @@ class Source:
             problem = f"the reader of the format {known.name!r}, {owner}, failed ({type(error).__name__}: {error})"
             remedy = "Tell its authors, or name another format with format=… (--format)"
             raise check.error("", problem, remedy) from error
+        if number and check.counts[WITHOUT_SPANS] == number:
+            problem = "no text has a field of spans"
+            remedy = "Name the field with columns=… (--columns), or move a test split without gold entities elsewhere"
+            raise check.error("", problem, remedy)
 
     def records(
         self, check: RecordChecker, documents: Callable[[RecordChecker], Iterable[Document]] | None = None

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any
 
+from ..model.options_triaffine import ModelOptions
 from .schema import Span
 from .windows import Windows, spans_of
 
@@ -44,7 +45,7 @@ def nesting_depths(spans: Iterable[Span]) -> dict[Span, int]:
     return depths
 
 
-def corpus_statistics(records: Iterable[Any], max_candidates: int = 30) -> dict[str, Any]:
+def corpus_statistics(records: Iterable[Any], max_candidates: int = ModelOptions.max_candidates) -> dict[str, Any]:
     """Counts over the sentences of one or several splits.
 
     Args:

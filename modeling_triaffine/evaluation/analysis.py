@@ -12,7 +12,7 @@ from ..model.processing_triaffine import TriaffineProcessor
 from .cases import Case, make_cases
 from .error_analysis import SentenceErrors, confusion, sentences_with_errors
 from .prediction import DEFAULT_COUNTS, predict_words, sweep_candidates, unknown_labels, with_context
-from .scores import Scores
+from .scores import Scores, row_with_nulls
 from .scoring import score_entities, scores_by_depth, scores_by_length
 from .significance import paired_bootstrap
 
@@ -67,8 +67,11 @@ class Analysis:
     cases: list[Case]
 
     def to_dict(self) -> dict[str, Any]:
-        """Nested dicts, lists, strings and numbers, ready for JSON."""
-        return asdict(self)
+        """Nested dicts, lists, strings and numbers, ready for JSON; ratios of scores that are undefined are None."""
+        by_length, by_depth = (
+            {name: row_with_nulls(row) for name, row in rows.items()} for rows in (self.by_length, self.by_depth)
+        )
+        return {**asdict(self), "scores": self.scores.with_nulls(), "by_length": by_length, "by_depth": by_depth}
 
 
 def analyse(

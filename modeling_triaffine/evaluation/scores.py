@@ -184,12 +184,8 @@ class Scores(dict[str, Any]):
 
     def with_nulls(self) -> "Scores":
         """The same with None for the ratios that tables show as –."""
-
-        def defined(row: Row) -> Row:
-            return {**row, **dict(zip(RATIOS, defined_ratios(row), strict=True))}
-
-        by_part = {part: defined(row) for part, row in self.by_part().items()}
-        return self.of(by_part, {label: defined(row) for label, row in self["by_label"].items()})
+        by_part = {part: row_with_nulls(row) for part, row in self.by_part().items()}
+        return self.of(by_part, {label: row_with_nulls(row) for label, row in self["by_label"].items()})
 
 
 def check_row(row: Any, where: str, names: Iterable[str] = (*RATIOS, *COUNTS)) -> Any:
@@ -248,13 +244,18 @@ def percentages(row: Row) -> list[str | None]:
 def defined_ratios(row: Row) -> list[float | None]:
     """Precision, recall and F1, from 0 to 1; None if undefined.
 
-    Precision is undefined without predictions, recall without gold entities, F1 if either is. In a row of flat (nested)
-    entities, recall is also undefined if gold entities were found but all predictions are nested (flat).
+    Precision is undefined without predictions, recall without gold entities, F1 without both. In a row of flat (nested)
+    entities, recall and F1 are also undefined if gold entities were found but all predictions are nested (flat).
     """
-    has_precision = row["predicted"] > 0
-    has_recall = row["gold"] > 0 and (has_precision or row["found"] == 0)
-    is_defined = (has_precision, has_recall, has_precision and has_recall)
+    has_precision, has_gold = row["predicted"] > 0, row["gold"] > 0
+    is_comparable = has_precision or row["found"] == 0
+    is_defined = (has_precision, has_gold and is_comparable, (has_precision or has_gold) and is_comparable)
     return [row[ratio] if defined else None for ratio, defined in zip(RATIOS, is_defined, strict=True)]
+
+
+def row_with_nulls(row: Row) -> Row:
+    """The row with None for undefined ratios."""
+    return {**row, **dict(zip(RATIOS, defined_ratios(row), strict=True))}
 
 
 def percent(ratio: float) -> str:

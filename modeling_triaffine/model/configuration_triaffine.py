@@ -285,10 +285,15 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
 CHECKED = options_of(TriaffineConfig)
 
 
+def unknown_fields(names: Iterable[str], cls: type[PretrainedConfig] = TriaffineConfig) -> list[str]:
+    """The fields of a file that neither the class nor transformers knows, sorted."""
+    unknown = {name for name in names if not (name in UNDECLARED_FIELDS or name.startswith("_") or hasattr(cls, name))}
+    return sorted(unknown - GenerationConfig().to_dict().keys()) if unknown else []
+
+
 def _tell_of_unknown(cls: type[TriaffineConfig], fields: Iterable[str]) -> None:
     """Warns once of fields that neither the class nor transformers knows."""
-    unknown = [name for name in fields if not (name in UNDECLARED_FIELDS or name.startswith("_") or hasattr(cls, name))]
-    for name in unknown and sorted({*unknown} - GenerationConfig().to_dict().keys()):
+    for name in unknown_fields(fields, cls):
         near = difflib.get_close_matches(name, MODEL_OPTIONS, 1, cutoff=0.8)
         meant = f"Did you mean {near[0]!r}?" if near else "Correct it, or update this package if the model is newer."
         logger.warning_once(f"{WHERE} has no option {name!r}, which is kept without an effect. {meant}")

@@ -154,8 +154,8 @@ def _metadata(model_name: str, run: RunSummary, tags: Sequence[str]) -> ModelCar
         pipeline_tag="token-classification",
         tags=list(dict.fromkeys([*TAGS, *tags])),
         base_model=run.base_model,
-        # The Hub links these, which a title must not be.
-        datasets=[run.dataset] if run.dataset and _is_repo_id(run.dataset) else None,
+        # The Hub links these, which a title must not be; an id has an owner.
+        datasets=[run.dataset] if run.dataset and "/" in run.dataset and _is_repo_id(run.dataset) else None,
         metrics=list(RATIOS),
         widget=[{"text": _one_line(example.text)} for example in run.examples] or None,
         model_name=model_name if run.evaluation else None,
@@ -260,13 +260,13 @@ def merge_cards(card: str, earlier: str) -> str:
     The Hub's website writes such a draft with the license chosen there.
 
     Lists are concatenated; other fields of a draft override those of the card. An earlier card of ours only gives its
-    license to one without; of a card that somebody wrote, nothing is taken.
+    tags, and its license to one without; of a card that somebody wrote, nothing is taken.
     """
     fields = {name: value for name, value in _front_matter(earlier).items() if value}
     merged = ModelCard(MARK_PATTERN.sub("", card))
     if not is_draft(earlier):
-        is_missing = is_ours(earlier) and merged.data.get("license") is None
-        fields = {"license": fields["license"]} if is_missing and "license" in fields else {}
+        kept = ("tags",) if merged.data.get("license") else ("tags", "license")
+        fields = {name: fields[name] for name in kept if name in fields and is_ours(earlier)}
     if not fields:
         return card
     for name, value in fields.items():

@@ -37,7 +37,10 @@ def read_api_keys() -> list[str]:
 
 
 class BodyLimit:
-    """Rejects bodies of more than `max_bytes`, by their declared length or, if sent in chunks, as they arrive."""
+    """Rejects bodies of more than `max_bytes`, by their declared length or, if sent in chunks, as they arrive.
+
+    FastAPI's own limit answers in plain text, outside of what counts and logs requests.
+    """
 
     def __init__(self, app: ASGIApp, max_bytes: int):
         self.app = app

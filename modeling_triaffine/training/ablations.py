@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..drawing.figure_style import figure_style
 from ..drawing.tables import Table
 from ..environment import describe_machine
 from ..errors import missing_extra
-from ..evaluation.scores import summary_metrics
+from ..evaluation.scores import defined_ratios, summary_metrics
 from ..files import open_output, write_text
 from ..publishing.run_summary import RunSummary
 from .interruptions import RESULTS_FILE
@@ -179,14 +180,19 @@ def finished_runs(folder: Path, variant: str) -> dict[int, dict[str, float | Non
 
 
 def undefined_scores(run: Path) -> list[str]:
-    """The F1 of parts that have entities neither in the corpus nor among the predictions: 0 in a run's metrics."""
+    """The F1 of parts that tables show as –: 0 in a run's metrics."""
     summary = RunSummary.load(run)
     parts = summary.evaluation.scores.by_part() if summary and summary.evaluation else {}
-    return [part.metric("f1") for part, row in parts.items() if row["gold"] == row["predicted"] == 0]
+    return [part.metric("f1") for part, row in parts.items() if defined_ratios(row)[-1] is None]
 
 
 def draw(rows: list[Row], path: Path) -> None:
     """F1 of each variant: a dot for each run, a bar at the mean."""
+    with figure_style("ablations", {}):
+        _dots(rows).savefig(path, metadata={"Date": None} if path.suffix == ".svg" else {})
+
+
+def _dots(rows: list[Row]) -> Any:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(1.6 + 0.9 * len(rows), 3.8), layout="constrained")
@@ -204,4 +210,4 @@ def draw(rows: list[Row], path: Path) -> None:
     axes.grid(axis="y", alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside upper center", ncols=len(shown), frameon=False)
-    figure.savefig(path)
+    return figure

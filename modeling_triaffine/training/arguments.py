@@ -151,8 +151,6 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
                     f"{getattr(strategy, 'value', strategy)!r}. Set eval_strategy and save_strategy to 'steps', or "
                     f"leave {name} out."
                 )
-        if self.dataloader_persistent_workers and not self.dataloader_num_workers:
-            raise ValueError("dataloader_persistent_workers needs workers; set dataloader_num_workers above 0.")
         if self.push_to_hub and not self.do_train:
             raise ValueError(
                 "push_to_hub publishes the trained model, but without do_train there is none. Publish an existing "
@@ -175,7 +173,3 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
         optimizer = getattr(self.optim, "value", self.optim)
         if self.ema_decay is not None and optimizer.startswith("schedule_free"):
             raise ValueError(f"ema_decay averages weights, which {optimizer} does itself; leave out one of the two.")
-        if self.remove_unused_columns:
-            raise ValueError(
-                "remove_unused_columns is on, but batches are encoded from all columns of the records; leave it off."
-            )

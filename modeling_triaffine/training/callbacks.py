@@ -11,7 +11,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from .batching import TrainingBatchSampler
 from .interruptions import ResumeError
-from .optimization import has_average
+from .optimization import has_average, learning_rates
 
 logger = logging.getLogger(__name__)
 
@@ -20,10 +20,6 @@ NEW_RUN = "or start a new run with the checkpoint as model_name_or_path"
 
 class TrainingCallback(TrainerCallback):
     """The callback of [`NestedNERTrainer`].
-
-    Args:
-        learning_rates: those of the arguments, by part of the model.
-        averages: whether the optimizer averages the weights; the model then ends with the average.
 
     Attributes:
         sampler: the sampler of the run, which needs to know the epoch. The Trainer does not pass it on if it
@@ -36,9 +32,7 @@ class TrainingCallback(TrainerCallback):
         ResumeError: the checkpoint is that of another optimizer, or has averaged weights and these are not wanted.
     """
 
-    def __init__(self, learning_rates: Mapping[str, float], averages: bool):
-        self.learning_rates = learning_rates
-        self.averages = averages
+    def __init__(self) -> None:
         self.sampler: TrainingBatchSampler | None = None
         self.most_evaluations: int | None = None
 
@@ -51,18 +45,18 @@ class TrainingCallback(TrainerCallback):
                     "The checkpoint has weights, but no optimizer and no schedule (save_only_model). Start a new run "
                     "with the checkpoint as --model_name_or_path."
                 )
-            self._check_optimizer(optimizer, getattr(args.optim, "value", args.optim))
+            _check_optimizer(optimizer, args)
             _find_best_checkpoint(state, str(args.output_dir))
             _compare_epochs(state, len(kwargs["train_dataloader"]), args.gradient_accumulation_steps)
-            self._compare_learning_rates(optimizer)
+            _compare_learning_rates(optimizer, learning_rates(args))
 
     def on_epoch_begin(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         if self.sampler is not None:
             self.sampler.set_epoch(int(state.epoch))
 
     def on_step_end(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> TrainerControl:
-        if control.should_training_stop and self.averages:
-            kwargs["optimizer"].eval()
+        if control.should_training_stop and _averages(args):
+            kwargs["optimizer"].eval()  # the model ends with the average
         control.should_log |= control.should_evaluate  # the loss up to this evaluation
         return control
 
@@ -77,33 +71,39 @@ class TrainingCallback(TrainerCallback):
         control.should_log |= control.should_evaluate
         return control
 
-    def _check_optimizer(self, optimizer: Any, name: str) -> None:
-        # torch adds `differentiable` to the defaults of any optimizer whose state it loads, not to its groups.
-        missing = sorted(set(getattr(optimizer, "defaults", ())) - {"differentiable"} - set(optimizer.param_groups[0]))
-        if missing:
-            raise ResumeError(
-                f"The checkpoint is that of another optimizer: it has no {', '.join(missing)}, which {name} needs. "
-                f"Resume with the --optim of its run, {NEW_RUN}."
-            )
-        if has_average(optimizer) and not self.averages:
-            raise ResumeError(
-                f"The checkpoint has averaged weights. Resume with the --ema_decay of its run, {NEW_RUN}."
-            )
 
-    def _compare_learning_rates(self, optimizer: Any) -> None:
-        """Warns of new learning rates: the scheduler of the checkpoint keeps its initial ones."""
-        for group in optimizer.param_groups:
-            # The user's own optimizer has no names, and rates that follow the scores have no initial value.
-            if not {"name", "initial_lr"} <= group.keys():
-                continue
-            part = group["name"].removesuffix("_no_decay")
-            begun, asked = float(group["initial_lr"]), self.learning_rates[part]
-            if not math.isclose(begun, asked):
-                logger.warning(
-                    "The learning rate of the %s stays %g, as in the checkpoint, and does not become %g. For other "
-                    "rates, start a new run with the checkpoint as model_name_or_path.",
-                    *(part, begun, asked),
-                )
+def _averages(args: Any) -> bool:
+    """Whether the optimizer averages the weights."""
+    return getattr(args, "ema_decay", None) is not None
+
+
+def _check_optimizer(optimizer: Any, args: Any) -> None:
+    # torch adds `differentiable` to the defaults of any optimizer whose state it loads, not to its groups.
+    name = getattr(args.optim, "value", args.optim)
+    missing = sorted(set(getattr(optimizer, "defaults", ())) - {"differentiable"} - set(optimizer.param_groups[0]))
+    if missing:
+        raise ResumeError(
+            f"The checkpoint is that of another optimizer: it has no {', '.join(missing)}, which {name} needs. "
+            f"Resume with the --optim of its run, {NEW_RUN}."
+        )
+    if has_average(optimizer) and not _averages(args):
+        raise ResumeError(f"The checkpoint has averaged weights. Resume with the --ema_decay of its run, {NEW_RUN}.")
+
+
+def _compare_learning_rates(optimizer: Any, asked_rates: Mapping[str, float]) -> None:
+    """Warns of new learning rates: the scheduler of the checkpoint keeps its initial ones."""
+    for group in optimizer.param_groups:
+        # The user's own optimizer has no names, and rates that follow the scores have no initial value.
+        if not {"name", "initial_lr"} <= group.keys():
+            continue
+        part = group["name"].removesuffix("_no_decay")
+        begun, asked = float(group["initial_lr"]), asked_rates[part]
+        if not math.isclose(begun, asked):
+            logger.warning(
+                "The learning rate of the %s stays %g, as in the checkpoint, and does not become %g. For other "
+                "rates, start a new run with the checkpoint as model_name_or_path.",
+                *(part, begun, asked),
+            )
 
 
 def _compare_epochs(state: TrainerState, batches: int, batches_in_update: int) -> None:

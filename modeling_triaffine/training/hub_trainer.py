@@ -24,7 +24,7 @@ from ..publishing.repository import CALIBRATION_DIAGRAM
 from ..publishing.run_summary import SUMMARY_FILE, Epoch, RunSummary
 from ..publishing.upload import publish_folder, saved_before
 from .arguments import NestedNERTrainingArguments
-from .options import OWN_OPTIONS
+from .options import OWN_OPTIONS, TRAINING
 
 logger = logging.get_logger(__name__)
 
@@ -178,7 +178,15 @@ def summarize_training(trainer: Trainer) -> RunSummary:
 def describe_settings(trainer: Trainer) -> dict[str, Any]:
     """The main settings of the training, and those of the model that differ from their defaults."""
     config: Any = trainer.model.config  # type: ignore[union-attr]
-    of_training = main_settings(trainer.args)
+    args: Any = trainer.args
+    of_training = main_settings(args) | {
+        name: getattr(args, name)
+        for name, option in OWN_OPTIONS.items()
+        if (option.section, option.in_card) == (TRAINING, "if set")
+        and getattr(args, name, option.default) != option.default
+    }
+    if args.max_steps > 0:
+        of_training |= {"max_steps": args.max_steps, "num_train_epochs": None}
     if trainer.args.auto_find_batch_size and trainer.state.train_batch_size:
         of_training["per_device_train_batch_size"] = trainer.state.train_batch_size
     of_model = {
@@ -188,7 +196,6 @@ def describe_settings(trainer: Trainer) -> dict[str, Any]:
     }
     settings = {
         **of_training,
-        "min_steps": getattr(trainer.args, "min_steps", None) or None,
         "mixed_precision": trainer.accelerator.mixed_precision,
         **of_model,
     }

@@ -16,14 +16,25 @@ from typing import Any
 import torch
 from torch import nn
 from torch.optim import Optimizer
-from transformers import Trainer, get_scheduler
+from transformers import Trainer, TrainingArguments, get_scheduler
 
 PARTS = ("head", "words", "encoder")
 # Where PEFT, torch.compile and data parallelism hold the model that they wrap.
 WRAPPERS = ("base_model", "_orig_mod", "module")
+# Options of optimizers that take their parameters in another way (GaLore, APOLLO, LOMO).
+OF_OWN_GROUPS = {"params", "model", "optimizer_dict"}
 AVERAGE = "average"
 # Keys of the parameter groups, which are saved: number of averaged updates; whether the average is in the model.
 UPDATES, IN_MODEL = "averaged_updates", "average_in_model"
+
+
+def learning_rates(args: TrainingArguments) -> dict[str, float]:
+    """Learning rate of each part of the model; the same for all with plain TrainingArguments."""
+    return {
+        "encoder": getattr(args, "encoder_learning_rate", args.learning_rate),
+        "words": getattr(args, "embeddings_learning_rate", args.learning_rate),
+        "head": args.learning_rate,
+    }
 
 
 def build_parameter_groups(
@@ -101,6 +112,8 @@ def choose_optimizer(trainer: Trainer, model: Any) -> tuple[Any, dict[str, Any]]
         chosen = trainer.get_optimizer_cls_and_kwargs(arguments, model)
     except (AttributeError, ImportError, TypeError, ValueError) as error:
         raise ValueError(f"{what} cannot be made: {str(error).rstrip('.')}.{remedy}") from error
+    if OF_OWN_GROUPS & chosen[1].keys():
+        raise ValueError(f"{what} makes the groups of its parameters itself, without the three learning rates.{remedy}")
     if given and chosen == _without_options(trainer, model):
         raise ValueError(f"{what} is the same as without them.{remedy}")
     return chosen

@@ -255,9 +255,10 @@ class TrainingOptions:
         metavar="SHARE",
     )
     seed: int = _count(42, "Seed of all random numbers", least=0, in_card="always")
-    bf16: bool = option(False, "Mixed precision on a GPU, or a CPU that multiplies bfloat16 faster")
-    fp16: bool = option(False, "Mixed precision on a GPU")
-    use_cpu: bool = option(False, "Train without a GPU")
+    # The card has the precision and the hardware.
+    bf16: bool = option(False, "Mixed precision on a GPU, or a CPU that multiplies bfloat16 faster", in_card="never")
+    fp16: bool = option(False, "Mixed precision on a GPU", in_card="never")
+    use_cpu: bool = option(False, "Train without a GPU", in_card="never")
     eval_strategy: str = option(
         "epoch",
         "When to score the validation data",
@@ -327,7 +328,7 @@ class TrainingOptions:
         section=RARE,
         is_of_one_run=True,
     )
-    remove_unused_columns: bool = option(False, "Must stay off: batches are encoded from all columns", section=RARE)
+    remove_unused_columns: bool = option(False, "No effect: batches are encoded from all columns", section=RARE)
     ddp_find_unused_parameters: bool | None = option(
         False, "Not needed: every weight is used in every step", section=RARE
     )

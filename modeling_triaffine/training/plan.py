@@ -14,6 +14,7 @@ config.json and training.yaml beside the model, so its folder is a recipe that r
 import argparse
 import difflib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
@@ -27,7 +28,7 @@ import yaml
 from transformers import PretrainedConfig
 from transformers.utils import CONFIG_NAME
 
-from ..model.configuration_triaffine import TriaffineConfig
+from ..model.configuration_triaffine import TriaffineConfig, unknown_fields
 from ..model.options_triaffine import MODEL_OPTIONS, Option
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import check_available
@@ -59,10 +60,6 @@ REPLACED = {
 # Fields of the configuration that a recipe sets beside the options: the encoder, to be trained from scratch, and the
 # order of the labels.
 RECIPE_FIELDS = ("encoder_config", "id2label")
-# Fields of a saved configuration that a new one does not have.
-FIELDS_OF_SAVED = {"num_labels", "auto_map", "custom_pipelines", "use_cache"} | {
-    f"{token}_token_id" for token in ("pad", "bos", "eos")
-}
 
 
 class CommandLineError(ValueError):
@@ -192,6 +189,16 @@ def _check_names_in_card(plan: TrainingPlan) -> None:
     repository, dataset = plan.training.hub_model_id, plan.data.dataset_name
     if repository:
         check_repo_id("hub_model_id", repository)
+    if plan.model.license and not re.fullmatch(r"[a-z0-9][a-z0-9.+-]*", plan.model.license):
+        raise ValueError(
+            f"--license is {plan.model.license!r}, which the Hub refuses. Give its identifier, such as apache-2.0, "
+            "cc-by-4.0 or other."
+        )
+    if plan.data.language and not re.fullmatch(r"[a-z]{2,3}|code|multilingual", plan.data.language):
+        raise ValueError(
+            f"--language is {plan.data.language!r}, which the Hub refuses. Give the code of ISO 639, such as en, or "
+            "multilingual."
+        )
     if dataset and (Path(dataset).is_absolute() or dataset.startswith((".", "~")) or "\\" in dataset):
         raise ValueError(
             f"--dataset_name is {dataset!r}, which looks like a folder on this machine and means nothing to readers "
@@ -264,15 +271,8 @@ def _check_origin(plan: TrainingPlan, origin: Origin) -> None:
 
 
 def _is_trained_model(name_or_path: str) -> bool:
-    try:
-        check_available(name_or_path, {})
-        config, _ = PretrainedConfig.get_config_dict(name_or_path)
-    except OSError as error:
-        raise ValueError(
-            f"There is no model {name_or_path!r}: it is neither a folder with a config.json, nor in the cache of this "
-            "machine, nor readable on the Hub. Give a model's folder, or the correct name, as --model_name_or_path. "
-            f"({str(error).splitlines()[0]})"
-        ) from None
+    check_available(name_or_path, {})
+    config, _ = PretrainedConfig.get_config_dict(name_or_path)
     return config.get("model_type") == TriaffineConfig.model_type
 
 
@@ -391,8 +391,6 @@ def _read_training(recipe: Recipe) -> dict[str, Any]:
 
 def _read_config(recipe: Recipe) -> dict[str, Any]:
     """The fields of config.json that define the model, without those that every configuration has."""
-    make_config: Any = TriaffineConfig  # mypy requires the labels
-    unknown = sorted(recipe.config.keys() - make_config().to_dict().keys() - FIELDS_OF_SAVED)
-    if unknown:
+    if unknown := unknown_fields(recipe.config):
         raise RecipeError(f"{recipe.folder}/{CONFIG_NAME} has fields that TriaffineConfig does not know: {unknown}.")
     return {name: value for name, value in recipe.config.items() if name in MODEL_OPTIONS or name in RECIPE_FIELDS}

@@ -27,6 +27,7 @@ from ..publishing.upload import NotPublishedError
 from .corpora import Corpus
 from .hub_trainer import HubTrainer, describe_settings, main_settings, summarize_training
 from .interruptions import RESULTS_FILE, explaining_faults
+from .options import OWN_OPTIONS
 from .plan import TRAINING_FILE, TrainingPlan, training_options
 
 SPELLINGS = 3  # shown of each label
@@ -120,13 +121,23 @@ def summarize_run(
         language=plan.data.language,
         license=plan.model.license,
         recipe=plan.recipe.resolve().name if plan.recipe else None,
-        settings={**describe_settings(trainer), "words": corpus.words},
+        settings={**describe_settings(trainer), **_of_start_and_data(plan), "words": corpus.words},
         evaluation=evaluation,
         training_sentences=len(records),
         labels=describe_labels(records, model.config.entity_labels, SPELLINGS if examples else 0),
         examples=_predict_examples(trainer, corpus, model, examples),
         parameters=sum(weights.numel() for weights in model.parameters()),
     )
+
+
+def _of_start_and_data(plan: TrainingPlan) -> dict[str, Any]:
+    """The options of start and data that the run was given and that a card may have: no files of this machine."""
+    given = {name: value for name, value in (vars(plan.model) | vars(plan.data)).items() if name in plan.options}
+    return {
+        name: value
+        for name, value in given.items()
+        if OWN_OPTIONS[name].in_card == "if set" and not OWN_OPTIONS[name].is_path
+    }
 
 
 def describe_labels(records: Iterable[Mapping[str, Any]], names: Iterable[str], spellings: int) -> dict[str, Label]:

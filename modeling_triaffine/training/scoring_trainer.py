@@ -151,7 +151,7 @@ class ScoringTrainer(HubTrainer):
             if self.model.config.cross_span:
                 candidates = windows.join_spans(spans for _, spans in rows)
                 metrics["candidate_recall"] = candidate_recall(candidates, references)["recall"]
-            metrics = prefix_metrics(metrics, metric_key_prefix)
+            metrics = {f"{metric_key_prefix}_{name}": value for name, value in metrics.items()}
             if self.compute_metrics is not None:
                 evaluated: Any = EntityPrediction(scored, references, dataset)
                 metrics |= prefix_metrics(self.compute_metrics(evaluated), metric_key_prefix)
@@ -239,7 +239,7 @@ def check_best_metric(args: TrainingArguments, evaluation: Any, config: Triaffin
     for name, data in (evaluation if isinstance(evaluation, dict) else {"": evaluation}).items():
         figures = Scores.metric_names(config.entity_labels)
         if data is not None:  # without such entities it is 0 or undefined, and the first checkpoint stays the best one
-            gold = plain_records(data, "NestedNERTrainer: eval_dataset")["entities"]
+            gold = [record["entities"] for record in plain_records(data, "NestedNERTrainer: eval_dataset")]
             best = score_entities(gold, gold).metrics()
             figures = [figure for figure in figures if best.get(figure) == 1]
         figures += ["candidate_recall"] if config.cross_span and "recall" in figures else []

@@ -43,7 +43,7 @@ from .interruptions import (
     remove_incomplete,
     weights_error,
 )
-from .optimization import averaging, build_parameter_groups, choose_optimizer
+from .optimization import averaging, build_parameter_groups, choose_optimizer, learning_rates
 from .scoring_trainer import ScoringTrainer, check_best_metric
 
 logger = logging.getLogger(__name__)
@@ -146,7 +146,7 @@ class NestedNERTrainer(ScoringTrainer):
                     f"`optimizers` belong to one model and are used as they are, which {option} excludes; leave out "
                     "one of the two. `optim` and `optimizer_cls_and_kwargs` choose an optimizer's class."
                 )
-        self._callback = TrainingCallback(self._learning_rates, averages)
+        self._callback = TrainingCallback()
         self.add_callback(self._callback)
 
     # ---- Optimizer ----
@@ -160,7 +160,7 @@ class NestedNERTrainer(ScoringTrainer):
                 optimizer_class = averaging(optimizer_class, self._own("ema_decay"))
             groups = build_parameter_groups(
                 trained.named_parameters(),
-                learning_rates=self._learning_rates,
+                learning_rates=learning_rates(self.args),
                 weight_decay=self.args.weight_decay,
                 decaying=set(self.get_decay_parameter_names(trained)),
             )
@@ -176,15 +176,6 @@ class NestedNERTrainer(ScoringTrainer):
                 *(self.args.warmup_steps, num_training_steps),
             )
         return super().create_scheduler(num_training_steps, optimizer)
-
-    @property
-    def _learning_rates(self) -> dict[str, float]:
-        """Learning rate of each part of the model; the same for all with plain TrainingArguments."""
-        return {
-            "encoder": getattr(self.args, "encoder_learning_rate", self.args.learning_rate),
-            "words": getattr(self.args, "embeddings_learning_rate", self.args.learning_rate),
-            "head": self.args.learning_rate,
-        }
 
     # ---- Batches ----
 
@@ -370,6 +361,7 @@ class NestedNERTrainer(ScoringTrainer):
         _drop_calibration(model.config)
         if isinstance(self.data_collator, DataCollatorForNestedNER):
             self.data_collator.label2id = dict(model.config.label2id)
+            self.data_collator.multi_label = model.config.multi_label
         return model
 
     def hyperparameter_search(

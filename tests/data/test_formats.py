@@ -183,7 +183,6 @@ BROKEN_FILES = {
     "ZIP": ("a.jsonl", b"PK\x03\x04" + PACKED, "", "ZIP"),
     "JSON in UTF-16": ("a.jsonl", (2 * JSON_LINE).encode("utf-16"), "line 1", "byte 1", "utf-8"),
     "UTF-16": ("a.conll", COLUMNS.encode("utf-16"), "line 1", "byte 1", "utf-8"),
-    "no spans": ("a.jsonl", '{"text": "a", "ents": []}\n' * 2, "", "no text has spans", "'entities'", "without gold"),
     "unknown": ("a.txt", "The mayor of Orsk slept.\n", "", "'The mayor of Orsk slept.", "'json_lines'"),
     "tabs and spaces": ("a.conll", "a B-City\nb\tO\n", "", "B-type", "by tabs, others only by spaces"),
     "no tags": ("a.conll", "a b c\n", "", "B-type"),

@@ -82,6 +82,14 @@ class TestReport:
             )
             assert caplog.messages == [rows.info.description]
 
+    def test_of_texts_whose_offsets_nothing_checks(self, tmp_path, caplog):
+        file = write(tmp_path / "a.jsonl", {"text": "😀 in Orsk.", "entities": [[6, 10, "City"]]})
+        for offsets, start in ((None, 6), ("utf16", 5)):
+            caplog.clear()
+            (text,) = load_texts(file, offsets=offsets)["train"]
+            assert text["entities"][0]["start"] == start
+            assert ("--offsets utf16" in caplog.text) == (offsets is None)
+
     def test_of_a_clean_file_is_empty(self, tmp_path, caplog):
         load(write(tmp_path / "a.jsonl", RECORD))
         assert not caplog.records

@@ -422,10 +422,10 @@ def test_undefined_ratios_are_dashes():
     table = format_scores(score_entities(predicted, gold))
     assert [line.split() for line in table.splitlines()[1:8]] == [
         ["all", "50.00", "33.33", "40.00", "2", "3"],
-        ["LOC", "–", "0.00", "–", "0", "1"],
-        ["MISC", "0.00", "–", "–", "1", "0"],
+        ["LOC", "–", "0.00", "0.00", "0", "1"],
+        ["MISC", "0.00", "–", "0.00", "1", "0"],
         ["ORG", "100.00", "100.00", "100.00", "1", "1"],
-        ["PER", "–", "0.00", "–", "0", "1"],
+        ["PER", "–", "0.00", "0.00", "0", "1"],
         ["flat", "50.00", "0.00", "0.00", "2", "1"],
         ["nested", "–", "–", "–", "0", "2"],
     ]
@@ -449,7 +449,7 @@ def test_ratios_that_tables_show_as_dashes_are_null():
     scores = score_entities([entities((0, 4, "ORG")), entities((1, 2, "MISC"))], gold)
     shown = scores.with_nulls()
     assert json.loads(json.dumps(shown)) == shown
-    assert [shown["by_label"]["LOC"][ratio] for ratio in ("precision", "recall", "f1")] == [None, 0.0, None]
+    assert [shown["by_label"]["LOC"][ratio] for ratio in ("precision", "recall", "f1")] == [None, 0.0, 0.0]
     assert [shown["nested"][ratio] for ratio in ("precision", "recall", "f1")] == [None, None, None]
     assert shown["f1"] == scores["f1"] == pytest.approx(0.4)
     for (name, row), (_, with_nulls) in zip(scores.rows(), shown.rows(), strict=True):

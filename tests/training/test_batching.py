@@ -143,7 +143,7 @@ def test_columns_that_a_transform_adds_are_measured_trained_and_scored(tmp_path:
         return {name: [record[name] for record in given] for name in ("tokens", "entities")}
 
     data = datasets.Dataset.from_dict({"row": range(len(records))}).with_transform(add_columns)
-    plain = micro_trainer(tmp_path, records, records[:3])
+    plain = micro_trainer(tmp_path, records, records[:3], eval_strategy="epoch", metric_for_best_model="f1")
     trainer = trainer_like(plain, train_dataset=data, eval_dataset=data.select(range(3)))
     both = plain.train_dataset, data
     sizes = [EncodedRecords(plain.processing_class, Windows(one), show_progress=False).sizes for one in both]

@@ -105,9 +105,11 @@ def test_a_new_model_decides_how_labels_are_numbered(tmp_path):
     trainer = searching_trainer(tmp_path, num_train_epochs=1, save_strategy="no")
     config = copy.deepcopy(trainer.model.config)
     config.id2label = {0: "protein", 1: "DNA", 2: "None"}
+    config.multi_label = True
     trainer.model_init = lambda: TriaffineForNestedNER(config)
     trainer.train()
     assert trainer.data_collator.label2id == {"protein": 0, "DNA": 1, "None": 2}
+    assert trainer.data_collator.multi_label
     config.id2label = {0: "DNA", 1: "RNA", 2: "None"}
     with pytest.raises(ValueError, match=r"'protein'.* DNA, RNA"):
         trainer.train()

@@ -268,7 +268,6 @@ def test_labels_that_the_model_does_not_know_are_an_error_in_further_runs(tmp_pa
         ({"warmup_steps": -1}, "warmup_steps is -1"),
         ({"adam_beta2": 1.0}, "adam_beta2 is 1; it must be at least 0 and below 1"),
         ({"dataloader_num_workers": -1}, "dataloader_num_workers is -1"),
-        ({"dataloader_persistent_workers": True}, "set dataloader_num_workers above 0"),
         ({"eval_steps": 5}, "eval_steps is 5, but eval_strategy is 'epoch'. Set .* 'steps', or leave eval_steps out"),
         ({"eval_strategy": "no", "save_steps": 5}, "save_steps is 5, but save_strategy is 'epoch'"),
         ({"seed": -1}, "seed is -1"),

@@ -102,6 +102,12 @@ PLANS: dict[str, tuple[dict, list[str], dict]] = {
 }
 
 
+@pytest.mark.parametrize(("option", "value"), [("--license", "Apache 2.0"), ("--language", "English")])
+def test_what_the_hub_refuses_in_a_card_is_refused_before_training(tmp_path: Path, option, value) -> None:
+    with pytest.raises(ValueError, match=f"{option} is '{value}', which the Hub refuses"):
+        parse(write_recipe(tmp_path / "recipe"), option, value)
+
+
 @pytest.mark.parametrize(("training", "arguments", "expected"), PLANS.values(), ids=PLANS)
 def test_what_command_line_recipe_and_defaults_make(tmp_path: Path, training, arguments, expected) -> None:
     plan = parse(write_recipe(tmp_path / "recipe", training=training), *arguments)

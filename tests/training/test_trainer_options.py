@@ -95,6 +95,32 @@ def test_learning_rates_that_a_resumed_run_does_not_take_are_warned_of(tmp_path,
     assert "learning rate of the encoder stays 0.01" in warnings.pop()
 
 
+def test_rates_and_averages_are_those_of_the_arguments_when_training_starts(tmp_path):
+    """As after a search, whose best values are set one by one."""
+    trainer = micro_trainer(tmp_path, micro_records(8), save_strategy="epoch")
+    trainer.args.ema_decay, trainer.args.encoder_learning_rate = 0.9, 5e-3
+    trainer.train()
+    assert {group["name"]: group["initial_lr"] for group in trainer.optimizer.param_groups}["encoder"] == 5e-3
+    trainer.train(resume_from_checkpoint=True)
+
+
+def test_an_optimizer_that_groups_parameters_itself_is_refused(tmp_path, monkeypatch):
+    """As GaLore's, APOLLO's and LOMO's."""
+    trainer = micro_trainer(tmp_path, micro_records(8))
+    own = torch.optim.AdamW, {"lr": 1e-3, "params": [*trainer.model.parameters()]}
+    monkeypatch.setattr(trainer, "get_optimizer_cls_and_kwargs", lambda *_: own)
+    with pytest.raises(ValueError, match=r"adamw_torch.* makes the groups of its parameters itself"):
+        trainer.train()
+
+
+@pytest.mark.parametrize("prefix", ["eval", "flat", "nested"])
+def test_a_prefix_may_be_the_name_of_a_part(tmp_path, prefix):
+    records = [{**record, "entities": record["entities"][:2]} for record in micro_records(8)]
+    trainer = micro_trainer(tmp_path, records)
+    metrics = trainer.predict(trainer.train_dataset, metric_key_prefix=prefix).metrics
+    assert {f"{prefix}_{name}" for name in ("f1", "flat_f1", "nested_f1", "loss")} <= metrics.keys()
+
+
 def test_no_collator_is_the_default_one(tmp_path):
     args = NestedNERTrainingArguments(str(tmp_path), use_cpu=True)
     trainer = other_trainer(tmp_path, args, train_dataset=micro_dataset(micro_records(4)), data_collator=None)
@@ -456,6 +482,8 @@ def test_a_card_without_a_name_on_the_hub_has_that_of_the_folder_and_facts_that_
     assert card.data.tags[-1] == "biology"
     assert "`Ours`" in card.text
     assert RunSummary.load(tmp_path / "mine").license == "mit"  # for the cards of `triaffine-ner publish`
+    trainer.create_model_card()
+    assert ModelCard.load(tmp_path / "mine" / "README.md").data.tags[-1] == "biology"
     trainer = other_trainer(tmp_path / "other")
     trainer.create_model_card(finetuned_from=str(tmp_path), dataset_tags=["genia", "gum"])
     summary = RunSummary.load(tmp_path / "other")
@@ -463,7 +491,7 @@ def test_a_card_without_a_name_on_the_hub_has_that_of_the_folder_and_facts_that_
 
 
 def test_the_card_of_a_trainer_tells_of_its_training(tmp_path):
-    options = {"num_train_epochs": 2, "eval_strategy": "epoch", "min_steps": 1}
+    options = {"num_train_epochs": 2, "eval_strategy": "epoch", "min_steps": 1, "ema_decay": 0.9}
     trainer = micro_trainer(tmp_path, micro_records(8), micro_records(2, seed=1), **options)
     trainer.save_model()
     assert RunSummary.load(tmp_path) is None
@@ -472,7 +500,8 @@ def test_the_card_of_a_trainer_tells_of_its_training(tmp_path):
     trainer.save_model(tmp_path / "saved")
     trainer.create_model_card()
     card = (tmp_path / "README.md").read_text()
-    assert all(fact in card for fact in ("see the table of [epochs](#epochs)", "`min_steps`", "`learning_rate`"))
+    facts = ("see the table of [epochs](#epochs)", "`min_steps`", "`learning_rate`", "`ema_decay`")
+    assert all(fact in card for fact in facts)
     assert "no record of how this model was trained" not in card
     summary = RunSummary.load(tmp_path / "saved")
     assert summary.is_trained

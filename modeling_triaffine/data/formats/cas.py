@@ -2,8 +2,8 @@
 
 The entities are the annotations of a layer, their types the values of one of its features: the built-in layer "Named
 entity" with its feature `value`, or those named by `columns={"entities": "webanno.custom.Term:kind"}`. Sentences are
-those of the file, if it has any; its tokens and other layers are ignored. XMI needs its type system,
-`TypeSystem.xml` in the same folder, as INCEpTION exports it; JSON brings its own.
+those of the file, if it has any; its tokens are ignored, and so are other layers, which are counted. XMI needs its
+type system, `TypeSystem.xml` in the same folder, as INCEpTION exports it; JSON brings its own.
 """
 
 from __future__ import annotations
@@ -31,25 +31,36 @@ LAYER, FEATURE = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity", "valu
 """INCEpTION's built-in layer "Named entity"."""
 SENTENCE = "de.tudarmstadt.ukp.dkpro.core.api.segmentation.type.Sentence"
 TOKEN = "de.tudarmstadt.ukp.dkpro.core.api.segmentation.type.Token"
+METADATA = "de.tudarmstadt.ukp.dkpro.core.api.metadata.type.DocumentMetaData"
+WHOLE = "uima.tcas.DocumentAnnotation"
 SCORE = "score"
 ANNOTATION, STRING, DOUBLE = "uima.tcas.Annotation", "uima.cas.String", "uima.cas.Double"
 JSON_KEYS = ("%TYPES", "%FEATURE_STRUCTURES")
+NOT_ANNOTATED = "INITIAL_CAS"
+"""The document before annotation, beside those of the annotators in the export of a project."""
 
 
 def read_cas(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Document]:
     """Reads the documents of a folder, searched recursively, or that of one file, in the order of their names.
 
-    Annotations without a value are dropped and counted.
+    Annotations without a value are dropped and counted. A text of several annotators is read for each.
 
     Args:
         columns: {"entities": "layer:feature"}, or the layer alone, with the feature `value`.
     """
     layer, feature = _layer(columns)
+    texts: set[int] = set()
     for file in cas_documents(path):
-        if file.name != TYPE_SYSTEM:
-            name = name_in_corpus(file, path)
+        name = name_in_corpus(file, path)
+        if file.stem == NOT_ANNOTATED:
+            check.note("documents before annotation left out", example=name)
+        elif file.name != TYPE_SYSTEM:
             with check.record():
-                yield annotated_cas(_load(file, name, check), layer, feature, name, check)
+                document = annotated_cas(_load(file, name, check), layer, feature, name, check)
+                if document.text and hash(document.text) in texts:
+                    check.note("repeated texts read, perhaps of another annotator", example=name)
+                texts.add(hash(document.text))
+                yield document
 
 
 def cas_documents(path: Path) -> list[Path]:
@@ -81,6 +92,9 @@ def annotated_cas(cas: Cas, layer: str, feature: str, where: str, check: RecordC
         else:
             fragments = ((one.begin, one.end),)
             annotations.append(Annotation(f"{layer}[{number}]", fragments, type=kind, quote=None, where=where))
+    for other in cas.select_all_annotations():
+        if other.type.name not in (layer, SENTENCE, TOKEN, METADATA, WHOLE):
+            check.note(f"annotations of the layer {other.type.name!r} ignored", example=where)
     sentences = cas.select(SENTENCE) if cas.typesystem.contains_type(SENTENCE) else ()
     borders = {border for one in sentences for border in (one.begin, one.end)}
     if outside := {border for border in borders if not 0 <= border <= len(text)}:

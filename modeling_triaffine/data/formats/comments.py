@@ -13,6 +13,7 @@ def comment_field(line: str) -> tuple[str, str]:
 class SentenceIds:
     """Gives sentences the ids in the comments before them, and numbers them where there are none.
 
+    Ids that are numbers, which may begin anew in each document, follow its name.
     Before the first document begins, every sentence is a document of its own, unless the file is one.
     """
 
@@ -41,6 +42,7 @@ class SentenceIds:
     def next_sentence(self) -> dict[str, Any]:
         """`id`, `doc_id` and `sent_id` of the next sentence."""
         doc_id, sent_id = (self.doc_id, self.sent_id) if self.doc_id else (next(self.unnamed), 0)
-        identifier, self.id = self.id or f"{doc_id}:{sent_id}", ""
+        identifier = f"{doc_id}:{self.id or sent_id}" if not self.id or self.id.isdecimal() else self.id
+        self.id = ""
         self.sent_id += 1
         return {"id": identifier, "doc_id": doc_id, "sent_id": sent_id}

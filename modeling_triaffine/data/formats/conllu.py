@@ -27,13 +27,13 @@ from ..record_checker import RecordChecker
 from ..schema import Entity
 from .comments import SentenceIds
 from .layout import NODE
-from .tags import STANDARD, Tag, decode_tags
+from .tags import STANDARD, Tag, decode_tags, part_of_tag
 from .written_words import NO_SPACE, Row, is_word, written_text
 
 COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 ID, FORM, UPOS, MISC = (COLUMNS.index(name) for name in ("ID", "FORM", "UPOS", "MISC"))
 TAG_NAMES = ("ner", "ne", "name")
-"""Names in MISC of tags, in any case."""
+"""Names in MISC of tags, in any case; the last one may be of something else."""
 SHOWN = 40
 BRACKET = re.compile(r"(\()?([^()]+)(\))?")
 PART_OF_SEVERAL = re.compile(r"\[([0-9]+)/[0-9]+\]$")
@@ -62,7 +62,7 @@ def _sentences(path: Path, check: RecordChecker) -> Iterator[WrittenSentence]:
         with check.record():
             rows = [(where, _row(line, where, check)) for where, line in lines]
             words = [row for _, row in rows if is_word(row[ID])]
-            entities = [*brackets.entities_of(rows), *decode_tags(map(_tags, words), check)]
+            entities = [*brackets.entities_of(rows), *decode_tags(_tags_of_words(rows, check), check)]
             if not words:
                 continue
             written = (Row(row[ID], row[FORM], NO_SPACE in row[MISC].split("|")) for _, row in rows)
@@ -77,10 +77,29 @@ def _sentences(path: Path, check: RecordChecker) -> Iterator[WrittenSentence]:
             yield WrittenSentence(gap, text, Sentence(fields, rows[0][0], offsets))
 
 
-def _tags(row: Sequence[str]) -> list[Tag]:
+def _tags_of_words(rows: Sequence[tuple[str, Sequence[str]]], check: RecordChecker) -> list[list[Tag]]:
+    """The tags of each word; those on the line of a multi-word token are those of its words, if these have none."""
+    by_id = {row[ID]: _tags(row, where, check) for where, row in rows}
+    for number in [number for number, tags in by_id.items() if tags]:
+        first, _, last = number.partition("-")
+        inside = [word for word in by_id if last and is_word(word) and int(first) <= int(word) <= int(last)]
+        if not any(by_id[word] for word in inside):
+            for word in inside:
+                position = (word == inside[0], word == inside[-1])
+                by_id[word] = [(part_of_tag(prefix, *position), kind) for prefix, kind in by_id[number]]
+    return [by_id[row[ID]] for _, row in rows if is_word(row[ID])]
+
+
+def _tags(row: Sequence[str], where: str, check: RecordChecker) -> list[Tag]:
     """The tags in MISC."""
-    pairs = (pair.partition("=") for pair in row[MISC].split("|"))
-    return [tag for name, _, value in pairs if name.lower() in TAG_NAMES for tag in STANDARD.read(value) or ()]
+    tags: list[Tag] = []
+    for name, _, value in (pair.partition("=") for pair in row[MISC].split("|")):
+        if name.lower() in TAG_NAMES:
+            found = STANDARD.read(value)
+            if found is None and name.lower() != TAG_NAMES[-1]:
+                check.note(f"values of {name} in MISC that are no tags (B-type) ignored", example=f"{where}: {value}")
+            tags += found or ()
+    return tags
 
 
 def _row(line: str, where: str, check: RecordChecker) -> list[str]:

@@ -142,8 +142,6 @@ IOB2 = CorpusFormat(
     description="columns of tags (IOB2, BIOES, BILOU, or types alone), one for each level of nesting",
     read=read_iob2,
     keeps_text=False,
-    marks_sentences=True,
-    has_own_words=True,
     suffixes=(".conll", ".iob", ".iob2", ".bio", ".tsv"),
     recognizes=partial(_recognizes, with_text=False),
     columns="the columns, counted from 0: {'tokens': 0, 'entities': [1, 2], 'pos': 3}",

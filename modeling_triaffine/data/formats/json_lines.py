@@ -14,6 +14,7 @@ from ..documents import Document, Sentence, document_of_words
 from ..json_records import JsonObject, json_reader
 from ..reading import name_in_corpus
 from ..record_checker import RecordChecker
+from .word_tags import MENTIONS, TAGS
 
 CONTEXT_NAMES = {"ltokens": "left_tokens", "rtokens": "right_tokens"}
 NOT_FOR_NER = ("relations", "org_id", "orig_id")
@@ -49,13 +50,11 @@ JSON_LINES = CorpusFormat(
     description="JSON lines of this project, one sentence of words each",
     read=json_reader(_own_record, FIELDS, _file_name),
     keeps_text=False,
-    marks_sentences=True,
-    has_own_words=True,
     suffixes=(".jsonl", ".ndjson", ".json"),
     keys=(
         Keys.of("tokens entities", forbidden=IN_LIST),
         Keys.of("tokens entities doc_id"),
-        Keys.of("tokens doc_id sent_id"),
+        Keys.of("tokens doc_id sent_id", forbidden=" ".join((*TAGS, MENTIONS))),
     ),
     tools="this project",
     example='{"tokens": ["The", "mayor"], "entities": [{"start": 0, "end": 2, "type": "Person"}]}',
@@ -65,8 +64,6 @@ PUBLISHED_JSON = CorpusFormat(
     description="one JSON list of records with `ltokens` and `rtokens`, as in the published experiments",
     read=json_reader(_published_record, FIELDS),
     keeps_text=False,
-    marks_sentences=True,
-    has_own_words=True,
     suffixes=(".json",),
     keys=(Keys.of(f"tokens entities {IN_LIST}", forbidden="doc_id"), Keys.of("tokens entities ltokens rtokens")),
     tools="the triaffine experiments, locate-and-label and its successors",

@@ -1,6 +1,6 @@
 """Reads Label Studio's full export: tasks with the text in `data` and labelled regions in `annotations`."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from ..corpus_format import CorpusFormat, Keys
 from ..documents import Annotation, Document
@@ -19,17 +19,19 @@ def _document_of_task(task: JsonObject, _: str) -> Document | None:
     annotation = _annotation_of(task)
     if annotation is None:
         return None
-    return Document(str(identifier), task.where, _text_of(task), list(_regions(annotation)))
-
-
-def _text_of(task: JsonObject) -> str:
-    """The labelled text: the field `text` of the data, otherwise its only string."""
     data = task.object("data", "It must contain the text")
     texts = [name for name, value in data.fields.items() if isinstance(value, str)]
+    name = _labelled(task, texts)
+    annotations = list(_regions(annotation, {*texts} - {name}))
+    return Document(str(identifier), task.where, data.value(name, str), annotations)
+
+
+def _labelled(task: JsonObject, texts: Sequence[str]) -> str:
+    """The name of the labelled text: `text`, otherwise that of the only string in the data."""
     if "text" not in texts and len(texts) != 1:
         found = f"several strings, {', '.join(map(repr, texts))}" if texts else "no string"
         raise task.error("data", f"has {found}", "Name the one that was labelled 'text'")
-    return data.value("text" if "text" in texts else texts[0], str)
+    return "text" if "text" in texts else texts[0]
 
 
 def _annotation_of(task: JsonObject) -> JsonObject | None:
@@ -52,12 +54,20 @@ def _annotation_of(task: JsonObject) -> JsonObject | None:
     return max(made, key=lambda one: (bool(one.fields.get("ground_truth")), str(one.fields.get("created_at", ""))))
 
 
-def _regions(annotation: JsonObject) -> Iterator[Annotation]:
+def _regions(annotation: JsonObject, other_texts: Collection[str]) -> Iterator[Annotation]:
+    of_texts: set[object] = set()
     for region in annotation.objects("result", "A result is an object"):
         kind = region.fields.get("type")
         if kind not in (PLAIN, HYPERTEXT):
             annotation.check.note(f"results of type {kind!r} ignored")
             continue
+        if (of_text := region.fields.get("to_name")) in other_texts:
+            annotation.check.drop(f"entities in the text {of_text!r} dropped", example=region.where)
+            continue
+        of_texts.add(of_text)
+        if len(of_texts) > 1:
+            problem = f"is {of_text!r}, but that of other regions is {next(iter(of_texts - {of_text}))!r}"
+            raise region.error("to_name", problem, "Name each text as its field of the data, of which `text` is read")
         value = region.object("value", "A region has a value")
         offsets = value
         if kind == HYPERTEXT:
@@ -66,7 +76,7 @@ def _regions(annotation: JsonObject) -> Iterator[Annotation]:
                 continue
             offsets = value.object("globalOffsets", "It has start and end")
         fragment = offsets.value("start", int), offsets.value("end", int)
-        yield from entity_of_each_type(value, [fragment], value.value(kind, list))
+        yield from entity_of_each_type(value, [fragment], value.value(kind, list) if kind in value.fields else [])
 
 
 LABEL_STUDIO = CorpusFormat(

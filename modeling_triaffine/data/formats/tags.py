@@ -93,6 +93,19 @@ WITH_PREFIXES = (
 )
 
 
+def part_of_tag(prefix: str, is_first: bool, is_last: bool) -> str:
+    """The prefix of a tag for one of the words that the tag is of.
+
+    >>> part_of_tag("S", True, False), part_of_tag("B", False, True), part_of_tag("E", False, True)
+    ('B', 'I', 'E')
+    """
+    begins = is_first and prefix not in INSIDE + LAST
+    ends = is_last and prefix in LAST + SINGLE
+    if begins:
+        return "S" if ends else "B"
+    return "E" if ends else "I"
+
+
 def scheme_of(values: Iterable[str]) -> TagScheme | None:
     """The scheme of all these tags; None if they are not tags of one scheme.
 

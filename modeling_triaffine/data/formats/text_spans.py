@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ...model.text_triaffine import Offsets
 from ..corpus_format import CorpusFormat, Keys, check_columns
+from ..counts import WITHOUT_SPANS
 from ..documents import Annotation, Document
 from ..json_records import JsonObject, Pair, json_values
 from ..reading import document_name
@@ -31,7 +32,8 @@ BORDERS = "borders"
 OF_SPAN = ("start", "end", "type", "inclusive_end")
 """What `columns` may say of spans."""
 OF_TEXT = Keys.of("text")
-WITHOUT_SPANS = "texts without a field of spans, read as texts without entities"
+RESPONSES = "responses"
+"""Of Argilla 2: question → one response for each annotator."""
 FURTHER_ANNOTATIONS = "further annotations of a task ignored"
 REJECTED = ("reject", "ignore")
 """Values of Prodigy's `answer` for texts that should not be used."""
@@ -50,7 +52,6 @@ class TextForm:
         start, end, type: of a span that is an object; a list is [start, end, type].
         inclusive_end: whether the end is the offset of the last character, as it always is in `LAST`.
         id: the name of the text.
-        annotated_only: whether texts without any field of spans are those that nobody annotated, and not read.
     """
 
     keys: Keys = OF_TEXT
@@ -61,7 +62,6 @@ class TextForm:
     type: tuple[str, ...] = TYPE
     inclusive_end: bool = False
     id: str = "id"
-    annotated_only: bool = False
 
     @classmethod
     def named(cls, columns: Mapping[str, Any]) -> TextForm:
@@ -77,6 +77,7 @@ class TextForm:
         return cls(spans=(columns["entities"],), **kept, **of_span)
 
 
+ARGILLA = TextForm(Keys.of(f"fields {RESPONSES}"), text="fields.text", spans=(RESPONSES,))
 TEXT_FORMS = (
     TextForm(),
     TextForm(Keys.of("sentence annotations"), text="sentence", spans=("annotations",)),
@@ -84,8 +85,7 @@ TEXT_FORMS = (
     TextForm(Keys.of("full_text"), text="full_text"),
     *(TextForm(Keys.of(f"{text} {spans}"), text=text) for text in ("content", "data") for spans in SPANS),
     TextForm(Keys.of("content annotation"), text="content", spans=("annotation",), inclusive_end=True),  # Dataturks
-    # Argilla 2
-    TextForm(Keys.of("fields responses"), text="fields.text", spans=("responses.*.0.value",), annotated_only=True),
+    ARGILLA,
 )
 """The forms of texts with spans; a record is of the one that requires most of its keys."""
 
@@ -100,7 +100,6 @@ def read_text_spans(path: Path, check: RecordChecker, columns: Mapping[str, Any]
         columns: the names of the fields, see [`TextForm.named`]; None takes those of `TEXT_FORMS`.
     """
     named = None if columns is None else TextForm.named(columns)
-    texts, without_before = 0, check.counts[WITHOUT_SPANS]  # of other files of the split
     file_name = document_name(path, check)
     hashes: set[str] = set()  # Prodigy's, the same in every annotator's copy of a text
     for number, (raw, where) in enumerate(latest_annotations(json_values(path, check), check)):
@@ -109,20 +108,38 @@ def read_text_spans(path: Path, check: RecordChecker, columns: Mapping[str, Any]
             if (answer := record.fields.get("answer")) in REJECTED:
                 check.note(f"texts with the answer {answer!r} ignored")
                 continue
-            texts += 1
             if (text_hash := record.fields.get("_input_hash")) not in (None, ""):
                 if str(text_hash) in hashes:
                     check.note("repeated texts read, with the _input_hash of an earlier text", example=where)
                 hashes.add(str(text_hash))
             form = named or form_of(record)
-            if form.annotated_only and not any(isinstance(record.get(name), list) for name in form.spans):
-                check.note("texts without a response ignored", example=where)
-                continue
-            yield annotated_text(record, f"{file_name}:{number}", form)
-    if texts and not check.is_document and check.counts[WITHOUT_SPANS] - without_before == texts:
-        problem = f"no text has spans, in none of the fields {', '.join(map(repr, form.spans))}"
-        remedy = "Give the spans one of these names, or move a test file without gold entities out of the corpus"
-        raise check.error("", problem, remedy)
+            if form is not ARGILLA:
+                yield annotated_text(record, f"{file_name}:{number}", form)
+            elif path_of_spans := _first_response(record):
+                form = replace(ARGILLA, spans=(path_of_spans,))
+                yield annotated_text(record, f"{file_name}:{number}", form)
+
+
+def _first_response(record: JsonObject) -> str | None:
+    """The path of the spans in the first response of Argilla to the question of spans; None if nobody answered it."""
+    questions = record.object(RESPONSES, "It has the responses to each question")
+    answered = {
+        question: [n for n, one in enumerate(questions.objects(question)) if _has_spans(one.fields.get("value"))]
+        for question in questions.fields
+    }
+    answered = {question: responses for question, responses in answered.items() if responses}
+    if len(answered) > 1:
+        raise record.error(RESPONSES, f"has spans of {' and '.join(map(repr, answered))}", "Export one question")
+    for question, (first, *others) in answered.items():
+        if others:
+            record.check.note(FURTHER_ANNOTATIONS, len(others), record.where)
+        return f"{RESPONSES}.{question}.{first}.value"
+    record.check.note("texts without a response ignored", example=record.where)
+    return None
+
+
+def _has_spans(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, Mapping) for one in value)
 
 
 def latest_annotations(values: Iterable[tuple[object, str]], check: RecordChecker) -> Iterator[tuple[object, str]]:

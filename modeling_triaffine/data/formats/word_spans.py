@@ -116,8 +116,6 @@ INCLUSIVE_SPANS = CorpusFormat(
     description="JSON of words with inclusive spans in `ner`: GLiNER, W2NER, DyGIE++, PURE",
     read=json_reader(_document, f"{', '.join(WORDS)} and {SPANS}"),
     keeps_text=False,
-    marks_sentences=True,
-    has_own_words=True,
     suffixes=(".json", ".jsonl", ".ndjson"),
     keys=(
         *(Keys.of(f"{words} {SPANS}") for words in WORDS),

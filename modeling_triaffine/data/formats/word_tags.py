@@ -7,6 +7,7 @@
 Tags are those of `tags.py`. Numbers need names, in the order of the numbers: `columns={"names": ["O", "B-City", …]}`.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
@@ -48,6 +49,7 @@ def read_word_tags(path: Path, check: RecordChecker, columns: Mapping[str, Any] 
     values = json_values(path, check)
     head = list(islice(values, HEAD))
     schemes: dict[str, TagScheme | None] = {MENTIONS: None}
+    sent_ids: Counter[str] = Counter()
     for number, (raw, where) in enumerate(chain(head, values)):
         with check.record():
             record = JsonObject(raw, where, check, remedy="A record has the fields tokens and ner_tags")
@@ -63,7 +65,10 @@ def read_word_tags(path: Path, check: RecordChecker, columns: Mapping[str, Any] 
             entities = entities_in(record, found, schemes[found], len(tokens), columns)
             record.note_other_fields((words, found, "id", "doc_id"))
             name = f"{file_name}:{number}"
-            yield document_of_words(name, [Sentence({"tokens": tokens, "entities": entities}, where)])
+            doc_id = str(record.fields.get("doc_id") or name)
+            fields = {"id": name, "doc_id": doc_id, "sent_id": sent_ids[doc_id], "tokens": tokens}
+            sent_ids[doc_id] += 1
+            yield document_of_words(doc_id, [Sentence({**fields, "entities": entities}, where)])
 
 
 def scheme_of_cells(cells: Iterable[object]) -> TagScheme | None:
@@ -113,8 +118,6 @@ WORD_TAGS = CorpusFormat(
     description="JSON of words with a list of tags, or with entities by words in `entity_mentions`",
     read=read_word_tags,
     keeps_text=False,
-    marks_sentences=True,
-    has_own_words=True,
     suffixes=(".json", ".jsonl", ".ndjson"),
     keys=tuple(Keys.of(f"{words} {found}", forbidden="entities") for words in WORDS for found in (*TAGS, MENTIONS)),
     columns="the fields: {'tokens': 'words', 'entities': 'tags', 'names': ['O', 'B-City']}",

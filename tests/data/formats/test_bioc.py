@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from modeling_triaffine import load_nested_ner
 from tests.helpers.corpora import (
     BIOC_DOCUMENT,
     BIOC_XML,
@@ -59,6 +60,20 @@ def test_forms_of_bioc(tmp_path, content):
 def test_bioc_with_sentences_that_have_the_text(tmp_path):
     first, second = read(write_json(tmp_path / "a.jsonl", SENTENCES))[0]
     assert (first["tokens"], spelled(first), second["tokens"]) == (TOKENS, [("Orsk", "City")], ["He", "ran"])
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "quote"), [("Café in Orsk.", "The naïve mayor.", "mayor"), ("éé éé", "Or", "Or")]
+)
+@pytest.mark.parametrize("offsets", [None, "bytes"])
+def test_passages_whose_offsets_count_bytes(tmp_path, title, text, quote, offsets):
+    second = len(title.encode()) + 1
+    start = second + len(text[: text.index(quote)].encode())
+    annotations = [located("X", quote, (start, len(quote)))]
+    passages = [{"offset": 0, "text": title}, {"offset": second, "text": text, "annotations": annotations}]
+    file = write_json(tmp_path / "a.json", {"documents": [{"id": "a", "passages": passages}]})
+    records = load_nested_ner(file, offsets=offsets)["train"]
+    assert [one for record in records for one in spelled(record)] == [(quote, "X")]
 
 
 def test_bioc_counts_what_it_drops(tmp_path):

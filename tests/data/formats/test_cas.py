@@ -85,6 +85,28 @@ def test_another_layer_and_feature(tmp_path):
         read(path, columns={"entities": [1, 2]})
 
 
+def test_other_layers_are_counted(tmp_path):
+    cas = cassis.load_cas_from_json(cas_json(*BOTH))
+    term = cas.typesystem.create_type("webanno.custom.Term", "uima.tcas.Annotation")
+    cas.add_all([term(begin=4, end=9), term(begin=13, end=17)])
+    (record,), check = read(write_files(tmp_path, {"a.json": cas.to_json()}))
+    assert sorted(spelled(record), reverse=True) == NESTED
+    assert check.counts == {"annotations of the layer 'webanno.custom.Term' ignored": 2}
+
+
+def test_of_the_export_of_a_project_what_annotators_made_is_read(tmp_path):
+    initial, alice, bob = cas_json(), cas_json(*BOTH), cas_json((13, 17, "City"))
+    folder = tmp_path / "annotation"
+    files = {"a.txt/INITIAL_CAS.json": initial, "a.txt/alice.json": alice, "a.txt/bob.json": bob}
+    write_files(folder, files)
+    records, check = read(folder)
+    assert [len(record["entities"]) for record in records] == [2, 1]
+    assert check.counts == {
+        "documents before annotation left out": 1,
+        "repeated texts read, perhaps of another annotator": 1,
+    }
+
+
 XMI = xmi_files()
 BOMB = '<!DOCTYPE a [<!ENTITY e "eeee">]>'
 BAD = {

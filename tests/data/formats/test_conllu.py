@@ -45,14 +45,43 @@ class TestConllu:
         assert record["pos"] == []
 
     @pytest.mark.parametrize(
-        ("name", "tags"), [("name", ["B-A", "I-A", "O", "B-A"]), ("ner", ["B-A", "E-A", "O", "S-A"])]
+        ("name", "tags"), [("name", ["B-A", "I-A", "O", "B-A", "Anna"]), ("ner", ["B-A", "E-A", "O", "S-A"])]
     )
     def test_tags_become_entities(self, tmp_path, name, tags):
         """As in NorNE and in the output of Stanza; a name that is no tag is none."""
-        content = conllu(*tags, "Anna").replace("Entity=", f"Gloss=B-X|{name}=")
+        content = conllu(*tags).replace("Entity=", f"Gloss=B-X|{name}=")
         (record,), check = read(write_files(tmp_path, {"a.conllu": content}))
         assert triples(record) == [(0, 2, "A"), (3, 4, "A")]
         assert not check.report()
+
+    @pytest.mark.parametrize(
+        ("around", "inside", "expected"),
+        [
+            ("I-A", ["_", "_"], [(0, 4, "A")]),
+            ("S-B", ["_", "_"], [(0, 1, "A"), (1, 3, "B"), (3, 4, "A")]),
+            ("B-B", ["S-A", "_"], [(0, 1, "A"), (1, 2, "A"), (3, 4, "A")]),
+        ],
+    )
+    def test_tags_of_multi_word_tokens_are_those_of_their_words(self, tmp_path, around, inside, expected):
+        """Stanza writes them on the line of the token alone."""
+        line = "{}\tw\t_\t_\t_\t_\t_\t_\t_\tner={}\n"
+        last = "E-A" if around == "I-A" else "S-A"
+        numbers, tags = [1, "2-3", 2, 3, 4], ["B-A", around, *inside, last]
+        content = "".join(line.format(*one).replace("ner=_", "_") for one in zip(numbers, tags, strict=True))
+        (record,), check = read(write_files(tmp_path, {"a.conllu": content}), "conllu")
+        assert sorted(triples(record)) == expected
+        assert not check.report()
+
+    def test_values_that_are_no_tags_are_counted(self, tmp_path):
+        content = conllu("LOC", "O").replace("Entity=", "NER=")
+        _, check = read(write_files(tmp_path, {"a.conllu": content}), "conllu")
+        assert check.counts == {"values of NER in MISC that are no tags (B-type) ignored": 1}
+
+    def test_numbers_of_sentences_may_begin_anew(self, tmp_path):
+        sentence = "# sent_id = 0\n" + conllu("(1-a)")
+        content = f"# newdoc id = a\n{sentence}\n# newdoc id = b\n{sentence}"
+        records, _ = read(write_files(tmp_path, {"a.conllu": content}))
+        assert [record["id"] for record in records] == ["a:0", "b:0"]
 
     def test_what_no_sentence_holds_is_dropped(self, tmp_path):
         content = conllu("(1-place(9-time)", "(2[1/2]-person)", "(3", "3)(2[2/2]-person)(4-)") + "\n" + conllu("1)")

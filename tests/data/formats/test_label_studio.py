@@ -2,6 +2,7 @@
 
 import pytest
 
+from modeling_triaffine.data import CorpusError
 from tests.helpers.corpora import NESTED, read, region, spelled, task, write_json
 
 TEXT = "The mayor of Orsk slept. He woke."
@@ -22,6 +23,23 @@ class TestLabelStudio:
     def test_a_text_of_another_name(self, tmp_path):
         records, _ = read(write_json(tmp_path / "a.json", task(data={"body": "One.", "year": 1}), as_list=True))
         assert records[0]["tokens"] == ["One", "."]
+
+    def test_regions_of_another_text_are_counted(self, tmp_path):
+        regions = [{**region(4, 9, "Office"), "to_name": "title"}, {**region(13, 17, "City"), "to_name": "text"}]
+        file = write_json(tmp_path / "a.json", task(*regions, data={"text": TEXT, "title": TEXT}), as_list=True)
+        records, check = read(file)
+        assert spelled(records[0]) == [("Orsk", "City")]
+        assert check.counts == {"entities in the text 'title' dropped": 1}
+
+    def test_regions_of_several_texts_of_other_names_are_an_error(self, tmp_path):
+        regions = [{**region(4, 9, "Office"), "to_name": name} for name in ("one", "two")]
+        with pytest.raises(CorpusError, match=r"result\[1\]\.to_name' is 'two', but that of other regions is 'one'"):
+            read(write_json(tmp_path / "a.json", task(*regions, data={"text": TEXT}), as_list=True))
+
+    def test_a_region_without_a_label_is_counted(self, tmp_path):
+        unlabelled = {"type": "labels", "value": {"start": 0, "end": 3}}
+        _, check = read(write_json(tmp_path / "a.json", task(unlabelled, data={"text": TEXT}), as_list=True))
+        assert check.counts == {"spans without a type dropped": 1}
 
     @pytest.mark.parametrize(
         ("made", "taken"),

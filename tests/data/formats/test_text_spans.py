@@ -123,6 +123,25 @@ class TestTextSpans:
         write_json(tmp_path / "b.json", {"text": "It rained.", "sourcedb": "PubMed"})
         assert list(map(len, load_nested_ner(tmp_path)["train"]["entities"])) == [1, 0]
 
+    @pytest.mark.parametrize("names", [["a.json"], ["a.json", "b.json"]])
+    def test_texts_of_which_none_has_a_field_of_spans_are_an_error(self, tmp_path, names):
+        for name in names:
+            write_json(tmp_path / name, {"text": "Orsk", "tracks": [{"denotations": []}]})
+        with pytest.raises(CorpusError, match=r"no text has a field of spans.* without gold"):
+            load_nested_ner(tmp_path, "text_spans")
+
+    def test_of_the_responses_of_argilla_the_first_with_spans_is_read(self, tmp_path):
+        first, second = ([{"start": 13, "end": 17, "label": kind}] for kind in ("City", "Place"))
+        topic = {"topic": [{"value": "news"}], "tags": [{"value": ["a"]}]}
+        ner = {"ner": [{"value": None}, {"value": first}, {"value": second}]}
+        texts = [{"fields": {"text": TEXT[:24]}, "responses": responses} for responses in (topic | ner, topic)]
+        (record,), check = read(write_json(tmp_path / "a.jsonl", *texts))
+        assert spelled(record) == [("Orsk", "City")]
+        assert check.counts["further annotations of a task ignored"] == 1
+        assert check.counts["texts without a response ignored"] == 1
+        with pytest.raises(CorpusError, match="'responses' has spans of 'ner' and 'more'"):
+            read(write_json(tmp_path / "b.jsonl", {**texts[0], "responses": {**ner, "more": ner["ner"]}}))
+
     def test_one_span_with_several_types(self, tmp_path):
         span = {"start": 0, "end": 1, "labels": ["A", "B"]}
         (record,), _ = read(write_json(tmp_path / "a.jsonl", {"text": "a", "entities": [span]}))
