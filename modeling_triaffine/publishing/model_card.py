@@ -114,7 +114,11 @@ def build_model_card(
 
 
 def renew_card(own: str, config: TriaffineConfig, **facts: Any) -> str:
-    """The marked text of [`build_model_card`], with what was chosen in `own` (see `merge_cards`)."""
+    """The marked text of [`build_model_card`], with what was chosen in `own` (see `merge_cards`), a card of the model.
+
+    Without `tags`, those of `own` stay.
+    """
+    facts["tags"] = facts.get("tags") or (_front_matter(own).get("tags") if is_ours(own) else None)
     return merge_cards(mark_card(str(build_model_card(config, **facts))), own)
 
 
@@ -260,13 +264,13 @@ def merge_cards(card: str, earlier: str) -> str:
     The Hub's website writes such a draft with the license chosen there.
 
     Lists are concatenated; other fields of a draft override those of the card. An earlier card of ours only gives its
-    tags, and its license to one without; of a card that somebody wrote, nothing is taken.
+    license to one without; of a card that somebody wrote, nothing is taken.
     """
     fields = {name: value for name, value in _front_matter(earlier).items() if value}
     merged = ModelCard(MARK_PATTERN.sub("", card))
     if not is_draft(earlier):
-        kept = ("tags",) if merged.data.get("license") else ("tags", "license")
-        fields = {name: fields[name] for name in kept if name in fields and is_ours(earlier)}
+        is_missing = is_ours(earlier) and merged.data.get("license") is None
+        fields = {"license": fields["license"]} if is_missing and "license" in fields else {}
     if not fields:
         return card
     for name, value in fields.items():

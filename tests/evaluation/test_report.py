@@ -221,12 +221,12 @@ def test_names_below_bars_do_not_overlap(analysis, count, gold):
 
 
 def test_undefined_ratios_have_no_bar(analysis):
-    """Of a label without predictions, recall is 0 and precision and F1 are undefined."""
+    """Of a label without predictions, recall and F1 are 0 and precision is undefined."""
     sides = [[]], [entities((0, 1, "A"))]
     missing = replace(many_labels(analysis, 2), scores=score_entities(*sides), errors=confusion(*sides))
     drawn = draw_figures(missing)["by_label.svg"]
     numbers = [element.text for element in ElementTree.fromstring(drawn).iter() if element.text]
-    assert numbers.count("0") == 2  # the bar's and the axis'
+    assert numbers.count("0") == 3  # those of two bars and the axis
 
 
 def test_the_table_of_types_has_labels_whose_spans_were_predicted(analysis):
