@@ -275,7 +275,8 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
             self.hidden_size != width,
             f"`hidden_size` is {self.hidden_size}, but the encoder's width is {width}; leave hidden_size out",
         )
-        positions = getattr(self.encoder_config, "max_position_embeddings", None)
+        has_positions = getattr(self.encoder_config, "position_biased_input", True)  # of DeBERTa, relative ones alone
+        positions = getattr(self.encoder_config, "max_position_embeddings", None) if has_positions else None
         yield (
             positions is not None and 0 < positions < self.max_subwords,
             too_few_positions(self.max_subwords, positions),

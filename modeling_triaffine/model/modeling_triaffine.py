@@ -98,7 +98,8 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         with reading("TriaffineForNestedNER: transformers cannot build the encoder", "`encoder_config`"):
             self.encoder = AutoModel.from_config(config.encoder_config, trust_remote_code=False)
         if getattr(self.encoder, "pooler", None) is not None:
-            self.encoder.pooler = None  # unused, and data-parallel training rejects unused weights
+            # Unused, and data-parallel training rejects unused weights; some encoders call it in any case.
+            self.encoder.pooler = nn.Identity()
         _check_positions(self.encoder, config.max_subwords)
         self.supports_gradient_checkpointing = self.encoder.supports_gradient_checkpointing
         self.words = WordRepresentation(config)

@@ -169,7 +169,7 @@ class NestedNERPipeline(ChunkPipeline):
         ignored, labels = parameters.get("ignore_labels") or (), {*self.model.config.entity_labels, "O"}
         if isinstance(ignored, str) or not isinstance(ignored, Collection) or not {*ignored} <= labels:
             raise ValueError(f"`ignore_labels` is {shortened(ignored)}; give a list of the model's {sorted(labels)}.")
-        overlap = {name: parameters.pop(name) for name in ("overlap",) if name in parameters}
+        overlap = {"overlap": parameters.pop("overlap")} if "overlap" in parameters else {}
         return {"is_stream": is_stream}, parameters, {"in_words": in_words, **overlap}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -252,7 +252,13 @@ class NestedNERPipeline(ChunkPipeline):
     ) -> list[list[WordEntity]]:
         # Decoded on the device of the scores, which only the entities leave.
         with evaluating(self.model):
-            found = find_entities(self.model(**model_inputs), self.model.config, threshold)
+            output = self.model(**model_inputs)
+            found = find_entities(output, self.model.config, threshold)
+        if output.span_logits.isnan().any():
+            logger.warning_once(
+                f"The model's scores of a sentence are not numbers, so nothing is found there, perhaps because "
+                f"{self.model.dtype} is too narrow. Load the model with dtype='bfloat16' or 'float32'."
+            )
         most = self.model.config.max_candidates
         if self.model.config.cross_span and any(len({(e["start"], e["end"]) for e in of}) >= most for of in found):
             logger.warning_once(

@@ -159,8 +159,7 @@ def register_task(is_ours: Callable[[Any], bool], find_class: Callable[[Any], An
 def find_pipeline_class(model: Any) -> Any:
     """The class of pipeline in the code that a model object was loaded with, which its user has chosen to trust."""
     reference = CUSTOM_PIPELINES["token-classification"]["impl"]
-    names = ("revision", "cache_dir", "local_files_only", "token")
-    options = {name: model.origin[name] for name in names if name in model.origin}
+    options = {name: model.origin[name] for name in ("revision", *REACHING_OPTIONS) if name in model.origin}
     if not model.config.name_or_path:
         raise ValueError(
             "The model was not loaded from a folder or a Hub repository, where its pipeline is. Save it with its "
@@ -253,7 +252,7 @@ def find_file(name_or_path: str | os.PathLike[str], name: str, options: dict[str
     if os.path.isfile(name_or_path):  # such as a model's weights: no folder, though a repository could have its name
         return None
     check_available(name_or_path, options)
-    hub_options = ("cache_dir", "force_download", "local_files_only", "token", "revision", "subfolder", "proxies")
+    hub_options = (*ORIGIN_OPTIONS, "force_download", "proxies")
     given = {option: options[option] for option in hub_options if option in options}
     try:
         return cached_file(name_or_path, name, _raise_exceptions_for_missing_entries=False, **given)

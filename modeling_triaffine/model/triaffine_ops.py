@@ -170,14 +170,18 @@ def span_scores_reference(
     kept_bytes: int | None = None,
 ) -> SpanScores:
     """[`span_scores`] by its definition, with the whole cube in memory; only the factors are used."""
-    weights = inside_attention_reference(attention)
+    cube = at_least_float32(attention.whole_cube())
+    weights = _softmax_inside(cube)
     scores = (weights * scoring.whole_cube().to(weights.dtype)).sum(-1)
-    return SpanScores(scores, at_least_float32(attention.whole_cube()).movedim(-1, 2))
+    return SpanScores(scores, cube.movedim(-1, 2))
 
 
 def inside_attention_reference(attention: Factor) -> Tensor:
     """α_ijkr = softmax over i ≤ k ≤ j of s_ijkr, in at least float32: [B, R, i, j, k], 0 elsewhere."""
-    scores = at_least_float32(attention.whole_cube())
+    return _softmax_inside(at_least_float32(attention.whole_cube()))
+
+
+def _softmax_inside(scores: Tensor) -> Tensor:
     words = torch.arange(scores.shape[-1], device=scores.device)
     inside = (words >= words[:, None, None]) & (words <= words[:, None])
     return masked_softmax(scores, inside, dim=-1)

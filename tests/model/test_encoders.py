@@ -4,12 +4,18 @@ import peft
 import pytest
 import torch
 from torch import nn
-from transformers import AutoModel, AutoProcessor
+from transformers import AutoConfig, AutoModel, AutoProcessor
 
-from modeling_triaffine import DataCollatorForNestedNER, NestedNERTrainer, TriaffineForNestedNER, TriaffineProcessor
+from modeling_triaffine import (
+    DataCollatorForNestedNER,
+    NestedNERTrainer,
+    TriaffineConfig,
+    TriaffineForNestedNER,
+    TriaffineProcessor,
+)
 from modeling_triaffine.data.collator import encode_records
 from modeling_triaffine.training import NestedNERTrainingArguments
-from tests.helpers.encoders import CHECKPOINTING, FIELDS, enable_checkpointing, save_encoder
+from tests.helpers.encoders import CHECKPOINTING, FIELDS, SIZES, enable_checkpointing, save_encoder
 from tests.helpers.micro_training import micro_dataset
 from tests.helpers.tiny import tiny_model
 
@@ -168,3 +174,24 @@ def test_adapters_train_instead_of_the_encoder_and_are_merged_into_it(model, pro
     model.encoder = model.encoder.merge_and_unload()
     torch.testing.assert_close(model(**batch).span_logits, output.span_logits)
     assert set(model.state_dict()) == plain
+
+
+def test_an_encoder_that_always_calls_its_pooler_runs_without_it():
+    fields = {**SIZES, "vocab_size": 20, "max_position_embeddings": 30}
+    config = TriaffineConfig(
+        encoder_config=AutoConfig.for_model("layoutlm", **fields), num_labels=3, triaffine_dim=4, max_subwords=20
+    )
+    model = TriaffineForNestedNER(config).eval()
+    assert not [name for name, _ in model.named_parameters() if "pooler" in name]
+    inputs = {"input_ids": [[2, 5, 3]], "attention_mask": [[1, 1, 1]], "word_index": [[-1, 0, -1]], "num_words": [1]}
+    output = model(**{name: torch.tensor(values) for name, values in inputs.items()})
+    assert output.span_logits.isfinite().all()
+
+
+def test_only_encoders_with_absolute_positions_have_a_limit():
+    fields = {**SIZES, **FIELDS["deberta-v2"], "max_position_embeddings": 30}
+    config = AutoConfig.for_model("deberta-v2", **fields)
+    assert TriaffineConfig(encoder_config=config, num_labels=3, max_subwords=80).max_subwords == 80
+    config.position_biased_input = True
+    with pytest.raises(ValueError, match="30"):
+        TriaffineConfig(encoder_config=config, num_labels=3, max_subwords=80)

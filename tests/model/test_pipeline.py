@@ -384,6 +384,16 @@ def test_a_tagger_gives_raw_text_its_parts_of_speech(encoder, tmp_path):
     assert [entity["score"] for entity in sorted(found, key=lambda e: (e["start"], e["end"]))] == pytest.approx(best)
 
 
+@pytest.mark.parametrize("fields", [{}, {"cross_span": False}])
+def test_scores_that_are_no_numbers_are_warned_of(encoder, caplog, fields):
+    """As of large weights in float16, whose entities would silently be missing."""
+    finder = tiny_pipeline(encoder, **fields)
+    finder.model.words.register_forward_hook(lambda _module, _inputs, output: output * float("nan"))
+    pipeline_triaffine.logger.warning_once.__func__.cache_clear()
+    assert finder(TEXTS[0], threshold=0.0) == []
+    assert "dtype='bfloat16' or 'float32'" in caplog.text
+
+
 def test_zero_threshold_finds_every_span_and_nothing_else(encoder, caplog):
     pipeline_triaffine.logger.warning_once.__func__.cache_clear()
     for fields in ({"cross_span": False}, {"max_candidates": 7}, {}):  # by default 6, as many as there are spans
