@@ -33,7 +33,7 @@ class Item(NamedTuple):
     labels: Collection[str] | None = None
 
     def kept(self, found: FoundInText) -> Entities:
-        return found.in_characters(self.text, self.overlap, self.labels)
+        return found.in_characters(self.text, self.overlap, None if self.labels is None else {*self.labels})
 
 
 class QueueFullError(Exception):
@@ -101,8 +101,9 @@ class Batcher:
 
     @property
     def num_waiting(self) -> int:
-        """The number of waiting jobs, not counting running ones."""
-        return len(self._waiting)
+        """The number of waiting jobs, counting neither running ones nor those whose clients have gone."""
+        with self._changed:
+            return sum(not job.future.cancelled() for job in self._waiting)
 
     def submit(self, items: Sequence[Item]) -> Future[Answers]:
         """Queues the items of one request, which do not run if the future is cancelled before their batch starts.

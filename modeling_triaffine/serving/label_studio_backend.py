@@ -22,7 +22,7 @@ from ..data.schema import CorpusError
 from ..data.writing_texts import FROM_NAME, TO_NAME, label_studio_prediction
 from .batching import Item
 from .finding import FindEach, Outcome
-from .schema import LABEL_STUDIO, json_answer
+from .schema import LABEL_STUDIO, OneError, json_answer
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ LabelConfig = Annotated[
 class TasksRequest(BaseModel):
     """A request of Label Studio for predictions; other fields are ignored."""
 
-    tasks: list[Task]
+    tasks: Annotated[list[Task], OneError()]
     label_config: LabelConfig = None
 
 

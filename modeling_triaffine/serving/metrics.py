@@ -9,6 +9,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .batching import Answers, Batcher, Item
 
+SECONDS = (*Histogram.DEFAULT_BUCKETS[:-1], 30, 60, 90, 120, 300)
+"""Bounds of the times; Label Studio waits for minutes."""
 OTHER = "other"
 """Route of requests to unknown paths: a label for each path would let clients exhaust the memory."""
 
@@ -20,7 +22,9 @@ class Metrics:
         self._registry = registry = CollectorRegistry()
         by_route = ["route", "status"]
         self.requests = Counter("triaffine_requests", "Answered requests.", by_route, registry=registry)
-        self.seconds = Histogram("triaffine_request_seconds", "Time to the response.", ["route"], registry=registry)
+        self.seconds = Histogram(
+            "triaffine_request_seconds", "Time to the response.", ["route"], buckets=SECONDS, registry=registry
+        )
         self.texts = Counter("triaffine_texts", "Answered texts.", registry=registry)
         self.characters = Counter("triaffine_characters", "Characters of answered texts.", registry=registry)
         self.entities = Counter("triaffine_entities", "Entities found.", ["label"], registry=registry)

@@ -7,7 +7,17 @@ from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from fastapi import HTTPException
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    FailFast,
+    Field,
+    Tag,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 from starlette.types import Scope
@@ -58,18 +68,38 @@ Overlap = Annotated[
 ]
 
 
+MOST_FIELDS = 30
 _THRESHOLD = PREDICTION_OPTIONS["threshold"]
 
 
-class Options(BaseModel):
+class OneError(FailFast):
+    """Ends the checks of a list at its first error: each takes a kilobyte. Hashable, as parts of a union must be."""
+
+    __hash__ = object.__hash__
+
+
+class _Strict(BaseModel):
+    """What has no other fields. Of many others, too, there is one error alone."""
+
     model_config = ConfigDict(extra="forbid", strict=True)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _has_few_fields(cls, body: Any) -> Any:
+        if isinstance(body, dict) and len(body) > MOST_FIELDS:
+            raise ValueError(f"there are {len(body)} fields; known are {', '.join(cls.model_fields)}")
+        return body
+
+
+class Options(_Strict):
     threshold: Threshold = Field(
         None,
         description=f"{_THRESHOLD.doc}, {{label: t}}: all spans whose best entity label has it, even if no entity is "
         f"likelier. Labels without one, or all with null: {_THRESHOLD.unset}.",
     )
-    labels: list[str] | None = Field(None, description="Labels of the entities to return; null: all.")
+    labels: Annotated[list[str], OneError()] | None = Field(
+        None, description="Labels of the entities to return; null: all."
+    )
     overlap: Overlap = Field(
         "all",
         description=f"Overlapping entities to keep: {'; '.join(f'{n}: {p.meaning}' for n, p in OVERLAPS.items())}.",
@@ -97,15 +127,13 @@ class OneText(Options):
 class ManyTexts(Options):
     """Several independent texts."""
 
-    texts: list[str] = Field(description="Raw texts; may be empty.")
+    texts: Annotated[list[str], OneError()] = Field(description="Raw texts; may be empty.")
 
 
-class ManyItems(BaseModel):
+class ManyItems(_Strict):
     """Several independent texts, each with its own options."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    items: list[OneText] = Field(description="Texts with their options; may be empty.")
+    items: Annotated[list[OneText], OneError()] = Field(description="Texts with their options; may be empty.")
 
 
 FORMS = ("items", "texts", "text")

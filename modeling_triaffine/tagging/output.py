@@ -9,6 +9,7 @@ rejections of inputs without output. So even if a run is killed, each row ends u
 """
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -61,17 +62,20 @@ class OutputFolder:
                 groups = _row_groups(_tables(chunks, rejections))
                 first = next(groups)
                 # Opened here, since pyarrow takes no name that is not UTF-8.
-                with open(beside, "wb") as file, pq.ParquetWriter(file, first.schema) as writer:
-                    for table in chain([first], groups):
-                        if len(table):  # `datasets` cannot read a row group without rows
-                            writer.write_table(table)
+                with open(beside, "wb") as file:
+                    with pq.ParquetWriter(file, first.schema) as writer:
+                        for table in chain([first], groups):
+                            if len(table):  # `datasets` cannot read a row group without rows
+                                writer.write_table(table)
+                    file.flush()
+                    os.fsync(file.fileno())  # an output that is there is not made again, even after a power failure
         except UnreadableFileError:
             pass  # its rejection says why
 
     def totals(self) -> Totals:
         """The totals over all runs."""
         outputs = (path for path in self.folder.rglob("*.parquet") if path.is_file())  # folders have such names, too
-        rows = [pq.read_metadata(path).num_rows for path in outputs]
+        rows = [*map(_num_rows, outputs)]
         rejected = [line["row"] is not None for line in map(json.loads, self._read_rejections())]
         return Totals(len(rows), sum(rows), sum(rejected), len(rejected) - sum(rejected))
 
@@ -98,6 +102,14 @@ class OutputFolder:
                 yield from (line for line in lines if line.endswith("\n"))
 
 
+def _num_rows(output: Path) -> int:
+    try:
+        rows: int = pq.read_metadata(output).num_rows
+        return rows
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"{output} is damaged ({error}). Delete it and run again.") from None
+
+
 class UnreadableFileError(Exception):
     """An input cannot be read completely."""
 
@@ -107,7 +119,9 @@ def _tables(chunks: Iterable[Chunk], rejections: TextIO) -> Iterator[pa.Table]:
         lines = list(chunk.rejected)
         if chunk.failure is not None:
             lines.append(rejection(chunk.file, None, chunk.failure, None))
-        rejections.writelines(json.dumps(line) + "\n" for line in lines)
+        # NaN, as pandas writes for missing values, is no JSON.
+        strict = (json.loads(json.dumps(line), parse_constant=lambda _: None) for line in lines)
+        rejections.writelines(json.dumps(line) + "\n" for line in strict)
         if chunk.failure is not None:
             raise UnreadableFileError
         yield chunk.table

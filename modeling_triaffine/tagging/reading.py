@@ -232,7 +232,8 @@ def _column_types(path: str, reading: Reading) -> dict[str, pa.DataType | None]:
             for name in widened:
                 values = [line.record.get(name) for line in lines if line.reason is None]
                 types[name] = _common_type(types[name], values)
-    return types
+    # A column of nulls alone is one of strings, which other files may have.
+    return {name: pa.string() if kind == pa.null() else kind for name, kind in types.items()}
 
 
 def _common_type(known: pa.DataType | None, values: list[Any]) -> pa.DataType | None:

@@ -77,6 +77,16 @@ def test_requests_that_arrive_during_a_batch_form_the_next_one():
     assert [texts for texts, _ in finder.calls] == [["a"], ["b", "c", "d"]]
 
 
+def test_jobs_whose_clients_have_gone_do_not_wait():
+    finder = Finder(is_blocked=True)
+    with batcher_of(finder) as batcher:
+        batcher.submit(items("a"))
+        assert finder.is_called.wait(WAIT)
+        assert batcher.submit(items("b")).cancel()
+        assert batcher.num_waiting == 0
+        finder.may_go_on.set()
+
+
 def test_items_with_equal_thresholds_run_together():
     finder = Finder(is_blocked=True)
     with batcher_of(finder) as batcher:
@@ -353,6 +363,9 @@ def test_lone_surrogates_are_text(client):
         ('{"text": "x", "\\udc00\\ud800": 1, "threshold": "\\ud800"}', 422, ""),
         (json.dumps({"text": "x", "y" * 500: 1}), 422, f"{'y' * 60}: Extra"),
         (json.dumps({"text": "x", **{str(number): 1 for number in range(8)}}), 422, "and 3 more errors."),
+        (json.dumps({"texts": [1] * 90}), 422, "texts.0: Input should be a valid string."),
+        (json.dumps({"items": [{}] * 90}), 422, "items.0.text: Field required."),
+        (json.dumps({"text": "x", **{str(number): 1 for number in range(90)}}), 422, "there are 91 fields; known are"),
         (json.dumps({"text": "x" * 101}), 422, "A text has 101 characters, the limit is 100;"),
         (json.dumps({"texts": ["x"] * 6}), 422, "texts: There are 6, the limit is 5;"),
         (json.dumps({"text": "x" * 2000}), 413, "The body has more than 2000 bytes;"),
@@ -366,6 +379,13 @@ def test_errors_are_described_in_json(client, body, status, detail):
     assert list(answer.json()) == ["detail"]
     assert detail in answer.json()["detail"]
     assert len(answer.json()["detail"]) < 500
+
+
+@pytest.mark.parametrize("body", [{"texts": [1] * 90}, {"items": [{}] * 90}, {"text": "x", "labels": [1] * 90}])
+def test_a_list_of_errors_is_one_error(client, body):
+    """Each takes a kilobyte: those of a long list would take all memory."""
+    detail = client.post("/predict", json=body).json()["detail"]
+    assert "more errors" not in detail
 
 
 def test_a_deeply_nested_body_is_a_client_error(client):

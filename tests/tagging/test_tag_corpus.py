@@ -40,7 +40,7 @@ from modeling_triaffine.tagging import (
     tag_corpus,
 )
 from modeling_triaffine.tagging import output as output_module
-from modeling_triaffine.tagging.chunks import Chunk
+from modeling_triaffine.tagging.chunks import Chunk, rejection
 from modeling_triaffine.tagging.reading import read_chunks
 from modeling_triaffine.tagging.run import connected
 from modeling_triaffine.tagging.tagger import ENTITIES, Tagger
@@ -288,6 +288,7 @@ class TestReading:
             "after a float": [1.5, 1, 2**53 + 1],
             "inside": [[{"a": 2**53 + 1}], None, [{"a": 1.5}]],
             "half": ["\ud800", "a", None],
+            "nothing": [None, None, None],  # another file may have strings
         }
         as_json = {"mixed", "truth", "empty", "large", "half", "before a float", "after a float", "inside"}
         records = [{"text": "a"} | {name: each[row] for name, each in values.items()} for row in range(3)]
@@ -295,6 +296,7 @@ class TestReading:
         records.append({"text": "b", "late": 1})
         chunks = self.read(write_lines(tmp_path / "a.jsonl", records), chunk_size=2)
         table = pa.concat_tables(chunk.table for chunk in chunks)
+        assert table["nothing"].type == pa.string()
         for name in as_json:
             found = [None if value is None else json.loads(value) for value in table[name].to_pylist()]
             assert found == [*values[name], None]
@@ -484,6 +486,20 @@ class TestOutput:
         folder.write("b.jsonl", [Chunk("b.jsonl", pa.table({"n": pa.array([], pa.int64())}))])
         files = [str(folder.path(name)) for name in ("a.jsonl", "b.jsonl")]
         assert Dataset.from_parquet(files, cache_dir=str(tmp_path / "cache"))["n"] == [1]
+
+    def test_rejected_rows_are_json(self, tmp_path):
+        """Of Parquet that pandas has written, with NaN for a missing number."""
+        folder = OutputFolder(tmp_path, {})
+        line = rejection("a.parquet", 1, "why", {"text": None, "number": float("nan")})
+        folder.write("a.parquet", [self.chunk([1], rejected=[line])])
+        (found,) = (tmp_path / "rejected.jsonl").read_text().splitlines()
+        assert json.loads(found, parse_constant=pytest.fail)["record"] == {"text": None, "number": None}
+
+    def test_a_damaged_output_is_named(self, tmp_path):
+        folder = OutputFolder(tmp_path, {})
+        folder.path("a.jsonl").touch()
+        with pytest.raises(ValueError, match=r"a\.parquet is damaged .* Delete it and run again"):
+            folder.totals()
 
     def test_folders_that_are_named_as_files_are_not_counted(self, tmp_path):
         """Spark and pandas write a table to a folder of this name."""
