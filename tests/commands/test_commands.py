@@ -273,7 +273,7 @@ def test_scores_of_given_words(evaluate, command, marking_model, tmp_path):
     assert any(row["gold"] == 0 for row in rows)
     for row in rows:  # – in the table
         assert (row["precision"] is None) == (row["predicted"] == 0)
-        assert (row["f1"] is None) == (not row["predicted"] or not row["gold"])
+        assert (row["f1"] is None) == (not row["predicted"] and not row["gold"])
     assert "Given words:" in result.out
     assert "Raw text" not in result.out
     assert evaluate(tmp_path / "corpus", "--split", "dev")[1] == scores

@@ -58,7 +58,7 @@ def test_training_asks_the_hub_once(online):
     plan: Any = SimpleNamespace(
         training=SimpleNamespace(resume_from_checkpoint=None), model=SimpleNamespace(model_name_or_path=NAME)
     )
-    with pytest.raises(ValueError, match=f"no model '{NAME}'.*HF_TOKEN"):
+    with pytest.raises(FileNotFoundError, match=f"no model {NAME}:.*HF_TOKEN"):
         find_origin(plan)
     assert len(online.requests) == 1
 
