@@ -256,7 +256,7 @@ class NestedNERPipeline(ChunkPipeline):
             found = find_entities(output, self.model.config, threshold)
         if output.span_logits.isnan().any():
             logger.warning_once(
-                f"The model's scores of a sentence are not numbers, so nothing is found there, perhaps because "
+                "The model's scores of a sentence are not numbers, so nothing is found there, perhaps because "
                 f"{self.model.dtype} is too narrow. Load the model with dtype='bfloat16' or 'float32'."
             )
         most = self.model.config.max_candidates

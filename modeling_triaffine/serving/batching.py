@@ -33,7 +33,7 @@ class Item(NamedTuple):
     labels: Collection[str] | None = None
 
     def kept(self, found: FoundInText) -> Entities:
-        return found.in_characters(self.text, self.overlap, None if self.labels is None else {*self.labels})
+        return found.in_characters(self.text, self.overlap, self.labels)
 
 
 class QueueFullError(Exception):

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from .batching import Item
 from .finding import Find
-from .schema import ONE, PROBLEMS, SEVERAL, Entity, HubProblem, OneError, Options, check_labels, json_answer
+from .schema import ONE, PROBLEMS, SEVERAL, Entity, HubProblem, Labels, OneError, Options, check_labels, json_answer
 
 
 class HubParameters(Options):
@@ -23,9 +23,7 @@ class HubParameters(Options):
         description="No effect: these strategies differ in how they join sub-words, and here entities are whole spans "
         'of words. "none", which asks for sub-words, is an error.',
     )
-    ignore_labels: Annotated[list[str], OneError()] | None = Field(
-        None, description="Labels of the entities to leave out."
-    )
+    ignore_labels: Labels | None = Field(None, description="Labels of the entities to leave out.")
     stride: int | None = Field(None, ge=0, description="No effect: long texts are processed sentence by sentence.")
 
 
@@ -53,7 +51,8 @@ def hub_routes(find: Find, labels: Sequence[str]) -> APIRouter:
         check_labels(options, labels)
         wanted = options.labels
         if options.ignore_labels:
-            wanted = sorted({*(labels if wanted is None else wanted)} - {*options.ignore_labels})
+            kept = labels if wanted is None else wanted
+            wanted = [label for label in kept if label not in options.ignore_labels]
         found = await find([Item(text, options.threshold, options.overlap, wanted) for text in texts], request)
         return json_answer(found[0] if isinstance(body.inputs, str) else found)
 

@@ -78,6 +78,14 @@ class OneError(FailFast):
     __hash__ = object.__hash__
 
 
+def _distinct(labels: list[str]) -> list[str]:
+    return list(dict.fromkeys(labels))
+
+
+# Each once, so that a long list, once its labels are known, costs no more than the model's.
+Labels = Annotated[list[str], OneError(), AfterValidator(_distinct)]
+
+
 class _Strict(BaseModel):
     """What has no other fields. Of many others, too, there is one error alone."""
 
@@ -97,9 +105,7 @@ class Options(_Strict):
         description=f"{_THRESHOLD.doc}, {{label: t}}: all spans whose best entity label has it, even if no entity is "
         f"likelier. Labels without one, or all with null: {_THRESHOLD.unset}.",
     )
-    labels: Annotated[list[str], OneError()] | None = Field(
-        None, description="Labels of the entities to return; null: all."
-    )
+    labels: Labels | None = Field(None, description="Labels of the entities to return; null: all.")
     overlap: Overlap = Field(
         "all",
         description=f"Overlapping entities to keep: {'; '.join(f'{n}: {p.meaning}' for n, p in OVERLAPS.items())}.",

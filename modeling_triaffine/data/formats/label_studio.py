@@ -55,13 +55,13 @@ def _annotation_of(task: JsonObject) -> JsonObject | None:
 
 
 def _regions(annotation: JsonObject, other_texts: Collection[str]) -> Iterator[Annotation]:
-    of_texts: set[object] = set()
+    of_texts: set[str] = set()
     for region in annotation.objects("result", "A result is an object"):
         kind = region.fields.get("type")
         if kind not in (PLAIN, HYPERTEXT):
             annotation.check.note(f"results of type {kind!r} ignored")
             continue
-        if (of_text := region.fields.get("to_name")) in other_texts:
+        if (of_text := str(region.fields.get("to_name"))) in other_texts:
             annotation.check.drop(f"entities in the text {of_text!r} dropped", example=region.where)
             continue
         of_texts.add(of_text)

@@ -124,7 +124,9 @@ def _first_response(record: JsonObject) -> str | None:
     """The path of the spans in the first response of Argilla to the question of spans; None if nobody answered it."""
     questions = record.object(RESPONSES, "It has the responses to each question")
     answered = {
-        question: [n for n, one in enumerate(questions.objects(question)) if _has_spans(one.fields.get("value"))]
+        question: [
+            n for n, one in enumerate(questions.objects(question, optional=True)) if _has_spans(one.fields.get("value"))
+        ]
         for question in questions.fields
     }
     answered = {question: responses for question, responses in answered.items() if responses}
