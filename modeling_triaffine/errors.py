@@ -1,4 +1,4 @@
-"""How commands end: one paragraph for a user's mistake, exit codes, and the message for a missing extra."""
+"""How commands end: one paragraph for a user's mistake, exit codes, and the error for a missing extra."""
 
 import contextlib
 import os
@@ -36,12 +36,16 @@ def ending_plainly(*faults: type[Exception]) -> Iterator[None]:
         sys.exit(USER_ERROR)
 
 
-def missing_extra(what: str, extra: str) -> ImportError:
-    """The error for a missing library; `what` says what needs which library."""
-    return ImportError(
-        f"{what}, of the extra `{extra}`: pip install 'modeling_triaffine[{extra}]', or in a checkout "
-        f"pip install -e '.[{extra}]'."
-    )
+@contextlib.contextmanager
+def importing_extra(extra: str, what: str) -> Iterator[None]:
+    """Around imports of optional libraries: an ImportError names their extra. `what` says what needs which library."""
+    try:
+        yield
+    except ImportError as error:
+        raise ImportError(
+            f"{what}, of the extra `{extra}`: pip install 'modeling_triaffine[{extra}]', or in a checkout "
+            f"pip install -e '.[{extra}]' ({error})."
+        ) from error
 
 
 def _print_once(line: str) -> None:

@@ -24,13 +24,13 @@ from typing import Any
 
 import numpy as np
 
-from .errors import missing_extra
+from .errors import importing_extra
 from .model.checks_triaffine import check_threshold
 from .model.kinds_triaffine import overlap_policy
 from .model.options_triaffine import PredictionOptions
 from .model.pipeline_triaffine import NestedNERPipeline
 
-try:
+with importing_extra("spacy", 'The component "triaffine_ner" needs spaCy'):
     from spacy import util
     from spacy.language import Language
     from spacy.pipeline import Pipe
@@ -38,8 +38,6 @@ try:
     from spacy.pipeline.spancat import spancat_score
     from spacy.tokens import Doc, SpanGroup
     from spacy.training import Example
-except ImportError as error:
-    raise missing_extra('The component "triaffine_ner" needs spaCy', "spacy") from error
 
 MODEL_FOLDER = "model"
 

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..errors import missing_extra
+from ..errors import importing_extra
 
 CHOICES = ("int8",)
 # Weights use 7 of the 8 bits: processors without VNNI add two products of 8 bits in 16 bits, which would overflow.
@@ -59,11 +59,9 @@ def require_float32(dtype: Any, what: str) -> None:
 
 def _import_onnx() -> tuple[Any, Any]:
     """The modules onnxruntime and onnx, imported for quantized models only."""
-    try:
+    with importing_extra("onnx", "Quantizing to int8 needs ONNX Runtime"):
         import onnx
         import onnxruntime
-    except ImportError as error:
-        raise missing_extra("Quantizing to int8 needs ONNX Runtime", "onnx") from error
     return onnxruntime, onnx
 
 

@@ -7,7 +7,6 @@ Needs the extra `onnx`.
 
 import contextlib
 import copy
-import importlib.util
 import logging
 import string
 from collections.abc import Iterator, Sequence
@@ -19,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..errors import missing_extra
+from ..errors import importing_extra
 from ..model import span_head_triaffine, triaffine_ops
 from ..model.factors_triaffine import TriaffineTensor
 from ..model.modeling_triaffine import TriaffineForNestedNER
@@ -49,9 +48,10 @@ def export_onnx(model: TriaffineForNestedNER, processor: TriaffineProcessor, pat
         ImportError: the extra `onnx` is not installed.
         ValueError: the model cannot be exported, or the difference is not a rounding error.
     """
-    missing = [name for name in ("onnx", "onnxscript", "onnxruntime") if importlib.util.find_spec(name) is None]
-    if missing:
-        raise missing_extra(f"Exporting needs {', '.join(missing)}", "onnx")
+    with importing_extra("onnx", "Exporting needs onnx, onnxscript and onnxruntime"):
+        import onnx  # noqa: F401
+        import onnxruntime  # noqa: F401
+        import onnxscript  # noqa: F401
     pooling = model.config.subword_pooling
     if pooling != "max":
         raise ValueError(

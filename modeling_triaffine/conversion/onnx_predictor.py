@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME
 
 from ..acceleration.int8 import CHOICES, require_cpu, require_float32
-from ..errors import missing_extra
+from ..errors import importing_extra
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.modeling_triaffine import NestedNEROutput
 from ..model.pipeline_triaffine import NestedNERPipeline
@@ -88,10 +88,8 @@ class OnnxNestedNER(NestedNERPipeline):
             raise ValueError(f"`quantize` is {quantize!r}; choose one of {', '.join(map(repr, GRAPHS))}.")
         require_cpu(device, "OnnxNestedNER")
         require_float32(options.get("torch_dtype") or options.get("dtype"), "OnnxNestedNER")
-        try:
+        with importing_extra("onnx", "OnnxNestedNER needs onnxruntime"):
             import onnxruntime  # noqa: F401 - the extra is named before anything is read
-        except ImportError as error:
-            raise missing_extra("OnnxNestedNER needs onnxruntime", "onnx") from error
         origin = {name: options.pop(name) for name in ORIGIN_OPTIONS if name in options}
         path = find_file(model, GRAPHS[quantize], origin)
         if path is None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from datasets import Dataset
 
-from ..errors import missing_extra
+from ..errors import importing_extra
 from ..model.processing_triaffine import PosTagger, fill_in_tags
 
 logger = logging.getLogger(__name__)
@@ -57,10 +57,8 @@ def spacy_pipeline(model: Any, doing: str, exclude: Sequence[str]) -> Any:
         ImportError: spaCy is not installed; the message says what is `doing`.
         OSError: the pipeline is not installed.
     """
-    try:
+    with importing_extra("spacy", f"{doing} needs spaCy"):
         import spacy
-    except ImportError:
-        raise missing_extra(f"{doing} needs spaCy", "spacy") from None
     if not isinstance(model, str | Path):
         return model
     try:

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from ..errors import missing_extra
+from ..errors import importing_extra
 
 DOTS_PER_INCH = 160
 # Fonts of common systems with the scripts that matplotlib's own font lacks: those installed are used where it does.
@@ -31,10 +31,8 @@ def figure_style(name: str, options: dict[str, Any]) -> Iterator[None]:
     Raises:
         ImportError: matplotlib is not installed.
     """
-    try:
+    with importing_extra("plot", "Figures need matplotlib"):
         from matplotlib import font_manager, style
-    except ImportError:
-        raise missing_extra("Figures need matplotlib", "plot") from None
     installed = set(font_manager.get_font_names())
     shared = {
         "font.family": ["DejaVu Sans", *(font for font in FONTS if font in installed)],

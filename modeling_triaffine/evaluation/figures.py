@@ -8,18 +8,16 @@ from typing import Any
 
 from ..drawing.figure_style import DOTS_PER_INCH, figure_style
 from ..drawing.safe_text import LONGEST_LABEL, shorten, text_width
-from ..errors import missing_extra
+from ..errors import importing_extra
 from .analysis import Analysis
 from .error_analysis import GOLD_OUTCOMES, RIGHT, WRONG_TYPE, outcome_name
 from .reliability import Bin, calibration_error
 from .scores import RATIO_NAMES, percentages
 
-try:
+with importing_extra("plot", "Figures need matplotlib"):
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
-except ImportError:
-    raise missing_extra("Figures need matplotlib", "plot") from None
 
 # Inches.
 WIDTH, BARS_HEIGHT, SLANTED_HEIGHT, CURVE_HEIGHT, ROW_HEIGHT = 7.2, 2.9, 1.0, 3.9, 0.42

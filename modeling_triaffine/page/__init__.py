@@ -4,12 +4,10 @@
 HTML, `app.py` defines components and events, `style.py` their CSS and JavaScript, `serving.py` the server.
 """
 
-from ..errors import missing_extra
+from ..errors import importing_extra
 
-try:
+with importing_extra("demo", "The page needs Gradio"):
     import gradio  # noqa: F401
-except ImportError as error:
-    raise missing_extra(f"The page needs Gradio ({error})", "demo") from None
 
 from .app import build_page
 from .serving import serve_page

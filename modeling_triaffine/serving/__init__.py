@@ -6,14 +6,12 @@ Hub's clients, `label_studio_backend.py` and `inception_recommender.py` those fo
 checks before every route, `metrics.py` those for Prometheus, `server.py` the process and its shutdown.
 """
 
-from ..errors import missing_extra
+from ..errors import importing_extra
 
-try:
+with importing_extra("serve", "Serving a model needs FastAPI, prometheus-client and uvicorn"):
     import fastapi  # noqa: F401
     import prometheus_client  # noqa: F401
     import uvicorn  # noqa: F401
-except ImportError as error:
-    raise missing_extra("Serving a model needs FastAPI, prometheus-client and uvicorn", "serve") from error
 
 from .application import create_application
 from .batching import Batcher, Item, QueueFullError

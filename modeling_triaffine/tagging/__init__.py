@@ -4,12 +4,10 @@
 model, `output.py` the output folder, and `run.py` the Ray Data pipeline.
 """
 
-from ..errors import missing_extra
+from ..errors import importing_extra
 
-try:
+with importing_extra("ray", "Tagging a corpus needs Ray Data"):
     import ray.data  # noqa: F401
-except ImportError as error:
-    raise missing_extra("Tagging a corpus needs Ray Data", "ray") from error
 
 from .output import OutputFolder, Totals
 from .reading import Reading, find_files

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 # Number of actors in a row that may die while starting.
 RETRIES = 3
-# Options that may change in the next run; `model` has the revision.
+# Options that may change in the next run; the description of the model tells its revisions apart.
 FREE_OPTIONS = {"revision", "batch_size", "chunk_size", "files_at_once"}
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 from datasets import Features
+from huggingface_hub import snapshot_download
 from huggingface_hub.utils.sha import sha_fileobj
 from transformers.utils import logging
 
@@ -17,13 +18,13 @@ from ..model.decoding_triaffine import Threshold
 from ..model.options_triaffine import PredictionOptions
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import FILES, VOCABULARIES_FILE, TriaffineProcessor
-from ..model.repository_triaffine import check_index, find_file
+from ..model.repository_triaffine import check_index
 from .chunks import Chunk
 from .reading import Reading
 
 ENTITIES: pa.DataType = Features({"entities": ENTITY_FEATURES}).arrow_schema.field("entities").type
 # The files of a model that determine its predictions.
-MODEL_FILES = ("config.json", *FILES, VOCABULARIES_FILE, "*.safetensors")
+MODEL_FILES = ["config.json", *FILES, VOCABULARIES_FILE, "*.safetensors"]
 # A text for every model, to distinguish a failing machine from a failing text.
 HARMLESS_TEXT = "Yes ."
 
@@ -41,7 +42,9 @@ class Tagging:
 
 
 def describe_model(name_or_path: str, revision: str | None = None) -> tuple[str, str | None]:
-    """Returns a description that identifies the state of a model, and its commit if it is on the Hub.
+    """Returns what identifies the contents of a model, and its commit if it is on the Hub.
+
+    Only files that determine predictions count: another name of the folder or a new model card changes nothing.
 
     Raises:
         OSError: there is no such model, or one of its files is missing.
@@ -52,17 +55,15 @@ def describe_model(name_or_path: str, revision: str | None = None) -> tuple[str,
     processor.check_fits(config)
     check_index(name_or_path, {"revision": revision})
     list(processor.encode_text(HARMLESS_TEXT))  # shows a warning if the model needs parts of speech
-    folder = Path(name_or_path)
+    folder, commit = Path(name_or_path), None
     if not folder.is_dir():
-        cached = find_file(name_or_path, "config.json", {"revision": revision})
-        assert cached is not None  # read above
-        commit = Path(cached).parent.name  # of its snapshot in the cache
-        return f"{name_or_path} of commit {commit}", commit
+        folder = Path(snapshot_download(name_or_path, revision=revision, allow_patterns=MODEL_FILES))
+        commit = folder.name
     digest = hashlib.sha256()
     for path in sorted(path for pattern in MODEL_FILES for path in folder.glob(pattern)):
         with open(path, "rb") as file:
             digest.update(path.name.encode() + sha_fileobj(file))
-    return f"SHA-256 {digest.hexdigest()}", None  # without the folder's name, which may change
+    return f"SHA-256 {digest.hexdigest()}", commit
 
 
 class Tagger:

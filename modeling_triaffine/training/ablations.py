@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 from ..drawing.figure_style import figure_style
 from ..drawing.tables import Table
 from ..environment import describe_machine
-from ..errors import missing_extra
 from ..evaluation.scores import defined_ratios, summary_metrics
 from ..files import open_output, write_text
 from ..publishing.run_summary import RunSummary
@@ -130,8 +129,8 @@ def write_tables(folder: Path) -> None:
     write_text(folder / "table.json", json.dumps(facts, indent=1) + "\n")
     try:
         draw(rows, folder / "table.svg")
-    except ImportError:
-        logger.warning("No figure. %s", missing_extra("It needs matplotlib", "plot"))
+    except ImportError as error:
+        logger.warning("No figure: %s", error)
 
 
 def mean_and_spread(values: list[float | None]) -> str | None:

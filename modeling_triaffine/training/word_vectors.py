@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from ..data.reading import HEAD_SIZE, open_corpus
-from ..errors import missing_extra
+from ..errors import importing_extra
 from ..model.processing_triaffine import PADDING, UNKNOWN
 from ..parsing import GZIP_MAGIC
 
@@ -216,14 +216,9 @@ def _read_word2vec(
 
 def _fasttext_file(path: Path, head: bytes) -> _VectorFile:
     """A model in fastText's own binary form, read by gensim."""
-    try:
+    what = f"{path} is a fastText .bin (unlike the .vec file of the same vectors, which has no sub-words)"
+    with importing_extra("embeddings", f"{what}, and needs gensim"):
         from gensim.models.fasttext import load_facebook_vectors
-    except ImportError:
-        raise missing_extra(
-            f"{path} is a fastText .bin (unlike the .vec file of the same vectors, which has no sub-words), and needs "
-            "gensim",
-            "embeddings",
-        ) from None
     model, problem = None, "it is shorter than its header says"  # gensim would search the end of a word forever
     try:
         size, buckets, words = FASTTEXT_HEADER.unpack(head)

@@ -571,18 +571,24 @@ class TestTagger:
         with pytest.raises(FileNotFoundError, match="has a graph"):
             describe_model(str(copy))
 
-    def test_a_model_on_the_hub_is_that_of_its_commit(self, saved_model, online, tmp_path):
+    def test_a_model_on_the_hub_is_known_by_its_contents_and_loaded_from_its_commit(
+        self, saved_model, online, tmp_path
+    ):
         api = HfApi()
         api.create_repo("owner/name")
         commit = api.upload_folder(repo_id="owner/name", folder_path=saved_model).oid
-        api.upload_file(path_or_fileobj=b"Another card.", path_in_repo="README.md", repo_id="owner/name")
-        newest, _ = describe_model("owner/name")
-        description, revision = describe_model("owner/name", commit)
+        description, revision = describe_model("owner/name")
         assert revision == commit
-        assert commit in description
-        assert newest != description
+        assert (description, None) == describe_model(str(saved_model))
+        tag_corpus({}, tmp_path / "out", Tagging("owner/name"))
+        api.upload_file(path_or_fileobj=b"Another card.", path_in_repo="README.md", repo_id="owner/name")
+        assert describe_model("owner/name")[0] == description
+        tag_corpus({}, tmp_path / "out", Tagging("owner/name"))
+        config = json.loads((saved_model / "config.json").read_text()) | {"threshold": 0.9}
+        api.upload_file(path_or_fileobj=json.dumps(config).encode(), path_in_repo="config.json", repo_id="owner/name")
+        with pytest.raises(ValueError, match="model"):
+            tag_corpus({}, tmp_path / "out", Tagging("owner/name"))
         tag_corpus({}, tmp_path / "out", Tagging("owner/name", revision=commit))
-        assert commit in (tmp_path / "out" / "options.json").read_text()
         tagger = Tagger(Tagging("owner/name", revision=commit), Reading(), "cpu")
         assert tagger.find_entities.model.origin["revision"] == commit
 

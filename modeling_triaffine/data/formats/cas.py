@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import missing_extra
+from ...errors import importing_extra
 from ...model.text_triaffine import Offsets
 from ..corpus_format import CorpusFormat, Keys, check_columns
 from ..documents import Annotation, Document
@@ -189,10 +189,8 @@ def _is_json(file: Path) -> bool:
 
 
 def _cassis(where: str) -> Any:
-    try:
+    with importing_extra("cas", f"{where}: UIMA CAS needs dkpro-cassis"):
         import cassis
-    except ImportError as error:
-        raise missing_extra(f"{where}: UIMA CAS needs dkpro-cassis", "cas") from error
     return cassis
 
 

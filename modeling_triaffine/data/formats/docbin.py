@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import missing_extra
+from ...errors import importing_extra
 from ..corpus_format import CorpusFormat, check_columns
 from ..documents import Annotation, Document, Sentence, in_context
 from ..reading import document_name, open_corpus
@@ -73,11 +73,9 @@ def _sentence(tokens: Sequence[Token], where: str) -> Sentence:
 
 
 def _documents(path: Path, check: RecordChecker) -> list[Doc]:
-    try:
+    with importing_extra("spacy", f"{path}: reading a DocBin needs spaCy"):
         from spacy.tokens import DocBin
         from spacy.vocab import Vocab
-    except ImportError as error:
-        raise missing_extra(f"{path}: reading a DocBin needs spaCy", "spacy") from error
     with open_corpus(path) as file:
         data = file.read()
     try:
