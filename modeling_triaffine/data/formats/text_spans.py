@@ -17,7 +17,8 @@ from ..record_checker import RecordChecker
 
 SPANS = ("entities", "spans", "label", "labels", "denotations")
 LAST = "end_idx"
-"""The offset of a span's last character, in data sets of CBLUE (CMeEE), which quote the span as `entity` or `text`."""
+"""The offset of a span's last character, in data sets of CBLUE (CMeEE), which quote the span as `entity` or `text`. In
+some of their versions it is the offset after it, as the length of the quote then shows."""
 START = ("start", "start_offset", "start_idx", "start_position", "begin", "span.begin", "span.start")
 END = ("end", "end_offset", LAST, "end_position", "span.end")
 TYPE = ("label", "type", "labels", "obj", "entity_group", "entity_type", "name")  # entity_group: pipeline and predict
@@ -50,7 +51,7 @@ class TextForm:
         text: the field of the text.
         spans: the list of spans.
         start, end, type: of a span that is an object; a list is [start, end, type].
-        inclusive_end: whether the end is the offset of the last character, as it always is in `LAST`.
+        inclusive_end: whether the end is the offset of the last character; None: only in `LAST`.
         id: the name of the text.
     """
 
@@ -60,7 +61,7 @@ class TextForm:
     start: tuple[str, ...] = START
     end: tuple[str, ...] = END
     type: tuple[str, ...] = TYPE
-    inclusive_end: bool = False
+    inclusive_end: bool | None = None
     id: str = "id"
 
     @classmethod
@@ -202,7 +203,7 @@ def _annotations(record: JsonObject, form: TextForm) -> Iterator[Annotation]:
         record.check.note(WITHOUT_SPANS, example=record.where)
         return
     if key in BY_LABEL and isinstance(record.get(key), Mapping):
-        yield from _by_label(record.object(key, "It has the spans of each label"), form.inclusive_end)
+        yield from _by_label(record.object(key, "It has the spans of each label"), bool(form.inclusive_end))
         return
     for index, raw in enumerate(record.value(key, list)):
         if isinstance(raw, list):
@@ -216,13 +217,15 @@ def _entities_of_span(span: JsonObject, form: TextForm) -> Iterator[Annotation]:
     kind = span.first_of(form.type)
     listed = next((name for name in LISTED if isinstance(span.fields.get(name), list)), None)
     if listed:
-        fragments, used = _listed_offsets(span, listed, form.inclusive_end), [listed]
+        fragments, used = _listed_offsets(span, listed, bool(form.inclusive_end)), [listed]
     else:
-        start, end = used = [span.first_of(names) for names in (form.start, form.end)]
-        last = form.inclusive_end or end == LAST
-        fragments = [(span.value(start, int), span.value(end, int) + last)]
+        used = [span.first_of(names) for names in (form.start, form.end)]
+        start, end = (span.value(name, int) for name in used)
+        fragments = [(start, end + bool(form.inclusive_end))]
     quote = "entity" if LAST in used and "entity" in span.fields else "text"
     quote = "points.0.text" if span.get("points.0.text") and len(fragments) == 1 else quote
+    if form.inclusive_end is None and LAST in used and len(str(span.get(quote) or "")) != end - start:
+        fragments = [(start, end + 1)]
     span.note_other_fields(BOOKKEEPING | _first_keys(*used, kind, quote), "span field")
     found = span.get(kind)
     types = found if isinstance(found, list) else [span.value(kind, str)]

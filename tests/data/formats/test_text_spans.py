@@ -172,14 +172,25 @@ class TestTextSpans:
 
     @pytest.mark.parametrize("quote", ["entity", "text"])
     def test_the_quote_of_a_span_that_ends_with_its_last_character(self, tmp_path, quote):
-        for quoted in ("Orsk", "Ors"):
-            span = {"start_idx": 0, "end_idx": 3, "type": "City", quote: quoted}
+        """Its length tells versions of CMeEE apart."""
+        for end in (3, 4):
+            span = {"start_idx": 0, "end_idx": end, "type": "City", quote: "Orsk"}
             path = write_json(tmp_path / "a.jsonl", {"text": "Orsk slept", "entities": [span]})
-            if quoted == "Orsk":
-                assert spelled(read(path)[0][0]) == [("Orsk", "City")]
-            else:
-                with pytest.raises(CorpusError, match=r"'entities\[0\]' quotes 'Ors'"):
-                    read(path)
+            assert spelled(read(path)[0][0]) == [("Orsk", "City")]
+        write_json(tmp_path / "a.jsonl", {"text": "Orsk slept", "entities": [{**span, "end_idx": 5}]})
+        with pytest.raises(CorpusError, match=r"'entities\[0\]' quotes 'Orsk'"):
+            read(path)
+
+    def test_columns_say_whether_an_end_is_that_of_the_last_character(self, tmp_path):
+        for inclusive, end in ((False, 4), (True, 3), (None, 3)):
+            path = write_json(
+                tmp_path / "a.jsonl",
+                {"text": "Orsk slept", "entities": [{"start_idx": 0, "end_idx": end, "type": "City"}]},
+            )
+            columns = {"text": "text", "entities": "entities"} | (
+                {} if inclusive is None else {"inclusive_end": inclusive}
+            )
+            assert spelled(read(path, columns=columns)[0][0]) == [("Orsk", "City")]
 
 
 TEXTS = {
