@@ -23,6 +23,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+# Servers of the tests are on this machine, whatever proxy leads away from it, and take no keys of the user's shell.
+for name in ("NO_PROXY", "no_proxy"):
+    os.environ[name] = ",".join(filter(None, [os.environ.get(name), "127.0.0.1", "localhost"]))
+os.environ.pop("TRIAFFINE_API_KEYS", None)
 
 # How many examples hypothesis draws for a test. A deadline for each would fail tests on a slow or busy machine.
 EXAMPLES = int(os.environ.get("TRIAFFINE_EXAMPLES", "20"))

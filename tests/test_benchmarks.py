@@ -1,6 +1,7 @@
 """The benchmarks compare like with like, and count what they say they count."""
 
 import json
+import shlex
 import subprocess
 import sys
 import time
@@ -134,15 +135,19 @@ def test_a_part_that_fails_does_not_stop_a_visit_to_a_gpu(encoder, monkeypatch, 
     import gpu_visit
 
     rows = tmp_path / "rows.jsonl"
+    alive, written = (shlex.quote(str(path)) for path in (tmp_path / "alive", rows))
     parts = [
         gpu_visit.Part("fails", 30, [sys.executable, "-c", "raise SystemExit('no such device')"]),
-        gpu_visit.Part("too slow", 0.1, ["sh", "-c", f"(sleep 3; touch {tmp_path}/alive) & sleep 60"]),
+        gpu_visit.Part("too slow", 0.1, ["sh", "-c", f"(sleep 3; touch {alive}) & sleep 60"]),
         gpu_visit.Part(
             "warns", 30, ["sh", "-c", "echo Out of memory at a batch of 3 sentences; exit 1"], None, "Out.*"
         ),
         gpu_visit.Part("does not warn", 30, ["echo", "finished"], None, "Out.*"),
         gpu_visit.Part(
-            "measures", 30, ["sh", "-c", f'printf \'{{}}\\n{{"seconds": {{"full": 2.5}}}}\\n\' > {rows}'], rows
+            "measures",
+            30,
+            ["sh", "-c", f'printf \'{{}}\\n{{"seconds": {{"full": 2.5}}}}\\n\' > {written}'],
+            rows,
         ),
     ]
     monkeypatch.setattr(gpu_visit, "parts", lambda *_: parts)

@@ -5,6 +5,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from tests.helpers.processes import PATIENCE
+
 NOTEBOOK = Path(__file__).resolve().parents[1] / "examples" / "quickstart.ipynb"
 
 
@@ -24,7 +26,7 @@ def test_it_runs_as_it_is_but_for_the_length_of_the_training(tmp_path):
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     for cell in notebook.cells:
         cell.source = cell.source.replace("num_train_epochs=16", "max_steps=2")
-    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    NotebookClient(notebook, timeout=PATIENCE, resources={"metadata": {"path": str(tmp_path)}}).execute()
 
     assert any("nested-entities" in html for html in outputs(notebook, "text/html"))
     assert outputs(notebook, "image/png")

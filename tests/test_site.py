@@ -13,6 +13,7 @@ import modeling_triaffine
 from modeling_triaffine.commands.reference import describe_commands
 from modeling_triaffine.data.formats import BUILT_IN
 from modeling_triaffine.model.options_triaffine import MODEL_OPTIONS
+from tests.helpers.processes import PATIENCE
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -21,7 +22,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 def site(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return folder
 

@@ -126,7 +126,7 @@ class LoopbackHub:
             "HF_HUB_DISABLE_XET": "1",
             "HF_HUB_DISABLE_TELEMETRY": "1",
             "HF_HUB_DISABLE_PROGRESS_BARS": "1",
-            "NO_PROXY": "127.0.0.1",
+            **dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1"),
         }
 
     def respond(self, request: "Request") -> tuple[int, dict[str, str], bytes]:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER, TriaffineProcessor
+from tests.helpers.processes import PATIENCE
 
 TEXT = "The IL-2 gene binds protein. It is DNA!"
 OUT_OF_REACH = ("modeling_triaffine", "opt_einsum", "datasets", "evaluate", "accelerate")
@@ -137,7 +138,7 @@ def ask_a_stranger(
         input=json.dumps([TEXT, OUT_OF_REACH, questions]),
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
         check=False,
     )
     assert result.returncode == 0, result.stderr[-3000:]

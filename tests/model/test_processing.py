@@ -76,6 +76,15 @@ def test_windows_hold_every_word_once_where_it_is_most_central(processor, count)
             assert inside.max() <= 12
 
 
+@pytest.mark.parametrize("word", ["xy", "xyz", "xyzw"])
+def test_a_word_of_several_subwords_is_read_from_one_window(processor, word):
+    [feature] = processor.encode([[word] * 15])
+    rows = feature["word_index"].reshape(-1, 16)
+    assert len(rows) > 2
+    for number in range(15):
+        assert sorted((rows == number).sum(1))[-2:] == [0, len(word)]
+
+
 def test_word_longer_than_any_window_counts_with_all_its_subwords(processor):
     [feature] = processor.encode([["x", "y" * 50, "z"]])
     index = feature["word_index"]

@@ -248,6 +248,13 @@ def test_equal_scores_are_ranked_by_position_whatever_the_padding():
         assert candidates[1][mask[1]].tolist() == [[0, 0], [0, 1], [1, 1]]
 
 
+def test_candidates_of_several_labels_are_ranked_where_sigmoids_saturate():
+    logits = torch.zeros(1, 4, 4, 2)
+    logits[0, 0, 0], logits[0, 0, 1], logits[0, 2, 3] = 30.0, 40.0, 50.0
+    candidates, _ = select_candidates(logits, span_mask(torch.tensor([4]), 4), 1, multi_label=True)
+    assert candidates.tolist() == [[[2, 3]]]
+
+
 @pytest.mark.parametrize(
     ("how", "expected"),
     [("max", [[3.0, 5.0], [0.0, 0.0], [7.0, 8.0]]), ("first", [[1.0, 5.0], [0.0, 0.0], [7.0, 8.0]])],

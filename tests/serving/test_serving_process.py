@@ -12,6 +12,7 @@ import pytest
 from huggingface_hub import InferenceClient, constants
 from huggingface_hub.errors import HfHubHTTPError
 
+from tests.helpers.processes import PATIENCE
 from tests.helpers.served_model import TEXTS, WAIT
 from tests.helpers.tiny import LABELS
 
@@ -111,12 +112,14 @@ def test_the_hubs_client_works_as_it_is(server, find_entities, monkeypatch):
         client.token_classification(TEXTS[0], aggregation_strategy="none")
 
 
-def test_sigterm_ends_it_when_all_is_answered(serving, server, find_entities, monkeypatch):
-    """The last of the server's tests."""
+def test_sigterm_ends_it_when_all_is_answered(serving, model, find_entities, monkeypatch):
     monkeypatch.setattr(serving, "SECONDS_BEFORE_STOP", 0.3)
+    monkeypatch.setattr(serving, "TIMEOUT", PATIENCE)
     texts = [f"{number}. " + "The gene binds protein. " * 50 for number in range(12)]
     expected = dict(zip(texts, find_entities(texts), strict=True))
-    stopped = serving.stop_under_load(server, 12, expected)
+    with serving.run_server(model, "--stop-seconds", str(PATIENCE)) as server:
+        serving.ask_once(server.url, "gene binds")
+        stopped = serving.stop_under_load(server, 12, expected)
     assert stopped["in_flight"] > 0
     assert (stopped["errors"], stopped["exit_code"]) == ([], 0)
 
