@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from ..model.batches_triaffine import PADDING_VALUES
+from ..model.batches_triaffine import INPUT_NAMES
 from ..model.kinds_triaffine import NONE_LABEL
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.triaffine_ops import span_mask
@@ -33,7 +34,7 @@ def encode_words(processor: TriaffineProcessor, records: Sequence[Mapping[str, A
 
 def with_fields(feature: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
     """A record's feature with its other fields."""
-    return {**feature, **{name: value for name, value in record.items() if name not in PADDING_VALUES}}
+    return {**feature, **{name: value for name, value in record.items() if name not in INPUT_NAMES}}
 
 
 class DataCollatorForNestedNER:
@@ -43,7 +44,8 @@ class DataCollatorForNestedNER:
     not a span (i > j, or beyond the sentence). Of two types of one span, the matrix has the last one in label order.
     With `multi_label` the matrix is [B, N, N, R - 1]: 1 for all labels that a span has, 0 for the others. Features
     without `entities`, or with null, give a batch without labels. transformers' own `Trainer` removes `entities` unless
-    `remove_unused_columns` is False, and cannot join batches of different lengths for `compute_metrics`.
+    `remove_unused_columns` is False, cannot join batches of different lengths for `compute_metrics` and `predict`, and
+    cannot smooth labels.
 
     Args:
         processor: the [`TriaffineProcessor`] that encoded the sentences.
@@ -83,10 +85,11 @@ class DataCollatorForNestedNER:
         self.multi_label = multi_label
 
     def __call__(self, features: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
-        if "num_words" not in features[0]:
+        if np.ndim(features[0].get("num_words", [0])):
             raise ValueError(
-                "DataCollatorForNestedNER pads encoded sentences, but these are records. Encode their words with "
-                "TriaffineProcessor.encode and add their `entities`, or train with NestedNERTrainer, which does so."
+                "DataCollatorForNestedNER pads sentences that are encoded alone, but these are records or batches. "
+                "Encode words with `processor.encode([words])[0]`, also in `Dataset.map`, and add their `entities`, or "
+                "train with NestedNERTrainer, which encodes records."
             )
         batch = self.processor.pad(features)
         unlabelled = [number for number, feature in enumerate(features) if feature.get("entities") is None]

@@ -26,6 +26,8 @@ PADDING_VALUES = {
     "pos_ids": 0,
     "char_ids": 0,
 }
+# What the model reads of a batch, beside labels.
+INPUT_NAMES = (*PADDING_VALUES, "num_words", "packed_words")
 
 
 def lay_out(

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from operator import index
 from typing import TYPE_CHECKING, Any
 
+import torch
 from transformers import AutoConfig, GenerationConfig, PretrainedConfig
 from transformers.utils import logging
 
@@ -207,6 +208,9 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
         id2label, label2id, num_labels = (options.pop(name, None) for name in LABEL_OPTIONS)
         has_names = id2label is not None or label2id is not None
         labels = _resolve_labels(id2label, label2id, num_labels) if has_names or num_labels is not None else None
+        dtype = options.get("dtype")
+        if isinstance(dtype, str) and dtype != "auto" and not isinstance(getattr(torch, dtype, None), torch.dtype):
+            raise ValueError(f"`dtype` is {dtype!r}; give 'auto' or the name of a type of torch, such as 'bfloat16'.")
         with reading("config.json", "a field"):
             fields = _without_loading_fields(config_dict)
             if labels is not None:

@@ -246,7 +246,8 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
             output_attentions, output_hidden_states: whether to return them; by default as the configuration says.
 
         Raises:
-            ValueError: `word_index` or `num_words` is missing, as in the output of a tokenizer.
+            ValueError: `word_index` or `num_words` is missing, as in the output of a tokenizer, or `labels` has another
+                shape.
             NotImplementedError: torch traces the model to export it, which `triaffine-ner export` does.
         """
         is_exporting = getattr(torch.compiler, "is_exporting", bool)  # since torch 2.7
@@ -261,6 +262,12 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
                 "TriaffineForNestedNER needs `word_index` and `num_words`, which a tokenizer does not return. Make "
                 "its inputs with TriaffineProcessor (model(**processor(text))), or find entities in text with "
                 "NestedNERPipeline."
+            )
+        if labels is not None and (labels.dim() != 3 + self.config.multi_label or labels.shape[1] != labels.shape[2]):
+            needed = "[B, N, N, R - 1]" if self.config.multi_label else "[B, N, N]"
+            raise ValueError(
+                f"TriaffineForNestedNER needs a label for each span, {needed}, but `labels` is {[*labels.shape]}. "
+                "DataCollatorForNestedNER makes these."
             )
         if output_attentions is None:
             output_attentions = self.config.output_attentions

@@ -19,7 +19,7 @@ from torch import Tensor
 from transformers import BatchFeature, ProcessorMixin
 from transformers.utils import logging
 
-from .batches_triaffine import PADDING_VALUES, Feature, lay_out, pad_features, stack_arrays
+from .batches_triaffine import INPUT_NAMES, Feature, lay_out, pad_features, stack_arrays
 from .checks_triaffine import reading, shortened
 from .options_triaffine import MODEL_OPTIONS, ModelOptions, Option, ProcessorOptions
 from .repository_triaffine import AUTO_MAP, HubMixin, complete_import, describe_missing, find_file, save_remote_code
@@ -362,7 +362,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
 
     @property
     def model_input_names(self) -> list[str]:
-        return ["num_words", "packed_words", *PADDING_VALUES]
+        return [*INPUT_NAMES]
 
     @classmethod
     def register_for_auto_class(cls, auto_class: Any = "AutoProcessor") -> None:

@@ -133,9 +133,22 @@ def test_encoded_data_sets_of_tensors_have_the_same_labels(encoder):
         assert batch["labels"].tolist() == [[[2, 1], [-100, 2]]]
 
 
-def test_records_that_are_not_encoded_are_refused(collate):
-    with pytest.raises(ValueError, match="NestedNERTrainer"):
-        collate.collator([{"tokens": ["gene"], "entities": []}])
+def test_what_the_model_reads_is_not_replaced_by_a_field_of_the_record(encoder):
+    record = {"tokens": ["a", "b"], "num_words": 1, "packed_words": [9], "input_ids": [7], "char_ids": [7], "id": "x"}
+    processor = tiny_processor(encoder)
+    (feature,), (expected,) = encode_records(processor, [record]), processor.encode([record["tokens"]])
+    assert feature.keys() - expected.keys() == {"tokens", "id"}
+    assert feature["num_words"] == 2
+    assert feature["input_ids"].tolist() == expected["input_ids"].tolist()
+
+
+def test_what_is_not_encoded_one_by_one_is_refused(collate, encoder):
+    for features in ({"tokens": ["gene"]}, tiny_processor(encoder)(words=["gene"])):
+        with pytest.raises(ValueError, match="NestedNERTrainer"):
+            collate.collator([{**features, "entities": []}])
+    rows = Dataset.from_list([{"tokens": ["gene", "binds"], "entities": []}])
+    rows = rows.map(lambda row: collate.encode([row["tokens"]])[0])
+    assert collate.collator(list(rows))["num_words"].tolist() == [2]
 
 
 @pytest.mark.parametrize("multi_label", [False, True])

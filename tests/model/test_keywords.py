@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from transformers import AutoConfig, AutoTokenizer, PreTrainedModel
+from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel
 
 from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER, TriaffineProcessor
 
@@ -186,6 +186,18 @@ def test_the_output_of_a_tokenizer_is_no_input_of_the_model(saved_model):
     model, processor = NestedNERPipeline(model=saved_model).model, TriaffineProcessor.from_pretrained(saved_model)
     with pytest.raises(ValueError, match=r"`word_index`.*TriaffineProcessor"):
         model(**processor.tokenizer(TEXT, return_tensors="pt"))
+
+
+def test_labels_of_words_are_not_those_of_spans(saved_model):
+    model, processor = NestedNERPipeline(model=saved_model).model, TriaffineProcessor.from_pretrained(saved_model)
+    inputs = processor(TEXT.partition(".")[0])
+    with pytest.raises(ValueError, match=r"\[B, N, N\], but `labels` is \[1, 5\].*DataCollatorForNestedNER"):
+        model(**inputs, labels=torch.zeros(1, 5, dtype=torch.long))
+
+
+def test_a_type_that_torch_has_not_is_named(saved_model):
+    with pytest.raises(ValueError, match=r"^`dtype` is 'fp16'"):
+        AutoModel.from_pretrained(saved_model, dtype="fp16")
 
 
 def test_own_calls_warn_of_nothing(saved_model, tmp_path):
