@@ -62,9 +62,10 @@ def load_nested_ner(
         sentence_splitter: how texts are split into sentences: "punctuation" (the default, as in the pipeline), "lines"
             or "none". Only for formats that do not mark sentences.
         columns: the columns of "iob2", indices from 0: {"tokens": 0, "entities": [1, 2], "pos": 3}; the span group of
-            "docbin": {"entities": "sc"}; the layer and feature of "cas": {"entities": "layer:feature"}; the fields of
-            JSON, of texts {"text", "entities", "start", "end", "type", "inclusive_end"}, of words {"tokens",
-            "entities", "names"}. None detects them, and takes INCEpTION's built-in layer.
+            "docbin": {"entities": "sc"}; the layer and feature of "cas": {"entities": "layer:feature"}; of "span_lines"
+            {"inclusive_end": True} or False; the fields of JSON, of texts {"text", "entities", "start", "end", "type",
+            "inclusive_end"}, of words {"tokens", "entities", "names"}. None detects them, and takes INCEpTION's
+            built-in layer.
         offsets: what the offsets in texts count: "characters", "utf16" (units of UTF-16) or "bytes" (of UTF-8), or with
             "_lf" at the end the same, a line end of two characters as one. None takes characters, unless the quoted
             texts of entities show another count.

@@ -114,7 +114,10 @@ def _matching(given: object) -> list[Path]:
 
 
 def _splits_of(paths: Sequence[Path], format: str | None) -> dict[str | None, Part]:
-    """The splits that the names of several files, or of what is in a folder, tell; otherwise all as one."""
+    """The splits that the names of several files, or of what is in a folder, tell; otherwise all as one.
+
+    The name of the only file need not differ from others in its split alone.
+    """
     folder = folder_of(paths)
     if len(paths) == 1 and not folder.is_dir():
         return {None: part_of(paths, format)}
@@ -122,6 +125,9 @@ def _splits_of(paths: Sequence[Path], format: str | None) -> dict[str | None, Pa
     named = _named_splits(folder, entries, format)
     if not named:
         part = part_of(paths, format)
+        only = Part(part.files[0], part.files, part.format)
+        if len(part.files) == 1 and (split := split_in_name(only)):
+            return {split: only}
         _check_for_splits(part)
         return {None: part}
     in_order = [split for split in dict.fromkeys(SPLIT_OF_NAME.values()) if split in named]

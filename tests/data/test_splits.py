@@ -68,6 +68,18 @@ class TestSplits:
             with pytest.raises(CorpusError, match=r"other-test\.jsonl could be a split, .*--train_file, .* mapping"):
                 load(tmp_path, named)
 
+    @pytest.mark.parametrize("name", ["da_news_{}.jsonl", "CMeEE-V2_{}.jsonl", "in/news-{}.jsonl.gz", "{}.jsonl"])
+    def test_folder_of_one_file(self, tmp_path, name, caplog):
+        """Which needs no other one that differs from it in the split alone."""
+        path = write_files(tmp_path, {name.format("dev"): json.dumps(RECORD), "README.md": "not a sentence"})
+        for named in ("json_lines", None):
+            assert {split: rows["id"][:] for split, rows in load(tmp_path, named).items()} == {"validation": ["a:0"]}
+        assert load({"test": path.parent})["test"]["id"][:] == ["a:0"] if name != "{}.jsonl" else True
+        write_files(tmp_path, {"other.jsonl": json.dumps(changed(id="b"))})
+        if name != "{}.jsonl":
+            with pytest.raises(CorpusError, match="could be a split, but no name tells those of the other files"):
+                load(tmp_path)
+
     @pytest.mark.parametrize("name", ["en_x-ud-{}.jsonl", "wl.{}.jsonl", "v1.0-{}-de.jsonl", "{}Set_2.JSONL"])
     def test_in_the_middle_of_names(self, tmp_path, name, caplog):
         for split in ("train", "dev", "test"):

@@ -1,7 +1,7 @@
 """The layout of columns of tags: which of them have the tokens, the tags and other fields, and how it is found."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,11 +18,16 @@ NO_WORD = re.compile(r"[0-9]+[-.][0-9]+")
 """The id of a multi-word token (1-2) or of an empty node (1.1)."""
 DOCUMENT_START = re.compile(r"-DOCSTART-(?!\S)")
 NUMBERS_NAME, TOKENS_NAME, POS_NAME, TAGS_NAME = "ID", "FORM", "UPOS", "NER"
-CHUNKS = frozenset({"NP", "VP", "PP", "ADVP", "ADJP", "SBAR", "PRT", "CONJP", "INTJ", "LST", "UCP", "NC", "VC", "PC"})
-"""The chunk types of CoNLL-2000 and of German CoNLL-2003, whose tags look like those of entities."""
+NO_VALUE = "_"
+NOUN_CHUNKS = frozenset({"NP", "NC"})
+OTHER_CHUNKS = frozenset(
+    {"VP", "PP", "ADVP", "ADJP", "SBAR", "PRT", "CONJP", "INTJ", "LST", "UCP", "VC", "PC", "AP", "QP", "RP", "MP"}
+)
+"""Types of chunks in CoNLL-2000, in German CoNLL-2003 and in VLSP 2016, whose tags look like those of entities."""
 NAMES_OF_TOKENS = frozenset({"form", "text", "token", "tokens", "word", "words"})
-NAMES_OF_TAGS = frozenset({"bio", "entity", "iob", "label", "labels", "ner", "ner_tag", "ner_tags", "tag", "tags"})
-"""What a line of column names, if there is one, calls its first and last column."""
+"""What a line of column names, if there is one, calls its first column."""
+COMMENT_ALONE = re.compile(r"# ?\S+ = [^\t]*\t*")
+"""A comment between the words of a document, as in HIPE 2020, which cannot be a token: it has no other cells."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,7 @@ class Layout:
         schemes: how the tags of each column of `entities` are written.
         types: the values of those columns in the first lines.
         names: the line of column names, if there is one.
+        chunks: the columns left out because their tags are those of chunks.
         joins: a token has any number of tags after it, which are read as one column of joined tags.
     """
 
@@ -46,10 +52,11 @@ class Layout:
     schemes: tuple[TagScheme, ...] = (STANDARD,)
     types: frozenset[str] = frozenset()
     names: tuple[str, ...] = ()
+    chunks: tuple[int, ...] = ()
     joins: bool = False
 
     def split(self, line: str) -> list[str]:
-        return self.joined(_split(line, self.separator))
+        return self.joined(_split(line, self.separator, self.width))
 
     def joined(self, row: list[str]) -> list[str]:
         """The row with its tags in one column, if this `joins` them: all of them, or the first cell that is no tag."""
@@ -82,6 +89,8 @@ class Layout:
 
     def has_token(self, line: str) -> bool:
         """Whether a line has a token before its tags, or is none of these columns but has something to be seen."""
+        if self.separator == "\t" and COMMENT_ALONE.fullmatch(line):
+            return False
         row = self.split(line)
         if self.fits(row):
             return bool(row[self.tokens])
@@ -115,12 +124,18 @@ class Layout:
                 return problem, f"{RULE}; name the columns of tags with columns=…"
         return None
 
-    def ignored(self) -> list[int]:
-        return sorted({*range(self.width)} - {self.tokens, self.pos, self.numbers, *self.entities})
+    def ignored(self) -> list[str]:
+        """The columns that are not read, in words."""
+        columns = sorted({*range(self.width)} - {self.tokens, self.pos, self.numbers, *self.entities})
+        return [f"{column} (chunks such as NP)" if column in self.chunks else str(column) for column in columns]
 
 
-def _split(line: str, separator: str) -> list[str]:
-    return line.rstrip("\t ").split("\t") if separator == "\t" else re.split(" +", line.strip(" "))
+def _split(line: str, separator: str, width: int = 0) -> list[str]:
+    """The cells of a line; empty ones at its end, behind a tab each, count up to this width alone."""
+    if separator != "\t":
+        return re.split(" +", line.strip(" "))
+    row = line.rstrip("\t ").split("\t")
+    return row + line.split("\t")[len(row) : width]
 
 
 def find_layout(head: str, columns: Mapping[str, Any] | None) -> Layout | None:
@@ -132,8 +147,8 @@ def find_layout(head: str, columns: Mapping[str, Any] | None) -> Layout | None:
     separator = "\t" if any("\t" in line for line in tokens) else " "
     rows = [_split(line, separator) for line in tokens]
     names: list[str] = []
-    if len(rows) > 1 and rows[0][0].lower() in NAMES_OF_TOKENS and rows[0][-1].lower() in NAMES_OF_TAGS:
-        names, *rows = rows
+    if _begins_with_names(rows):
+        names, rows = rows[0], [_split(line, separator, len(rows[0])) for line in tokens[1:]]
     if columns is not None:
         layout = _layout_given(columns, separator, len(rows[0])) if rows else None
     else:
@@ -144,6 +159,14 @@ def find_layout(head: str, columns: Mapping[str, Any] | None) -> Layout | None:
         return None
     schemes, types = _schemes(layout, [layout.joined(row) for row in rows])
     return replace(layout, schemes=schemes, types=types, names=tuple(layout.joined(names)))
+
+
+def _begins_with_names(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first row names the columns: the tokens first, and nothing that is a tag or a value of the others."""
+    if len(rows) < 2 or rows[0][0].lower() not in NAMES_OF_TOKENS:
+        return False
+    values = {cell for row in rows[1:] for cell in row[1:]}
+    return not any(name in values or any(scheme.fits(name) for scheme in WITH_PREFIXES) for name in rows[0][1:])
 
 
 def _schemes(layout: Layout, rows: Sequence[Sequence[str]]) -> tuple[tuple[TagScheme, ...], frozenset[str]]:
@@ -179,7 +202,11 @@ def _layout_named(names: Sequence[str]) -> Layout | None:
 
 
 def _layout_detected(rows: Sequence[Sequence[str]], separator: str) -> Layout | None:
-    """The layout whose tag columns are the last adjacent ones with nothing but tags, after one other column or more."""
+    """The layout whose tag columns are the last adjacent ones with nothing but tags, after one other column or more.
+
+    Columns without any value are no columns between them. Those of chunks are left out: of noun chunks, and perhaps
+    others with them.
+    """
     width = len(rows[0]) if rows else 0
     if len(set(map(len, rows))) > 1 and all(_has_tags_of_its_own(row) for row in rows):
         return Layout(separator, width=2, tokens=0, entities=(1,), joins=True)
@@ -189,16 +216,24 @@ def _layout_detected(rows: Sequence[Sequence[str]], separator: str) -> Layout | 
         scheme in WITH_PREFIXES and {*column} > {OUTSIDE} for scheme, column in zip(schemes, by_column, strict=True)
     ):
         schemes = [None if scheme is WITHOUT_PREFIXES else scheme for scheme in schemes]
-    first = stop = max((column + 1 for column in range(1, width) if schemes[column]), default=0)
-    while first > 1 and schemes[first - 1]:
-        first -= 1
-    ids = by_column[0] if first > 1 else ()
+    tagged: list[int] = []
+    for column in range(width - 1, 0, -1):
+        if schemes[column]:
+            tagged.insert(0, column)
+        elif tagged and {*by_column[column]} != {NO_VALUE}:
+            break
+    ids = by_column[0] if tagged and tagged[0] > 1 else ()
     numbers = 0 if "1" in ids[:2] and all(map(NODE.fullmatch, ids)) else None
-    types = {column: {tag[2:] for tag in by_column[column]} - {""} for column in range(first, stop)}
-    entities = tuple(column for column in types if not types[column] or not types[column] <= CHUNKS)
+    chunks = tuple(column for column in tagged if _are_chunks({tag[2:] for tag in by_column[column]} - {""}))
+    entities = tuple(column for column in tagged if column not in chunks)
     if not entities:
         return None
-    return Layout(separator, width, tokens=0 if numbers is None else 1, entities=entities, numbers=numbers)
+    tokens = 0 if numbers is None else 1
+    return Layout(separator, width, tokens, entities=entities, numbers=numbers, chunks=chunks)
+
+
+def _are_chunks(types: Set[str]) -> bool:
+    return bool(types & NOUN_CHUNKS) and (types <= NOUN_CHUNKS or bool(types & OTHER_CHUNKS))
 
 
 def _has_tags_of_its_own(row: Sequence[str]) -> bool:

@@ -6,15 +6,16 @@
 
 The second line, with parts of speech, may be missing, and so may that of the spans in a sentence without entities; a
 blank line ends a sentence. A mention may also have the span of its head, `0,4,1,2 Person`. Ends are exclusive, or the
-last word is part of a span: the spans of the whole file tell which.
+last word is part of a span: the spans of the whole file tell which, or the option `columns` does.
 """
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from ..corpus_format import CorpusFormat
+from ..corpus_format import CorpusFormat, check_columns
 from ..documents import Document, Sentence, document_of_words
 from ..reading import document_name, numbered_paragraphs
 from ..record_checker import RecordChecker
@@ -24,14 +25,24 @@ from .tags import STANDARD_TAG
 SPAN = re.compile(r"(\d{1,9}),(\d{1,9})(,\d{1,9},\d{1,9})? ([^\s|]+)")
 SPANS = re.compile(rf"{SPAN.pattern}(?:\|{SPAN.pattern})*")
 MAX_LINES = 3
+ENOUGH = 20
+SAY_IT = (
+    "Say it, after a look at one-word spans in the other files of the corpus, such as 3,3 (inclusive) or 3,4, with "
+    "columns={'inclusive_end': True} or False (convert --columns inclusive_end=true)"
+)
 RULE = "A sentence is a line of words, perhaps one of parts of speech, and one of spans, such as 0,4 Person|3,4 City"
 
 Lines = list[tuple[int, str]]
 
 
-def read_span_lines(path: Path, check: RecordChecker) -> Iterator[Document]:
-    """Reads sentence by sentence; a CorpusError names the line. The file is read twice, first for what its ends are."""
-    inclusive = _ends_are_inclusive(path, check)
+def read_span_lines(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Document]:
+    """Reads sentence by sentence; a CorpusError names the line.
+
+    Args:
+        columns: {"inclusive_end": True} if the last word is part of a span, else False; None: the file, which is then
+            read twice, tells.
+    """
+    inclusive = _ends_are_inclusive(path, check) if columns is None else _inclusive_end(columns)
     name = document_name(path, check)
     for number, lines in enumerate(numbered_paragraphs(path, check)):
         doc_id, sent_id = (name, number) if check.is_document else (f"{name}:{number}", 0)
@@ -68,21 +79,36 @@ def _spans_at_end(lines: Sequence[str]) -> list[tuple[str, str, str, str]]:
     return SPAN.findall(lines[-1]) if len(lines) > 1 and SPANS.fullmatch(lines[-1].strip()) else []
 
 
+def _inclusive_end(columns: Mapping[str, Any]) -> bool:
+    check_columns(columns, ("inclusive_end",))
+    inclusive = columns["inclusive_end"]
+    if not isinstance(inclusive, bool):
+        raise ValueError(f"`columns`: inclusive_end is {inclusive!r}. Give True or False.")
+    return inclusive
+
+
 def _ends_are_inclusive(path: Path, check: RecordChecker) -> bool:
     """Whether the last word is part of a span: then spans of one word have two equal numbers, which no other has.
 
-    An end after the last word of a sentence tells the contrary.
+    An end after the last word of a sentence tells the contrary, as do `ENOUGH` spans of which none is of one word. If
+    the spans do not tell, nobody can: CorpusError.
     """
     uncounted = RecordChecker(path, max_bad_records=sys.maxsize)
-    ends = set()
-    for (_, words), *others in numbered_paragraphs(path, uncounted):
-        for start, end, _, _ in _spans_at_end([words, *(line for _, line in others)]):
-            ends.add("inclusive" if start == end else "exclusive" if int(end) == len(words.split()) else "unknown")
-    if "inclusive" in ends:
+    found: dict[str, tuple[int, str]] = {}  # what ends are → the first span that shows it, with its line
+    count = 0
+    for lines in numbered_paragraphs(path, uncounted):
+        num_words = len(lines[0][1].split())
+        spans = _spans_at_end([line for _, line in lines])
+        count += len(spans)
+        for start, end, _, kind in spans:
+            ends = "inclusive" if start == end else "exclusive" if int(end) == num_words else "unknown"
+            found.setdefault(ends, (lines[-1][0], f"word {end} may be in {start},{end} {kind}, or not"))
+    if "inclusive" in found:
         check.note("files with spans such as 3,3, whose last word is therefore part of every span")
-    elif ends == {"unknown"}:
-        check.note("files in which nothing tells whether the last word is part of a span, read as if it were not")
-    return "inclusive" in ends
+    elif found.keys() == {"unknown"} and count < ENOUGH:
+        number, example = found["unknown"]
+        raise check.error(f"line {number}", f"no span of the file tells whether ends are inclusive: {example}", SAY_IT)
+    return "inclusive" in found
 
 
 def _recognizes(head: str) -> bool:
@@ -100,6 +126,7 @@ SPAN_LINES = CorpusFormat(
     read=read_span_lines,
     keeps_text=False,
     recognizes=_recognizes,
+    columns="whether the last word is part of a span: {'inclusive_end': True}",
     tools="research code for nested entities",
     example="0,4 Person|3,4 City",
 )

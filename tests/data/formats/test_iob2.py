@@ -76,7 +76,28 @@ class TestIob2:
             ("a:0", ["EU", "rejects"], [("EU", "ORG")]),
             ("a:1", ["#", "Orsk"], [("Orsk", "LOC")]),
         ]
-        assert "values of the columns 1, 2 ignored: 4" in check.report()
+        assert "values of the columns 1, 2 (chunks such as NP) ignored: 4" in check.report()
+
+    def test_chunks_of_other_types_with_noun_chunks_are_no_entities(self, tmp_path):
+        """As in VLSP 2016, which has types of its own beside those of CoNLL-2000."""
+        lines = [
+            "Anh N B-NP O O",
+            "Nguyễn Np I-NP B-PER O",
+            "đẹp A B-AP O O",
+            "Hà_Nội Np B-NP B-ORG B-LOC",
+            "Nè T B-XP O O",
+        ]
+        for kept in (lines, [lines[0], lines[3]]):
+            (record,), check = read(write_files(tmp_path, {"a.txt": "\n".join(kept).replace(" ", "\t")}))
+            assert {kind for _, kind in spelled(record)} == {
+                kind for kind in ("PER", "ORG", "LOC") if kind in str(kept)
+            }
+            assert check.counts == {"values of the columns 1, 2 (chunks such as NP) ignored": len(kept)}
+
+    def test_types_that_are_also_those_of_chunks_are_entities_without_noun_chunks(self, tmp_path):
+        (record,), check = read(write_files(tmp_path, {"a.conll": "a O B-AP\nb B-PER O\nc B-NP B-PP\n"}))
+        assert triples(record) == [(0, 1, "AP"), (1, 2, "PER"), (2, 3, "NP"), (2, 3, "PP")]
+        assert not check.counts
 
     def test_columns_may_be_named(self, tmp_path):
         file = write_files(tmp_path, {"a.conll": FLAT})
@@ -213,6 +234,63 @@ class TestIob2:
         assert [record["tokens"] for record in records] == [["Orsk", "a"], ["Token"]]
         assert check.counts["lines without a token dropped"] == 3
         assert check.counts["lines of column names left out"] == 1
+
+    @pytest.mark.parametrize("name", ["Token", "text"])
+    def test_a_first_word_that_names_tokens_is_a_word_before_a_tag(self, tmp_path, name):
+        for tag, other in (("O", "B-LOC"), ("S-LOC", "O"), ("LOC-B", "O"), ("LOC", "O")):
+            lines = [f"{name} {tag}", f"slept {other}", f"Orsk {tag}"]
+            (record,), check = read(write_files(tmp_path, {"a.conll": "\n".join(lines)}))
+            assert record["tokens"] == [name, "slept", "Orsk"]
+            assert "lines of column names left out" not in check.counts
+
+    HIPE = """TOKEN NE-COARSE-LIT NE-COARSE-METO NE-FINE-LIT NE-FINE-METO NE-FINE-COMP NE-NESTED NEL-LIT NEL-METO MISC
+# hipe2022:document_id = EXP-1888
+# hipe2022:applicable_columns = TOKEN NE-COARSE-LIT NE-COARSE-METO NE-FINE-LIT NE-FINE-METO NE-FINE-COMP NE-NESTED
+FAITS O O O O O O _ _ EndOfLine
+M B-pers O B-pers.ind O B-comp.title O Q65 _ NoSpaceAfter
+. I-pers O I-pers.ind O I-comp.title O Q65 _ EndOfLine|EndOfSentence
+# segment_iiif_link = _
+de I-pers O I-pers.ind O O O Q65 _ _
+Hambourg I-pers O I-pers.ind O O B-loc.adm Q65 _ _
+
+# hipe2022:document_id = EXP-1908
+Aarau B-loc B-org O O O O NIL _ _
+"""
+
+    @pytest.fixture
+    def hipe(self):
+        lines = self.HIPE.splitlines()
+        return "\n".join(line if line.startswith("#") else line.replace(" ", "\t") for line in lines) + "\n"
+
+    def test_columns_of_hipe(self, tmp_path, hipe):
+        """With comments between the words, and as in HIPE 2022, where some data sets have no tags in some columns."""
+        path = write_files(tmp_path, {"a.tsv": hipe})
+        (first, second), check = read(path, columns={"tokens": 0, "entities": [1, 6]})
+        assert first["tokens"] == ["FAITS", "M", ".", "de", "Hambourg"]
+        assert triples(first) == [(1, 5, "pers"), (4, 5, "loc.adm")]
+        assert triples(second) == [(0, 1, "loc")]
+        assert check.counts == {
+            "lines of column names left out": 1,
+            "lines without a token dropped": 1,
+            "values of the columns 2, 3, 4, 5, 7, 8, 9 ignored": 6,
+        }
+        (first, second), check = read(path)
+        assert {kind for _, kind in spelled(first)} == {"pers", "pers.ind", "comp.title", "loc.adm"}
+        assert spelled(second) == [("Aarau", "loc"), ("Aarau", "org")]
+        assert check.counts["values of the columns 7, 8, 9 ignored"] == 6
+
+    @pytest.mark.parametrize("last", ["_", ""])
+    def test_columns_of_hipe_without_a_value(self, tmp_path, hipe, last):
+        """As of NewsEye; in TopRes19th, the last cell is empty."""
+        rows = [line.split("\t") for line in hipe.splitlines()]
+        for row in rows[1:]:
+            if len(row) > 1:
+                row[2] = row[4] = row[5] = "_"
+                row[9] = row[9].replace("_", last)
+        (first, second), check = read(write_files(tmp_path, {"a.tsv": "\n".join(map("\t".join, rows))}))
+        assert triples(first) == [(1, 5, "pers"), (1, 5, "pers.ind"), (4, 5, "loc.adm")]
+        assert triples(second) == [(0, 1, "loc")]
+        assert check.counts["values of the columns 2, 4, 5, 7, 8, 9 ignored"] == 6
 
     def test_lines_without_a_token_before_spaces(self, tmp_path):
         records, check = read(write_files(tmp_path, {"a.conll": "Orsk B-LOC\n O\na O\n"}))

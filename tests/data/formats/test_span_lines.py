@@ -47,16 +47,28 @@ def test_spans_of_one_word_tell_that_their_last_word_is_inside(tmp_path):
     assert check.counts == {"files with spans such as 3,3, whose last word is therefore part of every span": 1}
 
 
-def test_a_file_that_does_not_tell_is_reported(tmp_path):
-    write_files(tmp_path, {"train/a.data": INCLUSIVE, "train/b.data": "The mayor slept\n0,1 PER\n"})
-    [train] = load_nested_ner(tmp_path).values()
-    assert spelled(train[-1]) == [("The", "PER")]
-    told = "nothing tells whether the last word is part of a span, read as if it were not: 1"
-    assert told in train.info.description
-    write_files(tmp_path, {"train/b.data": "The mayor\n0,2 PER\n"})
-    [train] = load_nested_ner(tmp_path).values()
-    assert spelled(train[-1]) == [("The mayor", "PER")]
-    assert "nothing tells" not in train.info.description
+def test_a_file_that_does_not_tell_is_an_error_unless_the_ends_are_given(tmp_path):
+    """As a document of NNE may have no span of one word."""
+    write_files(tmp_path, {"train/a.mrg": INCLUSIVE, "train/b.mrg": "\nMr. Pierre Vinken left\nNNP\n0,2 PER\n"})
+    says = r"b\.mrg, line 4: .* word 2 may be in 0,2 PER, or not\. .*columns={'inclusive_end': True} or False"
+    with pytest.raises(CorpusError, match=says):
+        load_nested_ner(tmp_path)
+    write_files(tmp_path, {"train/b.mrg": "Mr. Pierre Vinken left\nNNP NNP NNP VBD\n0,2 PER\n\nNo one left\n"})
+    [train] = load_nested_ner(tmp_path, columns={"inclusive_end": True}).values()
+    assert spelled(train[-2]) == [("Mr. Pierre Vinken", "PER")]
+    [train] = load_nested_ner(tmp_path / "train" / "b.mrg", columns={"inclusive_end": False}).values()
+    assert spelled(train[0]) == [("Mr. Pierre", "PER")]
+
+
+def test_many_spans_of_which_none_is_of_one_word_end_before_their_end(tmp_path):
+    path = write_files(tmp_path, {"a.txt": "Port Velmar slept\n0,2 LOC\n\n" * 20})
+    assert spelled(read(path)[0][0]) == [("Port Velmar", "LOC")]
+
+
+@pytest.mark.parametrize("columns", [{}, {"entities": 1}, {"inclusive_end": "true"}])
+def test_columns_that_say_nothing_of_ends(tmp_path, columns):
+    with pytest.raises(ValueError, match="inclusive_end"):
+        read(write_files(tmp_path, {"train.data": INCLUSIVE}), columns=columns)
 
 
 def test_an_end_that_fits_neither_way_is_an_error(tmp_path):

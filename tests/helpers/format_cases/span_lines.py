@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from ..corpora import TOKENS
 from . import FormatCase
 
-SPAN_LINES = f"{' '.join(TOKENS)}\nDT NN IN NNP VBD .\n0,4 Person|3,4 City\n\n"
+SPAN_LINES = f"{' '.join(TOKENS)}\nDT NN IN NNP VBD .\n0,3 Person|3,3 City\n\n"
 BAD = {
     "beyond the sentence": ("He slept\n0,3 Person\n", "line 6", "0,3 Person", "2 words of line 5"),
     "backwards": ("He slept\n1,0 Person\n", "line 6", "1,0 Person"),
@@ -18,5 +18,5 @@ CASE = FormatCase(
     bad=BAD,
     before=SPAN_LINES,
     anything=st.text(st.sampled_from("01a,| \r\n😀"), max_size=40),
-    noted=("files in which nothing tells whether the last word is part of a span, read as if it were not",),
+    noted=("files with spans such as 3,3, whose last word is therefore part of every span",),
 )
