@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from modeling_triaffine.data import load_nested_ner
-from modeling_triaffine.data.statistics import contains
+from modeling_triaffine.nesting import contains
 
 
 def main() -> None:

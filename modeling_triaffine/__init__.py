@@ -8,50 +8,34 @@ from typing import TYPE_CHECKING
 
 from .lazy import on_first_use
 from .registration import register_with_transformers
-from .version import __version__
+from .version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from .conversion.onnx_predictor import OnnxNestedNER
-    from .data.collator import DataCollatorForNestedNER
-    from .data.loading import load_nested_ner
-    from .evaluation.metric import NestedNERMetric
-    from .model.configuration_triaffine import TriaffineConfig
-    from .model.modeling_triaffine import TriaffineForNestedNER
-    from .model.pipeline_triaffine import NestedNERPipeline
-    from .model.processing_triaffine import TriaffineProcessor
-    from .training import NestedNERTrainer, NestedNERTrainingArguments, start_from_recipe
+    from .conversion.onnx_predictor import OnnxNestedNER as OnnxNestedNER
+    from .data.collator import DataCollatorForNestedNER as DataCollatorForNestedNER
+    from .data.loading import load_nested_ner as load_nested_ner
+    from .evaluation.metric import NestedNERMetric as NestedNERMetric
+    from .model.configuration_triaffine import TriaffineConfig as TriaffineConfig
+    from .model.modeling_triaffine import TriaffineForNestedNER as TriaffineForNestedNER
+    from .model.pipeline_triaffine import NestedNERPipeline as NestedNERPipeline
+    from .model.processing_triaffine import TriaffineProcessor as TriaffineProcessor
+    from .training import NestedNERTrainer as NestedNERTrainer
+    from .training import NestedNERTrainingArguments as NestedNERTrainingArguments
+    from .training import start_from_recipe as start_from_recipe
 
-__all__ = [
-    "DataCollatorForNestedNER",
-    "NestedNERMetric",
-    "NestedNERPipeline",
-    "NestedNERTrainer",
-    "NestedNERTrainingArguments",
-    "OnnxNestedNER",
-    "TriaffineConfig",
-    "TriaffineForNestedNER",
-    "TriaffineProcessor",
-    "__version__",
-    "load_nested_ner",
-    "start_from_recipe",
-]
-
+_FOLDERS = ("data", "evaluation", "model", "publishing", "training")
 _MODULES = {
-    **{folder: folder for folder in ("data", "evaluation", "model", "publishing", "training")},
-    "DataCollatorForNestedNER": "data.collator",
-    "NestedNERMetric": "evaluation.metric",
-    "NestedNERPipeline": "model.pipeline_triaffine",
-    "NestedNERTrainer": "training",
-    "NestedNERTrainingArguments": "training",
     "OnnxNestedNER": "conversion.onnx_predictor",
+    "DataCollatorForNestedNER": "data.collator",
+    "load_nested_ner": "data.loading",
+    "NestedNERMetric": "evaluation.metric",
     "TriaffineConfig": "model.configuration_triaffine",
     "TriaffineForNestedNER": "model.modeling_triaffine",
+    "NestedNERPipeline": "model.pipeline_triaffine",
     "TriaffineProcessor": "model.processing_triaffine",
-    "load_nested_ner": "data.loading",
-    "start_from_recipe": "training",
+    **dict.fromkeys(("NestedNERTrainer", "NestedNERTrainingArguments", "start_from_recipe"), "training"),
 }
-
-
-__getattr__, __dir__ = on_first_use(__name__, _MODULES)
+__all__ = sorted(["__version__", *_MODULES])
+__getattr__, __dir__ = on_first_use(__name__, _MODULES | {folder: folder for folder in _FOLDERS})
 
 register_with_transformers()

@@ -23,11 +23,13 @@ LAYERS = (
 # Files beside the folders that any folder may import.
 SHARED_FILES = {
     "addresses",
+    "entity_dicts",
     "entry_points",
     "environment",
     "errors",
     "files",
     "lazy",
+    "nesting",
     "new_model",
     "overlaps",
     "parsing",

@@ -2,6 +2,7 @@
 
 import doctest
 import re
+from importlib import import_module
 from pathlib import Path
 
 import griffe
@@ -24,7 +25,8 @@ def public_names() -> list[str]:
     """Those of the package, and those of the folders that it does not have itself."""
     names = {name: name for name in modeling_triaffine.__all__ if not name.startswith("__")}
     for folder in FOLDERS:
-        names |= {name: f"{folder}.{name}" for name in PACKAGE[folder].exports if name not in names}
+        exported = import_module(f"modeling_triaffine.{folder}").__all__
+        names |= {name: f"{folder}.{name}" for name in exported if name not in names}
     return [*names.values()]
 
 

@@ -1,6 +1,6 @@
-"""Access to the contents of corpora: gzip, UTF-8, JSON and XML, with errors that say where a file is damaged.
+"""Access to the contents of corpora: gzip, UTF-8 and XML, with errors that say where a file is damaged.
 
-Knows nothing about corpus formats; they are in the modules of their readers.
+JSON is read in `json_records.py`. Knows nothing about corpus formats; they are in the modules of their readers.
 """
 
 import codecs

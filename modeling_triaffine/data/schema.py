@@ -15,9 +15,6 @@ OF_TABLES = (
     "a data set, adapt_dataset does"
 )
 
-Span = tuple[int, int]
-"""(start, end), end exclusive, in words or in characters."""
-
 
 class Entity(TypedDict):
     """One entity by its positions `start` and `end` (exclusive), counted in words or in characters.

@@ -3,46 +3,16 @@
 Contains the counting only; `commands/statistics.py` prints the table.
 """
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any
 
+import numpy as np
+
 from ..model.options_triaffine import ModelOptions
-from .schema import Span
+from ..nesting import nested_spans, nesting_depths
 from .windows import Windows, spans_of
-
-
-def contains(outer: Span, inner: Span) -> bool:
-    """Whether `inner` is inside `outer` and not the same span."""
-    return outer != inner and outer[0] <= inner[0] and inner[1] <= outer[1]
-
-
-def nested_spans(spans: Iterable[Span]) -> set[Span]:
-    """The spans that contain another or are contained in one; a span with several types is not nested in itself.
-
-    >>> sorted(nested_spans([(0, 3), (0, 1), (4, 5)]))
-    [(0, 1), (0, 3)]
-    """
-    depths = nesting_depths(spans)
-    contained = nesting_depths([(-start, -end) for start, end in depths])  # negated, what is inside contains
-    return {(start, end) for start, end in depths if depths[start, end] > 1 or contained[-start, -end] > 1}
-
-
-def nesting_depths(spans: Iterable[Span]) -> dict[Span, int]:
-    """Span → its depth: 1 if no other contains it, otherwise one more than the deepest that does.
-
-    >>> nesting_depths([(0, 5), (1, 3), (1, 2), (6, 7)])
-    {(0, 5): 1, (1, 3): 2, (1, 2): 3, (6, 7): 1}
-    """
-    depths: dict[Span, int] = {}
-    furthest: list[int] = []  # of each depth, the greatest end so far, negated, so that the list is in rising order
-    for start, end in sorted(set(spans), key=lambda span: (span[0], -span[1])):  # what contains a span comes before it
-        depth = bisect_right(furthest, -end)
-        furthest[depth : depth + 1] = [-end]
-        depths[start, end] = depth + 1
-    return depths
 
 
 def corpus_statistics(records: Iterable[Any], max_candidates: int = ModelOptions.max_candidates) -> dict[str, Any]:
@@ -116,9 +86,6 @@ def quantile(distribution: Mapping[int, int], share: float) -> int:
     >>> quantile({1: 5, 2: 4, 9: 1}, 0.5), quantile({1: 5, 2: 4, 9: 1}, 0.95)
     (1, 9)
     """
-    needed, seen = share * sum(distribution.values()), 0
-    for value, count in sorted(distribution.items()):
-        seen += count
-        if seen >= needed:
-            return value
-    return 0
+    if not distribution:
+        return 0
+    return int(np.quantile([*distribution], share, weights=[*distribution.values()], method="inverted_cdf"))

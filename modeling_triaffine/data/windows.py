@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..model.text_triaffine import MAX_SENTENCE_WORDS, belongs, in_windows
-from .schema import CONTEXT_FIELDS, Span
+from ..nesting import Span
+from .schema import CONTEXT_FIELDS
 
 if TYPE_CHECKING:
     from ..model.processing_triaffine import TriaffineProcessor

@@ -1,11 +1,10 @@
-"""Reads and checks entities given as dicts: their spans, and those of a drawing."""
+"""Reads and checks the entities of a drawing, given as dicts."""
 
-import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-TYPE_KEYS = ("type", "entity_group")  # of records, and of the pipeline's output
+from ..entity_dicts import read_span, read_type
 
 
 @dataclass(frozen=True)
@@ -17,44 +16,9 @@ class DrawnEntity:
     label: str
     score: float | None = field(compare=False)
 
-    def contains(self, other: "DrawnEntity") -> bool:
-        """Whether the other entity is inside and has another span."""
-        within = self.start <= other.start and other.end <= self.end
-        return within and (self.start, self.end) != (other.start, other.end)
-
-
-def read_span(entity: Mapping[str, Any], where: str, longest: int | None = None) -> tuple[int, int]:
-    """`start` and `end` (exclusive) of an entity, which `where` names in the error, in a text of length `longest`.
-
-    Raises:
-        ValueError: they are not a span of the text.
-    """
-    try:
-        start, end = operator.index(entity["start"]), operator.index(entity["end"])  # accepts NumPy integers, no float
-        is_span = 0 <= start < end and (longest is None or end <= longest)
-    except (KeyError, TypeError):
-        is_span = False
-    if not is_span:
-        limit = "" if longest is None else f" <= {longest}, the length of the text"
-        raise ValueError(
-            f"{where}: a dict with integers start and end (exclusive), 0 <= start < end{limit}, is required; got "
-            f"{entity!r}."
-        )
-    return start, end
-
-
-def read_type(entity: Mapping[str, Any], where: str) -> str:
-    """The label of an entity: its `type`, or the `entity_group` of a pipeline's output; `where` names it in the error.
-
-    Raises:
-        ValueError: it has not exactly one of both, a string that is not empty.
-    """
-    types = [entity[key] for key in TYPE_KEYS if key in entity]
-    if len(types) != 1 or not isinstance(types[0], str) or not types[0]:
-        raise ValueError(
-            f"{where}: exactly one of type and entity_group is required, a non-empty string; got {dict(entity)!r}."
-        )
-    return types[0]
+    @property
+    def span(self) -> tuple[int, int]:
+        return self.start, self.end
 
 
 def read_entities(entities: Iterable[Mapping[str, Any]], text: str, show: Callable[[str], str]) -> list[DrawnEntity]:

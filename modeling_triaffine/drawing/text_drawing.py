@@ -21,6 +21,7 @@ from itertools import accumulate
 from operator import attrgetter
 from typing import Any
 
+from ..nesting import contains, nesting_heights
 from .entities import DrawnEntity, read_entities
 from .safe_text import text_width, visible_character
 
@@ -188,11 +189,12 @@ def _brackets(entities: Iterable[DrawnEntity], line: Sequence[_Cell]) -> Iterato
 
 def _lanes(brackets: Sequence[_Bracket]) -> list[list[_Bracket]]:
     """Brackets on lanes from top to bottom: each as high as possible, but below all that it contains."""
-    heights = _heights([bracket.entity for bracket in brackets])
+    heights = nesting_heights(bracket.entity.span for bracket in brackets)
     lanes: list[list[_Bracket]] = []
     lane_of: dict[DrawnEntity, int] = {}
-    for bracket in sorted(brackets, key=lambda bracket: (heights[bracket.entity], bracket.left)):
-        lane = max((lane_of[other] + 1 for other in lane_of if bracket.entity.contains(other)), default=0)
+    for bracket in sorted(brackets, key=lambda bracket: (heights[bracket.entity.span], bracket.left)):
+        inside = [lane_of[other] for other in lane_of if contains(bracket.entity.span, other.span)]
+        lane = max(inside, default=-1) + 1
         while lane < len(lanes) and any(_collide(bracket, other) for other in lanes[lane]):
             lane += 1
         if lane == len(lanes):
@@ -200,14 +202,6 @@ def _lanes(brackets: Sequence[_Bracket]) -> list[list[_Bracket]]:
         lanes[lane].append(bracket)
         lane_of[bracket.entity] = lane
     return lanes
-
-
-def _heights(entities: Iterable[DrawnEntity]) -> dict[DrawnEntity, int]:
-    """The levels of entities nested inside each entity."""
-    heights: dict[DrawnEntity, int] = {}
-    for entity in sorted(entities, key=lambda entity: entity.end - entity.start):
-        heights[entity] = max((heights[other] + 1 for other in heights if entity.contains(other)), default=0)
-    return heights
 
 
 def _collide(one: _Bracket, other: _Bracket) -> bool:

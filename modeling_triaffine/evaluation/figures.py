@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import nan
 from typing import Any
 
-from ..drawing.figure_style import DOTS_PER_INCH, figure_style
+from ..drawing.figure_style import BLUE, MOST_LABELS, ORANGE, QUIET, SKY_BLUE, figure_style, save
 from ..drawing.safe_text import LONGEST_LABEL, shorten, text_width
 from ..errors import importing_extra
 from .analysis import Analysis
@@ -22,19 +22,11 @@ with importing_extra("plot", "Figures need matplotlib"):
 # Inches.
 WIDTH, BARS_HEIGHT, SLANTED_HEIGHT, CURVE_HEIGHT, ROW_HEIGHT = 7.2, 2.9, 1.0, 3.9, 0.42
 COLUMNS = 75  # of names that fit side by side
-MOST_LABELS = 24  # in a figure: those with the most gold entities
-# Okabe and Ito's colours: distinguishable with colour vision deficiencies and in grey.
-PRECISION, RECALL, F1, QUIET = "#56B4E9", "#E69F00", "#0072B2", "#5B6875"
+PRECISION, RECALL, F1 = SKY_BLUE, ORANGE, BLUE
 PALE = "#9AA7B3"
 BAR_WIDTH = 0.26
 DARK = 0.55  # share of a row; numbers on darker cells are white
-STYLE = {
-    "font.size": 9.0,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "legend.frameon": False,
-    "figure.constrained_layout.use": True,
-}
+STYLE = {"font.size": 9.0, "figure.constrained_layout.use": True}
 
 
 def draw_figures(analysis: Analysis) -> dict[str, bytes]:
@@ -84,9 +76,8 @@ def _figures(analysis: Analysis) -> Iterator[tuple[str, Figure]]:
 
 
 def _save(figure: Figure, form: str) -> bytes:
-    """The content of the file, which depends on the figure alone."""
     content = io.BytesIO()
-    figure.savefig(content, format=form, dpi=DOTS_PER_INCH, metadata={"Date": None} if form == "svg" else {})
+    save(figure, content, form)
     return content.getvalue()
 
 

@@ -12,7 +12,6 @@ from tqdm import tqdm
 
 from ..data import add_context
 from ..data.collator import encode_records
-from ..data.schema import Span
 from ..data.windows import Windows
 from ..model.batches_triaffine import BATCHES_AT_ONCE, Feature, run_by_length
 from ..model.configuration_triaffine import TriaffineConfig
@@ -22,6 +21,7 @@ from ..model.modeling_triaffine import TriaffineForNestedNER, evaluating
 from ..model.options_triaffine import PredictionOptions
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
+from ..nesting import Span
 from ..span_predictions import model_inputs
 from .scores import Scores
 from .scoring import candidate_recall, score_entities, without_labels

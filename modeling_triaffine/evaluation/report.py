@@ -8,10 +8,11 @@ import base64
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..data.alignment import join_tokens
+from ..data.schema import Entity
 from ..drawing import draw_entities, draw_entities_html, drawing_style
 from ..drawing.safe_text import REPLACEMENT, clean, markdown_text
 from ..drawing.tables import Table
@@ -34,7 +35,7 @@ class DrawnSentence(NamedTuple):
     """`drawings`: (side, text, entities by characters) of the gold and of the predicted entities."""
 
     id: str
-    drawings: list[tuple[str, str, list[dict[str, Any]]]]
+    drawings: list[tuple[str, str, list[Entity]]]
     errors: Table
 
 
@@ -197,18 +198,16 @@ def _sentences_section(analysis: Analysis) -> Section:
 
 def _draw_sentence(sentence: SentenceErrors) -> DrawnSentence:
     words = [clean(token) or REPLACEMENT for token in sentence.tokens]
-    starts = list(accumulate((len(word) + 1 for word in words), initial=0))  # in the words joined by spaces
 
-    def draw(mentions: Sequence[Mention]) -> list[dict[str, Any]]:
-        return [{"type": one.type, "start": starts[one.start], "end": starts[one.end] - 1} for one in mentions]
+    def draw(side: str, mentions: Sequence[Mention]) -> tuple[str, str, list[Entity]]:
+        return side, *join_tokens(words, (Entity(start=one.start, end=one.end, type=one.type) for one in mentions))
 
     def name(mention: Mention | None) -> str | None:
         return f"{' '.join(words[mention.start : mention.end])} ({mention.type})" if mention else None
 
     rows = [[outcome_name(error.kind), name(error.gold), name(error.predicted)] for error in sentence.errors]
     caption = "1 error" if len(rows) == 1 else f"{len(rows)} errors"
-    text = " ".join(words)
-    drawings = [("Gold", text, draw(sentence.gold)), ("Predicted", text, draw(sentence.predicted))]
+    drawings = [draw("Gold", sentence.gold), draw("Predicted", sentence.predicted)]
     return DrawnSentence(sentence.id, drawings, Table(["error", "gold", "predicted"], rows, caption))
 
 

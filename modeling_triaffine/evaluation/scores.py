@@ -11,8 +11,8 @@ from dataclasses import asdict, astuple, dataclass
 from operator import add
 from typing import Any
 
-from ..data.statistics import nested_spans
 from ..drawing.tables import Table
+from ..nesting import nested_spans
 
 Entity = tuple[int, int, str]  # start, end (exclusive), type
 Row = Mapping[str, Any]  # as `Counts.scores` returns it

@@ -24,9 +24,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from operator import itemgetter
 from typing import Any, TypeVar
 
-from ..data.schema import Span
-from ..data.statistics import contains, nesting_depths
-from ..drawing.entities import TYPE_KEYS, read_span, read_type
+from ..entity_dicts import TYPE_KEYS, read_span, read_type
+from ..nesting import Span, contains, nesting_depths
 from .scores import PARTS, Counts, Entity, Scores
 
 Key = TypeVar("Key", int, str)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..drawing.figure_style import DOTS_PER_INCH, figure_style
+from ..drawing.figure_style import BLUE, GREY, MOST_LABELS, QUIET, figure_style, save
 from ..drawing.safe_text import LONGEST_LABEL, clean, shorten
 from ..files import atomic_path
 from .explaining import Explanation
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 FORMATS = (".png", ".svg", ".pdf")
 DARK = 0.62  # share of the highest attention in a table; numbers on darker cells are white
-MOST_LABELS = 24  # columns
 
 # Inches.
 CELL_WIDTH, CELL_HEIGHT = 0.62, 0.27
@@ -27,8 +26,8 @@ COLOUR_BAR_WIDTH, COLOUR_BAR_ROOM = 0.1, 0.55
 
 LONGEST_TITLE = 60  # characters
 TEXT_SIZE, TITLE_SIZE = 8.5, 12.0  # points
-# Distinguishable with colour vision deficiencies and in grey.
-BEFORE, AFTER, PREDICTED, QUIET = "#999999", "#0072B2", "#B34700", "#555555"
+BEFORE, AFTER = GREY, BLUE
+PREDICTED = "#B34700"  # vermilion, darker: readable as text
 
 
 def plot_explanation(explanation: Explanation, path: str | os.PathLike[str] | None = None) -> "Figure":
@@ -66,10 +65,8 @@ def plot_explanation(explanation: Explanation, path: str | os.PathLike[str] | No
     with figure_style("explanation", {"font.size": TEXT_SIZE}):
         figure = _draw(replace(explanation, labels=[explanation.labels[number] for number in shown]), subtitle)
         if path is not None:
-            dates: dict[str, Any] = {"Date": None} if suffix == ".svg" else {}
-            metadata = {"Title": clean(explanation.span.text), **dates}
             with atomic_path(Path(path)) as unfinished:
-                figure.savefig(unfinished, format=suffix[1:], dpi=DOTS_PER_INCH, metadata=metadata)
+                save(figure, unfinished, suffix[1:], Title=clean(explanation.span.text))
     return figure
 
 
@@ -123,7 +120,6 @@ def _draw(explanation: Explanation, subtitle: str) -> "Figure":
         loc="upper left",
         bbox_to_anchor=sheet.place(MARGIN, MARGIN + TITLE_HEIGHT),
         ncols=2,
-        frameon=False,
         borderpad=0,
         borderaxespad=0,
         handlelength=1,
@@ -166,7 +162,6 @@ def _draw_bars(axes: "Axes", explanation: Explanation) -> None:
             axes.text(place, value + 0.03, probability_text(value), ha="center", va="bottom", fontsize=6.5)
     axes.set(xlim=(-0.5, len(before) - 0.5), ylim=(0, 1.2), yticks=[0, 0.5, 1])
     axes.tick_params(axis="y", length=2, labelsize=7)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _name_columns(axes: "Axes", labels: list[str], rotation: int, predicted: int | None) -> None:

@@ -19,11 +19,11 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id
 
-from ..data.statistics import nested_spans
 from ..drawing import draw_entities
 from ..drawing.safe_text import inline_code, markdown_text
 from ..evaluation.scores import RATIOS, parts_note, parts_title, percent
 from ..model.configuration_triaffine import TriaffineConfig
+from ..nesting import nested_spans
 from .card_tables import card_tables
 from .run_summary import Example, RunSummary
 

@@ -1,6 +1,6 @@
 """The facts of a training run, saved as JSON beside the model, from which its card is written.
 
-A summary is public: it has published names only, never folders of a machine. `training/saving.py` collects the
+A summary is public: it has published names only, never folders of a machine. `training/summary.py` collects the
 facts, `model_card.py` builds the card. pydantic checks the fields, of Python and of a file alike.
 """
 

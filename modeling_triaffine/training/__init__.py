@@ -3,9 +3,9 @@
 `run.py` carries out a run from top to bottom. Each stage gives one value to the next ones: the plan (`plan.py`, from
 the command line and a recipe), the corpus (`corpora.py`), processor and model, new or trained (`start.py`), the trained
 model (`trainer.py`, whose optimizer is in `optimization.py`), its scores (`scoring_trainer.py`), and what is saved
-(`saving.py`). `callbacks.py` acts at the trainer's events, `progress.py` reports them, `interruptions.py` explains what
-can stop a run and finds the checkpoint to resume from. `ablations.py` trains the paper's ablations and tabulates their
-scores.
+(`saving.py`, with the facts in `summary.py`). `callbacks.py` acts at the trainer's events, `progress.py` reports them,
+`interruptions.py` explains what can stop a run, `checkpoints.py` finds the checkpoint to resume from. `ablations.py`
+trains the paper's ablations and tabulates their scores.
 
 The public names are imported when they are first used: `options.py`, which declares the options, needs no library.
 """

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..drawing.figure_style import figure_style
+from ..drawing.figure_style import BLACK, BLUE, GREEN, PURPLE, VERMILION, figure_style, save
 from ..drawing.tables import Table
 from ..environment import describe_machine
 from ..evaluation.scores import defined_ratios, summary_metrics
 from ..files import open_output, write_text
 from ..publishing.run_summary import RunSummary
-from .interruptions import RESULTS_FILE
+from .checkpoints import RESULTS_FILE
 from .plan import parse_given, recipe_library, suggestion
 
 logger = logging.getLogger(__name__)
@@ -28,8 +28,7 @@ RESUMING = "resume_from_checkpoint"
 
 # Name in all_results.json (behind "eval_" or "test_") → heading of its column.
 SCORES = {name: title for name, title in summary_metrics().items() if name.endswith("f1")}
-# Okabe and Ito's colours, which are distinct for colour-blind readers; markers differ, too.
-DOTS = (("#000000", "o"), ("#0072B2", "s"), ("#D55E00", "^"), ("#009E73", "D"), ("#CC79A7", "v"))
+DOTS = ((BLACK, "o"), (BLUE, "s"), (VERMILION, "^"), (GREEN, "D"), (PURPLE, "v"))
 
 
 def read_variants() -> dict[str, dict[str, Any]]:
@@ -188,7 +187,7 @@ def undefined_scores(run: Path) -> list[str]:
 def draw(rows: list[Row], path: Path) -> None:
     """F1 of each variant: a dot for each run, a bar at the mean."""
     with figure_style("ablations", {}):
-        _dots(rows).savefig(path, metadata={"Date": None} if path.suffix == ".svg" else {})
+        save(_dots(rows), path, path.suffix[1:])
 
 
 def _dots(rows: list[Row]) -> Any:
@@ -207,6 +206,5 @@ def _dots(rows: list[Row]) -> Any:
     axes.set_xticks(range(len(rows)), [f"({row.name})" for row in rows])
     axes.set_ylabel("percent")
     axes.grid(axis="y", alpha=0.3)
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside upper center", ncols=len(shown), frameon=False)
+    figure.legend(loc="outside upper center", ncols=len(shown))
     return figure

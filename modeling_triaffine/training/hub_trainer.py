@@ -2,10 +2,7 @@
 
 import contextlib
 import dataclasses
-import itertools
 import os
-from collections.abc import Iterable, Mapping
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +10,15 @@ from huggingface_hub import CommitInfo, HfApi
 from transformers import Trainer
 from transformers.utils import logging
 
-from ..environment import describe_hardware, describe_versions
-from ..evaluation.scores import summary_metrics
 from ..files import write_text
 from ..model.modeling_triaffine import TriaffineForNestedNER
-from ..model.options_triaffine import MODEL_OPTIONS
 from ..publishing.hub_requests import errors_of_hub
 from ..publishing.model_card import CARD_NAME, card_text, is_edited, renew_card, repository_name
 from ..publishing.repository import CALIBRATION_DIAGRAM
-from ..publishing.run_summary import SUMMARY_FILE, Epoch, RunSummary
+from ..publishing.run_summary import SUMMARY_FILE, RunSummary
 from ..publishing.upload import publish_folder, saved_before
 from .arguments import NestedNERTrainingArguments
-from .options import OWN_OPTIONS, TRAINING
+from .summary import summarize_training
 
 logger = logging.get_logger(__name__)
 
@@ -154,76 +148,3 @@ class HubTrainer(Trainer):
         else:
             name = self.hub_model_id or model_name or repository_name(path.parent)
             write_text(path, renew_card(own, self.model.config, model_name=name, summary=summary, tags=tags))
-
-
-def summarize_training(trainer: Trainer) -> RunSummary:
-    """The summary of the trainer's last training, without scores; `RunSummary()` before it."""
-    arguments, state = trainer.args, trainer.state
-    seconds = next((entry["train_runtime"] for entry in state.log_history if "train_runtime" in entry), None)
-    if seconds is None:
-        return RunSummary()
-    best_step = state.best_global_step if arguments.load_best_model_at_end else None
-    return RunSummary(
-        settings=describe_settings(trainer),
-        training_table=read_training_table(state.log_history, best_step or state.global_step),
-        hardware=describe_hardware(),
-        versions=describe_versions(),
-        training_seconds=seconds,
-        resumed=getattr(trainer, "is_resumed", False),
-        processes=arguments.world_size,
-        gpus=arguments.world_size if arguments.device.type == "cuda" else 0,
-    )
-
-
-def describe_settings(trainer: Trainer) -> dict[str, Any]:
-    """The main settings of the training, and those of the model that differ from their defaults."""
-    config: Any = trainer.model.config  # type: ignore[union-attr]
-    args: Any = trainer.args
-    of_training = main_settings(args) | {
-        name: getattr(args, name)
-        for name, option in OWN_OPTIONS.items()
-        if (option.section, option.in_card) == (TRAINING, "if set")
-        and getattr(args, name, option.default) != option.default
-    }
-    if args.max_steps > 0:
-        of_training |= {"max_steps": args.max_steps, "num_train_epochs": None}
-    if trainer.args.auto_find_batch_size and trainer.state.train_batch_size:
-        of_training["per_device_train_batch_size"] = trainer.state.train_batch_size
-    of_model = {
-        name: getattr(config, name)
-        for name, option in MODEL_OPTIONS.items()
-        if option.in_card != "never" and getattr(config, name) != option.default
-    }
-    settings = {
-        **of_training,
-        "mixed_precision": trainer.accelerator.mixed_precision,
-        **of_model,
-    }
-    return {name: value.value if isinstance(value, Enum) else value for name, value in settings.items()}
-
-
-def main_settings(arguments: Any) -> dict[str, Any]:
-    """The options of the training that a card always shows."""
-    shown = [name for name, option in OWN_OPTIONS.items() if option.in_card == "always"]
-    return {name: getattr(arguments, name, None) for name in (*shown, "optim")}  # whose default depends on torch
-
-
-def read_training_table(log_history: Iterable[Mapping[str, Any]], kept_step: int) -> list[Epoch]:
-    """The evaluations of a run, from the Trainer's log; `kept_step` is the update whose weights it ended with."""
-    rows: list[Epoch] = []
-    losses: list[float] = []  # logged since the previous evaluation
-    for entry in itertools.takewhile(lambda entry: "train_runtime" not in entry, log_history):
-        if "loss" in entry:
-            losses.append(entry["loss"])
-        if "eval_loss" in entry:
-            row = Epoch(
-                epoch=round(entry["epoch"], 2),
-                update=entry["step"],
-                training_loss=sum(losses) / len(losses) if losses else None,
-                validation_loss=entry["eval_loss"],
-                kept=entry["step"] == kept_step,
-                scores={name: entry.get(f"eval_{name}") for name in summary_metrics()},
-            )
-            rows.append(row)
-            losses = []
-    return rows

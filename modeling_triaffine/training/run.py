@@ -20,8 +20,9 @@ from ..evaluation.scoring import score_entities, scores_by_length, without_label
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..publishing.run_summary import Evaluation
+from .checkpoints import choose_checkpoint
 from .corpora import Corpus, read_splits
-from .interruptions import TrainingFault, choose_checkpoint, explaining_faults
+from .interruptions import TrainingFault, explaining_faults
 from .optimization import check_optimization
 from .plan import TrainingPlan, find_origin, parse_training_plan
 from .progress import report_progress

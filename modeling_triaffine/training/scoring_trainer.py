@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from transformers import EvalPrediction, TrainingArguments
 from transformers.trainer_utils import EvalLoopOutput, denumpify_detensorize
 
-from ..data.schema import CONTEXT_FIELDS, Span
+from ..data.schema import CONTEXT_FIELDS
 from ..data.windows import Windows
 from ..evaluation.prediction import Entities, candidate_spans
 from ..evaluation.scores import Scores
@@ -19,10 +19,12 @@ from ..evaluation.scoring import Sentences, candidate_recall, score_entities, wi
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import find_entities
 from ..model.processing_triaffine import TriaffineProcessor
-from .batching import EncodedRecords, EvaluationBatchSampler, RecordCollator, plain_records, record_name
+from ..nesting import Span
+from .batching import EncodedRecords, EvaluationBatchSampler, RecordCollator, record_name
 from .hub_trainer import HubTrainer
 from .interruptions import CurrentBatch, explaining_faults
 from .new_labels import Teacher
+from .records import plain_records
 
 DATASETS_KEPT = 8  # whose encoded records stay in memory
 

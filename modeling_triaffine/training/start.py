@@ -28,10 +28,10 @@ from ..model.processing_triaffine import PosTagger, TriaffineProcessor, beginnin
 from ..model.text_triaffine import composed
 from ..new_model import match_low_rank_start, number_names
 from .arguments import NestedNERTrainingArguments
-from .batching import as_dataset, check_types, entity_types
 from .new_labels import Teacher, continue_with_labels, missing_labels
 from .options import DataArguments, ModelArguments
 from .plan import Origin, TrainingPlan, find_origin, make_plan
+from .records import as_dataset, check_types, entity_types
 from .word_vectors import WordVectors, read_word_vectors
 
 logger = logging.getLogger(__name__)

@@ -26,24 +26,12 @@ from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import broken_weights
 from .arguments import NestedNERTrainingArguments, check_arguments
-from .batching import (
-    RECORD_IDS,
-    CaseAugmentation,
-    Records,
-    TrainingBatchSampler,
-    as_datasets,
-    plain_records,
-)
+from .batching import RECORD_IDS, CaseAugmentation, TrainingBatchSampler
 from .callbacks import TrainingCallback
-from .interruptions import (
-    DamagedCheckpointError,
-    check_writable,
-    find_checkpoint,
-    loss_error,
-    remove_incomplete,
-    weights_error,
-)
+from .checkpoints import find_checkpoint, remove_incomplete
+from .interruptions import DamagedCheckpointError, check_writable, loss_error, weights_error
 from .optimization import averaging, build_parameter_groups, choose_optimizer, learning_rates
+from .records import Records, as_datasets, plain_records
 from .scoring_trainer import ScoringTrainer, check_best_metric
 
 logger = logging.getLogger(__name__)

@@ -21,6 +21,7 @@ from modeling_triaffine.publishing.upload import NotPublishedError
 from modeling_triaffine.training.interruptions import OutOfMemoryError
 from modeling_triaffine.training.options import INHERITED, DataArguments, ModelArguments, TrainingOptions
 from modeling_triaffine.training.plan import parse_training_plan
+from tests.helpers.processes import PATIENCE
 
 OWN_OPTIONS = (ModelArguments, DataArguments, TrainingOptions)
 
@@ -36,7 +37,7 @@ def test_help_lists_every_command(command):
 
 def test_the_package_is_the_program():
     program = [sys.executable, "-m", "modeling_triaffine", "--version"]
-    result = subprocess.run(program, capture_output=True, text=True, timeout=60, check=True)
+    result = subprocess.run(program, capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert result.stdout.startswith("triaffine-ner ")
 
 
@@ -60,7 +61,9 @@ for arguments in (["--help"], ["predict", "--help"], ["train", "--help"], ["pred
         pass
 print(sorted({"torch", "transformers", "datasets", "numpy", "huggingface_hub"} & set(sys.modules)))
 """
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=True
+    )
     assert result.stdout.splitlines()[-1] == "[]"
 
 

@@ -14,6 +14,7 @@ from modeling_triaffine.drawing import draw_entities, text_drawing
 from modeling_triaffine.drawing.entities import read_entities
 from modeling_triaffine.drawing.html_drawing import draw_entities_html
 from modeling_triaffine.drawing.safe_text import clean, html_text, markdown_text
+from modeling_triaffine.nesting import contains
 
 BRACKET = re.compile(r"([╰▸]─*[╯▸]|┴|[╰╯▸]) (\w+)")
 
@@ -220,7 +221,7 @@ def test_lines_stay_within_the_width_and_outer_entities_below_inner_ones(drawing
     lines = draw_entities(text, entities, width=1000).split("\n")
     row = {match[2]: number for number, line in enumerate(lines) for match in BRACKET.finditer(line)}
     for outer, inner in permutations(read_entities(entities, text, str), 2):
-        assert row[outer.label] > row[inner.label] or not outer.contains(inner)
+        assert row[outer.label] > row[inner.label] or not contains(outer.span, inner.span)
 
 
 # ---- errors

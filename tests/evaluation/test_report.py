@@ -9,10 +9,10 @@ from itertools import pairwise, product
 
 import pytest
 
-from modeling_triaffine.drawing.figure_style import figure_style
+from modeling_triaffine.drawing.figure_style import MOST_LABELS, figure_style
 from modeling_triaffine.evaluation.cases import Case, CaseSpan
 from modeling_triaffine.evaluation.error_analysis import confusion, sentences_with_errors
-from modeling_triaffine.evaluation.figures import MOST_LABELS, STYLE, _draw_scores, draw_figures
+from modeling_triaffine.evaluation.figures import STYLE, _draw_scores, draw_figures
 from modeling_triaffine.evaluation.prediction import DEFAULT_COUNTS
 from modeling_triaffine.evaluation.report import (
     MOST_SENTENCES,

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modeling_triaffine.data.statistics import nesting_depths
 from modeling_triaffine.evaluation.error_analysis import (
     GOLD_OUTCOMES,
     PREDICTED_OUTCOMES,
@@ -26,6 +25,7 @@ from modeling_triaffine.evaluation.scoring import (
     scores_by_depth,
     scores_by_length,
 )
+from modeling_triaffine.nesting import nesting_depths
 from tests.helpers.scored import entities, pairs, sentences
 
 COUNTS = ("correct", "predicted", "found", "gold")

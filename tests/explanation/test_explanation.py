@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from modeling_triaffine import NestedNERPipeline
-from modeling_triaffine.drawing.figure_style import figure_style
+from modeling_triaffine.drawing.figure_style import MOST_LABELS, figure_style
 from modeling_triaffine.drawing.tables import Table
 from modeling_triaffine.explanation import (
     Candidate,
@@ -26,7 +26,6 @@ from modeling_triaffine.explanation import (
     explain,
     format_explanation,
     plot_explanation,
-    plotting,
 )
 from modeling_triaffine.explanation.contributions import cross_span_stage_parts, span_stage_parts
 from modeling_triaffine.explanation.tables import (
@@ -451,7 +450,7 @@ def test_of_hundreds_of_labels_the_likeliest_are_formatted_and_plotted(monkeypat
     pytest.importorskip("matplotlib")
     figure = plot_explanation(many)
     names = [name.get_text() for name in figure.axes[0].get_xticklabels()]
-    assert len(names) == plotting.MOST_LABELS
+    assert len(names) == MOST_LABELS
     assert many.predicted in names
     assert any("labels left out: 277" in text.get_text() for text in figure.texts)
 

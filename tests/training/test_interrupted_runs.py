@@ -16,7 +16,8 @@ from transformers import AutoModel
 
 from modeling_triaffine import NestedNERTrainer, TriaffineForNestedNER
 from modeling_triaffine.training import NestedNERTrainingArguments
-from modeling_triaffine.training.interruptions import TrainingFault, check_writable, find_checkpoint, list_checkpoints
+from modeling_triaffine.training.checkpoints import find_checkpoint, list_checkpoints
+from modeling_triaffine.training.interruptions import TrainingFault, check_writable
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from tests.helpers.faults import RECORDS, assert_same_weights
 from tests.helpers.micro_training import micro_records, micro_trainer, task_arguments, write_lines, write_task

@@ -15,9 +15,10 @@ from transformers import TrainerCallback
 
 from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training.batching import RECORD_IDS, RecordCollator
-from modeling_triaffine.training.hub_trainer import describe_settings
-from modeling_triaffine.training.interruptions import OutOfMemoryError, TrainingFault, find_checkpoint, loss_error
+from modeling_triaffine.training.checkpoints import find_checkpoint
+from modeling_triaffine.training.interruptions import OutOfMemoryError, TrainingFault, loss_error
 from modeling_triaffine.training.plan import training_options
+from modeling_triaffine.training.summary import describe_settings
 from tests.helpers.faults import (
     RECORDS,
     UPDATES,

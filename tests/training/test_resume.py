@@ -15,13 +15,8 @@ from safetensors.torch import load_file
 from transformers import SchedulerType, TrainerCallback
 from transformers.trainer_jit_checkpoint import JITCheckpointCallback
 
-from modeling_triaffine.training.interruptions import (
-    DamagedCheckpointError,
-    ResumeError,
-    find_checkpoint,
-    list_checkpoints,
-    remove_incomplete,
-)
+from modeling_triaffine.training.checkpoints import find_checkpoint, list_checkpoints, remove_incomplete
+from modeling_triaffine.training.interruptions import DamagedCheckpointError, ResumeError
 from modeling_triaffine.training.run import Run, prepare_run, train_and_save
 from tests.helpers.faults import RECORDS, UPDATES, assert_same_weights
 from tests.helpers.micro_training import micro_records, micro_trainer, task_arguments, write_task

@@ -20,7 +20,7 @@ from modeling_triaffine.evaluation.scores import Scores
 from modeling_triaffine.evaluation.scoring import score_entities
 from modeling_triaffine.publishing.run_summary import RunSummary
 from modeling_triaffine.training import EntityPrediction, NestedNERTrainingArguments
-from modeling_triaffine.training.interruptions import list_checkpoints
+from modeling_triaffine.training.checkpoints import list_checkpoints
 from tests.helpers.faults import assert_same_weights
 from tests.helpers.micro_training import micro_dataset, micro_records, micro_trainer, trainer_like
 
