@@ -14,9 +14,8 @@ from .cutting import DEFAULT_SENTENCE_SPLITTER, sentences_of
 from .documents import Document, Sentence, document_of_words
 from .features import FEATURES, AnyDataset, as_records
 from .formats.bigbio import BIGBIO, bigbio_document
-from .formats.tags import TagScheme
 from .formats.text_spans import OF_SPAN, TextForm, annotated_text
-from .formats.word_tags import HEAD, entities_in, scheme_of_cells
+from .formats.word_tags import HEAD, NESTED, TAGS, TagForm, entities_in, tag_form
 from .json_records import JsonObject
 from .offsets import check_count
 from .record_checker import RecordChecker
@@ -41,11 +40,12 @@ def adapt_dataset(
     Args:
         dataset: rows of tokens or of texts; a `DatasetDict` is converted split by split.
         columns: field → column. Either `tokens` or `text`; `entities`: for tokens, one or several columns of tags
-            (strings, class labels, or numbers of the tags `names`) or of spans by tokens; for texts, a column of spans
-            by characters in the forms of the format "text_spans". Spans have start, end and label, or the names given
-            as `start`, `end` and `type`, and with `inclusive_end` their last token or character is that at the end.
-            Optionally `id`, and for tokens `pos` and `doc_id`; without `doc_id`, and for texts, every row is a document
-            of its own. Or "bigbio_kb", for a data set with that schema.
+            (strings, class labels, or numbers of the tags `names`; also lists of these, one for each token or for each
+            level of nesting) or of spans by tokens; for texts, a column of spans by characters in the forms of the
+            format "text_spans". Spans have start, end and label, or the names given as `start`, `end` and `type`, and
+            with `inclusive_end` their last token or character is that at the end. Optionally `id`, and for tokens `pos`
+            and `doc_id`; without `doc_id`, and for texts, every row is a document of its own. Or "bigbio_kb", for a
+            data set with that schema.
         labels: the entity types allowed; None allows any.
         word_splitter, sentence_splitter, offsets: how texts are split, and what the offsets in them count, see
             `load_nested_ner`.
@@ -90,7 +90,10 @@ def _adapt(
     check_count(offsets)
     check = RecordChecker(name, labels, offsets=offsets)
     if isinstance(columns, Mapping):
-        dataset = dataset.select_columns(_columns_named(columns, dataset.column_names))
+        named = _columns_named(columns, dataset.column_names)
+        if TAGS[0] in named and NESTED in {*dataset.column_names} - {*named}:
+            check.note(f"field '{NESTED}' ignored", len(dataset))
+        dataset = dataset.select_columns(named)
     elif columns != BIGBIO.name:
         raise ValueError(f"`columns` is {columns!r}. Give a mapping of fields to columns, or {BIGBIO.name!r}.")
     of_words = isinstance(columns, Mapping) and "text" not in columns
@@ -132,14 +135,13 @@ def _of_words(dataset: Dataset, columns: Any, name: str, check: RecordChecker) -
     numbers: Counter[str] = Counter()
     given = columns["entities"]
     named = [given] if isinstance(given, str) else given
-    names = columns.get("names")
-    schemes = {column: scheme_of_cells(names) if names else _scheme(dataset, column) for column in named}
+    forms = {column: _form(dataset, columns, column) for column in named}
     for record in _rows(dataset, check):
         row = record.fields
         identifier = _value(row, columns, "id", f"{name}:{record.number}")
         doc_id = _value(row, columns, "doc_id", identifier)
         tokens = record.value(columns["tokens"], list)
-        entities = (entities_in(record, column, schemes[column], len(tokens), columns) for column in named)
+        entities = (entities_in(record, column, forms[column], len(tokens), columns) for column in named)
         fields = {
             "id": identifier,
             "doc_id": doc_id,
@@ -199,11 +201,13 @@ def _is_column(feature: Any) -> bool:
     return isinstance(feature, (List, LargeList)) and not isinstance(feature.feature, Mapping)
 
 
-def _scheme(dataset: Dataset, column: str) -> TagScheme | None:
+def _form(dataset: Dataset, columns: Mapping[str, Any], column: str) -> TagForm | None:
     """How the tags of a column are written; None for a column of spans."""
-    of_words = getattr(dataset.features[column], "feature", None)
-    if getattr(of_words, "dtype", "null") == "null" or isinstance(of_words, Mapping):
+    tag = dataset.features[column]
+    while isinstance(tag, (List, LargeList)):
+        tag = tag.feature
+    if getattr(tag, "dtype", "null") == "null" or isinstance(tag, Mapping):
         return None
-    if isinstance(of_words, ClassLabel):
-        return scheme_of_cells(of_words.names)
-    return scheme_of_cells(chain.from_iterable(row or () for row in dataset[:HEAD][column]))
+    head = dataset[:HEAD]
+    names = tag.names if isinstance(tag, ClassLabel) else columns.get("names")
+    return tag_form(zip(head[columns["tokens"]], head[column], strict=True), names)

@@ -57,6 +57,23 @@ class TestAdapt:
         adapted = adapt_dataset(rows, {"tokens": "words", "entities": "tags"})
         assert sorted(triples(adapted[0])) == [(0, 2, "A"), (1, 2, "B")]
 
+    @pytest.mark.parametrize("tags", [[[1, 2, 2, 2], [0, 0, 0, 3]], [[1], [2], [2], [2, 3]]])
+    @pytest.mark.parametrize("kind", [NAMES, Value("int64"), Value("string")])
+    def test_lists_of_levels_and_of_tokens(self, tags, kind):
+        if kind == Value("string"):
+            tags = [[NAMES.int2str(tag) for tag in one] for one in tags]
+        features = Features({"words": List(Value("string")), "tags": List(List(kind))})
+        rows = Dataset.from_list([{"words": TAGGED[0]["words"], "tags": tags}], features=features)
+        columns = {"tokens": "words", "entities": "tags"} | ({"names": NAMES.names} if kind == Value("int64") else {})
+        assert spelled(adapt_dataset(rows, columns)[0]) == NESTED
+
+    def test_an_inner_level_that_is_not_named_is_counted(self):
+        rows = TAGGED.rename_columns({"outer": "ner_tags", "inner": "nested_ner_tags"})
+        adapted = adapt_dataset(rows, {"tokens": "words", "entities": "ner_tags"})
+        assert "field 'nested_ner_tags' ignored: 2" in adapted.info.description
+        adapted = adapt_dataset(rows, {"tokens": "words", "entities": ["ner_tags", "nested_ner_tags"]})
+        assert (spelled(adapted[0]), adapted.info.description) == (NESTED, "")
+
     @pytest.mark.parametrize("names", [["O", "B-LOC", "I-LOC"], ["O", "LOC", "PER"]])
     def test_numbers_of_tags_with_their_names(self, names):
         rows = Dataset.from_list([{"words": ["a", "b", "c"], "tags": [0, 1, 0]}])

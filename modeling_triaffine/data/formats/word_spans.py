@@ -13,6 +13,7 @@ come as JSON lines or as one JSON list. Other fields (relations, clusters) are i
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from ...parsing import shown
 from ..corpus_format import CorpusFormat, Keys
 from ..documents import Annotation, Document, Sentence, document_of_words
 from ..json_records import JsonObject, Span, json_reader
@@ -20,6 +21,12 @@ from ..schema import Entity
 
 SPANS, SPANS_OF_SENTENCES = "ner", "ners"
 TOKENIZED_TEXT, SENTENCE, SENTENCES = "tokenized_text", "sentence", "sentences"
+OF_TEXTS = (
+    "If its spans count characters, as in RuNNE, convert it with its fields named: triaffine-ner convert "
+    f"--to text_spans --columns text={SENTENCES} entities={SPANS_OF_SENTENCES} inclusive_end=true "
+    f"(columns={{'text': '{SENTENCES}', 'entities': '{SPANS_OF_SENTENCES}', 'inclusive_end': True}} in Python)"
+)
+"""What to do with a text in place of sentences."""
 
 
 def _document(record: JsonObject, default_id: str) -> Document:
@@ -27,8 +34,11 @@ def _document(record: JsonObject, default_id: str) -> Document:
     record.note_other_fields((words, SPANS, SPANS_OF_SENTENCES, "doc_key"))
     key = record.fields.get("doc_key")
     doc_id = default_id if key is None else str(key)
+    may_be_of_characters = words == SENTENCES and SPANS_OF_SENTENCES in record.fields
+    if may_be_of_characters and isinstance(record.fields[words], str):
+        raise record.error(words, f"is one text, {shown(record.fields[words])}", OF_TEXTS)
     first = next(iter(record.value(words, list)), None)
-    if words == SENTENCES and SPANS_OF_SENTENCES in record.fields and isinstance(first, str):
+    if may_be_of_characters and isinstance(first, str):
         return _of_characters(record, doc_id)
     return document_of_words(doc_id, WORDS[words](record), record.where)
 

@@ -5,10 +5,13 @@
     {"tokens": ["the", "mayor", "of", "Orsk"], "entity_mentions": [{"start": 3, "end": 4, "entity_type": "City"}]}
 
 Tags are those of `tags.py`. Numbers need names, in the order of the numbers: `columns={"names": ["O", "B-City", …]}`.
+Levels of nesting are fields of their own (`nested_ner_tags` of GermEval 2014 and FiNER, or several `entities`), or
+lists in one field, each with a tag for every token; or that field has a list of tags for every token.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -25,6 +28,8 @@ from .text_spans import BOOKKEEPING, END, OF_SPAN, START, TYPE
 
 WORDS = ("tokens", "words")
 TAGS = ("ner_tags", "ner", "tags", "labels", "ner_labels")
+NESTED = "nested_ner_tags"
+"""The inner level, where it stands beside the first of `TAGS`."""
 MENTIONS = "entity_mentions"
 HEAD = 1000
 """How many records show how tags are written."""
@@ -33,37 +38,55 @@ NUMBERS = (
     "Name them in the order of the numbers: triaffine-ner convert --columns names=O,B-City,… (columns={'names': […]} "
     "in Python), in a data set cast_column(column, List(ClassLabel(names=[…])))"
 )
+ONE_EACH = "Give one tag for each token, or lists: one for each token, or one for each level, with a tag for each token"
 OPTIONAL = ("tokens", "entities", "names", *OF_SPAN)
+
+
+@dataclass(frozen=True)
+class TagForm:
+    """How a field of tags is written.
+
+    Args:
+        scheme: of its tags.
+        by_level: whether the lists in it are of levels, each with a tag for every token, and not of tokens, each with
+            all tags of one; None if records do not tell.
+    """
+
+    scheme: TagScheme
+    by_level: bool | None
 
 
 def read_word_tags(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Document]:
     """Reads one sentence after the other; a CorpusError names the line or record and the field.
 
     Args:
-        columns: {"tokens": field, "entities": field, "names": of tags that are numbers}, and for entities by words
-            `start`, `end`, `type` and `inclusive_end`.
+        columns: {"tokens": field, "entities": one or several fields, "names": of tags that are numbers}, and for
+            entities by words `start`, `end`, `type` and `inclusive_end`.
     """
     columns = columns or {}
     check_columns(columns, (), OPTIONAL)
+    given = columns.get("entities", "")
+    several = given if isinstance(given, (list, tuple)) else [given]
+    if not several or not all(isinstance(name, str) for name in (columns.get("tokens", ""), *several)):
+        raise ValueError(f"`columns` is {dict(columns)!r}. Name a field for tokens, and one or a list for entities.")
     file_name = document_name(path, check)
     values = json_values(path, check)
     head = list(islice(values, HEAD))
-    schemes: dict[str, TagScheme | None] = {MENTIONS: None}
+    forms: dict[str, TagForm | None] = {MENTIONS: None}
     sent_ids: Counter[str] = Counter()
     for number, (raw, where) in enumerate(chain(head, values)):
         with check.record():
             record = JsonObject(raw, where, check, remedy="A record has the fields tokens and ner_tags")
             words = columns.get("tokens") or next((name for name in WORDS if name in record.fields), WORDS[0])
-            found = columns.get("entities") or next(
-                (name for name in (*TAGS, MENTIONS) if name in record.fields), TAGS[0]
-            )
-            if found not in schemes:
-                rows = (raw.get(found) for raw, _ in head if isinstance(raw, Mapping))
-                cells = chain.from_iterable(row for row in rows if isinstance(row, list))
-                schemes[found] = scheme_of_cells(columns.get("names") or cells)
             tokens = record.value(words, list)
-            entities = entities_in(record, found, schemes[found], len(tokens), columns)
-            record.note_other_fields((words, found, "id", "doc_id"))
+            entities: list[Entity] = []
+            found = _fields_of_entities(record.fields, columns.get("entities"))
+            for field in found:
+                if field not in forms:
+                    rows = [(raw.get(words), raw.get(field)) for raw, _ in head if isinstance(raw, Mapping)]
+                    forms[field] = tag_form(rows, columns.get("names"))
+                entities += entities_in(record, field, forms[field], len(tokens), columns)
+            record.note_other_fields((words, *found, "id", "doc_id"))
             name = f"{file_name}:{number}"
             doc_id = str(record.fields.get("doc_id") or name)
             fields = {"id": name, "doc_id": doc_id, "sent_id": sent_ids[doc_id], "tokens": tokens}
@@ -71,37 +94,89 @@ def read_word_tags(path: Path, check: RecordChecker, columns: Mapping[str, Any] 
             yield document_of_words(doc_id, [Sentence({**fields, "entities": entities}, where)])
 
 
-def scheme_of_cells(cells: Iterable[object]) -> TagScheme | None:
-    """How the tags among these are written; None for objects with positions in words."""
-    cells = list(cells)
+def _fields_of_entities(fields: Mapping[str, Any], named: str | Sequence[str] | None) -> Sequence[str]:
+    """The fields with the entities of a record: those `named`, in one string separated by commas, or else as usual."""
+    if isinstance(named, str):
+        return [named] if named in fields else named.split(",")
+    if named is not None:
+        return named
+    found = next((name for name in (*TAGS, MENTIONS) if name in fields), TAGS[0])
+    return [found, NESTED] if found == TAGS[0] and fields.get(NESTED) is not None else [found]
+
+
+def tag_form(rows: Iterable[tuple[object, object]], names: Sequence[str] | None = None) -> TagForm | None:
+    """How a field of tags is written; None for a field of objects with positions in words.
+
+    Args:
+        rows: the tokens and this field of some records.
+        names: of tags that are numbers.
+    """
+    lists = [(row, len(tokens)) for tokens, row in rows if isinstance(tokens, list) and isinstance(row, list)]
+    cells = [*chain.from_iterable(map(_tags_of_cell, chain.from_iterable(row for row, _ in lists)))]
     if any(isinstance(cell, Mapping) for cell in cells):
         return None
-    return scheme_of(cell for cell in cells if isinstance(cell, str)) or STANDARD
+    scheme = scheme_of(cell for cell in names or cells if isinstance(cell, str))
+    readings = (_readings(row, size) for row, size in lists if any(isinstance(cell, list) for cell in row))
+    by_level = next((of_levels for of_levels, of_tokens in readings if of_levels is not of_tokens), None)
+    return TagForm(scheme or STANDARD, by_level)
+
+
+def _tags_of_cell(cell: object) -> list[Any]:
+    return cell if isinstance(cell, list) else [cell]
+
+
+def _readings(values: Sequence[object], num_tokens: int) -> tuple[bool, bool]:
+    """Whether these can be the tags of each level, and whether they can be those of each token."""
+    of_levels = all(isinstance(value, list) and len(value) == num_tokens for value in values)
+    return of_levels and bool(values), len(values) == num_tokens
 
 
 def entities_in(
-    record: JsonObject, field: str, scheme: TagScheme | None, num_tokens: int, columns: Mapping[str, Any]
+    record: JsonObject, field: str, form: TagForm | None, num_tokens: int, columns: Mapping[str, Any]
 ) -> list[Entity]:
     """The entities in a field of tags, or of objects with positions in words.
 
     Args:
-        scheme: how the tags are written, see [`scheme_of_cells`].
+        form: how the tags are written, see [`tag_form`].
         columns: of [`read_word_tags`].
     """
     values = record.value(field, list, f"{RULE}; entities by words are objects with start, end and type")
-    if scheme is None:
+    if form is None:
         return [_mention(mention, columns) for mention in record.objects(field)]
-    if names := columns.get("names"):
-        values = [names[value] if type(value) is int and 0 <= value < len(names) else value for value in values]
-    numbers = [value for value in values if type(value) is int]
-    wrong = [value for value in values if not isinstance(value, str) or not scheme.fits(value)]
-    if numbers:
-        raise record.error(field, f"has numbers, up to {max(numbers)}", NUMBERS)
+    names = columns.get("names", ())
+    levels = [
+        [
+            [names[tag] if type(tag) is int and 0 <= tag < len(names) else tag for tag in _tags_of_cell(cell)]
+            for cell in level
+        ]
+        for level in _levels(record, field, values, num_tokens, form.by_level)
+    ]
+    tags = [*chain.from_iterable(chain.from_iterable(levels))]
+    numbers = [tag for tag in tags if type(tag) is int]
+    wrong = [tag for tag in tags if type(tag) is not int and not (isinstance(tag, str) and form.scheme.fits(tag))]
     if wrong:
         raise record.error(field, f"has {shown(wrong[0])}", RULE)
-    if len(values) != num_tokens:
-        raise record.error(field, f"has {len(values)} tags for {num_tokens} tokens", "Give one tag for each token")
-    return list(decode_tags((scheme.read(tag) or () for tag in values), record.check, scheme.note))
+    if numbers:
+        raise record.error(field, f"has numbers, up to {max(numbers)}", NUMBERS)
+    entities: list[Entity] = []
+    for level in levels:
+        read = ([*chain.from_iterable(form.scheme.read(tag) or () for tag in cell)] for cell in level)
+        entities += decode_tags(read, record.check, form.scheme.note)
+    return entities
+
+
+def _levels(
+    record: JsonObject, field: str, values: list[Any], num_tokens: int, by_level: bool | None
+) -> list[list[Any]]:
+    """The cells of each level, one for each token: a tag, or a list of its tags."""
+    of_levels, of_tokens = _readings(values, num_tokens)
+    if not of_levels and not of_tokens:
+        what = next((f"lists, such as {shown(value)}," for value in values if isinstance(value, list)), "tags")
+        raise record.error(field, f"has {len(values)} {what} for {num_tokens} tokens", ONE_EACH)
+    if of_levels and of_tokens and by_level is None and values != [list(tags) for tags in zip(*values, strict=True)]:
+        problem = f"has {num_tokens} lists of {num_tokens} tags, which may be those of levels or those of tokens"
+        raise record.error(field, problem, "Give each level a field of its own, or join the tags of a token by |")
+    return values if of_levels and not (of_tokens and by_level is False) else [values]
 
 
 def _mention(mention: JsonObject, columns: Mapping[str, Any]) -> Entity:
@@ -120,7 +195,7 @@ WORD_TAGS = CorpusFormat(
     keeps_text=False,
     suffixes=(".json", ".jsonl", ".ndjson"),
     keys=tuple(Keys.of(f"{words} {found}", forbidden="entities") for words in WORDS for found in (*TAGS, MENTIONS)),
-    columns="the fields: {'tokens': 'words', 'entities': 'tags', 'names': ['O', 'B-City']}",
+    columns="the fields: {'tokens': 'words', 'entities': ['outer', 'inner'], 'names': ['O', 'B-City']}",
     tools="data sets of the Hub as JSON, OneIE",
     example='{"tokens": ["The", "mayor", "of", "Orsk"], "ner_tags": ["O", "O", "O", "B-City"]}',
 )

@@ -1,7 +1,12 @@
 """JSON of words with inclusive spans: GLiNER, W2NER, DyGIE++ and PURE."""
 
+import ast
+import re
+
 import pytest
 
+from modeling_triaffine.commands.convert import parse_columns
+from modeling_triaffine.data import CorpusError
 from tests.helpers.corpora import (
     DOCUMENT,
     NESTED,
@@ -57,6 +62,17 @@ def test_words_of_biaffine_ner_are_counted_in_each_sentence(tmp_path):
     records, check = read(write_json(tmp_path / "a.jsonl", document))
     assert [spelled(record) for record in records] == [[], [("Orsk", "City")]]
     assert not check.counts
+
+
+def test_a_text_in_place_of_sentences_is_converted_as_the_error_says(tmp_path):
+    """As RuNNE has it."""
+    path = write_json(tmp_path / "a.jsonl", {"id": 0, "sentences": "Orsk slept.", "ners": [[0, 3, "City"]]})
+    with pytest.raises(CorpusError) as caught:
+        read(path)
+    given = re.search(r"--columns ((?:\w+=\w+ )+)\(columns=(.*) in Python\)", str(caught.value))
+    assert parse_columns(given[1].split()) == ast.literal_eval(given[2])
+    (record,), _ = read(path, "text_spans", columns=ast.literal_eval(given[2]))
+    assert spelled(record) == [("Orsk", "City")]
 
 
 def test_records_of_tokens_may_have_the_sentence_as_text(tmp_path):
