@@ -19,7 +19,7 @@ from .schema import CorpusError
 JSON_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}\[\]:]', re.DOTALL)
 """Strings (the last one may be truncated), brackets and colons: enough to find the keys of a JSON object."""
 Pair = Annotated[tuple[int, int], Strict(False)]
-Span = Annotated[tuple[int, int, str], Strict(False)]
+TypedSpan = Annotated[tuple[int, int, str], Strict(False)]
 """Lists of two numbers, and of two numbers and a type."""
 
 

@@ -64,7 +64,7 @@ def part_of(paths: Sequence[Path], format: str | None) -> Part:
         raise _nothing_found(folder, paths, there)
     first, *others = by_format
     if others:
-        forms = ", ".join(f"{name!r} ({len(files)}: {shown(folder, files)})" for name, files in by_format.items())
+        forms = ", ".join(f"{name!r} ({len(files)}: {named_files(folder, files)})" for name, files in by_format.items())
         remedy = f"Give the folder of one, or name one: --format (format=) {first}"
         raise CorpusError.at(folder, "", f"it has files of several forms, {forms}", remedy)
     files = by_format[first]
@@ -138,10 +138,10 @@ def _nothing_found(folder: Path, paths: Sequence[Path], there: Sequence[Path]) -
 def tell(folder: Path, what: str, files: Sequence[Path]) -> None:
     """Warns of files of a corpus, if there are any; `what` they are, in words."""
     if files:
-        logger.warning("%s: %s: %d (%s).", folder, what, len(files), shown(folder, files))
+        logger.warning("%s: %s: %d (%s).", folder, what, len(files), named_files(folder, files))
 
 
-def shown(folder: Path, files: Iterable[Path]) -> str:
+def named_files(folder: Path, files: Iterable[Path]) -> str:
     """The folders of files with their numbers, and the names of those in the folder itself."""
     by_place: dict[Path, list[Path]] = defaultdict(list)
     for file in files:

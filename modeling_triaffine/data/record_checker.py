@@ -19,14 +19,14 @@ from .schema import CONTEXT_FIELDS, ENTITY_FIELDS, RECORD_FIELDS, CorpusError, E
 
 Kind = TypeVar("Kind")
 
-Text = Annotated[str, StringConstraints(min_length=0)]
+UnicodeText = Annotated[str, StringConstraints(min_length=0)]
 """pydantic looks for half surrogate pairs, which JSON can escape (\\ud800) and UTF-8 not represent, under any bound."""
 Words = list[Annotated[str, StringConstraints(min_length=1)]]
 
 
 @cache
 def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(Text if kind is str else kind, config=ConfigDict(strict=True))
+    return TypeAdapter(UnicodeText if kind is str else kind, config=ConfigDict(strict=True))
 
 
 class RecordChecker(ReadingCounts):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from .corpus_format import CorpusFormat
 from .detection import format_of_documents
-from .parts import SHARD, Part, folder_of, is_of, part_of, shown, tell
+from .parts import SHARD, Part, folder_of, is_of, named_files, part_of, tell
 from .reading import plain_name, visible_paths
 from .schema import TO_DATASET, CorpusError
 
@@ -208,7 +208,7 @@ def _one_part(folder: Path, split: str, parts: Sequence[Part]) -> Part:
         problem = f"{first.path.name} is one of {number} parts of a split, of which {len(others) + 1} are there"
         raise CorpusError.at(folder, "", problem, "Add the others, or join them")
     if others and number <= 1:
-        names = " and ".join(shown(folder, [part.path]) for part in (first, others[0]))
+        names = " and ".join(named_files(folder, [part.path]) for part in (first, others[0]))
         raise CorpusError.at(folder, "", f"both {names} could be its {split} split", EACH_BY_ITSELF)
     return Part(folder, tuple(part.path for part in (first, *others)), first.format) if others else first
 

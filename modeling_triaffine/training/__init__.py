@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING
 from ..lazy import on_first_use
 
 if TYPE_CHECKING:
-    from .arguments import NestedNERTrainingArguments
-    from .scoring_trainer import EntityPrediction
-    from .start import start_from_recipe
-    from .trainer import NestedNERTrainer
-
-__all__ = ["EntityPrediction", "NestedNERTrainer", "NestedNERTrainingArguments", "start_from_recipe"]
+    from .arguments import NestedNERTrainingArguments as NestedNERTrainingArguments
+    from .scoring_trainer import EntityPrediction as EntityPrediction
+    from .start import start_from_recipe as start_from_recipe
+    from .trainer import NestedNERTrainer as NestedNERTrainer
 
 _MODULES = {
     "EntityPrediction": "scoring_trainer",
@@ -28,5 +26,5 @@ _MODULES = {
     "NestedNERTrainingArguments": "arguments",
     "start_from_recipe": "start",
 }
-
+__all__ = sorted(_MODULES)
 __getattr__, __dir__ = on_first_use(__name__, _MODULES)

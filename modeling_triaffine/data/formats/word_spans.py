@@ -16,7 +16,7 @@ from typing import Any
 from ...parsing import shown
 from ..corpus_format import CorpusFormat, Keys
 from ..documents import Annotation, Document, Sentence, document_of_words
-from ..json_records import JsonObject, Span, json_reader
+from ..json_records import JsonObject, TypedSpan, json_reader
 from ..schema import Entity
 
 SPANS, SPANS_OF_SENTENCES = "ner", "ners"
@@ -104,7 +104,7 @@ def entities_of_words(
 ) -> list[Entity]:
     """The entities of a sentence of `num_words` words, the first of which has the number `first`."""
     entities = []
-    checked = record.check.typed({name: spans}, name, list[Span], record.where, record.name, f"A span is {form}")
+    checked = record.check.typed({name: spans}, name, list[TypedSpan], record.where, record.name, f"A span is {form}")
     for index, (start, last, kind) in enumerate(checked):
         if not first <= start <= last < first + num_words:
             problem = f"runs from word {start} to {last}, its sentence from {first} to {first + num_words - 1}"
