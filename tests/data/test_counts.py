@@ -49,7 +49,7 @@ CORPORA = {
         0,
     ),
     "a line of spans with a byte that is no UTF-8": (
-        {"a.txt": b"Orsk slept\n0,1 City\n\n\xff\n0,1 City\n\nOrsk slept\n0,1 City\n"},
+        {"a.txt": b"Orsk slept\n0,1 City\n\n\xff\n0,1 City\n\nOrsk\n0,1 City\n"},
         "a.txt",
         "line 4: byte 1 is not valid utf-8",
         2,
@@ -70,7 +70,7 @@ CORPORA = {
         0,
     ),
     "a line of spans": (
-        {"a.txt": "Orsk slept\n0,1 City\n\nOrsk\n0,9 City\n\nOrsk slept\n0,1 City\n"},
+        {"a.txt": "Orsk slept\n0,1 City\n\nOrsk\n0,9 City\n\nOrsk\n0,1 City\n"},
         "a.txt",
         "line 5: ",
         2,
