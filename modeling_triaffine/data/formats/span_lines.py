@@ -26,6 +26,7 @@ SPAN = re.compile(r"(\d{1,9}),(\d{1,9})(,\d{1,9},\d{1,9})? ([^\s|]+)")
 SPANS = re.compile(rf"{SPAN.pattern}(?:\|{SPAN.pattern})*")
 MAX_LINES = 3
 ENOUGH = 20
+"""Spans of which, in any corpus, some are of one word."""
 SAY_IT = (
     "Say it, after a look at one-word spans in the other files of the corpus, such as 3,3 (inclusive) or 3,4, with "
     "columns={'inclusive_end': True} or False (convert --columns inclusive_end=true)"
