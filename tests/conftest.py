@@ -69,9 +69,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """From here on; what was imported is also left out of the collections in which a training and Python itself end."""
-    gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def frozen() -> None:
+    """What was imported until now is left out of collections: a training makes several, of a second each otherwise."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
