@@ -180,12 +180,21 @@ def test_a_peer_is_chosen_on_one_half_scored_on_the_other_and_trained_once(monke
     setup = """
 os.mkdir(folder)
 assert os.environ["OMP_NUM_THREADS"] == "1" and labels == ["A"]
+assert vars(torch.backends.mkldnn) == ({"fp32_precision": "bf16"} if given["products"] == "bfloat16" else {})
 def predict(sentences):
     for record, words in zip(train, sentences, strict=True):
         assert record["tokens"] == words
         found = record["entities"][-1:] if seed == 2 else record["entities"]
         yield [(entity["start"], entity["end"], entity["type"]) for entity in found if options["finds"]]
 """
+    # A dozen processes, in which nothing is computed, do without the seconds that the real one takes to import.
+    (tmp_path / "without").mkdir()
+    (tmp_path / "without" / "torch.py").write_text(
+        "from types import SimpleNamespace\n"
+        "def set_num_threads(number): assert number == 1\n"
+        "backends = SimpleNamespace(mkldnn=SimpleNamespace())\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "without"))
     settings = [{"finds": False}, {"finds": True}]
     peers = {
         "modeling_triaffine": peer_accuracy.Peer("modeling_triaffine", (), setup, settings[1:]),
