@@ -8,7 +8,7 @@ import yaml
 from tests.helpers.tiny import tiny_pipeline
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Request
 
 TEXT = "The gene binds DNA."
 MARKUP = "<script>window.hurt=1</script> gene <img src=x onerror=window.hurt=2> ${window.hurt=3} {{x}} `"
@@ -18,6 +18,10 @@ HOSTILE_LABELS = ["<img src=x onerror=window.hurt=7>", "\"'><svg onload=window.h
 LAPTOP, PHONE = {"width": 1366, "height": 768}, {"width": 390, "height": 844}
 # Results of a fresh browser on a busy machine.
 PATIENCE = 60_000  # milliseconds
+ENDS = (
+    "requestfinished",
+    "requestfailed",
+)  # of a request; a browser that is the first to close it calls that a failure
 
 
 def save_model(folder: Path, encoder: str, examples: list[str], **fields) -> Path:
@@ -31,9 +35,24 @@ def save_model(folder: Path, encoder: str, examples: list[str], **fields) -> Pat
 
 
 def find(visited: "Page", text: str, awaited: str = "#drawing .text") -> "Page":
+    """Asks for the entities of a text; afterwards Gradio's stream of answers has ended.
+
+    What is asked while that stream is being closed may get no answer. A person is not as quick as a test.
+    """
+    ended: list[str] = []
+
+    def end(request: "Request") -> None:
+        ended.append(request.url)
+
+    for event in ENDS:
+        visited.on(event, end)
     visited.fill("#text textarea", text)
     visited.click("#find")
     visited.wait_for_selector(awaited)
+    while not any("/queue/data" in address for address in ended):
+        visited.wait_for_timeout(10)
+    for event in ENDS:
+        visited.remove_listener(event, end)
     return visited
 
 
