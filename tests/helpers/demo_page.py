@@ -1,5 +1,6 @@
 """Models for the demo page, what is asked of them, and the page as a visitor uses it."""
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,10 +19,8 @@ HOSTILE_LABELS = ["<img src=x onerror=window.hurt=7>", "\"'><svg onload=window.h
 LAPTOP, PHONE = {"width": 1366, "height": 768}, {"width": 390, "height": 844}
 # Results of a fresh browser on a busy machine.
 PATIENCE = 60_000  # milliseconds
-ENDS = (
-    "requestfinished",
-    "requestfailed",
-)  # of a request; a browser that is the first to close it calls that a failure
+# Of a request: the browser calls it a failure where it is the first to close a stream.
+ENDS = ("requestfinished", "requestfailed")
 
 
 def save_model(folder: Path, encoder: str, examples: list[str], **fields) -> Path:
@@ -49,7 +48,9 @@ def find(visited: "Page", text: str, awaited: str = "#drawing .text") -> "Page":
     visited.fill("#text textarea", text)
     visited.click("#find")
     visited.wait_for_selector(awaited)
+    deadline = time.monotonic() + PATIENCE / 1000
     while not any("/queue/data" in address for address in ended):
+        assert time.monotonic() < deadline, "the stream of answers does not end"
         visited.wait_for_timeout(10)
     for event in ENDS:
         visited.remove_listener(event, end)
