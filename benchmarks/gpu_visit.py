@@ -65,6 +65,8 @@ def main() -> None:
     corpus = prepare(folder, arguments)
     results: list[dict[str, Any]] = [describe_machine()]
     for part in parts(folder, corpus, arguments.rehearse):
+        if arguments.parts and part.name not in arguments.parts:
+            continue
         limit = part.limit * (REHEARSAL_SLOWER if arguments.rehearse else 1)
         for result in run(part, folder, limit):
             print(json.dumps(result), flush=True)
@@ -80,6 +82,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("folder", type=Path, help="Where logs, models and results are written.")
     parser.add_argument("--encoder", required=True, help="Folder of a small pretrained encoder, in any precision.")
     parser.add_argument("--corpus", help="Corpus to train on; default: the embedded one.")
+    parser.add_argument("--parts", nargs="+", metavar="PART", help="Run these parts only, by their names in the report.")
     parser.add_argument("--rehearse", action="store_true", help="On the CPU, in tiny sizes.")
     return parser.parse_args()
 
@@ -107,7 +110,7 @@ def parts(folder: Path, corpus: Path, rehearse: bool) -> Iterator[Part]:
     heads = ["--dims", "8", "--sizes", "1x5", "2x7"] if rehearse else ["--dims", "256", "--sizes"]
     heads += [] if rehearse else ["1x30", "8x30", "1x120", "8x120"]
     repeats = ["--repeats", "1"] if rehearse else []
-    yield Part("kernels", 100, [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *kernel_tests(rehearse)])
+    yield Part("tests", 100, [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *gpu_tests(rehearse)])
     for dtype in ("bfloat16", "tf32"):
         rows = folder / f"head-{dtype}.jsonl"
         command = [python, BENCHMARKS / "triaffine.py", *device, *heads, *repeats, "--dtype", dtype, "--output", rows]
@@ -121,9 +124,10 @@ def parts(folder: Path, corpus: Path, rehearse: bool) -> Iterator[Part]:
     yield from training_parts(folder, corpus, rehearse)
 
 
-def kernel_tests(rehearse: bool) -> list[str]:
-    file = "tests/acceleration/test_kernels.py"
-    return [file, "-k", "without_triton"] if rehearse else [file]
+def gpu_tests(rehearse: bool) -> list[str]:
+    """Those that need a GPU. Several processes at once, because most of the time goes to compiling kernels."""
+    files = ["tests/acceleration/test_kernels.py", "tests/test_cuda.py"]
+    return [files[0], "-k", "without_triton"] if rehearse else [*files, "-k", "cuda or device or gpu", "-n", "8"]
 
 
 def training_parts(folder: Path, corpus: Path, rehearse: bool) -> Iterator[Part]:

@@ -42,13 +42,15 @@ VARIABLES = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_
 KEPT_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "8000000000"}
 OURS = "modeling_triaffine"
 SEEDS = (1, 2)
+# How matrices are multiplied, and on which device.
+DEVICES = {"float32": "cpu", "bfloat16": "cpu", "tf32": "cuda"}
 # Reads what to do as one line of JSON. Results are written last, and under another name until they are complete.
 CHILD = """
 import json, os, resource, sys, time
 from importlib.metadata import version
 given = json.loads(sys.stdin.readline())
 encoder, train, dev, labels, code = (given[name] for name in ("encoder", "train", "dev", "labels", "code"))
-seed, folder, options = (given[name] for name in ("seed", "folder", "options"))
+seed, folder, options, device = (given[name] for name in ("seed", "folder", "options", "device"))
 measured = {name: given[name] for name in ("encoder", "products")}
 measured["versions"] = {name: version(name) for name in given["distributions"]}
 output = given["output"]
@@ -56,6 +58,8 @@ import torch
 torch.set_num_threads(1)
 if given["products"] == "bfloat16":
     torch.backends.mkldnn.fp32_precision = "bf16"
+if given["products"] == "tf32":
+    torch.set_float32_matmul_precision("high")
 def measure(name, start):
     measured[name + "_processor_seconds"] = time.process_time() - start
     measured[name + "_peak_kilobytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -126,10 +130,10 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--max_dev_samples", type=int, help="Score the first N sentences only.")
     parser.add_argument(
         "--products",
-        choices=("float32", "bfloat16"),
+        choices=list(DEVICES),
         default="float32",
-        help="bfloat16: factors of matrix products are rounded, sums and all else stay float32. It is several times as "
-        "fast where the processor multiplies bfloat16 matrices (AMX).",
+        help="bfloat16 and tf32: factors of matrix products are rounded, sums and all else stay float32. bfloat16 is "
+        "several times as fast where the processor multiplies bfloat16 matrices (AMX). tf32 trains on a GPU.",
     )
     parser.add_argument("--peers", nargs="+", choices=list(PEERS), default=list(PEERS), metavar="PEER")
     parser.add_argument("--code", action="append", default=[], metavar="PEER=FOLDER", help="A research code's folder.")
@@ -141,6 +145,8 @@ def parse_arguments() -> argparse.Namespace:
     for name in arguments.peers:
         if PEERS[name].repository and not Path(arguments.code.get(name, "missing")).is_dir():
             parser.error(f"{name} has no package: give --code {name}=FOLDER, a clone of {PEERS[name].repository}")
+        if arguments.products == "tf32" and not PEERS[name].on_gpu:
+            parser.error(f"{name} is only set up for the CPU: give it other --products than tf32.")
     return arguments
 
 
@@ -173,6 +179,7 @@ def run(job: Job, corpus: Corpus, arguments: argparse.Namespace) -> None:
         "labels": sorted({entity["type"] for record in train for entity in record["entities"]}),
         "seed": job.seed,
         "options": options_of(job),
+        "device": DEVICES[arguments.products],
         "folder": str(file.with_suffix("").resolve()),
         "code": str(Path(arguments.code[job.peer]).resolve()) if peer.repository else None,
         "distributions": distributions(peer),

@@ -1,9 +1,9 @@
 """How other libraries and research codes are trained for `peer_accuracy.py`, and the settings that are tried of each.
 
 A setup is Python code, run in a process and an environment of its own. It knows `encoder` (a folder), `train` (records
-with `tokens` and `entities`), `labels`, `seed`, `folder` (to write into), `options` (one setting of the grid) and
-`code` (the folder of a research code, which is never copied here). It leaves `predict(sentences)`, which goes from
-lists of words to lists of (first word, word after the last, type).
+with `tokens` and `entities`), `labels`, `seed`, `folder` (to write into), `options` (one setting of the grid), `device`
+(cpu or cuda) and `code` (the folder of a research code, which is never copied here). It leaves `predict(sentences)`,
+which goes from lists of words to lists of (first word, word after the last, type).
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,8 @@ class Peer:
 
     An environment is shared by all peers of one `library`. `flat`: it cannot have nested entities in its training data,
     and gets the outermost ones. `repository`: the public repository of a research code, without a package.
-    `keeps_memory`: glibc keeps what it frees, which is faster, but leaves holes where arrays have many sizes.
+    `keeps_memory`: glibc keeps what it frees, which is faster, but leaves holes where arrays have many sizes. `on_gpu`:
+    the setup uses `device`.
     """
 
     library: str
@@ -28,6 +29,7 @@ class Peer:
     flat: bool = False
     repository: str | None = None
     keeps_memory: bool = True
+    on_gpu: bool = False
 
 
 def grid(rates: Sequence[dict[str, Any]], **fixed: Any) -> list[dict[str, Any]]:
@@ -47,18 +49,18 @@ with open(train_file, "w") as file:
 options |= {
     "model_name_or_path": encoder, "train_file": train_file, "output_dir": folder, "seed": seed, "do_eval": "false",
     "eval_strategy": "no", "save_strategy": "no", "load_best_model_at_end": "false",
-    "card_examples": 0,
+    "card_examples": 0, "use_cpu": device == "cpu",
 }
 main(["train", *(f"--{name}={value}" for name, value in options.items())])
 def predict(sentences):
-    model = TriaffineForNestedNER.from_pretrained(folder)
+    model = TriaffineForNestedNER.from_pretrained(folder).to(device)
     processor = TriaffineProcessor.from_pretrained(folder)
     records = [{"tokens": words} for words in sentences]
     for entities in predict_words(model, processor, records):
         yield [(entity["start"], entity["end"], entity["type"]) for entity in entities]
 """
 # The recipe as it is: nothing is chosen.
-OURS = Peer("modeling_triaffine", (), SETUP_OF_OURS, [{"recipe": "genia-minilm", "words": "corpus"}])
+OURS = Peer("modeling_triaffine", (), SETUP_OF_OURS, [{"recipe": "genia-minilm", "words": "corpus"}], on_gpu=True)
 # Ablation (a) of the paper: the same words and training, spans scored by their two boundaries alone.
 BIAFFINE = Peer(
     "modeling_triaffine",
@@ -74,6 +76,7 @@ BIAFFINE = Peer(
         triaffine_rank="none",
         num_train_epochs=(3, 15),
     ),
+    on_gpu=True,
 )
 # What most people would start with; its tags cannot nest. Words take the tag of their first sub-word.
 TOKEN_CLASSIFICATION = Peer(
@@ -154,7 +157,7 @@ def tagged(record):
 limits = {"model_max_length": 128, "marker_max_length": 64, "entity_max_length": 8}
 model = SpanMarkerModel.from_pretrained(encoder, labels=tags, **limits)
 arguments = TrainingArguments(
-    folder, seed=seed, use_cpu=True, report_to="none", save_strategy="no", **options,
+    folder, seed=seed, use_cpu=device == "cpu", report_to="none", save_strategy="no", **options,
 )
 Trainer(model, arguments, Dataset.from_list([tagged(record) for record in train])).train()
 def predict(sentences):
@@ -167,6 +170,7 @@ def predict(sentences):
         num_train_epochs=(3, 15),
     ),
     flat=True,
+    on_gpu=True,
 )
 # The configuration that its training guide starts from. Every sentence is asked for all labels, as the guide advises
 # for a fixed set of them.
@@ -354,7 +358,7 @@ CNN_NESTED_NER = Peer(
 import types
 from torch.nn.utils.rnn import pad_sequence
 def seq_len_to_mask(lengths):
-    return torch.arange(int(lengths.max())) < lengths[:, None]
+    return torch.arange(int(lengths.max()), device=device) < lengths[:, None]
 def scatter_max(values, index, dim):
     places = index.unsqueeze(-1).expand_as(values)
     empty = values.new_zeros(len(values), int(index.max()) + 1, values.size(-1))
@@ -372,6 +376,7 @@ sizes = {"cnn_dim": 200, "biaffine_size": 400, "n_head": 4, "cnn_depth": 3, "siz
 model = CNNNer(encoder, num_ner_tag=len(labels), logit_drop=0, **sizes)
 if getattr(model.pretrain_model, "pooler", None) is not None:
     model.pretrain_model.pooler = None
+model.to(device)
 def batch_of(records):
     pieces, words, targets = [], [], []
     for record in records:
@@ -388,12 +393,13 @@ def batch_of(records):
     matrix = torch.full((len(targets), longest, longest, len(labels)), -100.0)
     for target, row in zip(targets, matrix):
         row[: len(target), : len(target)] = target
-    return {
+    batch = {
         "input_ids": pad_sequence([torch.tensor(row) for row in pieces], True, tokenizer.pad_token_id),
         "bpe_len": torch.tensor([len(row) for row in pieces]),
         "indexes": pad_sequence([torch.tensor(row) for row in words], True),
         "matrix": matrix,
     }
+    return {name: values.to(device) for name, values in batch.items()}
 groups = {}
 for name, parameter in model.named_parameters():
     of_encoder = "pretrain_model" in name
@@ -439,6 +445,7 @@ def predict(sentences):
         num_train_epochs=(3, 15),
     ),
     repository="github.com/yhcc/CNN_Nested_NER",
+    on_gpu=True,
 )
 PEERS = {
     "modeling_triaffine": OURS,

@@ -128,7 +128,7 @@ def test_every_part_of_a_visit_to_a_gpu_passes_its_rehearsal(encoder, monkeypatc
     assert len(outcomes) == 9
     assert set(outcomes.values()) == {"passed"}, outcomes
     measured = {result["measured by"] for result in results if "measured by" in result}
-    assert measured == set(outcomes) - {"kernels", "out-of-memory"}
+    assert measured == set(outcomes) - {"tests", "out-of-memory"}
 
 
 def test_a_part_that_fails_does_not_stop_a_visit_to_a_gpu(encoder, monkeypatch, tmp_path):

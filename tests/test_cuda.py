@@ -1,0 +1,88 @@
+"""On a GPU: the numbers of the CPU, from models, explanations and commands. Kernels have tests of their own."""
+
+import json
+
+import pytest
+import torch
+
+from modeling_triaffine import NestedNERPipeline
+from modeling_triaffine.evaluation.prediction import predict_words, sweep_candidates
+from modeling_triaffine.explanation import explain
+from tests.helpers.micro_training import micro_records, task_arguments, write_lines, write_task
+from tests.helpers.portable import near
+from tests.helpers.tiny import save_tiny_model, tiny_model, tiny_processor
+from tests.model.test_modeling import VARIANTS, make_batch
+
+DEVICE = "cuda"
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+TEXTS = ["The gene binds DNA. It works.", "", "protein", "IL2 gene protein binds " * 30]
+TOLERANCE = {"rtol": 0, "atol": 1e-4}
+
+
+@pytest.fixture(autouse=True)
+def exact_products(monkeypatch):
+    """By default, cuDNN multiplies the matrices of LSTMs and convolutions in TF32."""
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_losses_scores_and_gradients_are_those_of_the_cpu(encoder, variant):
+    model = tiny_model(encoder, **VARIANTS[variant])
+    batch = make_batch(encoder, model)
+    results = []
+    for device in ("cpu", DEVICE):
+        model.to(device).zero_grad()
+        output = model(**{name: values.to(device) for name, values in batch.items()})
+        output.loss.backward()
+        results.append([output.loss, output.span_logits, *(value.grad.clone() for value in model.parameters())])
+    for one, other in zip(*results, strict=True):
+        assert other.device.type == DEVICE
+        scale = max(1.0, one.abs().max().item())
+        torch.testing.assert_close(other.cpu() / scale, one / scale, **TOLERANCE)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("rank", [None, 3], ids=["full", "rank3"])
+def test_raw_text_has_the_entities_of_the_cpu(encoder, tmp_path, rank, dtype):
+    saved = save_tiny_model(tmp_path, encoder, triaffine_rank=rank)
+    expected = NestedNERPipeline(model=saved, device="cpu")(TEXTS, threshold=0.0)
+    found = NestedNERPipeline(model=saved, device=DEVICE, dtype=dtype)(TEXTS, threshold=0.0)
+    if dtype == "float32":
+        assert found == near(expected)
+    best, best_of_cpu = (
+        [max((e["score"] for e in entities), default=0) for entities in side] for side in (found, expected)
+    )
+    assert best == pytest.approx(best_of_cpu, abs=0.05)
+
+
+def test_explanations_and_sweeps_are_those_of_the_cpu(encoder):
+    records = micro_records(6)
+    results = []
+    for device in ("cpu", DEVICE):
+        model, processor = tiny_model(encoder).to(device), tiny_processor(encoder)
+        explanation = explain(NestedNERPipeline(model=model, processor=processor, device=device), TEXTS[0], (4, 8))
+        words = predict_words(model, processor, records, threshold=0.0)
+        recall = [row["candidates"] for row in sweep_candidates(model, processor, records, (1, 3))]
+        results.append([explanation.to_dict(), words, recall])
+    assert results[1] == near(results[0])
+
+
+@pytest.mark.parametrize("precision", [(), ("--bf16",), ("--fp16",)], ids=["float32", "bfloat16", "float16"])
+def test_commands_use_the_gpu_without_being_told(command, tmp_path, precision):
+    options = {"num_train_epochs": 4, "learning_rate": 1e-2, "encoder_learning_rate": 1e-2}
+    corpus = write_task(tmp_path, options, micro_records(60), micro_records(20, seed=1))
+    trained = command("train", *task_arguments(corpus, tmp_path / "run", *precision))
+    assert trained.code == 0, trained.err
+    (tmp_path / "texts.txt").write_text("the kappa binds alpha gene\n")
+    described = (tmp_path / "run" / "README.md").read_text()
+    assert torch.cuda.get_device_name() in described
+    others = write_lines(tmp_path / "others.jsonl", micro_records(20, seed=2))
+    for device in ((), ("--device", "cpu")):
+        scores = command("evaluate", "--model", tmp_path / "run", corpus, *device)
+        assert scores.code == 0, scores.err
+        found = command("predict", "--model", tmp_path / "run", tmp_path / "texts.txt", *device)
+        assert "entities" in json.loads(found.out)
+        report = ("--output", tmp_path / f"report {len(device)}", "--no-figures")
+        for name, *arguments in (("analyse", corpus, *report), ("calibrate", others)):
+            done = command(name, "--model", tmp_path / "run", *arguments, *device)
+            assert done.code == 0, done.err
