@@ -82,7 +82,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("folder", type=Path, help="Where logs, models and results are written.")
     parser.add_argument("--encoder", required=True, help="Folder of a small pretrained encoder, in any precision.")
     parser.add_argument("--corpus", help="Corpus to train on; default: the embedded one.")
-    parser.add_argument("--parts", nargs="+", metavar="PART", help="Run these parts only, by their names in the report.")
+    parser.add_argument("--parts", nargs="+", metavar="PART", help="Run these parts only, named as in the report.")
     parser.add_argument("--rehearse", action="store_true", help="On the CPU, in tiny sizes.")
     return parser.parse_args()
 

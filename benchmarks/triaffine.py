@@ -5,7 +5,8 @@
 Forms: `published`, plain einsums in the layout of the published implementation (`published.py`), to compare with;
 `reference`, the package's own definition (`head.reference = True`), to check values; `full` and `low_rank`, what it
 computes with. For each batch size and sentence length: forward, and a step (forward and backward),
-all forms in turn. A row is only written if scores and gradients agree. The floor of a step is three times the forward
+all forms in turn. A row is only written if scores and gradients agree; in bfloat16, those of the span stage, since forms
+that differ in the last bits choose other candidates. The floor of a step is three times the forward
 multiplications of every contraction with W and V, both stages, at the rate that this machine reaches for products of
 that shape.
 """
@@ -22,7 +23,7 @@ from torch import Tensor
 
 from modeling_triaffine import TriaffineConfig
 from modeling_triaffine.environment import describe_machine
-from modeling_triaffine.model.span_head_triaffine import TriaffineSpanHead
+from modeling_triaffine.model.span_head_triaffine import SpanHeadOutput, TriaffineSpanHead
 
 PLAIN_FORMS = ["published", "reference"]
 FORMS = [*PLAIN_FORMS, "full", "low_rank"]
@@ -153,10 +154,15 @@ def make_call(
         with torch.autocast(arguments.device.split(":")[0], torch.bfloat16, enabled=half):
             if what == "forward":
                 with torch.no_grad():
-                    return {"logits": head(hidden, lengths).logits}
+                    return scores(head(hidden, lengths))
             output = head(hidden, lengths, labels)
         output.loss.backward()
-        return {"logits": output.logits.detach(), **triaffine_gradients(head)}
+        return scores(output) | ({} if half else triaffine_gradients(head))
+
+    def scores(output: SpanHeadOutput) -> dict[str, Tensor]:
+        # Pairs i > j are no spans, and may have any score.
+        of_spans = {"span_logits": output.span_logits.detach().permute(0, 3, 1, 2).triu()}
+        return of_spans if half else of_spans | {"logits": output.logits.detach()}
 
     return call
 
