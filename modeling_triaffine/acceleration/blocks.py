@@ -93,7 +93,7 @@ def add_full_gradients(plan: Plan, block: Block, saved: Any, gradient: Tensor, g
     """Accumulates the gradients of a [`FullCube`]'s tensors from that of a block's scores, [B, 1, K, I, J]."""
     sentences, heads, contracted, tails, half = saved
     gradient = gradient.flatten(0, 2)[plan.places(block)]
-    for_contracted = gradients[1][block.rows]
+    for_contracted = gradients[1][block.rows, :, 0]
     if heads.shape[1] <= tails.shape[1]:
         for_tails = gradient.mT @ half
         for_half = gradient @ tails

@@ -24,6 +24,9 @@ from .onednn import multiply_transposed, write_product
 
 # The axes of d+1 are padded to a multiple of this on CUDA: 16 bytes in half precision.
 ALIGNMENT = 8
+# On CUDA, bytes of contracted words, or of copied weights, of the labels that are computed at once: for one label, most
+# operations take longer to launch than to run.
+AT_ONCE_BYTES = 2**30
 # Fraction of the free memory for contracted words that are stored for the backward pass; the others are recomputed.
 KEPT_SHARE = 0.25
 
@@ -46,6 +49,19 @@ class GradientBuffer:
 
     def add(self, labels: slice, left: Tensor, right: Tensor) -> None:
         """gradient[labels] += leftᵀ · right, left [n, r·d] for r labels, right [n, a, e]."""
+        part, first = self._part(labels)
+        if right.dtype == part.dtype and right.shape[1:] == part.shape[1:]:
+            write_product(left, right.flatten(1), part.flatten(1), not first)
+        else:
+            _put((left.mT @ right.flatten(1)).unflatten(1, right.shape[1:]), part, first)
+
+    def add_product(self, labels: slice, product: Tensor) -> None:
+        """gradient[labels] += product [r, d, a, e] for r labels."""
+        part, first = self._part(labels)
+        _put(product, part.unflatten(0, product.shape[:2]), first)
+
+    def _part(self, labels: slice) -> tuple[Tensor, bool]:
+        """What the gradient has for these labels, [r·d, d+1, d+1], and whether nothing was added to it before."""
         run = torch._C._current_graph_task_id()  # has no public name
         if run != self.backward_run:
             self.backward_run, self.written = run, set()
@@ -57,11 +73,7 @@ class GradientBuffer:
         if not first:
             self._zero(wanted - self.written)
         self.written |= wanted
-        if right.dtype == part.dtype and right.shape[1:] == part.shape[1:]:
-            write_product(left, right.flatten(1), part.flatten(1), not first)
-            return
-        product = (left.mT @ right.flatten(1)).unflatten(1, right.shape[1:])[:, : part.shape[1], : part.shape[2]]
-        part.copy_(product) if first else part.add_(product)
+        return part, first
 
     def _zero(self, labels: set[int]) -> None:
         assert self.gradient is not None
@@ -106,8 +118,8 @@ class BufferedWeight(FullWeight):
         padding = _padding(boundaries)
         return functional.pad(boundaries, (0, padding)) if padding else boundaries
 
-    def contract_words(self, insides: Tensor, label: int) -> Tensor:
-        return _ContractWords.apply(insides, self.ticket, self.detached, self.buffer, label)
+    def contract_words(self, insides: Tensor, labels: slice) -> Tensor:
+        return _ContractWords.apply(insides, self.ticket, self.detached, self.buffer, labels)
 
     @torch.compiler.disable
     def contract_pairs(self, heads: Tensor, tails: Tensor) -> Tensor:
@@ -123,11 +135,11 @@ def buffered_weight(tensor: Tensor) -> FullWeight:
 class _ContractWords(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, insides: Tensor, ticket: Tensor, tensor: Tensor, buffer: GradientBuffer, label: int
+        ctx: Any, insides: Tensor, ticket: Tensor, tensor: Tensor, buffer: GradientBuffer, labels: slice
     ) -> Tensor:
         ctx.save_for_backward(insides, tensor)
-        ctx.buffer, ctx.labels = buffer, slice(label, label + 1)
-        weight = _of_labels(tensor, ctx.labels, insides.dtype)
+        ctx.buffer, ctx.labels = buffer, labels
+        weight = _labels_inside(tensor, labels, insides.dtype)
         return multiply_transposed(insides, weight.flatten(1).mT).unflatten(1, weight.shape[1:])
 
     @staticmethod
@@ -136,10 +148,14 @@ class _ContractWords(torch.autograd.Function):
         insides, tensor = ctx.saved_tensors
         for_insides = None
         if ctx.needs_input_grad[0]:
-            weight = _of_labels(tensor, ctx.labels, gradient.dtype)
+            weight = _labels_inside(tensor, ctx.labels, gradient.dtype)
             for_insides = multiply_transposed(gradient.flatten(1), weight.flatten(1))
         if ctx.needs_input_grad[1]:
-            ctx.buffer.add(ctx.labels, insides, gradient)
+            if gradient.shape[2] == 1:
+                ctx.buffer.add(ctx.labels, insides, gradient.squeeze(2))
+            else:
+                product = (insides.mT @ gradient.flatten(1)).unflatten(1, gradient.shape[1:])
+                ctx.buffer.add_product(ctx.labels, product.permute(2, 0, 1, 3))
         return for_insides, gradient.new_zeros(()), None, None, None
 
 
@@ -180,18 +196,55 @@ def _outer(heads: Tensor, tails: Tensor) -> Tensor:
     return heads.unsqueeze(-1) * tails.unsqueeze(-2)
 
 
+def _put(product: Tensor, part: Tensor, first: bool) -> None:
+    """Writes or adds a product, which may be padded, to the part of a gradient."""
+    product = product[..., : part.shape[-2], : part.shape[-1]]
+    part.copy_(product) if first else part.add_(product)
+
+
 def _groups(tensor: Tensor, like: Tensor) -> list[slice]:
-    """Labels that are contracted together: all, or one by one if they must be cast or padded first."""
-    if tensor.dtype == like.dtype and not _padding(tensor):
-        return [slice(0, len(tensor))]
-    return [slice(label, label + 1) for label in range(len(tensor))]
+    """Labels that are contracted together: all, or those whose copies fit if they must be cast or padded first."""
+    size = len(tensor)
+    if tensor.dtype != like.dtype or _padding(tensor):
+        size = _at_once(tensor[0].numel() * like.element_size(), tensor.device)
+    return [slice(first, min(first + size, len(tensor))) for first in range(0, len(tensor), size)]
+
+
+def labels_at_once(attention: Factor, scoring: Factor) -> int:
+    """For how many labels the span stage contracts the words with full tensors at once, where the kernels compute it.
+
+    One, if all labels share their attention: the kernels would need copies of it.
+    """
+    if attention.is_full and attention.labels < scoring.labels:
+        return 1
+    insides = autocast(scoring.insides)
+    width = max(factor.width for factor in (attention, scoring) if factor.is_full)
+    return _at_once(math.prod(insides.shape[:2]) * width**2 * insides.element_size(), insides.device)
+
+
+def _at_once(bytes_of_label: int, device: torch.device) -> int:
+    return max(1, AT_ONCE_BYTES // max(1, bytes_of_label)) if device.type == "cuda" else 1
+
+
+def _labels_inside(tensor: Tensor, labels: slice, dtype: torch.dtype) -> Tensor:
+    """W of some labels [d, a, r, e], cast and padded; a view of a single label if neither is necessary."""
+    return _copy(tensor[labels].permute(1, 2, 0, 3), (1, 3), dtype)
 
 
 def _of_labels(tensor: Tensor, labels: slice, dtype: torch.dtype) -> Tensor:
     """W of some labels [r·d, a, e], cast and padded; a view if neither is necessary."""
-    of_labels = tensor[labels].flatten(0, 1).to(dtype)
-    padding = _padding(of_labels)
-    return functional.pad(of_labels, (0, padding, 0, padding)) if padding else of_labels
+    return _copy(tensor[labels].flatten(0, 1), (1, 2), dtype)
+
+
+def _copy(values: Tensor, axes: tuple[int, int], dtype: torch.dtype) -> Tensor:
+    """The values, cast, and padded along these axes, of d+1; themselves if neither is necessary."""
+    padding = _padding(values)
+    if not padding:
+        return values.to(dtype)
+    shape = [size + padding if axis in axes else size for axis, size in enumerate(values.shape)]
+    padded = values.new_zeros(shape, dtype=dtype)
+    padded[tuple(map(slice, values.shape))] = values
+    return padded
 
 
 def _padding(values: Tensor) -> int:

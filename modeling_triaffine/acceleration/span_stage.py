@@ -31,11 +31,17 @@ def kernel_factors(plan: Plan, cube: Cube) -> Factors:
 
 
 def _keys(plan: Plan, cube: FullCube) -> KeyFactors:
-    """T contracted with the heads, for each (head, inside) word."""
-    by_head = cube.heads[plan.packed // plan.num_words] @ cube.contracted  # [n, I, e]
-    keys = by_head.new_zeros(plan.batch * plan.num_words, *by_head.shape[1:]).index_copy(0, plan.packed, by_head)
-    keys = keys.unflatten(0, (plan.batch, -1)).transpose(1, 2)
-    return KeyFactors(keys, keys.new_zeros(keys.shape[:3]), cube.tails)
+    """T contracted with the heads, for each (head, inside) word of each sentence and label."""
+    labels, sentences, words = cube.shape()[1], plan.packed // plan.num_words, plan.packed % plan.num_words
+    by_head = (cube.heads[sentences] @ cube.contracted.flatten(2)).unflatten(2, (labels, -1))  # [n, I, R, e]
+    by_head = by_head.permute(2, 0, 1, 3).flatten(0, 1)
+    groups = sentences * labels + torch.arange(labels, device=sentences.device).unsqueeze(1)  # [R, n]
+    rows = (groups * plan.num_words + words).flatten()
+    size = plan.batch * labels * plan.num_words
+    keys = by_head.new_zeros(size, *by_head.shape[1:]).index_copy(0, rows, by_head)
+    keys = keys.unflatten(0, (plan.batch * labels, -1)).transpose(1, 2)
+    tails = cube.tails.unsqueeze(1).expand(-1, labels, -1, -1).flatten(0, 1)
+    return KeyFactors(keys, keys.new_zeros(keys.shape[:3]), tails)
 
 
 @functools.cache
@@ -65,7 +71,7 @@ def try_kernels(device: torch.device) -> None:
     # The first call may come from a prediction.
     with torch.inference_mode(False), torch.enable_grad(), torch.autocast(device.type, enabled=False):
         plan = plan_blocks(torch.full((1,), words, device=device), words, None, None, 1)
-        full = [FullCube(draw(1, words, width), draw(words, width, width), draw(1, words, width)) for _ in range(2)]
+        full = [FullCube(draw(1, words, width), draw(words, width, 1, width), draw(1, words, width)) for _ in range(2)]
         products = [ProductCube(*(draw(1, 1, words, width) for _ in range(3))) for _ in range(2)]
         for attention, scoring in (full, products):
             results = []

@@ -107,9 +107,9 @@ def _block(first: int, last: int, num_words: int, max_width: int | None, rows: s
 
 
 class FullCube(NamedTuple):
-    """One label's s_ijk = Σ_ae T_k[a, e] u_ia v_je.
+    """s_ijk = Σ_ae T_k[a, e] u_ia v_je of each label: blocks of one label, kernels of several.
 
-    heads u [B, N, a], contracted T [n, a, e] of the packed words, tails v [B, N, e].
+    heads u [B, N, a], contracted T [n, a, R, e] of the packed words, tails v [B, N, e].
     """
 
     heads: Tensor
@@ -121,13 +121,13 @@ class FullCube(NamedTuple):
         return self
 
     def shape(self) -> tuple[int, int, int]:
-        return self.heads.shape[0], 1, self.heads.shape[1]
+        return self.heads.shape[0], self.contracted.shape[2], self.heads.shape[1]
 
     def scores(self, plan: Plan, block: Block) -> tuple[Tensor, Any]:
         """Scores [B, 1, K, I, J] of a block, and what is needed for its gradient."""
         sentences = plan.sentences(block)
         heads, tails = self.heads[sentences, block.heads], self.tails[sentences, block.tails]
-        contracted = self.contracted[block.rows]
+        contracted = self.contracted[block.rows, :, 0]
         # The side with fewer words is contracted first.
         if heads.shape[1] <= tails.shape[1]:
             half = heads @ contracted  # [n, I, e]

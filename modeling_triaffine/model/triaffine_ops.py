@@ -81,11 +81,11 @@ class TriaffineFactor(NamedTuple):
         return torch.einsum("bkrae,bia,bje->brijk", contracted, self.heads, self.tails)
 
     def cube(self, labels: slice, plan: Plan) -> Cube:
-        """Scores of some labels, with a full tensor of one label, in the form that is computed by blocks."""
+        """Scores of some labels in the form that is computed by blocks or kernels."""
         heads, insides, tails = (autocast(part) for part in self[:3])
         if isinstance(self.weight, FullWeight):
             words = insides.flatten(0, 1)[plan.packed]
-            contracted = self.weight.contract_words(words, labels.start)
+            contracted = self.weight.contract_words(words, labels)
             return FullCube(self.weight.pad(heads), contracted, self.weight.pad(tails))
         factors = (factor[labels] for factor in self.weight)
         return ProductCube(
@@ -201,7 +201,8 @@ def span_scores(
 
     α_ijkr = softmax over k in [i, j] of s_ijkr;  p_ijr = Σ_k α_ijkr · o_ijkr.
 
-    Full tensors are contracted label by label, low-rank ones with as many labels at once as fit into a block.
+    Full tensors are contracted label by label (by the package on CUDA, several labels at once), low-rank ones with as
+    many labels at once as fit into a block.
 
     Args:
         attention, scoring: the factors of s (R labels, or one that all labels share) and o (R labels).
@@ -227,8 +228,8 @@ def span_scores(
     results = []
     labels_to_keep = ACCELERATION.labels_to_keep(attention, scoring, plan, kept_bytes)
     for first in range(0, scoring.labels, chunk):
-        labels = slice(first, first + chunk)
-        if first < labels_to_keep:
+        labels = slice(first, min(first + chunk, scoring.labels))
+        if labels.stop <= labels_to_keep:
             results.append(score(labels))
         else:
             results.append(checkpoint(score, labels, use_reentrant=False, preserve_rng_state=False))
@@ -241,7 +242,7 @@ def _chunk_labels(attention: Factor, scoring: Factor) -> tuple[int, int]:
     batch, num_words = attention.insides.shape[:2]
     numbers = batch * num_words * max(num_words, attention.width, scoring.width)
     if attention.is_full or scoring.is_full:
-        return 1, numbers
+        return ACCELERATION.labels_at_once(attention, scoring), numbers
     chunk = max(1, min(scoring.labels, BLOCK_NUMBERS // max(1, BLOCK_WORDS * numbers)))
     return chunk, chunk * numbers
 

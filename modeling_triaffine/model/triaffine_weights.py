@@ -29,10 +29,10 @@ class FullWeight:
         """Head or tail vectors [..., d+1], widened as those axes of the results of contractions are."""
         return boundaries
 
-    def contract_words(self, insides: Tensor, label: int) -> Tensor:
-        """T_n = Σ_c W[label, c] x_nc for inside vectors x [n, d] → [n, a, e]."""
-        weight = self.of_labels[label].to(insides.dtype)
-        return (insides @ weight.flatten(1)).unflatten(1, weight.shape[1:])
+    def contract_words(self, insides: Tensor, labels: slice) -> Tensor:
+        """T_n = Σ_c W[r, c] x_nc of some labels for inside vectors x [n, d] → [n, a, r, e]."""
+        weights = (weight.to(insides.dtype) for weight in self.of_labels[labels])
+        return torch.stack([(insides @ weight.flatten(1)).unflatten(1, weight.shape[1:]) for weight in weights], 2)
 
     def contract_pairs(self, heads: Tensor, tails: Tensor) -> Tensor:
         """y_rnc = Σ_ae W[r, c, a, e] u_na v_ne for boundaries u, v [n, a] of given spans → [R, n, d]."""
@@ -54,6 +54,7 @@ class Acceleration:
     Attributes:
         linear_layers: (module) → a context for a call of the module, whose linear layers are then faster.
         full_weight: (tensor) → a [`FullWeight`], made for each forward pass.
+        labels_at_once: (attention, scoring) → for how many labels full tensors are contracted at once.
         labels_to_keep: (attention, scoring, plan, budget in bytes) → for how many labels to store what is contracted
             with full tensors for the backward pass, which recomputes the others.
         attend_inside: as [`triaffine_blocks.attend_inside`]; without the whole cube where it is not needed.
@@ -63,6 +64,7 @@ class Acceleration:
 
     linear_layers: Callable[[nn.Module], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
     full_weight: Callable[[Tensor], FullWeight] = FullWeight
+    labels_at_once: Callable[..., int] = lambda *_: 1
     labels_to_keep: Callable[..., float] = lambda *_: math.inf
     attend_inside: Callable[[Plan, Cube, Cube, bool], tuple[Tensor, Tensor | None]] = attend_inside
     find_quantizer: Callable[[str, Any, Any], Callable[[Any], Any]] = _no_quantizer

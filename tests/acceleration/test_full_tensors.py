@@ -19,8 +19,9 @@ def make_weight():
     return parameter, buffered_weight(parameter)
 
 
-def loss_of(weight):
-    contracted = [weight.contract_words(WORDS, label).square().sum() for label in (0, 1)]
+def loss_of(weight, at_once=1):
+    labels = [slice(first, first + at_once) for first in range(0, 2, at_once)]
+    contracted = [weight.contract_words(WORDS, some).square().sum() for some in labels]
     return torch.stack(contracted).sum() + weight.contract_pairs(PAIRS, PAIRS.flip(0)).square().sum()
 
 
@@ -30,18 +31,19 @@ def expected_gradient(parameter):
     return torch.autograd.grad(contracted.square().sum() + spans.square().sum(), parameter)[0]
 
 
+@pytest.mark.parametrize("at_once", [1, 2])
 @pytest.mark.parametrize("form", [FullWeight, buffered_weight], ids=["plain", "buffered"])
-def test_gradients_of_all_contractions_arrive_and_accumulate(form):
+def test_gradients_of_all_contractions_arrive_and_accumulate(form, at_once):
     parameter, _ = make_weight()
     expected = expected_gradient(parameter)
     for times in (1, 2):
-        loss_of(form(parameter)).backward()
+        loss_of(form(parameter), at_once).backward()
         torch.testing.assert_close(parameter.grad, times * expected)
 
 
 def test_label_without_any_contraction_has_gradient_zero():
     parameter, weight = make_weight()
-    weight.contract_words(ONE_WORD, 1).sum().backward()
+    weight.contract_words(ONE_WORD, slice(1, 2)).sum().backward()
     assert (parameter.grad[0] == 0).all()
     assert (parameter.grad[1] == 1).all()
 
@@ -51,7 +53,11 @@ def test_contraction_of_all_labels_beside_one_of_a_single_label(order):
     parameter, weight = make_weight()
     total = torch.zeros((), dtype=torch.double)
     for label in order:  # what is made last comes first in the backward pass
-        made = weight.contract_pairs(ONE_PAIR, ONE_PAIR) if label is None else weight.contract_words(ONE_WORD, label)
+        made = (
+            weight.contract_pairs(ONE_PAIR, ONE_PAIR)
+            if label is None
+            else weight.contract_words(ONE_WORD, slice(label, label + 1))
+        )
         total = total + made.sum()
     total.backward()
     assert (parameter.grad[0] == 2).all()
@@ -61,7 +67,7 @@ def test_contraction_of_all_labels_beside_one_of_a_single_label(order):
 def test_gradients_left_by_a_partial_backward_are_forgotten():
     parameter, weight = make_weight()
     words = ONE_WORD.clone().requires_grad_()
-    loss = weight.contract_words(words, 0).sum()
+    loss = weight.contract_words(words, slice(0, 1)).sum()
     torch.autograd.grad(loss, words, retain_graph=True)
     loss.backward()
     assert (parameter.grad[0] == 1).all()
@@ -79,7 +85,7 @@ def test_frozen_tensor():
     parameter, _ = make_weight()
     weight = buffered_weight(parameter.requires_grad_(False))
     words = ONE_WORD.clone().requires_grad_()
-    weight.contract_words(words, 0).sum().backward()
+    weight.contract_words(words, slice(0, 1)).sum().backward()
     torch.testing.assert_close(words.grad, parameter[0].sum((1, 2)).view(1, 3))
     assert parameter.grad is None
 
@@ -91,17 +97,19 @@ def test_second_derivatives_are_refused():
         gradient.sum().backward()
 
 
-def test_padding_for_tensor_cores_changes_nothing(monkeypatch):
-    """What happens on CUDA: a, e padded to whole multiples, here on the CPU."""
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_padding_for_tensor_cores_changes_nothing(monkeypatch, at_once):
+    """What happens on CUDA: a, e padded to whole multiples and labels copied together, here on the CPU."""
     expected_parameter, weight = make_weight()
     loss_of(weight).backward()
     monkeypatch.setattr(full_tensors, "_padding", lambda values: -values.shape[-1] % 8)
+    monkeypatch.setattr(full_tensors, "_at_once", lambda *_: at_once)
     parameter, weight = make_weight()
     heads, tails = weight.pad(PAIRS), weight.pad(PAIRS.flip(0))
     assert heads.shape == (2, 8)
-    contracted = [weight.contract_words(WORDS, label) for label in (0, 1)]
-    assert contracted[0].shape == (5, 8, 8)
-    loss = torch.stack(contracted).square().sum() + weight.contract_pairs(heads, tails).square().sum()
+    contracted = [weight.contract_words(WORDS, slice(first, first + at_once)) for first in range(0, 2, at_once)]
+    assert contracted[0].shape == (5, 8, at_once, 8)
+    loss = torch.cat(contracted, 2).square().sum() + weight.contract_pairs(heads, tails).square().sum()
     loss.backward()
     torch.testing.assert_close(parameter.grad, expected_parameter.grad)
 

@@ -20,7 +20,7 @@ from packaging.version import Version
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from modeling_triaffine.acceleration import kernels, span_stage
+from modeling_triaffine.acceleration import full_tensors, kernels, span_stage
 from modeling_triaffine.acceleration.kernels import (
     KeyFactors,
     ProductFactors,
@@ -312,10 +312,16 @@ def test_on_cuda(dtype, forms, groups, words, widths):
 
 
 def check_span_stage(kinds):
-    """The whole span stage by the kernels against the reference, from factors to p, α and their gradients."""
+    """The whole span stage by the kernels against the reference, from factors to p, α and their gradients.
+
+    Full tensors as on CUDA: padded, and two labels at once, which leaves one.
+    """
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(full_tensors, "_padding", lambda values: -values.shape[-1] % full_tensors.ALIGNMENT)
+        patch.setattr(full_tensors, "_at_once", lambda *_: 2)
+        patch.setattr(ACCELERATION, "labels_at_once", full_tensors.labels_at_once)
         patch.setattr(ACCELERATION, "attend_inside", lambda *cubes: (span_stage.attend_by_kernels(*cubes[:3]), None))
-        attention, scoring = (test_ops.make_factor((2, 3, 2, 4), kind, seed) for seed, kind in enumerate(kinds))
+        attention, scoring = (test_ops.make_factor((2, 3, 3, 4), kind, seed) for seed, kind in enumerate(kinds))
         lengths = torch.tensor([3, 2])
         actual = test_ops.span_stage(triaffine_ops.span_scores, attention, scoring, lengths)
         expected = test_ops.span_stage(triaffine_ops.span_scores_reference, attention, scoring, lengths)
@@ -328,6 +334,7 @@ def check_span_stage(kinds):
     [
         ("full", "additive"),
         pytest.param(("full", "full"), marks=nightly),
+        pytest.param(("shared full", "full"), marks=nightly),
         pytest.param(("shared rank", "rank"), marks=nightly),
     ],
     ids=str,
