@@ -4,11 +4,10 @@
 
 Forms: `published`, plain einsums in the layout of the published implementation (`published.py`), to compare with;
 `reference`, the package's own definition (`head.reference = True`), to check values; `full` and `low_rank`, what it
-computes with. For each batch size and sentence length: forward, and a step (forward and backward),
-all forms in turn. A row is only written if scores and gradients agree; in bfloat16, those of the span stage, since forms
-that differ in the last bits choose other candidates. The floor of a step is three times the forward
-multiplications of every contraction with W and V, both stages, at the rate that this machine reaches for products of
-that shape.
+computes with. For each batch size and sentence length: forward, and a step (forward and backward), all forms in turn.
+A row is only written if scores and gradients agree. With rounded products, the scores of the span stage must: forms
+that differ in the last bits choose other candidates. The floor of a step is three times the forward multiplications of
+every contraction with W and V, both stages, at the rate that this machine reaches for products of that shape.
 """
 
 import argparse
@@ -145,7 +144,7 @@ def make_call(
     labels: Tensor,
     arguments: argparse.Namespace,
 ) -> Callable[[], dict[str, Tensor]]:
-    half = arguments.dtype == "bfloat16"
+    half, exact = arguments.dtype == "bfloat16", arguments.dtype == "float32"
 
     def call() -> dict[str, Tensor]:
         if isinstance(head, TriaffineSpanHead):
@@ -157,12 +156,12 @@ def make_call(
                     return scores(head(hidden, lengths))
             output = head(hidden, lengths, labels)
         output.loss.backward()
-        return scores(output) | ({} if half else triaffine_gradients(head))
+        return scores(output) | (triaffine_gradients(head) if exact else {})
 
     def scores(output: SpanHeadOutput) -> dict[str, Tensor]:
         # Pairs i > j are no spans, and may have any score.
         of_spans = {"span_logits": output.span_logits.detach().permute(0, 3, 1, 2).triu()}
-        return of_spans if half else of_spans | {"logits": output.logits.detach()}
+        return of_spans | ({"logits": output.logits.detach()} if exact else {})
 
     return call
 

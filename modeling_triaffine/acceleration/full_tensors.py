@@ -1,11 +1,11 @@
 """Contractions with a full triaffine tensor, and the buffer to which they add its gradient.
 
-The tensor, [R, d, d+1, d+1], is most of the model. It is never permuted or copied, and has one gradient of its size per
-forward pass: the contractions of both stages add their parts label by label to a buffer, which autograd delivers to the
-parameter after the last of them.
+The tensor, [R, d, d+1, d+1], is most of the model. In its own type on a CPU it is never permuted or copied, and it has
+one gradient of its size per forward pass: the contractions of both stages add their parts to a buffer, which autograd
+delivers to the parameter after the last of them.
 
 Axes: n words or pairs, a and e the widths of head and tail vectors. On CUDA these are padded with zeros from d+1 to a
-multiple of 8, so that every product can run on tensor cores.
+multiple of 8, so that every product can run on tensor cores, in a copy of as many labels as `AT_ONCE_BYTES` hold.
 """
 
 import math
