@@ -16,7 +16,7 @@ BESIDE_THE_CORE := conversion/test_onnx.py data/test_docbin.py data/test_parts_o
     test_spacy_component.py test_benchmarks.py test_site.py test_reference.py test_notebook.py \
     training/test_word_vectors.py
 
-.PHONY: demo install quick test suite test-lowest nightly portability docs lint style types format clean
+.PHONY: demo install quick test suite test-gpu test-lowest nightly portability docs lint style types format clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m modeling_triaffine.demo
@@ -33,6 +33,10 @@ test: $(VENV)/.installed-test style
 
 suite: $(VENV)/.installed-test
 	$(BIN)/python $(PYTEST)
+
+# The tests that need a GPU; `make test` uses the CPU alone, also where there is one. Most of the time goes to compiling.
+test-gpu: $(VENV)/.installed-test
+	TRIAFFINE_TEST_GPU=1 $(BIN)/python -m pytest -n 4 -m gpu tests/acceleration tests/test_cuda.py
 
 # With the lowest versions that setup.cfg allows.
 test-lowest: $(LOWEST)/.installed

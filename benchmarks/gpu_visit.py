@@ -126,8 +126,8 @@ def parts(folder: Path, corpus: Path, rehearse: bool) -> Iterator[Part]:
 
 def gpu_tests(rehearse: bool) -> list[str]:
     """Those that need a GPU. Several processes at once, because most of the time goes to compiling kernels."""
-    files = ["tests/acceleration/test_kernels.py", "tests/test_cuda.py"]
-    return [files[0], "-k", "without_triton"] if rehearse else [*files, "-k", "cuda or device or gpu", "-n", "8"]
+    files = ["tests/acceleration", "tests/test_cuda.py"]
+    return [files[0], "-k", "without_triton"] if rehearse else [*files, "-m", "gpu", "-n", "8"]
 
 
 def training_parts(folder: Path, corpus: Path, rehearse: bool) -> Iterator[Part]:

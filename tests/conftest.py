@@ -16,9 +16,13 @@ gc.disable()
 
 REQUIRE_SHARED = "TRIAFFINE_REQUIRE_SHARED"
 DISTURB = "TRIAFFINE_DISTURB_LAST_BITS"
+TEST_GPU = "TRIAFFINE_TEST_GPU"
 
 # Two workers with one thread each: threads of one that wait for a core of the other cost more than they gain.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Exact numbers are those of the CPU, also on a machine with a GPU; `make test-gpu` compares a GPU with them.
+if not os.environ.get(TEST_GPU):
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
 # Tests never reach for the network, and tokenizers must not warn about forks.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -70,6 +74,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     gc.enable()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("gpu"):
+        import torch
+
+        if not torch.cuda.is_available():
+            pytest.skip("needs a CUDA device, and `make test-gpu`")
 
 
 @pytest.fixture(scope="module", autouse=True)

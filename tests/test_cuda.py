@@ -14,7 +14,7 @@ from tests.helpers.tiny import save_tiny_model, tiny_model, tiny_processor
 from tests.model.test_modeling import VARIANTS, make_batch
 
 DEVICE = "cuda"
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+pytestmark = pytest.mark.gpu
 TEXTS = ["The gene binds DNA. It works.", "", "protein", "IL2 gene protein binds " * 30]
 TOLERANCE = {"rtol": 0, "atol": 1e-4}
 

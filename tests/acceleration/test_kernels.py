@@ -299,7 +299,8 @@ def test_kernels_compile_for_a_gpu(monkeypatch, tmp_path):
         assert kernel.metadata.shared <= 32 * 1024  # as the module says
 
 
-@pytest.mark.skipif(not (torch.cuda.is_available() and triton_is_available()), reason="needs a CUDA device and Triton")
+@pytest.mark.gpu
+@pytest.mark.skipif(not triton_is_available(), reason="needs Triton 3.5")
 @pytest.mark.parametrize("forms", FORMS, ids="-".join)
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
 @pytest.mark.parametrize(("groups", "words", "widths"), [(3, 17, (40, 3)), (2, 100, (256, 64))], ids=str)
@@ -362,7 +363,7 @@ def test_kernels_are_tried_before_they_are_used(interpreted):
     assert not span_stage.kernels_work(torch.device("cpu"))
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.gpu
 @pytest.mark.parametrize("rank", [None, 3], ids=["full", "rank3"])
 def test_head_never_waits_for_the_device(rank):
     head, hidden, lengths = make_head(triaffine_rank=rank)
