@@ -31,8 +31,9 @@ class FullWeight:
 
     def contract_words(self, insides: Tensor, labels: slice) -> Tensor:
         """T_n = Σ_c W[r, c] x_nc of some labels for inside vectors x [n, d] → [n, a, r, e]."""
-        weights = (weight.to(insides.dtype) for weight in self.of_labels[labels])
-        return torch.stack([(insides @ weight.flatten(1)).unflatten(1, weight.shape[1:]) for weight in weights], 2)
+        weights = (weight.to(insides.dtype).unsqueeze(2) for weight in self.of_labels[labels])
+        contracted = [(insides @ weight.flatten(1)).unflatten(1, weight.shape[1:]) for weight in weights]
+        return contracted[0] if len(contracted) == 1 else torch.cat(contracted, 2)
 
     def contract_pairs(self, heads: Tensor, tails: Tensor) -> Tensor:
         """y_rnc = Σ_ae W[r, c, a, e] u_na v_ne for boundaries u, v [n, a] of given spans → [R, n, d]."""
