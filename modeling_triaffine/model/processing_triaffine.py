@@ -19,7 +19,7 @@ from torch import Tensor
 from transformers import BatchFeature, ProcessorMixin
 from transformers.utils import logging
 
-from .batches_triaffine import INPUT_NAMES, Feature, lay_out, pad_features, stack_arrays
+from .batches_triaffine import INPUT_NAMES, Feature, lay_out, pad_features
 from .checks_triaffine import reading, shortened
 from .options_triaffine import MODEL_OPTIONS, ModelOptions, Option, ProcessorOptions
 from .repository_triaffine import AUTO_MAP, HubMixin, complete_import, describe_missing, find_file, save_remote_code
@@ -319,8 +319,11 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         if "pos" in self.vocabulary_parts:
             parts["pos_ids"] = _ids(tags, self.vocabularies["pos"])
         if "chars" in self.vocabulary_parts:
-            spelled = [_ids(word[:MAX_CHARACTERS], self.vocabularies["chars"]) for word in words]
-            parts["char_ids"] = stack_arrays(spelled, 0).numpy() if spelled else np.zeros((0, 1), dtype=np.int64)
+            spelled = [word[:MAX_CHARACTERS] for word in words]
+            lengths = np.array(list(map(len, spelled)), dtype=np.int64)
+            is_character = np.arange(lengths.max(initial=1)) < lengths[:, None]
+            parts["char_ids"] = np.zeros(is_character.shape, dtype=np.int64)
+            parts["char_ids"][is_character] = _ids("".join(spelled), self.vocabularies["chars"])
         return parts
 
     def check_fits(self, config: Any) -> None:
