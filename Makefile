@@ -34,7 +34,7 @@ test: $(VENV)/.installed-test style
 suite: $(VENV)/.installed-test
 	$(BIN)/python $(PYTEST)
 
-# The tests that need a GPU; `make test` uses the CPU alone, also where there is one. Most of the time goes to compiling.
+# The tests that need a GPU; `make test` uses the CPU alone, also beside a GPU. Most of the time goes to compiling.
 test-gpu: $(VENV)/.installed-test
 	TRIAFFINE_TEST_GPU=1 $(BIN)/python -m pytest -n 4 -m gpu tests/acceleration tests/test_cuda.py
 

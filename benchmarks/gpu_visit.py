@@ -84,7 +84,11 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--corpus", help="Corpus to train on; default: the embedded one.")
     parser.add_argument("--parts", nargs="+", metavar="PART", help="Run these parts only, named as in the report.")
     parser.add_argument("--rehearse", action="store_true", help="On the CPU, in tiny sizes.")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    known = [part.name for part in parts(arguments.folder, arguments.folder, arguments.rehearse)]
+    if unknown := set(arguments.parts or ()) - set(known):
+        parser.error(f"--parts {' '.join(sorted(unknown))}: there is no such part, only {', '.join(known)}")
+    return arguments
 
 
 def prepare(folder: Path, arguments: argparse.Namespace) -> Path:
@@ -171,7 +175,9 @@ def run(part: Part, folder: Path, limit: float) -> Iterator[dict[str, Any]]:
     start = time.perf_counter()
     with log.open("w") as output:
         command = [str(word) for word in part.command]
-        process = subprocess.Popen(command, stdout=output, stderr=output, cwd=ROOT, start_new_session=True)
+        environment = os.environ | {"TRIAFFINE_TEST_GPU": "1"}  # without it, tests hide the GPU
+        streams = {"stdout": output, "stderr": output}
+        process = subprocess.Popen(command, **streams, cwd=ROOT, env=environment, start_new_session=True)
         try:
             status = process.wait(limit)
             outcome = f"failed with status {status}" if status else "passed"

@@ -4,5 +4,5 @@
 #     benchmarks/gpu_visit.sh OUTPUT_FOLDER --encoder FOLDER [--corpus PATH] [--rehearse]
 set -euo pipefail
 cd "$(dirname "$0")/.."
-export PYTHONPATH=$PWD${PYTHONPATH:+:$PYTHONPATH} HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false TRIAFFINE_TEST_GPU=1
+export PYTHONPATH=$PWD${PYTHONPATH:+:$PYTHONPATH} HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false
 exec "${PYTHON:-python3}" benchmarks/gpu_visit.py "$@"

@@ -5,7 +5,7 @@ one gradient of its size per forward pass: the contractions of both stages add t
 delivers to the parameter after the last of them.
 
 Axes: n words or pairs, a and e the widths of head and tail vectors. On CUDA these are padded with zeros from d+1 to a
-multiple of 8, so that every product can run on tensor cores, in a copy of as many labels as `AT_ONCE_BYTES` hold.
+multiple of 8, so that every product can run on tensor cores, in a copy of the labels that are computed at once.
 """
 
 import math
@@ -24,15 +24,15 @@ from .onednn import multiply_transposed, write_product
 
 # The axes of d+1 are padded to a multiple of this on CUDA: 16 bytes in half precision.
 ALIGNMENT = 8
-# On CUDA, bytes of contracted words, or of copied weights, of the labels that are computed at once: for one label, most
-# operations take longer to launch than to run.
+# On CUDA, bytes of the largest tensor of the labels that are computed at once: for one label, most operations take
+# longer to launch than to run.
 AT_ONCE_BYTES = 2**30
 # Fraction of the free memory for contracted words that are stored for the backward pass; the others are recomputed.
 KEPT_SHARE = 0.25
 
 
 class GradientBuffer:
-    """The gradient of a tensor, to which the contractions of one forward pass add their parts, label by label.
+    """The gradient of a tensor, to which the contractions of one forward pass add their parts, some labels at a time.
 
     It belongs to one run of the backward pass: parts of an earlier, partial run (`autograd.grad` of something else
     through the same graph) are discarded.
@@ -218,8 +218,11 @@ def labels_at_once(attention: Factor, scoring: Factor) -> int:
     if attention.is_full and attention.labels < scoring.labels:
         return 1
     insides = autocast(scoring.insides)
+    batch, num_words = insides.shape[:2]
     width = max(factor.width for factor in (attention, scoring) if factor.is_full)
-    return _at_once(math.prod(insides.shape[:2]) * width**2 * insides.element_size(), insides.device)
+    # The contracted words, these contracted with the heads, and the copied weights.
+    rows = max(batch * num_words * width, batch * num_words**2, width**2)
+    return _at_once(rows * width * insides.element_size(), insides.device)
 
 
 def _at_once(bytes_of_label: int, device: torch.device) -> int:
@@ -237,10 +240,10 @@ def _of_labels(tensor: Tensor, labels: slice, dtype: torch.dtype) -> Tensor:
 
 
 def _copy(values: Tensor, axes: tuple[int, int], dtype: torch.dtype) -> Tensor:
-    """The values, cast, and padded along these axes, of d+1; themselves if neither is necessary."""
+    """The values, contiguous, cast, and padded along these axes, of d+1; themselves if nothing is necessary."""
     padding = _padding(values)
     if not padding:
-        return values.to(dtype)
+        return values.to(dtype, memory_format=torch.contiguous_format)
     shape = [size + padding if axis in axes else size for axis, size in enumerate(values.shape)]
     padded = values.new_zeros(shape, dtype=dtype)
     padded[tuple(map(slice, values.shape))] = values

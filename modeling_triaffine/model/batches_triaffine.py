@@ -192,8 +192,8 @@ def _packed_words(num_words: np.ndarray) -> np.ndarray:
     return sentence * longest + position
 
 
-def stack_arrays(arrays: list[np.ndarray], fill: int, least: int = 0) -> Tensor:
-    """Arrays of one or two dimensions, padded to the longest in each, or to `least`: [B, ...]."""
+def stack_arrays(arrays: list[np.ndarray], fill: int, least: int) -> Tensor:
+    """Arrays of one or two dimensions, padded to the longest in each, and at least to `least`: [B, ...]."""
     shape = [max(least, *(array.shape[axis] for array in arrays)) for axis in range(arrays[0].ndim)]
     stacked = np.full((len(arrays), *shape), fill, dtype=np.int64)
     for row, array in zip(stacked, arrays, strict=True):

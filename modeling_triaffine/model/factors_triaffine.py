@@ -33,7 +33,9 @@ class TriaffineTensor(nn.Module):
     """The weights W (or V): one (d+1) × d × (d+1) slice per label, or its rank-ρ factors.
 
     Stored as [R, d, d+1, d+1], axes label, inside, head, tail, so that contracting it with the inside words is one
-    matrix product without a copy. At rank ρ: W_r[a, c, e] = Σ_ρ head_r[a, ρ] · inside_r[c, ρ] · tail_r[e, ρ].
+    matrix product, without a copy in its own type.
+
+    At rank ρ: W_r[a, c, e] = Σ_ρ head_r[a, ρ] · inside_r[c, ρ] · tail_r[e, ρ].
     """
 
     def __init__(self, labels: int, dim: int, rank: int | None, std: float):

@@ -107,7 +107,7 @@ def _block(first: int, last: int, num_words: int, max_width: int | None, rows: s
 
 
 class FullCube(NamedTuple):
-    """s_ijk = Σ_ae T_k[a, e] u_ia v_je of each label: blocks of one label, kernels of several.
+    """s_ijk = Σ_ae T_k[a, e] u_ia v_je of each label: blocks compute one label at a time, kernels several.
 
     heads u [B, N, a], contracted T [n, a, R, e] of the packed words, tails v [B, N, e].
     """

@@ -132,7 +132,7 @@ class AdditiveFactor(NamedTuple):
         return heads[..., :, None, None] + tails[..., None, :, None] + insides[..., None, None, :]
 
     def cube(self, labels: slice, plan: Plan) -> Cube:
-        """Scores of some labels, in the form that is computed by blocks: u · 1 · 1 + 1 · x · 1 + 1 · 1 · v."""
+        """Scores of some labels as those of a [`ProductCube`], u · 1 · 1 + 1 · x · 1 + 1 · 1 · v."""
         heads, insides, tails = (autocast(part[:, labels]) for part in self._parts())
         one = torch.ones_like(heads)
         parts = (heads, one, one), (one, insides, one), (one, one, tails)
@@ -201,8 +201,8 @@ def span_scores(
 
     α_ijkr = softmax over k in [i, j] of s_ijkr;  p_ijr = Σ_k α_ijkr · o_ijkr.
 
-    Full tensors are contracted label by label (by the package on CUDA, several labels at once), low-rank ones with as
-    many labels at once as fit into a block.
+    Full tensors are contracted label by label (with the package's Triton kernels, for several labels at once), low-rank
+    ones with as many labels at once as fit into a block.
 
     Args:
         attention, scoring: the factors of s (R labels, or one that all labels share) and o (R labels).
@@ -227,6 +227,7 @@ def span_scores(
 
     results = []
     labels_to_keep = ACCELERATION.labels_to_keep(attention, scoring, plan, kept_bytes)
+    chunk = int(max(1, min(chunk, labels_to_keep)))  # where memory is short, in the backward pass too
     for first in range(0, scoring.labels, chunk):
         labels = slice(first, min(first + chunk, scoring.labels))
         if labels.stop <= labels_to_keep:

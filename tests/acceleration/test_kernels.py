@@ -315,7 +315,7 @@ def test_on_cuda(dtype, forms, groups, words, widths):
 def check_span_stage(kinds):
     """The whole span stage by the kernels against the reference, from factors to p, α and their gradients.
 
-    Full tensors as on CUDA: padded, and two labels at once, which leaves one.
+    Full tensors as on CUDA: padded, and two labels at once, which leaves one, unless labels share their attention.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(full_tensors, "_padding", lambda values: -values.shape[-1] % full_tensors.ALIGNMENT)

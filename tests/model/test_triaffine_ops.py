@@ -1,5 +1,6 @@
 """Tensor functions: blocks against the whole cube, values and gradients, on odd sizes; selection; masks; pooling."""
 
+import math
 from functools import partial
 
 import pytest
@@ -288,3 +289,20 @@ def test_bilstm_is_torchs_own_over_packed_rows():
     actual = ours(values, lengths)
     for row, length in enumerate(lengths.tolist()):
         torch.testing.assert_close(actual[row, :length], expected[row, :length])
+
+
+@pytest.mark.parametrize(("kept", "expected"), [(math.inf, [4, 1]), (2, [2, 2, 1]), (0, [1] * 5)])
+def test_where_memory_is_short_fewer_labels_are_computed_at_once(monkeypatch, kept, expected):
+    sizes = []
+
+    def attend(plan, attention, scoring, keep):
+        batch, labels, words = scoring.shape()
+        sizes.append(labels)
+        return scoring.tails.new_zeros(batch, labels, words, words), None
+
+    monkeypatch.setattr(ACCELERATION, "attend_inside", attend)
+    monkeypatch.setattr(ACCELERATION, "labels_at_once", lambda *_: 4)
+    monkeypatch.setattr(ACCELERATION, "labels_to_keep", lambda *_: kept)
+    attention, scoring = (make_factor((2, 3, 5, 4), "full", seed) for seed in (0, 1))
+    scores = triaffine_ops.span_scores(attention, scoring, torch.tensor([3, 2])).scores
+    assert (sizes, scores.shape[1]) == (expected, 5)
