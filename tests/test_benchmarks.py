@@ -168,7 +168,7 @@ def test_a_part_that_fails_does_not_stop_a_visit_to_a_gpu(encoder, monkeypatch, 
     assert "full 2.5" in report
 
 
-def test_a_peer_is_chosen_on_one_half_scored_on_the_other_and_trained_once(monkeypatch, tmp_path):
+def test_a_peer_is_chosen_on_one_half_scored_on_the_other_and_trained_once(monkeypatch, tmp_path, capsys):
     import peer_accuracy
 
     inner, outer, last = ({"start": start, "end": end, "type": "A"} for start, end in ((0, 1), (0, 2), (1, 2)))
@@ -258,6 +258,11 @@ def predict(sentences):
         monkeypatch.setattr(sys, "argv", ["peer_accuracy.py", str(tmp_path), *other, corpus, "--peers", *peers])
         with pytest.raises(SystemExit, match="made with other settings"):
             peer_accuracy.main()
+    on_a_gpu = ["peer_accuracy.py", str(tmp_path), "--encoder=none", corpus, "--products=tf32", "--peers", "flat"]
+    monkeypatch.setattr(sys, "argv", on_a_gpu)
+    with pytest.raises(SystemExit):
+        peer_accuracy.main()
+    assert "flat is only set up for the CPU" in capsys.readouterr().err
 
 
 def test_a_research_code_without_its_folder_is_named(monkeypatch, capsys, tmp_path):
