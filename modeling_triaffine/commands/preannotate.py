@@ -63,11 +63,14 @@ def command(
 ) -> None:
     check_output(to, output)
     named = list(named_texts(texts, text_column, output, form))
-    from ..data.writing_texts import PREDICTION_WRITERS, label_studio_config
+    from ..data.writing_texts import PREDICTION_WRITERS, check_file_names, label_studio_config
     from ..evaluation.uncertainty import read_texts
     from ..files import atomic_path
     from ..model.pipeline_triaffine import NestedNERPipeline
 
+    ranked = sort == "uncertain" and to in FOLDERS
+    if to in FOLDERS:  # before the prediction, which can take hours
+        check_file_names((name_of(name, 1, ranked) for name, _ in named), to)
     pipeline = NestedNERPipeline(model=model, device=device, text_splitter=text_splitter(splitter))
     types = types_of(to, pipeline.model.config.entity_labels)
     read = read_texts(pipeline, [text for _, text in named], measure, batch_size, threshold, overlap)
@@ -78,7 +81,7 @@ def command(
         found.sort(key=lambda named_text: -named_text[1].uncertainty)
     kept = found[:budget]
     with atomic_path(output) as unfinished:
-        PREDICTION_WRITERS[to](documents(kept, sort == "uncertain" and to in FOLDERS, types), unfinished)
+        PREDICTION_WRITERS[to](documents(kept, ranked, types), unfinished)
     uncertainties = [one.uncertainty for _, one in kept]
     print(
         f"{len(named)} texts read, {len(named) - len(found)} of them without words; {len(kept)} written with "
@@ -149,6 +152,10 @@ def named_texts(source: str, text_column: str, output: Path, form: str | None = 
         yield name, record[text_column]
 
 
+def name_of(name: str, place: int, ranked: bool) -> str:
+    return f"{place:05}-{name.replace('/', '-')}" if ranked else name
+
+
 def documents(
     found: Sequence[tuple[str, "ReadText"]], ranked: bool, types: Mapping[str, str]
 ) -> Iterator["TextDocument"]:
@@ -164,6 +171,6 @@ def documents(
             {"start": one["start"], "end": one["end"], "type": types[one["entity_group"]], "score": one["score"]}
             for one in read.entities
         ]
-        doc_id = f"{place:05}-{name.replace('/', '-')}" if ranked else name
+        doc_id = name_of(name, place, ranked)
         fields = {"uncertainty": round(read.uncertainty, 6)}
         yield TextDocument(doc_id, clean_text(read.text), entities, read.sentences, fields)

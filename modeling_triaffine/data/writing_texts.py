@@ -313,6 +313,12 @@ def _no_file_name(document: TextDocument) -> str:
     return "a name that is not a valid file name" if is_hidden or is_other or "\0" in name else ""
 
 
+def check_file_names(names: Iterable[str], form: str) -> None:
+    """Raises ValueError for the name of a document that would be none of a file, of which `form` has one for each."""
+    for _ in representable((TextDocument(name, "", ()) for name in names), _no_file_name, form):
+        pass
+
+
 def _write_new(file: Path, content: str) -> None:
     """Writes a file of a document; FileExistsError if another has its name, perhaps in another case."""
     file.parent.mkdir(parents=True, exist_ok=True)

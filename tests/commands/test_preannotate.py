@@ -119,6 +119,18 @@ def test_labels_that_brat_would_confuse_are_refused_before_predicting(run, renam
     assert not output.exists()
 
 
+@pytest.mark.parametrize("tool", ["brat", "inception"])
+def test_names_that_no_file_can_have_are_refused_before_predicting(command, saved_model, tmp_path, monkeypatch, tool):
+    monkeypatch.setattr("modeling_triaffine.evaluation.uncertainty.read_texts", None)
+    lines = [json.dumps({"text": text, "id": name}) for text, name in (("a gene", "good"), ("DNA", "../bad"))]
+    source = write_files(tmp_path, {"texts": "\n".join(lines)})
+    options = ("--model", saved_model, "--format", "jsonl", "--to", tool, "--output", tmp_path / "out")
+    result = command("preannotate", source, *options)
+    assert result.code != 0
+    assert "Document '../bad' has a name that is not a valid file name" in result.err
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("measure", MEASURES)
 def test_the_least_sure_come_first_within_the_budget(run, saved_model, measure):
     output, result = run("doccano", "--sort", "uncertain", "--measure", measure, "--budget", 3)
