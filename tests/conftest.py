@@ -81,6 +81,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         import torch
 
         if not torch.cuda.is_available():
+            if os.environ.get(TEST_GPU):
+                pytest.fail(f"torch finds no CUDA device; {TEST_GPU} is set, so this is a failure", pytrace=False)
             pytest.skip("needs a CUDA device, and `make test-gpu`")
 
 

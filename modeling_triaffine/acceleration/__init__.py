@@ -11,7 +11,7 @@ from torch import Tensor
 from ..model import triaffine_blocks
 from ..model.triaffine_blocks import Cube, Plan
 from .blocks import attend_in_blocks
-from .full_tensors import buffered_weight, labels_at_once, labels_to_keep
+from .full_tensors import buffered_weight, labels_that_fit, labels_to_keep
 from .int8 import find_quantizer
 from .onednn import linear_layers
 
@@ -24,15 +24,15 @@ def accelerate(operations: "Acceleration") -> None:
     """Sets the operations of this folder in place of the plain ones."""
     operations.linear_layers = linear_layers
     operations.full_weight = buffered_weight
-    operations.labels_at_once = labels_computed_at_once
+    operations.labels_at_once = labels_at_once
     operations.labels_to_keep = labels_to_keep
     operations.attend_inside = attend_inside
     operations.find_quantizer = find_quantizer
 
 
-def labels_computed_at_once(attention: "Factor", scoring: "Factor") -> int:
-    """One by blocks; by the kernels as many as fit into memory."""
-    return labels_at_once(attention, scoring) if uses_kernels(attention.insides.device) else 1
+def labels_at_once(attention: "Factor", scoring: "Factor") -> int:
+    """As many as fit by Triton kernels; else one."""
+    return labels_that_fit(attention, scoring) if uses_kernels(attention.insides.device) else 1
 
 
 def attend_inside(plan: Plan, attention: Cube, scoring: Cube, keep: bool) -> tuple[Tensor, Tensor | None]:

@@ -210,7 +210,7 @@ def _groups(tensor: Tensor, like: Tensor) -> list[slice]:
     return [slice(first, min(first + size, len(tensor))) for first in range(0, len(tensor), size)]
 
 
-def labels_at_once(attention: Factor, scoring: Factor) -> int:
+def labels_that_fit(attention: Factor, scoring: Factor) -> int:
     """For how many labels the span stage contracts the words with full tensors at once, where the kernels compute it.
 
     One, if all labels share their attention: the kernels would need copies of it.

@@ -153,6 +153,7 @@ def named_texts(source: str, text_column: str, output: Path, form: str | None = 
 
 
 def name_of(name: str, place: int, ranked: bool) -> str:
+    """The name of a document in the tool."""
     return f"{place:05}-{name.replace('/', '-')}" if ranked else name
 
 
