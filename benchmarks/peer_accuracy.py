@@ -12,7 +12,8 @@ A job is one training, in a process and an environment of its own, on one thread
 that is finished is skipped, so the same command goes on after any stop. After each, the results are written anew;
 opponents whose grid is not finished are marked. `--peers` runs some opponents only. Rows and tried settings that the
 file of results has already stay, so that grids can be spread over folders and machines; ours is trained in each, and
-has a row for each kind of products and of processor.
+has a row for each kind of products and of processor. An opponent has one for each kind of products, until one is
+complete.
 """
 
 import argparse
@@ -215,22 +216,19 @@ def read_rows(arguments: argparse.Namespace) -> dict[tuple[Any, ...], dict[str, 
     """The rows in the file of results, by their keys."""
     if not arguments.results.exists():
         return {}
-    return {
-        key(row["corpus"], row["peer"], row["products"], row["machine"]): row
-        for row in json.loads(arguments.results.read_text())["rows"]
-    }
+    return {key(row): row for row in json.loads(arguments.results.read_text())["rows"]}
 
 
-def key(corpus: str, peer: str, products: str, machine: Mapping[str, Any]) -> tuple[Any, ...]:
+def key(row: Mapping[str, Any]) -> tuple[Any, ...]:
     """What a row is for. An opponent is compared with ours of the same products and processor, so ours has several."""
-    kind = (products, machine.get("processor_family"), machine.get("processor_model"))
-    return corpus, peer, *(kind if peer == OURS else ())
+    processor = (row["machine"].get("processor_family"), row["machine"].get("processor_model"))
+    return row["corpus"], row["peer"], row["products"], *(processor if row["peer"] == OURS else ())
 
 
-def earlier_row(corpus: Corpus, peer: str, arguments: argparse.Namespace) -> dict[str, Any]:
+def earlier_rows(corpus: Corpus, peer: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """What the results have of a peer on the same sentences, of this folder or of another one."""
-    row = read_rows(arguments).get(key(corpus.name, peer, arguments.products, describe_machine()), {})
-    return row if sentences_of(corpus).items() <= row.items() else {}
+    wanted = {"corpus": corpus.name, "peer": peer, **sentences_of(corpus)}
+    return [row for row in read_rows(arguments).values() if wanted.items() <= row.items()]
 
 
 def sentences_of(corpus: Corpus) -> dict[str, int]:
@@ -238,12 +236,12 @@ def sentences_of(corpus: Corpus) -> dict[str, int]:
 
 
 def is_complete(corpus: Corpus, peer: str, arguments: argparse.Namespace) -> bool:
-    return bool(earlier_row(corpus, peer, arguments).get("complete"))
+    return any(row["complete"] for row in earlier_rows(corpus, peer, arguments))
 
 
 def finished_settings(corpus: Corpus, peer: str, arguments: argparse.Namespace) -> dict[int, float]:
     """F1 on the first half of dev with each setting that was tried."""
-    earlier = earlier_row(corpus, peer, arguments).get("settings", [])
+    earlier = (tried for row in earlier_rows(corpus, peer, arguments) for tried in row["settings"])
     grid = PEERS[peer].grid
     found = {grid.index(tried["options"]): tried["choosing_f1"] for tried in earlier if tried["options"] in grid}
     half, _ = corpus.halves()
@@ -261,14 +259,19 @@ def choose(corpus: Corpus, peer: str, arguments: argparse.Namespace) -> int:
 
 
 def write_results(corpora: Sequence[Corpus], arguments: argparse.Namespace) -> None:
-    """Scores all that is finished and writes it as JSON; a finished row stays until another one is finished."""
+    """Scores all that is finished and writes it as JSON.
+
+    An opponent's complete row takes the place of all that it has, and stays until another one is complete.
+    """
     rows = read_rows(arguments)
     for corpus in corpora:
         for name in PEERS:
             if any(arguments.folder.glob(f"{corpus.name}-{name}-*-seed{SEEDS[0]}.json")):
                 row = describe(corpus, name, arguments)
+                if row["complete"] and name != OURS:
+                    rows = {other: old for other, old in rows.items() if other[:2] != key(row)[:2]}
                 if row["complete"] or not is_complete(corpus, name, arguments):
-                    rows[key(corpus.name, name, row["products"], row["machine"])] = row
+                    rows[key(row)] = row
     ordered = sorted(rows.values(), key=lambda row: (row["corpus"], list(PEERS).index(row["peer"])))
     write_text(arguments.results, json.dumps({"rows": ordered}, indent=1) + "\n")
     for row in ordered:

@@ -242,17 +242,18 @@ def predict(sentences):
     assert [row for row in rows if row["machine"] != described] == both
     assert [row["products"] for row in rows if row["machine"] == described] == ["bfloat16"]
     # The setting that was not tried elsewhere is tried; the best one is trained once more, for its predictions.
-    (tmp_path / "results.json").write_text(
-        json.dumps({"rows": [flat | {"complete": False, "settings": flat["settings"][1:]}]})
-    )
+    # Of the rows with several kinds of products, the complete one stays.
+    parts = [{"products": "float32", "settings": flat["settings"][1:]}, {"products": "tf32", "settings": []}]
+    incomplete = [{**flat, "complete": False, **part} for part in parts]
+    (tmp_path / "results.json").write_text(json.dumps({"rows": incomplete}))
     monkeypatch.setattr(sys, "argv", [*elsewhere, "flat", "--results", str(tmp_path / "results.json")])
     peer_accuracy.main()
     assert sorted(path.stem for path in (tmp_path / "new").glob("*flat*.json")) == [
         f"tiny-flat-{job}" for job in ("0-seed1", "1-seed1", "1-seed2")
     ]
-    rows = json.loads((tmp_path / "results.json").read_text())["rows"]
-    assert rows[1]["complete"]
-    assert rows[1]["scores"] == flat["scores"]
+    _, row = json.loads((tmp_path / "results.json").read_text())["rows"]
+    assert row["complete"]
+    assert row["scores"] == flat["scores"]
 
     for other in (["--encoder=other"], ["--encoder=none", "--products=bfloat16"]):
         monkeypatch.setattr(sys, "argv", ["peer_accuracy.py", str(tmp_path), *other, corpus, "--peers", *peers])
