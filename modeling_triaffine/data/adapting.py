@@ -11,7 +11,7 @@ from datasets import ClassLabel, Dataset, DatasetDict, LargeList, List, concaten
 from .alignment import WordSplitter
 from .corpus_format import check_columns
 from .cutting import DEFAULT_SENTENCE_SPLITTER, sentences_of
-from .documents import Document, Sentence, document_of_words
+from .documents import Document, Sentence, document_of_words, numbered
 from .features import FEATURES, AnyDataset, as_records
 from .formats.bigbio import BIGBIO, bigbio_document
 from .formats.text_spans import OF_SPAN, TextForm, annotated_text
@@ -100,7 +100,11 @@ def _adapt(
     if of_words and offsets is not None:
         raise ValueError(f"`offsets` is {offsets!r}, but the data set has words, not offsets in a text. Leave it out.")
     documents = _of_words(dataset, columns, name, check) if of_words else _of_texts(dataset, columns, name, check)
-    records = (record for one in documents for record in sentences_of(one, check, word_splitter, sentence_splitter))
+    records = (
+        record
+        for one in numbered(documents, check)
+        for record in sentences_of(one, check, word_splitter, sentence_splitter)
+    )
     parts: list[Dataset] = []
     while (part := [*islice(records, PART_SIZE)]) or not parts:
         by_column = {field: [dict(record)[field] for record in part] for field in FEATURES}

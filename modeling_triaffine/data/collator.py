@@ -129,8 +129,8 @@ class DataCollatorForNestedNER:
 
     def _problem(self, entity: Mapping[str, Any], num_words: int) -> str:
         """What is wrong with an entity, as the end of an error; empty if nothing is."""
-        if not entity.keys() >= {*ENTITY_FIELDS}:
-            return f"an entity with the fields {', '.join(entity)}: it needs {', '.join(ENTITY_FIELDS)}"
+        if not isinstance(entity, Mapping) or not entity.keys() >= {*ENTITY_FIELDS}:
+            return f"the entity {entity!r}: it needs to be a dictionary with {', '.join(ENTITY_FIELDS)}"
         start, end, kind = entity["start"], entity["end"], entity["type"]
         if not 0 <= start < end <= num_words:
             place = f"an entity from {start} to {end}, but {num_words} words"

@@ -1,6 +1,7 @@
 """Which format a file or folder has: by its documents, by the keys of its JSON, by its first lines, or by its name."""
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,9 @@ NAME_FIELDS = (
     "inclusive_end=true for texts with spans by characters, --columns tokens=… entities=… for words with tags "
     "(columns={…} in Python); a field inside another one is a path, as data.text"
 )
+PAIR = re.compile(r'\[\s*"(?:[^"\\]|\\.)*"\s*,\s*\{')
+"""A text and its annotations, as for spaCy 2."""
+OF_PAIRS = 'Write each text with its annotations as an object, {"text": text, **annotations} (docs/corpora.md)'
 
 
 def format_of_columns(columns: Mapping[str, Any]) -> str | None:
@@ -183,7 +187,8 @@ def _not_detected(path: Path) -> CorpusError:
         problem, remedy = "tables are not read", OF_TABLES
     elif keys := sorted(record_keys(head := read_head(path))):
         found = ", ".join(map(repr, keys[:SHOWN_KEYS])) + (", …" if len(keys) > SHOWN_KEYS else "")
-        problem, remedy = f"its JSON is of no known form; the keys of its first record are {found}", NAME_FIELDS
+        problem = f"its JSON is of no known form; the keys of its first record are {found}"
+        remedy = OF_PAIRS if PAIR.search(head) else NAME_FIELDS
     else:
         problem = f"its format cannot be detected; it begins with {head[:40]!r}"
         of_tables = f"{OF_TABLES}. " if plain_name(path).endswith(".csv") else ""

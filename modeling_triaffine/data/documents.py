@@ -8,7 +8,8 @@ words of its own (GENIA, CoNLL-U, DocBin) are all documents; so are passages wit
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -224,3 +225,25 @@ def joined(text: str, fragments: Sequence[Offsets]) -> list[Offsets]:
 def example_of(document: Document, entity: Entity) -> str:
     shown = in_context(document.text or "", entity["start"], entity["end"])
     return f"{document.where}: {entity['type']} {shown}"
+
+
+def numbered(documents: Iterator[Document], check: RecordChecker) -> Iterator[Document]:
+    """The documents, those with the id of an earlier one numbered, as exports have the pages of one document.
+
+    Where the sentences have ids of their own, documents of one id are parts of one.
+    """
+    ids: set[str] = set()
+    last: Counter[str] = Counter()  # the number of the last document of an id, so that many take no longer
+    for document in documents:
+        if any("id" in sentence.fields for sentence in document.sentences or ()):
+            yield document
+            continue
+        name = document.id
+        while name in ids:
+            last[document.id] = max(last[document.id], 1) + 1
+            name = f"{document.id}#{last[document.id]}"
+        ids.add(name)
+        if name != document.id:
+            check.note("documents with the id of an earlier one, numbered", example=f"{document.where}: {name}")
+            document = replace(document, id=name)
+        yield document

@@ -56,6 +56,10 @@ def part_of(paths: Sequence[Path], format: str | None) -> Part:
         if of_documents is not None and (files := documents_in(folder, of_documents)):
             tell(folder, "files of other forms left out", _of_other_forms(there, files, of_documents))
             return Part(folder, tuple(files), of_documents)
+    for path in paths if len(paths) > 1 and format is None else ():
+        if path.is_dir() and (of_documents := format_of_documents(path)):
+            problem = f"several files or folders are given, of which {path.name} is of the format {of_documents.name!r}"
+            raise CorpusError.at(folder, "", problem, "Give one folder that contains all of its documents")
     by_format: dict[str, list[Path]] = defaultdict(list)
     for file in there:
         if (name := _format_in_folder(file, format)) is not None:

@@ -42,7 +42,7 @@ def counted_in_characters(document: Document, check: RecordChecker) -> Document:
     problem = _problem(document, check, quotes_of_parts=False)
     if problem is None:
         return document
-    if fitting and not any(quoted):
+    if fitting:
         count = fitting[0]
         more = f"All offsets of this text would fit if they counted {COUNTS[count]}: {remedy_of_counts(count)}"
         problem = CorpusError(f"{problem} {more}.")

@@ -90,10 +90,13 @@ def read_head(path: Path) -> str:
     with open_corpus(path) as file:
         data = file.read(HEAD_SIZE)
     is_utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))  # which XML may be, and errors are to name
-    head = data.decode("utf-16" if is_utf16 else "utf-8-sig", errors="replace").lstrip()
+    text = data.decode("utf-16" if is_utf16 else "utf-8-sig", errors="replace")
+    head = text.lstrip()
     if not head:
         raise CorpusError.at(path, "", "the file is empty", "Give a file with at least one sentence")
-    return head
+    if head[0] in "{[<":
+        return head
+    return text[text.rfind("\n", 0, len(text) - len(head)) + 1 :]  # a first token may be white space
 
 
 def read_text(path: Path, check: RecordChecker, where: str) -> str:

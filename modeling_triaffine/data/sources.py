@@ -1,8 +1,7 @@
 """The files of a split → documents → sentences, with the key under which these are cached."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from .cache_keys import file_digest, fingerprint_of
 from .counts import WITHOUT_SPANS
 from .cutting import sentences_of
 from .detection import read_as
-from .documents import Document, num_entities
+from .documents import Document, num_entities, numbered
 from .formats import FORMATS
 from .parts import Part
 from .reading import read_head
@@ -71,7 +70,7 @@ class Source:
         documents = self._as_read(check)
         documents = _without_copies(documents, check) if len(self.part.files) > 1 else documents
         try:
-            yield from _numbered(documents, check) if check.unique_ids else documents
+            yield from numbered(documents, check) if check.unique_ids else documents
         except CorpusError as error:
             raise check.whole(error) from None
 
@@ -147,26 +146,4 @@ def _without_copies(documents: Iterator[Document], check: RecordChecker) -> Iter
             continue
         if folder != first_folder:
             check.note("documents in two folders with different entities, both read", example=example)
-        yield document
-
-
-def _numbered(documents: Iterator[Document], check: RecordChecker) -> Iterator[Document]:
-    """The documents, those with the id of an earlier one numbered, as exports have the pages of one document.
-
-    Where the sentences have ids of their own, documents of one id are parts of one.
-    """
-    ids: set[str] = set()
-    last: Counter[str] = Counter()  # the number of the last document of an id, so that many take no longer
-    for document in documents:
-        if any("id" in sentence.fields for sentence in document.sentences or ()):
-            yield document
-            continue
-        name = document.id
-        while name in ids:
-            last[document.id] = max(last[document.id], 1) + 1
-            name = f"{document.id}#{last[document.id]}"
-        ids.add(name)
-        if name != document.id:
-            check.note("documents with the id of an earlier one, numbered", example=f"{document.where}: {name}")
-            document = replace(document, id=name)
         yield document

@@ -20,20 +20,22 @@ from .schema import TO_DATASET, CorpusError
 
 SPLIT_OF_NAME = {
     **dict.fromkeys(("train", "training"), "train"),
-    **dict.fromkeys(("dev", "devel", "development", "val", "valid", "eval", "validation", "testa"), "validation"),
+    **dict.fromkeys(
+        ("dev", "devel", "develop", "development", "val", "valid", "eval", "validation", "testa"), "validation"
+    ),
     **dict.fromkeys(("test", "testing", "testb"), "test"),
 }
 """Name of a file, folder or key of `path` → its split. CoNLL-2002 and 2003 call theirs testa and testb."""
 
 SPLIT_IN_NAME = re.compile(rf"(?<![a-z0-9])({'|'.join(SPLIT_OF_NAME)})(?:set)?(?![a-z0-9])")
+SPLIT_INSIDE_A_WORD = re.compile(rf"({'|'.join(sorted(SPLIT_OF_NAME, key=len, reverse=True))})(?:set)?")
+"""As in engtrain.bio and engtest.bio; tells a split only if names differ in it alone."""
 
 OF_SAVED_DATA = ("dataset_dict.json", "state.json")
 """Files in folders that `save_to_disk` of `datasets` writes: of all splits, and of one."""
 
-EACH_BY_ITSELF = (
-    "Give one of them by itself (training takes --train_file, --validation_file and --test_file; Python a mapping, "
-    '{"train": …})'
-)
+IN_WHICH_OPTION = '(training takes --train_file, --validation_file and --test_file; Python a mapping, {"train": …})'
+EACH_BY_ITSELF = f"Give one of them by itself {IN_WHICH_OPTION}"
 
 PathLike = str | os.PathLike[str]
 Paths = PathLike | Sequence[PathLike]
@@ -141,12 +143,24 @@ def _named_splits(folder: Path, entries: Sequence[Path], format: str | None) -> 
     """The splits among the entries of a folder.
 
     Names that are the name of a split alone come first; otherwise names that differ in it alone, such as
-    news-train.tsv and news-dev.tsv. A file comes before a folder, a whole file before its parts.
+    news-train.tsv and news-dev.tsv, or engtrain.bio and engtest.bio. A file comes before a folder, a whole file before
+    its parts.
+
+    Raises:
+        CorpusError: a file with the name of a split alone cannot be read, though others of its kind are.
     """
+    return _series_of_splits(folder, entries, format, SPLIT_IN_NAME) or _series_of_splits(
+        folder, entries, format, SPLIT_INSIDE_A_WORD
+    )
+
+
+def _series_of_splits(
+    folder: Path, entries: Sequence[Path], format: str | None, pattern: re.Pattern[str]
+) -> dict[str, Part]:
     series: dict[str, dict[str, list[Part]]] = defaultdict(lambda: defaultdict(list))
-    unread: CorpusError | None = None
+    unread: dict[Path, CorpusError] = {}
     for entry in entries:
-        split, name, _ = name_of_split(entry)
+        split, name, _ = name_of_split(entry, pattern)
         if split is None or (format and entry.is_file() and not is_of(entry, format)):
             continue
         try:
@@ -154,14 +168,21 @@ def _named_splits(folder: Path, entries: Sequence[Path], format: str | None) -> 
         except FileNotFoundError:  # an empty folder
             continue
         except CorpusError as error:
-            unread = unread or (error if name == "*" and entry.is_file() else None)
+            if name == "*" and entry.is_file():
+                unread[entry] = error
             continue
         if not _is_one_document(entry, part.format):
             series[name][split].append(part)
     chosen = series[_chosen_series(folder, series)]
-    if not chosen and unread is not None and format_of_documents(folder) is None:
-        raise unread
-    return {split: _one_part(folder, split, parts) for split, parts in chosen.items()}
+    if not chosen and unread and format_of_documents(folder) is None:
+        raise next(iter(unread.values()))
+    splits = {split: _one_part(folder, split, parts) for split, parts in chosen.items()}
+    suffixes = {name_of_split(part.path).suffix for part in splits.values() if part.path.is_file()}
+    for entry, error in unread.items():
+        split, _, suffix = name_of_split(entry)
+        if split not in splits and suffix in suffixes:
+            raise CorpusError(f"{error} To leave it out, give the others by themselves {IN_WHICH_OPTION}.")
+    return splits
 
 
 class SplitName(NamedTuple):
@@ -172,13 +193,13 @@ class SplitName(NamedTuple):
     suffix: str = ""
 
 
-def name_of_split(entry: Path) -> SplitName:
+def name_of_split(entry: Path, pattern: re.Pattern[str] = SPLIT_IN_NAME) -> SplitName:
     """What the name of a file or folder tells. The dots before the split do not count: v1.0-dev-de.tsv → v1.0-*-de."""
     name = SHARD.sub("", plain_name(entry))
-    names = SPLIT_IN_NAME.findall(name)
+    names = pattern.findall(name)
     if len(names) != 1:
         return SplitName(None, name)
-    before, _, after = SPLIT_IN_NAME.sub("*", name, count=1).partition("*")
+    before, _, after = pattern.sub("*", name, count=1).partition("*")
     rest, dot, suffix = after.partition(".")
     return SplitName(SPLIT_OF_NAME[names[0]], f"{before}*{rest}", dot + suffix)
 
@@ -231,10 +252,12 @@ def _check_for_splits(part: Part) -> None:
     inside = {SPLIT_OF_NAME[folder.name.lower()]: folder for folder in around if folder.name.lower() in SPLIT_OF_NAME}
     named = [file for file in files if name_of_split(file).split and not _is_one_document(file, part.format)]
     named += [file for file in files if file.stem in SPLIT_OF_NAME and file.name.endswith(part.format.suffixes)]
-    if len(inside) > 1:
-        first = min(inside.values())
+    of_files = [file.relative_to(part.path) for file in named if file.parent != part.path]
+    if len(inside) > 1 or len({name_of_split(file).split for file in of_files}) > 1:
+        first = min(inside.values() if len(inside) > 1 else of_files)
+        what = "folder" if len(inside) > 1 else "file"
         remedy = f"Give the folder that contains the splits, {part.path / first.parent}"
-        raise CorpusError.at(part.path, "", f"its folder {first.as_posix()} could be a split", remedy)
+        raise CorpusError.at(part.path, "", f"its {what} {first.as_posix()} could be a split", remedy)
     if named:
         problem = f"{named[0].name} could be a split, but no name tells those of the other files"
         raise CorpusError.at(part.path, "", problem, EACH_BY_ITSELF)

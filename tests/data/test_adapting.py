@@ -226,6 +226,16 @@ class TestAdapt:
             adapt_dataset(TAGGED.to_pandas(), {"tokens": "words", "entities": "outer"})
         assert "streaming" not in str(caught.value)
 
+    def test_texts_with_the_id_of_an_earlier_one_are_numbered_and_counted(self):
+        row = {
+            "name": "news-1",
+            "text": "Orsk slept. It rained.",
+            "entities": [{"start": 0, "end": 4, "label": "City"}],
+        }
+        adapted = adapt_dataset(Dataset.from_list([row] * 2), {"id": "name", "text": "text", "entities": "entities"})
+        assert adapted["id"][:] == ["news-1:0", "news-1:1", "news-1#2:0", "news-1#2:1"]
+        assert "documents with the id of an earlier one, numbered: 1" in adapted.info.description
+
     @pytest.mark.parametrize(
         ("columns", "problem"),
         [

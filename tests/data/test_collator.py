@@ -106,8 +106,11 @@ def test_an_entity_outside_of_its_sentence_is_an_error(collate, span):
 
 def test_an_entity_without_a_type_is_an_error(collate):
     (feature,) = collate.encode([["a"]])
-    with pytest.raises(ValueError, match="start, end, label: it needs start, end, type"):
-        collate.collator([{**feature, "entities": [{"start": 0, "end": 1, "label": "DNA"}]}])
+    for entity in ({"start": 0, "end": 1, "label": "DNA"}, (0, 1, "DNA")):
+        with pytest.raises(
+            ValueError, match=r"the entity .*'DNA'.*: it needs to be a dictionary with start, end, type"
+        ):
+            collate.collator([{**feature, "entities": [entity]}])
 
 
 def test_without_entities_there_are_no_labels(collate):

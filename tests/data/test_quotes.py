@@ -54,6 +54,11 @@ class TestWaysOfCounting:
             assert (document["text"], text[entity["start"] : entity["end"]]) == (text, "Orsk")
             assert bool(check.report()) == (named is None)
 
+    def test_is_told_if_only_some_are_quoted(self):
+        annotations = [annotation((6, 10), quote="Orsk"), annotation((0, 2), quote=None)]
+        with pytest.raises(CorpusError, match=r"quotes 'Orsk', but .* fit if they counted UTF-16 .* --offsets utf16"):
+            text_of(Document("a", "a", "😀 to Orsk again", annotations), RecordChecker("a.txt"))
+
     def test_before_the_text(self):
         document = Document("a", "a", "😀 Orsk", [annotation((-1, 3))])
         with pytest.raises(CorpusError, match=r"runs from -1 to 3"):

@@ -19,7 +19,7 @@ DOCUMENTS = {"x.txt": "The mayor of Orsk.", "x.ann": "T1\tCity 13 17\tOrsk\n", "
 
 class TestSplits:
     @pytest.mark.parametrize(
-        "name", ["dev", "devel", "development", "val", "valid", "validation", "eval", "testa", "Dev"]
+        "name", ["dev", "devel", "develop", "development", "val", "valid", "validation", "eval", "testa", "Dev"]
     )
     def test_of_a_folder(self, tmp_path, name):
         write(tmp_path / f"{name}.jsonl", RECORD)
@@ -98,6 +98,31 @@ class TestSplits:
         assert list(load(tmp_path)) == ["train", "validation", "test"]
         write(tmp_path / "train.jsonl", RECORD)
         assert list(load(tmp_path)) == ["train"], "names of splits alone come first"
+
+    @pytest.mark.parametrize("name", ["NCBI{}set_corpus.jsonl", "eng{}.jsonl", "{}NER.jsonl", "{}1.jsonl"])
+    def test_inside_words(self, tmp_path, name, caplog):
+        for split in ("train", "dev", "test"):
+            write(tmp_path / name.format(split), RECORD)
+        for other in ("latest", "contest", "devices"):
+            write(tmp_path / f"{other}.jsonl", RECORD)
+        assert list(load(tmp_path)) == ["train", "validation", "test"]
+        assert "files outside all splits left out: 3 (contest.jsonl, devices.jsonl, latest.jsonl)" in caplog.text
+        for other in ("devices", "latest", name.format("dev")[:-6], name.format("test")[:-6]):
+            (tmp_path / f"{other}.jsonl").unlink()
+        write(tmp_path / "contest.jsonl", changed(id="b"))
+        assert {split: len(rows) for split, rows in load(tmp_path).items()} == {"train": 2}, "each differs in more"
+
+    @pytest.mark.parametrize(("content", "problem"), [("", "is empty"), ('{"sentence": "Orsk"}', "of no known form")])
+    def test_that_cannot_be_read(self, tmp_path, content, problem, caplog):
+        """A split is not left out for a fault in its file."""
+        write(tmp_path / "train.jsonl", RECORD)
+        write(tmp_path / "dev.jsonl", RECORD)
+        (tmp_path / "test.py").write_text("import sys")
+        (tmp_path / "test.jsonl").write_text(content)
+        with pytest.raises(CorpusError, match=rf"test\.jsonl: .*{problem}.* To leave it out, .* --validation_file"):
+            load(tmp_path)
+        (tmp_path / "test.jsonl").unlink()
+        assert list(load(tmp_path)) == ["train", "validation"]
 
     def test_in_several_files(self, tmp_path):
         for name in ("train-00000-of-00001", "test-00000-of-00001"):
@@ -299,6 +324,14 @@ class TestManyFiles:
         with pytest.raises(CorpusError, match=r"several files or folders of the format 'brat' .* Give one folder"):
             load([tmp_path / name / "x.ann" for name in "ab"])
 
+    def test_of_a_format_that_takes_one_folder_beside_others(self, tmp_path):
+        for name in ("a", "b"):
+            write_files(tmp_path / name, DOCUMENTS)
+        write(tmp_path / "c.jsonl", RECORD)
+        for given in (["a", "c.jsonl"], ["a", "b"]):
+            with pytest.raises(CorpusError, match=r"of which a is of the format 'brat'\. Give one folder"):
+                load([tmp_path / name for name in given])
+
     def test_with_texts_beside_them_are_not_searched_for_each(self, tmp_path, monkeypatch):
         write_files(tmp_path, {f"{name}.json": json.dumps({"text": "Orsk", "denotations": []}) for name in "ab"})
         write_files(tmp_path, {f"{name}.txt": "Orsk" for name in "abcdefgh"})
@@ -329,6 +362,11 @@ class TestManyFiles:
     def test_folders_of_splits_further_down(self, tmp_path):
         write_files(tmp_path, {f"v1/{split}/a.tsv": "Orsk\tB-X\n" for split in ("train", "dev")})
         with pytest.raises(CorpusError, match=rf"its folder v1/dev could be a split\. .*, {tmp_path}/v1\."):
+            load(tmp_path)
+
+    def test_files_of_splits_further_down(self, tmp_path):
+        write_files(tmp_path, {f"data/{split}.tsv": "Orsk\tB-X\n" for split in ("train", "dev")})
+        with pytest.raises(CorpusError, match=rf"its file data/dev\.tsv could be a split\. .*, {tmp_path}/data\."):
             load(tmp_path)
 
 

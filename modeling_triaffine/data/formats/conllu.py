@@ -66,7 +66,7 @@ def _sentences(path: Path, check: RecordChecker) -> Iterator[WrittenSentence]:
             if not words:
                 continue
             written = (Row(row[ID], row[FORM], NO_SPACE in row[MISC].split("|")) for _, row in rows)
-            text, offsets = written_text([*written], comment)
+            text, offsets = written_text([*written], comment, check, rows[0][0])
             pos = [row[UPOS] for row in words]
             fields = {
                 **ids.next_sentence(),

@@ -99,8 +99,9 @@ def _sentences(path: Path, layout: Layout, check: RecordChecker) -> Iterator[Wri
             of_sentence, comment = comment, ""
             with check.record():
                 fields = {**ids.next_sentence(), **_sentence(words, layout, check)}
-                text, offsets = written_text(layout.written(row for _, row in rows), of_sentence)
-                yield WrittenSentence(" ", text, Sentence(fields, f"line {words[0][0]}", offsets))
+                where = f"line {words[0][0]}"
+                text, offsets = written_text(layout.written(row for _, row in rows), of_sentence, check, where)
+                yield WrittenSentence(" ", text, Sentence(fields, where, offsets))
 
 
 def _sentence(rows: Sequence[tuple[int, list[str]]], layout: Layout, check: RecordChecker) -> dict[str, Any]:

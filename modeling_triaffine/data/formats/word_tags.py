@@ -156,6 +156,9 @@ def entities_in(
     wrong = [tag for tag in tags if type(tag) is not int and not (isinstance(tag, str) and form.scheme.fits(tag))]
     if wrong:
         raise record.error(field, f"has {shown(wrong[0])}", RULE)
+    if numbers and names:
+        problem = f"has the number {numbers[0]}, but the {len(names)} names given are for 0 to {len(names) - 1}"
+        raise record.error(field, problem, "Name all tags, or leave out the tokens without one (-100)")
     if numbers:
         raise record.error(field, f"has numbers, up to {max(numbers)}", NUMBERS)
     entities: list[Entity] = []

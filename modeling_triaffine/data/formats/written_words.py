@@ -5,6 +5,7 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from ...model.text_triaffine import Offsets
+from ..record_checker import RecordChecker
 
 NO_SPACE = "SpaceAfter=No"
 
@@ -22,12 +23,12 @@ def is_word(number: str) -> bool:
     return number.isdecimal()
 
 
-def written_text(rows: Sequence[Row], comment: str = "") -> tuple[str, list[Offsets]]:
+def written_text(rows: Sequence[Row], comment: str, check: RecordChecker, where: str) -> tuple[str, list[Offsets]]:
     """A sentence as written and the characters of each of its words, (start, end).
 
     The text is the `comment`, if the forms occur in it in their order with nothing but white space between them,
-    otherwise the forms, with a space after each that has no `SpaceAfter=No`. The words of a multi-word token have its
-    characters in common, unless their forms joined are the token's.
+    otherwise, which is counted, the forms, with a space after each that has no `SpaceAfter=No`. The words of a
+    multi-word token have its characters in common, unless their forms joined are the token's.
     """
     surfaces: list[tuple[str, str, list[str]]] = []  # form, space after it, forms of the words in it
     covered = 0
@@ -42,6 +43,8 @@ def written_text(rows: Sequence[Row], comment: str = "") -> tuple[str, list[Offs
     starts = _places(forms, comment)
     text = comment
     if starts is None:
+        if comment:
+            check.note("texts that differ from their words, made of the words", example=where)
         *starts, _ = accumulate((len(form) + len(space) for form, space, _ in surfaces), initial=0)
         text = "".join(form + space for form, space, _ in surfaces).rstrip()
     words: list[Offsets] = []

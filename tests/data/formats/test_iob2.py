@@ -235,6 +235,12 @@ class TestIob2:
         assert check.counts["lines without a token dropped"] == 3
         assert check.counts["lines of column names left out"] == 1
 
+    @pytest.mark.parametrize("space", ["\u3000", "\xa0", "\n\n\u3000"])
+    def test_a_first_word_may_be_white_space(self, tmp_path, space):
+        """As the indent of a paragraph in corpora of Chinese characters."""
+        path = write_files(tmp_path, {"a.tsv": f"{space}\tO\nOrsk\tB-LOC\n"})
+        assert load_nested_ner(path)["train"]["tokens"][:] == [[space.strip("\n"), "Orsk"]]
+
     @pytest.mark.parametrize("name", ["Token", "text"])
     def test_a_first_word_that_names_tokens_is_a_word_before_a_tag(self, tmp_path, name):
         for tag, other in (("O", "B-LOC"), ("S-LOC", "O"), ("LOC-B", "O"), ("LOC", "O")):

@@ -109,3 +109,5 @@ def test_numbers_of_tags_need_names(tmp_path):
         read(file)
     (entity,) = load_nested_ner(file, columns={"names": ["O", "B-City"]})["train"]["entities"][0]
     assert entity == {"start": 1, "end": 2, "type": "City"}
+    with pytest.raises(CorpusError, match=r"the number 1, but the 1 names given are for 0 to 0\. Name all tags"):
+        load_nested_ner(file, columns={"names": ["O"]})

@@ -3,6 +3,7 @@
 import pytest
 
 from modeling_triaffine.data.formats.written_words import Row, written_text
+from modeling_triaffine.data.record_checker import RecordChecker
 
 
 def rows(*cells: str) -> list[Row]:
@@ -25,5 +26,8 @@ def rows(*cells: str) -> list[Row]:
     ids=["space-after", "comment", "longer-comment", "other-comment", "parts-in-order", "contraction", "empty-node"],
 )
 def test_text_of_a_sentence_of_conllu(cells, comment, text, words):
-    written, offsets = written_text(rows(*cells), comment)
+    check = RecordChecker("a.conllu")
+    written, offsets = written_text(rows(*cells), comment, check, "line 1")
     assert (written, [written[start:end] for start, end in offsets]) == (text, words)
+    counted = "a.conllu: texts that differ from their words, made of the words: 1 (line 1)."
+    assert check.report() == (counted if comment and comment != text else "")
