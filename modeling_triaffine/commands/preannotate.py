@@ -73,14 +73,15 @@ def command(
         check_file_names((name_of(name, 1, ranked) for name, _ in named), to)
     pipeline = NestedNERPipeline(model=model, device=device, text_splitter=text_splitter(splitter))
     types = types_of(to, pipeline.model.config.entity_labels)
-    read = read_texts(pipeline, [text for _, text in named], measure, batch_size, threshold, overlap)
-    found = [(name, one) for (name, _), one in zip(named, read, strict=True) if any(one.sentences)]
-    if not found:
-        raise ValueError(f"{texts}: there is no text with words. Give a folder of .txt files, or a file of texts.")
-    if sort == "uncertain":
-        found.sort(key=lambda named_text: -named_text[1].uncertainty)
-    kept = found[:budget]
     with atomic_path(output) as unfinished:
+        (unfinished.mkdir if to in FOLDERS else unfinished.touch)()  # if it cannot be written, this is known before
+        read = read_texts(pipeline, [text for _, text in named], measure, batch_size, threshold, overlap)
+        found = [(name, one) for (name, _), one in zip(named, read, strict=True) if any(one.sentences)]
+        if not found:
+            raise ValueError(f"{texts}: there is no text with words. Give a folder of .txt files, or a file of texts.")
+        if sort == "uncertain":
+            found.sort(key=lambda named_text: -named_text[1].uncertainty)
+        kept = found[:budget]
         PREDICTION_WRITERS[to](documents(kept, ranked, types), unfinished)
     uncertainties = [one.uncertainty for _, one in kept]
     print(

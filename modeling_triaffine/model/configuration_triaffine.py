@@ -130,6 +130,10 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Checks bounds and choices; `label2id` follows `id2label`, which `from_pretrained(…, id2label=…)` renames."""
+        if name == "num_labels":
+            if value == len(self.__dict__.get("id2label") or ()):
+                return
+            name, value = "id2label", _resolve_labels(None, None, value)
         if name == "encoder_config" and value is not None:
             value = _as_encoder_config(value)
         if name == "label_thresholds" and not isinstance(value, dict | None):

@@ -114,7 +114,7 @@ def resolve_overlaps(entities: Iterable[WordEntity], overlap: str) -> list[WordE
 
 def overlap_policy(name: str) -> OverlapPolicy:
     """The policy of this name; raises ValueError if there is none, or it cannot be loaded."""
-    if name not in OVERLAPS:
+    if not isinstance(name, str) or name not in OVERLAPS:
         raise ValueError(f"`overlap` is {name!r}; choose one of {', '.join(map(repr, OVERLAPS))}.")
     OVERLAPS[name].keep([])  # the first call of one of an installed package loads it
     return OVERLAPS[name]

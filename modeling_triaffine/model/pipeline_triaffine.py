@@ -166,8 +166,8 @@ class NestedNERPipeline(ChunkPipeline):
         _refuse_unknown(set(parameters) - set(CALL_PARAMETERS))
         check_threshold(parameters.get("threshold"), self.model.config.entity_labels)
         overlap_policy(parameters.get("overlap", "all"))
-        ignored, labels = parameters.get("ignore_labels") or (), {*self.model.config.entity_labels, "O"}
-        if isinstance(ignored, str) or not isinstance(ignored, Collection) or not {*ignored} <= labels:
+        ignored, labels = parameters.get("ignore_labels") or (), [*self.model.config.entity_labels, "O"]
+        if isinstance(ignored, str) or not isinstance(ignored, Collection) or any(one not in labels for one in ignored):
             raise ValueError(f"`ignore_labels` is {shortened(ignored)}; give a list of the model's {sorted(labels)}.")
         overlap = {"overlap": parameters.pop("overlap")} if "overlap" in parameters else {}
         return {"is_stream": is_stream}, parameters, {"in_words": in_words, **overlap}

@@ -131,6 +131,15 @@ def test_names_that_no_file_can_have_are_refused_before_predicting(command, save
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("tool", ["brat", "doccano"])
+def test_an_output_that_cannot_be_written_is_found_before_predicting(command, saved_model, tmp_path, monkeypatch, tool):
+    monkeypatch.setattr("modeling_triaffine.evaluation.uncertainty.read_texts", None)
+    source = write_files(tmp_path, {"texts.txt": "a gene"})
+    result = command("preannotate", source, "--model", saved_model, "--to", tool, "--output", source / "out")
+    assert result.code == 2
+    assert str(source) in result.err
+
+
 @pytest.mark.parametrize("measure", MEASURES)
 def test_the_least_sure_come_first_within_the_budget(run, saved_model, measure):
     output, result = run("doccano", "--sort", "uncertain", "--measure", measure, "--budget", 3)

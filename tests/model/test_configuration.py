@@ -50,6 +50,14 @@ def test_a_configuration_saved_by_an_earlier_revision_loads_and_saves_unchanged(
     assert {name: again[name] for name in saved} == saved  # fields that are new since have their defaults
 
 
+def test_another_number_of_labels_gives_them_new_names():
+    config = TriaffineConfig(id2label={0: "DNA", 1: "None"})
+    config.num_labels = 2
+    assert config.id2label == {0: "DNA", 1: "None"}
+    config.num_labels = 3
+    assert config.label2id == {"LABEL_0": 0, "LABEL_1": 1, "None": 2}
+
+
 def test_options_are_what_a_user_sets_with_type_choices_and_default():
     options = {option.name: option for option in TriaffineConfig.options()}
     assert not {"encoder_config", "hidden_size", "id2label", "label2id", "dtype"} & set(options)

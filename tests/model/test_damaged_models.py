@@ -194,6 +194,7 @@ def test_mismatched_weights_are_refused_unless_they_are_to_be_ignored(model_fold
 
 EVIL_TOKENIZER = {"auto_map": {"AutoTokenizer": ["evil.Evil", "evil.Evil"]}, "tokenizer_class": "Evil"}
 EVIL_CONFIG = {"auto_map": {"AutoConfig": "evil.Evil"}, "model_type": "evil"}
+EVIL_AUDIO = {"audio_tokenizer_class": "AutoModel", "audio_tokenizer_name_or_path": "evil"}
 
 
 @pytest.mark.parametrize(
@@ -206,6 +207,8 @@ EVIL_CONFIG = {"auto_map": {"AutoConfig": "evil.Evil"}, "model_type": "evil"}
             functools.partial(TriaffineProcessor.from_pretrained, trust_remote_code=None),
         ),
         ("tokenizer_config.json", EVIL_TOKENIZER, TriaffineProcessor.from_encoder),
+        ("processor_config.json", {"audio_tokenizer": EVIL_AUDIO}, TriaffineProcessor.from_pretrained),
+        ("audio_tokenizer_config.json", EVIL_AUDIO, TriaffineProcessor.from_pretrained),
         (CONFIG, EVIL_CONFIG, functools.partial(TriaffineForNestedNER.from_encoder, num_labels=2)),
     ],
 )

@@ -233,10 +233,10 @@ def test_a_data_set_of_torch_ends_by_its_length(finder):
 CALLS = [
     ({"threshold": value}, ValueError, "`threshold` is ") for value in ("0.5", True, float("nan"), 2, -0.1, [0.5])
 ] + [
-    ({"overlap": "nonesuch"}, ValueError, "`overlap` is 'nonesuch'"),
+    *(({"overlap": value}, ValueError, "`overlap` is .*choose one of") for value in ("nonesuch", ["flat"])),
     *(({"batch_size": value}, ValueError, "`batch_size` is ") for value in (0, "2", 1.5)),
     *(({"aggregation_strategy": value}, ValueError, "`aggregation_strategy`") for value in ("none", 3)),
-    *(({"ignore_labels": value}, ValueError, "`ignore_labels` is .*DNA") for value in ("DNA", ["PER"], 3)),
+    *(({"ignore_labels": value}, ValueError, "`ignore_labels` is .*DNA") for value in ("DNA", ["PER"], [["DNA"]], 3)),
     *(
         ({name: True}, TypeError, f"'{name}'")
         for name in ("is_split_into_words", "stride", "offset_mapping", "delimiter", "treshold")
