@@ -178,10 +178,10 @@ def _series_of_splits(
         raise next(iter(unread.values()))
     splits = {split: _one_part(folder, split, parts) for split, parts in chosen.items()}
     suffixes = {name_of_split(part.path).suffix for part in splits.values() if part.path.is_file()}
-    for entry, error in unread.items():
+    for entry, problem in unread.items():
         split, _, suffix = name_of_split(entry)
         if split not in splits and suffix in suffixes:
-            raise CorpusError(f"{error} To leave it out, give the others by themselves {IN_WHICH_OPTION}.")
+            raise CorpusError(f"{problem} To leave it out, give the others by themselves {IN_WHICH_OPTION}.")
     return splits
 
 
