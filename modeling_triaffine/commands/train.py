@@ -67,9 +67,10 @@ def command(context: typer.Context) -> None:
             train_and_save(run)
         except (TrainingFault, NotPublishedError):
             raise
-        except (ValueError, OSError) as error:  # a mistake of the user is found before the run starts
+        except (ValueError, OSError) as error:  # most mistakes of the user are found before the run starts
             raise RuntimeError(
-                "Training stopped because of an error that is not due to its options, data or machine."
+                "Training stopped because of the error above. It is a fault of the program, or is due to an option of "
+                "transformers that fails during training only."
             ) from error
 
 

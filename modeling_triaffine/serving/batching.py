@@ -41,7 +41,7 @@ class QueueFullError(Exception):
 
 
 class GivenUpError(Exception):
-    """The server no longer waits for results."""
+    """Nobody waits for the results any longer."""
 
 
 class Job(NamedTuple):
@@ -78,6 +78,7 @@ class Batcher:
         self._changed = threading.Condition()
         self._closed = False
         self._given_up = False
+        self._running: set[Future[Answers]] | None = None  # those that are still waited for
         self._thread = threading.Thread(target=self._work, name="batcher")
 
     def __enter__(self) -> "Batcher":
@@ -94,9 +95,15 @@ class Batcher:
         """Aborts the running jobs before the model's next forward pass, and all waiting ones."""
         self._given_up = True
 
+    def leave(self, answer: Future[Answers]) -> None:
+        """Nobody waits for this answer any longer: if so for all of a batch, it ends at the next forward pass."""
+        answer.cancel()
+        if (running := self._running) is not None:
+            running.discard(answer)
+
     def check(self, *_: object) -> None:
-        """Raises GivenUpError after [`give_up`]; register it as a forward pre-hook of the model."""
-        if self._given_up:
+        """Raises GivenUpError if the batch is not to go on; register it as a forward pre-hook of the model."""
+        if self._given_up or self._running == set():
             raise GivenUpError
 
     @property
@@ -106,7 +113,7 @@ class Batcher:
             return sum(not job.future.cancelled() for job in self._waiting)
 
     def submit(self, items: Sequence[Item]) -> Future[Answers]:
-        """Queues the items of one request, which do not run if the future is cancelled before their batch starts.
+        """Queues the items of one request, which do not run if they are [left][Batcher.leave] before their turn.
 
         Raises:
             QueueFullError: `max_waiting` jobs are waiting.
@@ -144,6 +151,7 @@ class Batcher:
     def _run(self, jobs: list[Job]) -> None:
         """Runs jobs together; if that fails, one by one, so that only the faulty one fails."""
         items = [item for job in jobs for item in job.items]
+        self._running = {job.future for job in jobs}
         try:
             found = iter(self._find(items))
         except GivenUpError as error:
@@ -158,6 +166,8 @@ class Batcher:
             logger.exception("The model failed on a request of %d texts.", len(items))
             jobs[0].future.set_exception(error)
             return
+        finally:
+            self._running = None
         for job in jobs:
             job.future.set_result(list(islice(found, len(job.items))))
 

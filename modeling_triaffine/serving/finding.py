@@ -29,13 +29,14 @@ class ModelFailedError(HTTPException):
 
 
 async def run(batcher: Batcher, items: Sequence[Item], request: Request) -> Answers:
-    """The entities of items, which run as one job of the batcher, unless the client disconnects before.
+    """The entities of items, which run as one job of the batcher, as long as the client waits.
 
     Raises:
         QueueFullError: The queue is full.
         HTTPException: The model failed, or the client has disconnected.
     """
-    answer = asyncio.wrap_future(batcher.submit(items))
+    job = batcher.submit(items)
+    answer = asyncio.wrap_future(job)
     disconnection = asyncio.ensure_future(wait_for_disconnection(request))
     try:
         await asyncio.wait((answer, disconnection), return_when=asyncio.FIRST_COMPLETED)
@@ -47,6 +48,7 @@ async def run(batcher: Batcher, items: Sequence[Item], request: Request) -> Answ
     finally:
         disconnection.cancel()
         answer.cancel()
+        batcher.leave(job)
 
 
 async def wait_for_disconnection(request: Request) -> None:

@@ -70,12 +70,13 @@ def check_same_options(folder: Path, training_options: list[str]) -> None:
 
 
 def check_own_options(variants: dict[str, dict[str, Any]], training_options: list[str]) -> None:
-    """Raises ValueError for options that the variants set themselves, and for a token, which would be saved."""
-    own = {"seed", "hub_token"}.union(*variants.values())
+    """Raises ValueError for options that the variants set themselves, and for those of one run on the Hub."""
+    own = {"seed", "hub_token", "hub_model_id", "push_to_hub"}.union(*variants.values())
     if given := own & parse_given(training_options).keys():
         raise ValueError(
-            f"--{', --'.join(sorted(given))}: the variants and --seeds say this of each run, and a token would "
-            "be saved with the options (set HF_TOKEN instead). Leave it out."
+            f"--{', --'.join(sorted(given))}: the variants and --seeds say this of each run, all runs would be published "
+            "to one repository (publish one with triaffine-ner publish), and a token would be saved with the options (set "
+            "HF_TOKEN instead). Leave it out."
         )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from transformers import TrainingArguments
+from transformers.debug_utils import DebugOption
 from transformers.trainer_utils import HubStrategy, IntervalStrategy
 
 from ..model.options_triaffine import DECLARED
@@ -33,6 +34,7 @@ WITHOUT_EFFECT = {
     "average_tokens_across_devices": "the loss of an update is the mean over the sentences of all processes",
     "hub_always_push": "the model is uploaded once, when it is finished",
     "length_column_name": "a sentence's length is its number of sub-words",
+    "optim_target_modules": "GaLore and APOLLO, which read it, are not supported",
 }
 
 
@@ -52,6 +54,16 @@ def check_arguments(args: TrainingArguments, options: Mapping[str, Any] = Mappin
         raise ValueError(
             f"hub_strategy is {HubStrategy(args.hub_strategy).value!r}, but uploads during training would replace the "
             "published model with an unfinished one; set hub_strategy to 'end'."
+        )
+    if args.label_names is not None and [*args.label_names] != ["labels"]:
+        raise ValueError(
+            f"label_names is {args.label_names!r}, but the labels of a batch are in `labels`, so evaluation would have no "
+            "loss. Leave it out."
+        )
+    if DebugOption.UNDERFLOW_OVERFLOW in args.debug:
+        raise ValueError(
+            f"debug is {DebugOption.UNDERFLOW_OVERFLOW.value!r}, which cannot read the masks of this model. Leave it out: "
+            "a loss that is not finite is an error in any case, which names the sentences."
         )
     if args.fp16 and args.device.type == "cpu":
         raise ValueError("fp16 has no effect on a CPU. Leave it out, or choose bf16.")
@@ -116,8 +128,11 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
         if self.save_steps is None:
             in_steps = self.save_strategy == self.eval_strategy == IntervalStrategy.STEPS
             self.save_steps = (self.eval_steps or self.logging_steps) if in_steps else 500
+        self._check_best_is_saved()
+        is_scored_at_end = self.do_eval
         check_of_trainer: Any = super().__post_init__  # untyped in transformers
         check_of_trainer()
+        self.do_eval = is_scored_at_end  # which transformers turns on where training evaluates
         check_arguments(self)
         if self.lr_scheduler_type in ("reduce_lr_on_plateau", "greedy"):
             mode = "max" if self.greater_is_better else "min"  # their default lowers the rates while F1 rises
@@ -135,6 +150,22 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
             *(epochs, self.num_train_epochs, self.min_steps),
         )
         return epochs
+
+    def _check_best_is_saved(self) -> None:
+        """Raises ValueError if the best checkpoint is wanted, and there is not one for every evaluation.
+
+        transformers accepts evaluations between checkpoints, and may then name an update without one the best.
+        """
+        evaluated, problem = self.eval_steps or self.logging_steps, ""
+        if self.save_strategy not in (self.eval_strategy, "best"):
+            problem = f"eval_strategy is {self.eval_strategy!r} and save_strategy {self.save_strategy!r}"
+        elif self.save_strategy == IntervalStrategy.STEPS and float(self.save_steps) != float(evaluated):
+            problem = f"eval_steps is {float(evaluated):g} and save_steps {float(self.save_steps):g}"
+        if problem and self.load_best_model_at_end:
+            raise ValueError(
+                f"{problem}, but the best checkpoint is one of those at an evaluation. Set both alike, or set "
+                "load_best_model_at_end to False (--no_load_best_model_at_end)."
+            )
 
     def _check_conflicts(self) -> None:
         """Raises ValueError for options that exclude each other, or train nothing."""
@@ -165,6 +196,11 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
             raise ValueError(
                 "auto_find_batch_size sets the number of sentences in a batch, which max_subwords_per_batch replaces; "
                 "leave out one of the two."
+            )
+        if self.dataloader_persistent_workers and not self.dataloader_num_workers:
+            raise ValueError(
+                "dataloader_persistent_workers keeps processes, but dataloader_num_workers is 0, so there are none; set it "
+                "above 0, or leave out dataloader_persistent_workers."
             )
         if self.ema_decay is not None and (self.deepspeed or self.fsdp):
             raise ValueError(

@@ -125,6 +125,8 @@ def read_splits(plan: TrainingPlan, origin: Origin) -> Corpus:
         tokenizer = AutoTokenizer.from_pretrained(origin.name, add_prefix_space=True, trust_remote_code=False)
     corpus = read_corpus(plan.data, make_word_splitter(words, tokenizer), bool(pos_size), sentences)
     _check_splits(plan.training, corpus.given)
+    if not plan.training.do_train:  # else the model would need labels for the types of data that is not used
+        corpus = corpus.change(lambda splits: DatasetDict({name: splits[name] for name in splits if name != "train"}))
     logger.info("Read %s.", ", ".join(f"{len(records):,} {split} sentences" for split, records in corpus.given.items()))
     if plan.training.do_train:
         logger.info("%s", corpus.describe_words())

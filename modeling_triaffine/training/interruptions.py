@@ -1,6 +1,6 @@
 """What interrupts a run without an error in the program.
 
-Numbers, memory, disk or an incomplete checkpoint: each is raised as a [`TrainingFault`], whose message is one
+Numbers, memory, disk, an incomplete checkpoint or a signal: each is raised as a [`TrainingFault`], whose message is one
 paragraph: what happened, and what to do.
 """
 
@@ -43,7 +43,7 @@ RESUME = "the same command with --resume_from_checkpoint continues from the last
 
 
 class TrainingFault(Exception):  # noqa: N818 - what is at fault is not the program
-    """A fault of numbers, memory or disk. A command prints its message, one paragraph, and ends with code 2."""
+    """A fault of numbers, memory or disk, or a signal. A command prints its message, one paragraph, and ends with 2."""
 
 
 class NotFiniteError(TrainingFault, FloatingPointError):
@@ -64,6 +64,10 @@ class DamagedCheckpointError(TrainingFault, ValueError):
 
 class ResumeError(TrainingFault, ValueError):
     """The checkpoint cannot be resumed with these options."""
+
+
+class StoppedError(TrainingFault):
+    """A signal stopped the training, which has saved a checkpoint before (`enable_jit_checkpoint`)."""
 
 
 def check_writable(output_dir: str | Path) -> None:

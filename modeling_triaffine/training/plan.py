@@ -42,9 +42,17 @@ LIBRARY = "hub_configs"
 # Options of other programs and of earlier versions of transformers, and what to use here.
 INSTEAD = {
     **dict.fromkeys(("batch_size", "train_batch_size"), "Give --per_device_train_batch_size"),
+    "eval_batch_size": "Give --per_device_eval_batch_size",
+    **dict.fromkeys(("dev_file", "eval_file"), "Give --validation_file"),
+    **dict.fromkeys(("epochs", "num_epochs"), "Give --num_train_epochs"),
+    "encoder": "Give --model_name_or_path",
+    "max_seq_length": "Give --max_subwords; longer sentences are read in windows",
+    "no_eval": "Give --no_do_eval to leave out the scores of the final model, or --eval_strategy no",
+    "device": "Give --use_cpu, or choose GPUs with the environment variable CUDA_VISIBLE_DEVICES",
+    "logging_dir": "Set the environment variable TENSORBOARD_LOGGING_DIR",
+    "token": "Set the environment variable HF_TOKEN, or give --hub_token",
     "config_file": "A file of options is a --recipe: a folder with training.yaml",
     "format": "Give --data_format",
-    "epochs": "Give --num_train_epochs",
     "lr": "Give --encoder_learning_rate, --embeddings_learning_rate and --learning_rate",
     "group_by_length": "Batches have sentences of similar length unless --train_sampling_strategy is random",
     "warmup_ratio": "Give --warmup_steps; below 1, it is a fraction of all updates",
@@ -164,8 +172,9 @@ def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
     recipe = load_recipe(find_recipe(fspath(given["recipe"]))) if given.get("recipe") else Recipe()
     options = {**_read_config(recipe), **_read_training(recipe)}
     for name in given:
-        for replaced in (name, *REPLACED.get(name, ())):
-            options.pop(replaced, None)
+        replaced = _facts_of_data(options, given) if name == "train_file" else REPLACED.get(name, ())
+        for replaced_name in (name, *replaced):
+            options.pop(replaced_name, None)
     for name, value in given.items():
         if value not in (None, "") and name != RECIPE.name:
             options[name] = _read(name, value)
@@ -182,6 +191,15 @@ def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
     plan = TrainingPlan(ModelArguments(**of_start), DataArguments(**of_data), training, config, recipe.folder, options)
     _check_names_in_card(plan)
     return plan
+
+
+def _facts_of_data(options: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[str, ...]:
+    """The options of a recipe that say what its own training data is, as a finished run's do, if other data is given."""
+    own, other = options.get("train_file"), given["train_file"]
+    if own is None or (other and Path(other).resolve() == Path(own).resolve()):
+        return ()
+    learned = ("max_span_width",) if options.get("learn_span_width") else ()
+    return ("dataset_name", "language", "id2label", *learned)
 
 
 def _check_names_in_card(plan: TrainingPlan) -> None:

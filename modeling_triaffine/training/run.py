@@ -77,7 +77,7 @@ def train_and_save(run: Run) -> dict[str, float]:
     """Trains, scores validation and test data, and saves, as the plan says; returns all metrics.
 
     Raises:
-        TrainingFault: numbers, memory or disk stopped the run.
+        TrainingFault: numbers, memory, disk or a signal stopped the run.
         NotPublishedError: the upload of the saved model failed.
     """
     training, trainer, scored = run.plan.training, run.trainer, Scored()

@@ -26,7 +26,8 @@ from .summary import main_settings, summarize_run
 
 RECIPE_HEADING = """\
 This run as a recipe: --recipe with this folder repeats it, in another --output_dir. Versions and hardware are in
-run_summary.json. Paths are those of the machine it ran on; on another machine, give the files again (--train_file ...).
+run_summary.json. Paths are those of the machine it ran on; on another machine, give the files again (--train_file ...),
+and --dataset_name and --language, which are those of this --train_file.
 This file is not published with the model."""
 
 

@@ -28,7 +28,7 @@ from ..model.processing_triaffine import PosTagger, TriaffineProcessor, beginnin
 from ..model.text_triaffine import composed
 from ..new_model import match_low_rank_start, number_names
 from .arguments import NestedNERTrainingArguments
-from .new_labels import Teacher, continue_with_labels, missing_labels
+from .new_labels import Teacher, continue_with_labels, extend_labels
 from .options import DataArguments, ModelArguments
 from .plan import Origin, TrainingPlan, find_origin, make_plan
 from .records import as_dataset, check_types, entity_types
@@ -145,7 +145,7 @@ def build_start(
         )
     labels = [*sorted(types), NONE_LABEL]
     if origin.config is not None:
-        model, processor = _load_trained(plan, origin, labels)
+        model, processor = _load_trained(plan, origin, dataset, labels)
     else:
         model, processor = _start_new(plan, dataset, labels)
     processor.word_splitter = plan.model.word_splitter or processor.word_splitter
@@ -157,11 +157,11 @@ def build_start(
     for split, records in dataset.items():
         check_types(records, f"The {split} data", model.config)
     teacher = None
-    if plan.model.keep_labels and missing_labels(model, labels):
+    if plan.model.keep_labels:
         # Made of the model that the run, now perhaps at a checkpoint, began with.
         old: Any = TriaffineForNestedNER.from_pretrained(plan.model.model_name_or_path, dtype=torch.float32)
         teacher = Teacher(old.to(plan.training.device), model, labels)
-    return Start(model, processor, teacher)
+    return Start(model, processor, teacher if teacher and teacher.kept else None)
 
 
 def learn_tokenizer(sentences: Iterable[list[str]], vocab_size: int) -> PreTrainedTokenizerFast:
@@ -186,16 +186,20 @@ def learn_tokenizer(sentences: Iterable[list[str]], vocab_size: int) -> PreTrain
 
 
 def _load_trained(
-    plan: TrainingPlan, origin: Origin, labels: list[str]
+    plan: TrainingPlan, origin: Origin, dataset: DatasetDict, labels: list[str]
 ) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
-    """Loads a trained model, with new labels if the data has any."""
+    """Loads a trained model, with new labels if the data has any; a checkpoint to resume from has those of its run."""
     assert origin.processor is not None
     model = TriaffineForNestedNER.from_pretrained(origin.name, config=origin.config, dtype=torch.float32)
-    if not plan.training.resume_from_checkpoint:
-        if plan.training.do_train:
-            model = continue_with_labels(model, labels, plan.model.keep_labels)
-        if plan.model.word_vectors:
-            logger.warning("--word_vectors is for new models; the model in %s keeps its own vectors.", origin.name)
+    is_trained, resumes = plan.training.do_train, plan.training.resume_from_checkpoint
+    if is_trained and not resumes:
+        model = continue_with_labels(model, labels, plan.model.keep_labels)
+    if not (is_trained and resumes):
+        known: Any = model.config
+        unseen = _unseen_types(dataset, known.entity_labels, "the training data" if is_trained else "the model")
+        model = extend_labels(model, unseen) if unseen else model
+    if plan.model.word_vectors and not resumes:
+        logger.warning("--word_vectors is for new models; the model in %s keeps its own vectors.", origin.name)
     return model, origin.processor
 
 
@@ -203,7 +207,8 @@ def _start_new(
     plan: TrainingPlan, dataset: DatasetDict, labels: list[str]
 ) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
     """Builds a model on a pretrained encoder, or on a new one as the recipe describes it."""
-    fields = {"id2label": dict(enumerate(_with_types_to_score(labels, dataset))), **plan.config}
+    names = sorted({*labels, *_unseen_types(dataset, labels, "the training data")} - {NONE_LABEL})
+    fields = {"id2label": dict(enumerate([*names, NONE_LABEL])), **plan.config}
     encoder_config = fields.pop("encoder_config", None)
     encoder = plan.model.model_name_or_path
     options = {name: fields.get(name, MODEL_OPTIONS[name].default) for name in ("max_subwords", "context")}
@@ -230,19 +235,19 @@ def _start_new(
     return model, processor
 
 
-def _with_types_to_score(labels: Sequence[str], dataset: DatasetDict) -> list[str]:
-    """The labels of the training data and those that only the data to score has, of which it warns."""
-    names = {*labels} - {NONE_LABEL}
+def _unseen_types(dataset: DatasetDict, known: Collection[str], whose: str) -> list[str]:
+    """The types that only the data to score has, of which it warns; `known` are those of `whose`."""
+    found: set[str] = set()
     for split, records in dataset.items():
         types = Counter(entity["type"] for entities in records["entities"] for entity in entities)
-        unseen = [f"{name} ({types[name]})" for name in sorted(types.keys() - {*labels})]
+        unseen = sorted(types.keys() - {*known})
         if unseen:
             logger.warning(
-                "The %s data has entities of types that the training data does not have; they count as missed: %s.",
-                *(split, ", ".join(unseen)),
+                "The %s data has entities of types that %s does not have; they count as missed: %s.",
+                *(split, whose, ", ".join(f"{name} ({types[name]})" for name in unseen)),
             )
-        names |= types.keys()
-    return [*sorted(names), NONE_LABEL]
+        found |= {*unseen}
+    return sorted(found)
 
 
 def warn_of_unknown_words(tokenizer: Any, sentences: Iterable[Sequence[str]]) -> None:

@@ -29,7 +29,7 @@ from .arguments import NestedNERTrainingArguments, check_arguments
 from .batching import RECORD_IDS, CaseAugmentation, TrainingBatchSampler
 from .callbacks import TrainingCallback
 from .checkpoints import find_checkpoint, remove_incomplete
-from .interruptions import DamagedCheckpointError, check_writable, loss_error, weights_error
+from .interruptions import RESUME, DamagedCheckpointError, StoppedError, check_writable, loss_error, weights_error
 from .optimization import averaging, build_parameter_groups, choose_optimizer, learning_rates
 from .records import Records, as_datasets, plain_records
 from .scoring_trainer import ScoringTrainer, check_best_metric
@@ -107,7 +107,7 @@ class NestedNERTrainer(ScoringTrainer):
         scores_itself = type(self) is NestedNERTrainer and options.get("compute_metrics") is None
         if scores_itself and train_dataset is not None:
             check_best_metric(args, eval_dataset, model.config)
-        args = _arguments_of_one_trainer(args, eval_dataset is not None)
+        args = _arguments_of_one_trainer(args, train_dataset is not None, eval_dataset is not None)
         label2id: Any = model.config.label2id
         collator = DataCollatorForNestedNER(processing_class, label2id, multi_label=model.config.multi_label)
         options["data_collator"] = options.get("data_collator") or collator
@@ -272,13 +272,15 @@ class NestedNERTrainer(ScoringTrainer):
 
         Raises:
             TrainingFault: the loss is not finite (a FloatingPointError), memory is exhausted (a RuntimeError), the
-                output folder cannot be written to (an OSError), or the checkpoint is incomplete (a ValueError).
+                output folder cannot be written to (an OSError), the checkpoint is incomplete (a ValueError), or a signal
+                stopped it (`enable_jit_checkpoint`).
         """
         output_dir = self.args.output_dir
         if self.args.should_save:
             check_writable(output_dir)
         checkpoint = find_checkpoint(resume_from_checkpoint, output_dir)
         self.is_resumed, self.run_summary = checkpoint is not None, None
+        self.is_stopped = False
         if len({Path(found or "").name for found in gather_object([checkpoint])}) > 1:
             raise DamagedCheckpointError(
                 f"Not all machines have the same checkpoint in {output_dir}. Give a folder that they share, or train "
@@ -313,6 +315,18 @@ class NestedNERTrainer(ScoringTrainer):
             (Path(str(output_dir)) / TRAINER_STATE_NAME).unlink(missing_ok=True)
         with self._explaining_faults():
             super().save_model(output_dir, _internal_call)
+
+    def _save_checkpoint(self, model: torch.nn.Module, trial: Any) -> None:
+        # At a signal, transformers' callback asks for the end and saves out of turn (`enable_jit_checkpoint`).
+        self.is_stopped |= self.control.should_training_stop and not self.control.should_save
+        super()._save_checkpoint(model, trial)
+
+    def _finalize_training(self, *arguments: Any) -> TrainOutput:
+        if self.is_stopped:  # else the best checkpoint would replace the last one, and the training count as finished
+            raise StoppedError(
+                f"A signal stopped training at update {self.state.global_step} of {self.state.max_steps}; {RESUME}."
+            )
+        return super()._finalize_training(*arguments)
 
     def _save_rng_state(self, output_dir: str) -> None:
         super()._save_rng_state(output_dir)
@@ -383,7 +397,9 @@ class NestedNERTrainer(ScoringTrainer):
         return metrics[f"eval_{(self.args.metric_for_best_model or 'f1').removeprefix('eval_')}"]
 
 
-def _arguments_of_one_trainer(args: NestedNERTrainingArguments, is_evaluated: bool) -> NestedNERTrainingArguments:
+def _arguments_of_one_trainer(
+    args: NestedNERTrainingArguments, is_trained: bool, is_evaluated: bool
+) -> NestedNERTrainingArguments:
     """The arguments with one GPU, and without evaluation if there are no data for it; those given stay as they are."""
     if args.n_gpu > 1:  # torch's DataParallel would cut batches apart
         logger.warning("%d GPUs are visible, and one is used; `accelerate launch` uses all of them.", args.n_gpu)
@@ -391,7 +407,8 @@ def _arguments_of_one_trainer(args: NestedNERTrainingArguments, is_evaluated: bo
         args._n_gpu = 1
     evaluates_by_default = isinstance(args, NestedNERTrainingArguments)  # transformers' own refuse it
     if evaluates_by_default and not is_evaluated and args.eval_strategy != "no":
-        logger.warning("There is no eval_dataset, so no checkpoint is scored, and training ends with the last one.")
+        if is_trained:
+            logger.warning("There is no eval_dataset, so no checkpoint is scored, and training ends with the last one.")
         args = copy.copy(args)
         args.eval_strategy, args.load_best_model_at_end = IntervalStrategy.NO, False
     return args

@@ -80,7 +80,7 @@ def test_a_trained_model_without_scores_says_so():
     assert section(card, "Scores") == "No scores of this model were recorded."
     assert (
         section(card, "Epochs", "###")
-        == "There is no table, because the run had no validation data, or several validation sets."
+        == "There is no table, because the model was not scored on one validation set during training."
     )
     assert "model-index" not in card.data.to_dict()
     assert "1 h 2 min 5 s" in section(card, "Hardware and versions", "###")

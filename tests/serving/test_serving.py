@@ -82,7 +82,7 @@ def test_jobs_whose_clients_have_gone_do_not_wait():
     with batcher_of(finder) as batcher:
         batcher.submit(items("a"))
         assert finder.is_called.wait(WAIT)
-        assert batcher.submit(items("b")).cancel()
+        batcher.leave(batcher.submit(items("b")))
         assert batcher.num_waiting == 0
         finder.may_go_on.set()
 
@@ -163,6 +163,29 @@ def test_aborted_jobs_end_at_the_next_forward_pass():
     for future in (running, waiting):
         with pytest.raises(GivenUpError):
             future.result(0)
+
+
+@pytest.mark.parametrize("leaving", [1, 2])
+def test_a_batch_ends_when_all_its_clients_have_gone(leaving):
+    finder, submitted = Finder(is_blocked=True), []
+
+    def find_entities(texts, threshold):
+        found = finder(texts, threshold)
+        if [*texts] == ["b", "c"]:
+            for answer in submitted[:leaving]:
+                batcher.leave(answer)
+            batcher.check()  # a forward pass
+        return found
+
+    batcher = batcher_of(find_entities)
+    with batcher:
+        batcher.submit(items("a"))
+        assert finder.is_called.wait(WAIT)
+        submitted += [batcher.submit(items("b")), batcher.submit(items("c"))]
+        finder.may_go_on.set()
+        assert [isinstance(answer.exception(WAIT), GivenUpError) for answer in submitted] == [leaving == 2] * 2
+        assert words(batcher.submit(items("d"))) == [["d"]]
+    batcher.check()
 
 
 def test_the_queue_is_bounded_and_cancelled_requests_do_not_run():
