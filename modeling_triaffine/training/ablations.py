@@ -74,9 +74,9 @@ def check_own_options(variants: dict[str, dict[str, Any]], training_options: lis
     own = {"seed", "hub_token", "hub_model_id", "push_to_hub"}.union(*variants.values())
     if given := own & parse_given(training_options).keys():
         raise ValueError(
-            f"--{', --'.join(sorted(given))}: the variants and --seeds say this of each run, all runs would be published "
-            "to one repository (publish one with triaffine-ner publish), and a token would be saved with the options (set "
-            "HF_TOKEN instead). Leave it out."
+            f"--{', --'.join(sorted(given))}: the variants and --seeds say this of each run, all runs would be in one "
+            "repository on the Hub (publish one by triaffine-ner publish), and a token would be saved with the options "
+            "(set HF_TOKEN instead). Leave it out."
         )
 
 

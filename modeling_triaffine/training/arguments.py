@@ -57,13 +57,13 @@ def check_arguments(args: TrainingArguments, options: Mapping[str, Any] = Mappin
         )
     if args.label_names is not None and [*args.label_names] != ["labels"]:
         raise ValueError(
-            f"label_names is {args.label_names!r}, but the labels of a batch are in `labels`, so evaluation would have no "
-            "loss. Leave it out."
+            f"label_names is {args.label_names!r}, but the labels of a batch are in `labels`, so evaluation would have "
+            "no loss. Leave it out."
         )
     if DebugOption.UNDERFLOW_OVERFLOW in args.debug:
         raise ValueError(
-            f"debug is {DebugOption.UNDERFLOW_OVERFLOW.value!r}, which cannot read the masks of this model. Leave it out: "
-            "a loss that is not finite is an error in any case, which names the sentences."
+            f"debug is {DebugOption.UNDERFLOW_OVERFLOW.value!r}, which cannot read the masks of this model. Leave it "
+            "out: a loss that is not finite is an error in any case, which names the sentences."
         )
     if args.fp16 and args.device.type == "cpu":
         raise ValueError("fp16 has no effect on a CPU. Leave it out, or choose bf16.")
@@ -199,8 +199,8 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
             )
         if self.dataloader_persistent_workers and not self.dataloader_num_workers:
             raise ValueError(
-                "dataloader_persistent_workers keeps processes, but dataloader_num_workers is 0, so there are none; set it "
-                "above 0, or leave out dataloader_persistent_workers."
+                "dataloader_persistent_workers keeps processes, but dataloader_num_workers is 0, so there are none. "
+                "Set dataloader_num_workers above 0, or leave out dataloader_persistent_workers."
             )
         if self.ema_decay is not None and (self.deepspeed or self.fsdp):
             raise ValueError(

@@ -71,8 +71,8 @@ def choose_checkpoint(training: NestedNERTrainingArguments) -> str | None:
     folder, resumes = Path(training.output_dir), bool(training.resume_from_checkpoint)
     if not training.do_train and any((folder / name).exists() for name in (SUMMARY_FILE, RESULTS_FILE)):
         raise ValueError(
-            f"--output_dir {folder} has the results of an earlier run, which scoring a model would overwrite. Give another "
-            "folder."
+            f"--output_dir {folder} has the results of an earlier run, which scoring a model would overwrite. Give "
+            "another folder."
         )
     checkpoint = find_checkpoint(training.resume_from_checkpoint, folder)
     if checkpoint is not None or not training.do_train:

@@ -172,9 +172,9 @@ def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
     recipe = load_recipe(find_recipe(fspath(given["recipe"]))) if given.get("recipe") else Recipe()
     options = {**_read_config(recipe), **_read_training(recipe)}
     for name in given:
-        replaced = _facts_of_data(options, given) if name == "train_file" else REPLACED.get(name, ())
-        for replaced_name in (name, *replaced):
-            options.pop(replaced_name, None)
+        others = _facts_of_data(options, given) if name == "train_file" else REPLACED.get(name, ())
+        for replaced in (name, *others):
+            options.pop(replaced, None)
     for name, value in given.items():
         if value not in (None, "") and name != RECIPE.name:
             options[name] = _read(name, value)
@@ -194,7 +194,7 @@ def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
 
 
 def _facts_of_data(options: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[str, ...]:
-    """The options of a recipe that say what its own training data is, as a finished run's do, if other data is given."""
+    """The options of a recipe that describe its own training data (of a finished run), if other data is given."""
     own, other = options.get("train_file"), given["train_file"]
     if own is None or (other and Path(other).resolve() == Path(own).resolve()):
         return ()

@@ -272,8 +272,8 @@ class NestedNERTrainer(ScoringTrainer):
 
         Raises:
             TrainingFault: the loss is not finite (a FloatingPointError), memory is exhausted (a RuntimeError), the
-                output folder cannot be written to (an OSError), the checkpoint is incomplete (a ValueError), or a signal
-                stopped it (`enable_jit_checkpoint`).
+                output folder cannot be written to (an OSError), the checkpoint is incomplete (a ValueError), or a
+                signal stopped it (`enable_jit_checkpoint`).
         """
         output_dir = self.args.output_dir
         if self.args.should_save:

@@ -123,7 +123,7 @@ def test_unknown_variants_are_named(command, tmp_path):
     assert "'f-publish'. Did you mean f-published?" in result.err
 
 
-@pytest.mark.parametrize("option", ["--seed=7", "--attention=none", "--hub-token=hf_x"])
+@pytest.mark.parametrize("option", ["--seed=7", "--attention=none", "--hub-token=hf_x", "--push_to_hub"])
 def test_options_of_the_variants_cannot_be_given(command, tmp_path, option):
     result = command("ablate", "--variants", "a", option, "--output_dir", tmp_path / "runs")
     assert result.code == 2

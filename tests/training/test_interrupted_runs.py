@@ -237,16 +237,14 @@ def test_an_encoder_with_weights_that_are_no_numbers_is_refused(encoder, tmp_pat
         TriaffineForNestedNER.from_encoder(str(tmp_path), id2label={0: "x", 1: "None"})
 
 
-def test_labels_that_the_model_does_not_know_are_an_error_in_further_runs(tmp_path, corpus, uninterrupted) -> None:
+def test_labels_that_a_checkpoint_does_not_know_are_an_error_in_a_resumed_run(tmp_path, corpus, uninterrupted) -> None:
     records = micro_records(6)
     records[2]["entities"][0]["type"] = "virus"
     file = write_lines(tmp_path / "other.jsonl", records)
     other = ["--train_file", file, "--validation_file", file]
-    scored = ["--model_name_or_path", uninterrupted, "--output_dir", tmp_path / "scored", "--do_train", "False"]
-    resumed = task_arguments(corpus, uninterrupted, "--resume_from_checkpoint")
-    for options in ([*scored, *other], [*resumed, *other]):
-        with pytest.raises(ValueError, match=r"data has entities of type virus \(the first in sentence '2'\)"):
-            prepare_run([*map(str, options)])
+    resumed = task_arguments(corpus, uninterrupted, "--resume_from_checkpoint", *other)
+    with pytest.raises(ValueError, match=r"data has entities of type virus \(the first in sentence '2'\)"):
+        prepare_run(resumed)
 
 
 # ---- Settings ----
@@ -271,6 +269,9 @@ def test_labels_that_the_model_does_not_know_are_an_error_in_further_runs(tmp_pa
         ({"dataloader_num_workers": -1}, "dataloader_num_workers is -1"),
         ({"eval_steps": 5}, "eval_steps is 5, but eval_strategy is 'epoch'. Set .* 'steps', or leave eval_steps out"),
         ({"eval_strategy": "no", "save_steps": 5}, "save_steps is 5, but save_strategy is 'epoch'"),
+        ({"eval_strategy": "steps", "eval_steps": 3, "save_steps": 6}, "eval_steps is 3 and save_steps 6, .* alike"),
+        ({"save_strategy": "no"}, "eval_strategy is 'epoch' and save_strategy 'no', .*--no_load_best_model_at_end"),
+        ({"dataloader_persistent_workers": True}, "but dataloader_num_workers is 0, so there are none"),
         ({"seed": -1}, "seed is -1"),
         ({"data_seed": -5}, "data_seed is -5"),
         ({"max_subwords_per_batch": 0}, "max_subwords_per_batch is 0; it must be at least 1"),

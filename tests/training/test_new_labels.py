@@ -225,6 +225,16 @@ def test_a_resumed_training_has_the_teacher_of_the_interrupted_one(options, tmp_
     assert_same_weights(load_file(tmp_path / "again" / "model.safetensors"), expected)
 
 
+def test_types_of_the_data_to_score_alone_count_as_missed(options, corpus, caplog):
+    records = micro_records(3, 1)
+    records[0]["entities"][0]["type"] = "plant"
+    write_lines(corpus / "dev.jsonl", records)
+    run = prepare_run([*options, "--keep_labels"])
+    assert "types that the training data does not have; they count as missed: plant (1)." in caplog.text
+    assert run.trainer.model.config.entity_labels == ["DNA", "protein", "virus", "plant"]
+    assert run.trainer.teacher.kept == ["DNA"]
+
+
 def test_with_nothing_to_keep_there_is_no_teacher(options, corpus, caplog):
     for file in corpus.glob("*.jsonl"):
         write_lines(file, micro_records(6))

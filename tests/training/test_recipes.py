@@ -389,6 +389,17 @@ def test_a_width_on_the_command_line_replaces_the_one_that_a_recipe_learns(given
     assert plan_of("genia-minilm", *given).model.learn_span_width == is_learned
 
 
+@pytest.mark.parametrize(("other", "kept"), [("corpus", True), ("other", False)])
+def test_the_name_and_labels_of_a_runs_data_are_not_those_of_other_data(tmp_path, other, kept):
+    of_data = {"dataset_name": "Ours", "language": "en", "learn_span_width": True}
+    config = {"id2label": {"0": "DNA", "1": "None"}, "max_span_width": 3, "triaffine_dim": 8}
+    recipe = write_recipe(tmp_path / "run", config, {"train_file": str(tmp_path / "corpus"), **of_data})
+    plan = plan_of(str(recipe), "--train_file", tmp_path / other)
+    assert (plan.data.dataset_name, plan.data.language) == (("Ours", "en") if kept else (None, None))
+    assert plan.config.keys() == ({*config} if kept else {"triaffine_dim"})
+    assert plan_of(str(recipe), "--train_file", tmp_path / other, "--language", "de").data.language == "de"
+
+
 def test_no_width_in_python_replaces_the_one_that_a_recipe_learns():
     given = plan.make_plan({"recipe": "genia-minilm", "output_dir": "out", "max_span_width": None})
     assert not given.model.learn_span_width

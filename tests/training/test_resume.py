@@ -16,7 +16,7 @@ from transformers import SchedulerType, TrainerCallback
 from transformers.trainer_jit_checkpoint import JITCheckpointCallback
 
 from modeling_triaffine.training.checkpoints import find_checkpoint, list_checkpoints, remove_incomplete
-from modeling_triaffine.training.interruptions import DamagedCheckpointError, ResumeError
+from modeling_triaffine.training.interruptions import DamagedCheckpointError, ResumeError, StoppedError
 from modeling_triaffine.training.run import Run, prepare_run, train_and_save
 from tests.helpers.faults import RECORDS, UPDATES, assert_same_weights
 from tests.helpers.micro_training import micro_records, micro_trainer, task_arguments, write_task
@@ -247,7 +247,8 @@ def test_a_checkpoint_saved_because_of_a_signal_is_complete(tmp_path) -> None:
     for callback in trainer.callback_handler.callbacks:
         if isinstance(callback, JITCheckpointCallback):
             callback.jit_manager.is_checkpoint_requested = True
-    trainer.train()
+    with pytest.raises(StoppedError, match=r"stopped training at update 1 of 1; .* with --resume_from_checkpoint"):
+        trainer.train()
     assert find_checkpoint("latest", tmp_path) == str(tmp_path / "checkpoint-0")
 
 

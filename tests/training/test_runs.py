@@ -142,6 +142,13 @@ def test_the_purpose_of_a_recipe_is_no_option(tmp_path: Path) -> None:
         (["--train_sampling_strategy", "sequential"], "'group_by_length', 'random'"),
         (["--card_examples", "-1"], "card_examples is -1"),
         (["--label_smoothing_factor", "0.1"], "label_smoothing_factor has no effect"),
+        (["--optim_target_modules", "attn"], "optim_target_modules has no effect"),
+        (["--no_eval"], "Give --no_do_eval .*or --eval_strategy no"),
+        (["--token", "x"], "HF_TOKEN"),
+        (["--encoder", "x"], "Give --model_name_or_path"),
+        (["--dev_file", "x"], "Give --validation_file"),
+        (["--max_seq_length", "128"], "Give --max_subwords"),
+        (["--device", "cpu"], "Give --use_cpu"),
         (["--output_dir", ""], "--output_dir is missing"),
         (["--accelerator_config", '{"x": 1}'], "do not fit together.*'x'"),
     ],
@@ -313,7 +320,24 @@ def test_a_trained_model_can_be_scored_without_training(tmp_path: Path, micro_co
     (trained_folder / "all_results.json").unlink()  # as if killed before it had saved everything
     assert prepare("--resume_from_checkpoint").plan.training.resume_from_checkpoint is None
     with pytest.raises(ValueError, match=r"triaffine_dim is 9, but the model in .* was trained with 8"):
-        prepare_run([*again, "--output_dir", str(scored_folder), "--use_cpu", "--triaffine_dim", "9"])
+        prepare_run([*again, "--output_dir", str(tmp_path / "other"), "--use_cpu", "--triaffine_dim", "9"])
+    with pytest.raises(ValueError, match=r"scored has the results of an earlier run, which scoring a model would"):
+        prepare_run([*again, "--output_dir", str(scored_folder), "--use_cpu"])
+
+
+def test_a_model_is_scored_on_the_test_data_alone(tmp_path: Path, saved_model: Path, caplog) -> None:
+    """Types of the training data, which is not used, do not matter."""
+    splits = {"train": micro_records(2), "test": micro_records(3, 1)}
+    splits["train"][0]["entities"][0]["type"] = "plant"
+    splits["test"][1]["entities"][0]["type"] = "virus"
+    given = {"model_name_or_path": saved_model, "train_file": write_corpus(tmp_path / "corpus", **splits)}
+    options = [f"--{name}={value}" for name, value in {**given, "output_dir": tmp_path / "out"}.items()]
+    run = prepare_run([*options, "--use_cpu", "--no_do_train", "--no_do_eval", "--do_predict"])
+    metrics = train_and_save(run)
+    assert metrics["test_f1_virus"] == 0
+    assert not any(name.startswith("eval") for name in metrics)
+    assert "has entities of types that the model does not have; they count as missed: virus (1)." in caplog.text
+    assert not any(word in caplog.text for word in ("plant", "no checkpoint is scored"))
 
 
 def test_a_new_run_starts_from_a_checkpoint_with_other_rates(tmp_path: Path, prepare) -> None:

@@ -247,6 +247,8 @@ def test_a_processor_with_which_the_trained_model_would_not_work_is_refused(tmp_
     [
         ({"label_smoothing_factor": 0.1}, "label_smoothing_factor has no effect"),
         ({"average_tokens_across_devices": False}, "average_tokens_across_devices has no effect"),
+        ({"label_names": ["x"]}, r"label_names is \['x'\], but the labels of a batch are in `labels`"),
+        ({"debug": "underflow_overflow"}, "debug is 'underflow_overflow', which cannot read the masks"),
         ({"push_to_hub": True}, "hub_strategy is 'every_save'.*set .* to 'end'"),
         ({"accelerator_config": {"split_batches": True}}, "split_batches"),
         ({"dataloader_drop_last": True}, "train_dataset has 4 records, and the least is 8: dataloader_drop_last"),
@@ -278,7 +280,11 @@ PLATEAU = {"lr_scheduler_type": "reduce_lr_on_plateau"}
         ({"eval_strategy": "no"}, {"save_strategy": "epoch", "load_best_model_at_end": False}),
         ({"eval_strategy": "steps", "eval_steps": 3}, {"save_steps": 3}),
         ({"eval_strategy": "steps", "eval_steps": 0.25}, {"save_steps": 0.25}),
-        ({"eval_strategy": "steps", "eval_steps": 3, "save_steps": 6}, {"save_steps": 6}),
+        (
+            {"eval_strategy": "steps", "eval_steps": 3, "save_steps": 6, "load_best_model_at_end": False},
+            {"save_steps": 6},
+        ),
+        ({"do_eval": False}, {"do_eval": False, "eval_strategy": "epoch", "load_best_model_at_end": True}),
         ({"eval_strategy": "no", "save_strategy": "steps"}, {"save_steps": 500}),
         ({"learning_rate": "3e-5"}, {"learning_rate": 3e-5}),
         ({"seed": "42", "per_device_train_batch_size": "8"}, {"seed": 42, "per_device_train_batch_size": 8}),
