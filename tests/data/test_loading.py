@@ -144,7 +144,7 @@ def test_a_record_of_another_form_is_shown_by_its_fields(tmp_path, record):
             load(path, "published_json" if as_list else "json_lines")
 
 
-@pytest.mark.parametrize("pairs", [[["Orsk", {"entities": []}]], {"annotations": [["a \"b\"", {"entities": []}]]}])
+@pytest.mark.parametrize("pairs", [[["Orsk", {"entities": []}]], {"annotations": [['a "b"', {"entities": []}]]}])
 def test_pairs_of_spacy_2_are_to_be_written_as_objects(tmp_path, pairs):
     (path := tmp_path / "a.json").write_text(json.dumps(pairs))
     with pytest.raises(CorpusError, match=r'no known form; .* as an object, \{"text": text, \*\*annotations\}'):
