@@ -161,7 +161,7 @@ class CorpusFiles:
             raise TypeError(f"`columns` is {columns!r}. Give a mapping, such as {{'tokens': 0, 'entities': [1, 2]}}.")
         if format is None and columns is not None:
             format = format_of_columns(columns)
-        parts = find_splits(path, format)
+        parts = find_splits(path, format, only)
         self.parts = {only: parts[only]} if only in parts else parts
         check_count(offsets)
         self._format, self._columns, self._offsets = format, columns, offsets

@@ -43,10 +43,13 @@ CorpusPath = Paths | Mapping[str, Paths]
 """A corpus: a file, a folder or a pattern such as "gum/*.conllu"; several of them; or a mapping of splits to these."""
 
 
-def find_splits(path: CorpusPath, format: str | None) -> dict[str | None, Part]:
-    """Split → its files. The split is None if `path` names none: its format decides, or it is all `train`."""
+def find_splits(path: CorpusPath, format: str | None, only: str | None = None) -> dict[str | None, Part]:
+    """Split → its files. The split is None if `path` names none: its format decides, or it is all `train`.
+
+    Files of other splits than `only` need not be of a known format.
+    """
     if not isinstance(path, Mapping):
-        return _splits_of(_existing(path), format)
+        return _splits_of(_existing(path), format, only)
     splits: dict[str | None, Part] = {}
     for name, given in path.items():
         split = SPLIT_OF_NAME.get(name, name)
@@ -65,7 +68,8 @@ def split_in_name(part: Part) -> str | None:
 
 def _part_of_split(split: str, paths: Sequence[Path], format: str | None) -> Part:
     """The files that are given for a split; of one folder with splits, those of this one."""
-    named = _named_splits(paths[0], _entries(paths[0]), format) if len(paths) == 1 and paths[0].is_dir() else {}
+    is_folder = len(paths) == 1 and paths[0].is_dir()
+    named = _named_splits(paths[0], _entries(paths[0]), format, split) if is_folder else {}
     if not named:
         return part_of(paths, format)
     if split not in named:
@@ -115,7 +119,7 @@ def _matching(given: object) -> list[Path]:
 # ---- The rule ----
 
 
-def _splits_of(paths: Sequence[Path], format: str | None) -> dict[str | None, Part]:
+def _splits_of(paths: Sequence[Path], format: str | None, only: str | None) -> dict[str | None, Part]:
     """The splits that the names of several files, or of what is in a folder, tell; otherwise all as one.
 
     The name of the only file need not differ from others in its split alone.
@@ -124,12 +128,12 @@ def _splits_of(paths: Sequence[Path], format: str | None) -> dict[str | None, Pa
     if len(paths) == 1 and not folder.is_dir():
         return {None: part_of(paths, format)}
     entries = paths if len(paths) > 1 else _entries(folder)
-    named = _named_splits(folder, entries, format)
+    named = _named_splits(folder, entries, format, only)
     if not named:
         part = part_of(paths, format)
-        only = Part(part.files[0], part.files, part.format)
-        if len(part.files) == 1 and (split := split_in_name(only)):
-            return {split: only}
+        single = Part(part.files[0], part.files, part.format)
+        if len(part.files) == 1 and (split := split_in_name(single)):
+            return {split: single}
         _check_for_splits(part)
         return {None: part}
     in_order = [split for split in dict.fromkeys(SPLIT_OF_NAME.values()) if split in named]
@@ -139,7 +143,7 @@ def _splits_of(paths: Sequence[Path], format: str | None) -> dict[str | None, Pa
     return splits
 
 
-def _named_splits(folder: Path, entries: Sequence[Path], format: str | None) -> dict[str, Part]:
+def _named_splits(folder: Path, entries: Sequence[Path], format: str | None, only: str | None) -> dict[str, Part]:
     """The splits among the entries of a folder.
 
     Names that are the name of a split alone come first; otherwise names that differ in it alone, such as
@@ -147,15 +151,15 @@ def _named_splits(folder: Path, entries: Sequence[Path], format: str | None) -> 
     its parts.
 
     Raises:
-        CorpusError: a file with the name of a split alone cannot be read, though others of its kind are.
+        CorpusError: a file with the name of a split alone (of `only`, if given) is of no known format, though others of
+            its kind are.
     """
-    return _series_of_splits(folder, entries, format, SPLIT_IN_NAME) or _series_of_splits(
-        folder, entries, format, SPLIT_INSIDE_A_WORD
-    )
+    in_names = _series_of_splits(folder, entries, format, only, SPLIT_IN_NAME)
+    return in_names or _series_of_splits(folder, entries, format, only, SPLIT_INSIDE_A_WORD)
 
 
 def _series_of_splits(
-    folder: Path, entries: Sequence[Path], format: str | None, pattern: re.Pattern[str]
+    folder: Path, entries: Sequence[Path], format: str | None, only: str | None, pattern: re.Pattern[str]
 ) -> dict[str, Part]:
     series: dict[str, dict[str, list[Part]]] = defaultdict(lambda: defaultdict(list))
     unread: dict[Path, CorpusError] = {}
@@ -180,7 +184,7 @@ def _series_of_splits(
     suffixes = {name_of_split(part.path).suffix for part in splits.values() if part.path.is_file()}
     for entry, problem in unread.items():
         split, _, suffix = name_of_split(entry)
-        if split not in splits and suffix in suffixes:
+        if split not in splits and only in (None, split) and suffix in suffixes:
             raise CorpusError(f"{problem} To leave it out, give the others by themselves {IN_WHICH_OPTION}.")
     return splits
 

@@ -17,12 +17,20 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import Tensor
 from transformers import BatchFeature, ProcessorMixin
-from transformers.utils import AUDIO_TOKENIZER_NAME, logging
+from transformers.utils import logging
 
 from .batches_triaffine import INPUT_NAMES, Feature, lay_out, pad_features
 from .checks_triaffine import reading, shortened
 from .options_triaffine import MODEL_OPTIONS, ModelOptions, Option, ProcessorOptions
-from .repository_triaffine import AUTO_MAP, HubMixin, complete_import, describe_missing, find_file, save_remote_code
+from .repository_triaffine import (
+    AUTO_MAP,
+    HubMixin,
+    check_for_audio_tokenizer,
+    complete_import,
+    describe_missing,
+    find_file,
+    save_remote_code,
+)
 from .text_triaffine import (
     DEFAULT_WORD_SPLITTER,
     MAX_SENTENCE_WORDS,
@@ -393,20 +401,12 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         # With None, transformers asks whether to run code that the tokenizer names, and reads the answer from stdin.
         kwargs["trust_remote_code"] = bool(kwargs.get("trust_remote_code"))
         with reading(str(pretrained_model_name_or_path), f"one of config.json, {', '.join(FILES)}"):
-            _check_for_audio_tokenizer(pretrained_model_name_or_path, kwargs)
+            check_for_audio_tokenizer(pretrained_model_name_or_path, FILES[0], kwargs)
             processor = super().from_pretrained(pretrained_model_name_or_path, **kwargs)
         if processor.vocabulary_parts:
             parts = processor.vocabulary_parts
             processor.vocabularies = _read_vocabularies(pretrained_model_name_or_path, parts, kwargs)
         return processor
-
-
-def _check_for_audio_tokenizer(name_or_path: str | os.PathLike[str], options: dict[str, Any]) -> None:
-    """Raises ValueError if the files name one: transformers would load any model, and ask on stdin to run its code."""
-    path = find_file(name_or_path, FILES[0], options)
-    fields = json.loads(Path(path).read_bytes()) if path else {}
-    if "audio_tokenizer" in fields or find_file(name_or_path, AUDIO_TOKENIZER_NAME, options):
-        raise ValueError("its files name an audio tokenizer, custom code that this model cannot need; do not use it.")
 
 
 def beginning(word: str) -> str:

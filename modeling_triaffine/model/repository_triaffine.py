@@ -18,7 +18,7 @@ from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, HFValidationE
 from huggingface_hub.utils import validate_repo_id
 from torch import nn
 from transformers.dynamic_module_utils import get_class_from_dynamic_module
-from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME, logging
+from transformers.utils import AUDIO_TOKENIZER_NAME, SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME, logging
 from transformers.utils.hub import cached_file
 
 from .checks_triaffine import LOWEST_VERSIONS, listed, reading
@@ -260,6 +260,18 @@ def find_file(name_or_path: str | os.PathLike[str], name: str, options: dict[str
         if isinstance(error.__cause__, ValueError):  # neither a folder nor a name that a repository could have
             return None
         raise
+
+
+def check_for_audio_tokenizer(name_or_path: str | os.PathLike[str], config: str, options: dict[str, Any]) -> None:
+    """Raises ValueError if `config`, of a processor, or a file beside it names an audio tokenizer.
+
+    transformers would load any model that is named there, and ask on stdin whether to run its code, whatever
+    `trust_remote_code` is. Arguments as of [`find_file`].
+    """
+    path = find_file(name_or_path, config, options)
+    fields = json.loads(Path(path).read_bytes()) if path else {}
+    if "audio_tokenizer" in fields or find_file(name_or_path, AUDIO_TOKENIZER_NAME, options):
+        raise ValueError("its files name an audio tokenizer, custom code that this model cannot need; do not use it.")
 
 
 def describe_missing(name_or_path: str | os.PathLike[str], name: str, options: dict[str, Any]) -> str:

@@ -121,6 +121,9 @@ class TestSplits:
         (tmp_path / "test.jsonl").write_text(content)
         with pytest.raises(CorpusError, match=rf"test\.jsonl: .*{problem}.* To leave it out, .* --validation_file"):
             load(tmp_path)
+        assert len(load({"train": tmp_path})["train"]) == 1
+        with pytest.raises(CorpusError, match=rf"test\.jsonl: .*{problem}"):
+            load({"test": tmp_path})
         (tmp_path / "test.jsonl").unlink()
         assert list(load(tmp_path)) == ["train", "validation"]
 
