@@ -73,6 +73,8 @@ PUSH_OPTIONS = (
     *("repo_id", "processor", "private", "token", "tags"),
     *("revision", "create_pr", "commit_message", "commit_description"),
 )
+# Its options for what is saved, and so pushed.
+SAVING_OPTIONS = ("state_dict", "max_shard_size")
 # Seconds to wait for the Hub's answer about a model that is not on this machine, unless HF_HUB_ETAG_TIMEOUT is set.
 HUB_PATIENCE = 4.0
 # Folders that were loaded from, as they were named → absolute: the working directory can change.
@@ -107,6 +109,7 @@ class HubMixin:
         if push_to_hub and options.get("is_main_process", True):
             # As a whole: transformers would upload only what the base class has written.
             repo_id = push_options.pop("repo_id", None) or Path(save_directory).absolute().name  # of ".", too
+            push_options |= {name: options[name] for name in SAVING_OPTIONS if options.get(name) is not None}
             self.push_to_hub(repo_id, **push_options)
         return saved
 

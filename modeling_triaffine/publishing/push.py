@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from huggingface_hub import CommitInfo
 from safetensors import safe_open
+from torch import Tensor
 from transformers.utils import CONFIG_NAME
 
 from ..model.modeling_triaffine import TriaffineForNestedNER
@@ -32,6 +33,7 @@ def push_model(
     repo_id: str,
     *,
     processor: TriaffineProcessor | None = None,
+    state_dict: dict[str, Tensor] | None = None,
     max_shard_size: int | str | None = None,
     token: str | bool | None = None,
     **options: Any,
@@ -45,6 +47,7 @@ def push_model(
         repo_id: `"owner/name"`, or the name alone for a repository of the user.
         processor: default: the one saved where the model was loaded from. Without any, the model is published alone,
             and the repository keeps its processor.
+        state_dict: weights to publish in place of the model's, as in `save_pretrained`.
         max_shard_size: maximum size of a file of weights; None: 50 GB.
         token: default: the token of `hf auth login` or `HF_TOKEN`.
         options: of [`publish_folder`] and [`upload_repository`], such as `tags`, `private` and `commit_message`.
@@ -54,7 +57,7 @@ def push_model(
     """
     processor = processor or _find_processor(model, token)
     with tempfile.TemporaryDirectory() as folder:
-        model.save_pretrained(folder, max_shard_size=max_shard_size or "50GB")
+        model.save_pretrained(folder, state_dict=state_dict, max_shard_size=max_shard_size or "50GB")
         if processor is not None:
             processor.save_pretrained(folder)
         _copy_from_origin(Path(folder), model, token)

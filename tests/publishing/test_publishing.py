@@ -476,6 +476,17 @@ def test_saving_takes_the_positional_arguments_of_transformers(checkpoint, onlin
     assert not is_edited(files_of(online, "tester/processor")["README.md"].decode())
 
 
+def test_a_push_while_saving_is_of_the_weights_that_are_saved(checkpoint, online, tmp_path):
+    """Those of a model in several processes, or averaged ones, are given beside it."""
+    model = TriaffineForNestedNER.from_pretrained(checkpoint)
+    others = {name: weights + 1 for name, weights in model.state_dict().items()}
+    model.save_pretrained(tmp_path, state_dict=others, max_shard_size="20KB", push_to_hub=True, repo_id=NAME)
+    shards = {path.name: path.read_bytes() for path in tmp_path.glob("model-*.safetensors")}
+    assert len(shards) > 2
+    assert shards.items() <= files_of(online).items()
+    assert "60.00" not in files_of(online)["README.md"].decode()
+
+
 def test_model_of_remote_code_pushes_what_it_saves(encoder, online, monkeypatch):
     """Without the package there is no card; the rest is whole, and as private."""
     monkeypatch.setattr(TriaffineForNestedNER, "push_repository", None)
