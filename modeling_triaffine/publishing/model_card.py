@@ -39,9 +39,11 @@ MARK = "<!-- Written by modeling_triaffine ({digest}): it writes this card anew,
 MARK_PATTERN = re.compile(re.escape(MARK).replace(re.escape("{digest}"), "([0-9a-f]{16})") + r"\s*\Z")
 # The Hub's website writes a card of front matter only if the user chooses a license for a new repository.
 FRONT_MATTER = re.compile(r"\A\s*---\s*\n(.*?\n)?---\s*(\n|\Z)", re.DOTALL)
-# The template that transformers pushes if there is no card.
-TEMPLATE_PHRASE = "This model card has been automatically generated"
-TEMPLATE_BLANK = "[More Information Needed]"
+# In the template that transformers pushes if there is no card.
+TEMPLATE_PHRASE = (
+    "This is the model card of a 🤗 transformers model that has been pushed on the Hub. This model card has been "
+    "automatically generated."
+)
 
 ILLUSTRATION = Example(
     "The Bank of England raised its rate.",
@@ -253,9 +255,9 @@ def is_edited(text: str) -> bool:
 
 
 def is_draft(text: str) -> bool:
-    """Whether the card has no text of its own: front matter only, or the template of transformers."""
-    is_template = TEMPLATE_PHRASE in text and TEMPLATE_BLANK in text
-    return is_template or FRONT_MATTER.sub("", text).strip() == ""
+    """Whether the card has no text of its own: front matter only, or the template of transformers, not filled in."""
+    template = ModelCard.from_template(ModelCardData(), model_description=TEMPLATE_PHRASE).text
+    return FRONT_MATTER.sub("", text).split() in ([], template.split())
 
 
 def merge_cards(card: str, earlier: str) -> str:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-from huggingface_hub import ModelCard
+from huggingface_hub import HfApi, ModelCard
+from transformers.utils.hub import create_and_tag_model_card
 
 from modeling_triaffine import (
     NestedNERPipeline,
@@ -404,7 +405,13 @@ def test_mark_of_a_card():
     assert is_edited("# Name\n")
     assert is_edited("---\nlicense: mit\n---\n\nBy us.\n")
     assert is_edited("---\n\nBetween two rules.\n")
-    assert not is_edited("This model card has been automatically generated.\n\n[More Information Needed]\n")
+
+
+def test_the_template_of_transformers_is_a_draft_until_somebody_fills_it_in(online):
+    HfApi().create_repo(NAME)
+    card = str(create_and_tag_model_card(NAME, ["chemistry"]))
+    assert not is_edited(card)
+    assert is_edited(card.replace("**Developed by:** [More Information Needed]", "**Developed by:** Us"))
 
 
 # ---- Models and processors on their own
