@@ -30,6 +30,11 @@ from .run_summary import Example, RunSummary
 CARD_NAME = "README.md"
 TEMPLATE = Path(__file__).with_name("card.md.jinja")
 RECIPE_TEMPLATE = Path(__file__).with_name("recipe_card.md.jinja")
+# Fields of the front matter that publishing writes, beside the license.
+WRITTEN_FIELDS = (
+    *("language", "library_name", "pipeline_tag", "tags", "base_model", "datasets", "metrics"),
+    *("widget", "model-index"),
+)
 TAGS = ("nested-ner", "named-entity-recognition", "span-classification", "triaffine")
 UNNAMED_DATASET = "unnamed data set"
 DRAWING_WIDTH = 88  # columns of a code block that the Hub shows without scrolling
@@ -261,18 +266,20 @@ def is_draft(text: str) -> bool:
 
 
 def merge_cards(card: str, earlier: str) -> str:
-    """A marked card with what somebody chose in the earlier one, marked again: the front matter of a draft, a license.
+    """A marked card with what somebody chose in the front matter of the earlier one, marked again.
 
     The Hub's website writes such a draft with the license chosen there.
 
-    Lists are concatenated; other fields of a draft override those of the card. An earlier card of ours only gives its
-    license to one without; of a card that somebody wrote, nothing is taken.
+    Lists are concatenated; other fields of a draft override those of the card. An earlier card of ours gives what it
+    has of a draft: its license, if the card has none, and fields that publishing does not write, such as the terms of a
+    gated model. Of a card that somebody wrote, nothing is taken.
     """
     fields = {name: value for name, value in _front_matter(earlier).items() if value}
     merged = ModelCard(MARK_PATTERN.sub("", card))
     if not is_draft(earlier):
-        is_missing = is_ours(earlier) and merged.data.get("license") is None
-        fields = {"license": fields["license"]} if is_missing and "license" in fields else {}
+        has_license = merged.data.get("license") is not None
+        of_draft = (n for n in fields if n not in WRITTEN_FIELDS and not (has_license and n.startswith("license")))
+        fields = {name: fields[name] for name in of_draft} if is_ours(earlier) else {}
     if not fields:
         return card
     for name, value in fields.items():

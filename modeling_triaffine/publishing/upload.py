@@ -81,7 +81,7 @@ def upload_repository(
 
     Unknown files on the Hub stay. So do a card, a handler or requirements that were edited there, unless those of
     `repository` were edited, too, or `new_card` is set. The front matter of a card without text is merged into the new
-    one, and its license stays. A model without a processor keeps the processor on the Hub.
+    one, and stays: its license, the terms of a gated model. A model without a processor keeps the processor on the Hub.
 
     Args:
         private: whether a new repository is private; None: as the owner's settings say. An existing one is not changed.

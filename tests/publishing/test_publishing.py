@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 from huggingface_hub import HfApi, ModelCard
 from transformers.utils.hub import create_and_tag_model_card
 
@@ -393,6 +394,16 @@ def test_a_draft_of_a_card_is_replaced(checkpoint, online, publish, caplog, draf
 def test_an_entry_of_a_draft_that_the_card_has_comes_once():
     merged = merge_cards(mark_card("---\ndatasets:\n- a\n- b\n---\n\n# Name\n"), "---\ndatasets:\n- b\n- c\n---\n")
     assert ModelCard(merged).data.datasets == ["a", "b", "c"]
+
+
+def test_what_a_draft_chose_stays_in_the_next_card_of_the_model():
+    """Its license with name and text, the terms of a gated model; a run's results are those of the next card."""
+    chosen = {"license": "other", "license_name": "ours", "license_link": "LICENSE", "extra_gated_prompt": "Agree."}
+    first = merge_cards(mark_card("---\nmetrics:\n- f1\n---\n\n# Name\n"), f"---\n{yaml.safe_dump(chosen)}---\n")
+    second = merge_cards(mark_card("---\nlibrary_name: transformers\n---\n\n# Name\n"), first)
+    assert ModelCard(second).data.to_dict() == {"library_name": "transformers", **chosen}
+    licensed = merge_cards(mark_card("---\nlicense: mit\n---\n\n# Name\n"), first)
+    assert ModelCard(licensed).data.to_dict() == {"license": "mit", "extra_gated_prompt": "Agree."}
 
 
 def test_mark_of_a_card():
