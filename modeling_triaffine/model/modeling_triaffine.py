@@ -37,6 +37,7 @@ from .words_triaffine import WordRepresentation, pool_subwords
 
 logger = logging.get_logger(__name__)
 
+MERGE_ADAPTERS = "merge them first, model.encoder = model.encoder.merge_and_unload()"
 # Models that threads evaluate at the moment: how many threads, and which parts were in training mode before.
 _EVALUATING: WeakKeyDictionary[nn.Module, tuple[int, list[nn.Module]]] = WeakKeyDictionary()
 _LOCK = threading.Lock()
@@ -131,10 +132,10 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         model, report = loaded
         model.origin = {name: kwargs[name] for name in ORIGIN_OPTIONS if name in kwargs}
         if missing := sorted(report["missing_keys"] & _own_weights(model)):
-            raise ValueError(
-                f"{where} are missing {listed(missing)}, which would be randomly initialized; save the model again, or "
-                "build one on an encoder with from_encoder()."
-            )
+            remedy = "save the model again, or build one on an encoder with from_encoder()"
+            if any(name.startswith("encoder.base_model.") for name in report["unexpected_keys"]):
+                remedy = f"the encoder was saved with PEFT adapters; {MERGE_ADAPTERS}, and save the model again"
+            raise ValueError(f"{where} are missing {listed(missing)}, which would be randomly initialized; {remedy}.")
         refuse_broken(where, model)
         if new := sorted(name for name, *_ in report["mismatched_keys"]):
             logger.warning(

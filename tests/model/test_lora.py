@@ -5,6 +5,7 @@ from pathlib import Path
 import peft
 import pytest
 import torch
+from huggingface_hub import HfApi
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoProcessor
 
@@ -79,8 +80,19 @@ def test_resumed_training_ends_with_the_same_weights(trained, tmp_path):
 
 
 def test_checkpoint_with_adapters_is_not_taken_for_a_model(trained):
-    with pytest.raises(ValueError, match=r"are missing encoder\."):
+    with pytest.raises(ValueError, match=r"are missing encoder\..*PEFT adapters; .*merge_and_unload"):
         TriaffineForNestedNER.from_pretrained(Path(trained.args.output_dir) / "checkpoint-8")
+
+
+def test_adapters_are_merged_before_the_model_is_published(encoder, tmp_path, monkeypatch):
+    monkeypatch.setattr(HfApi, "create_repo", lambda *_, **__: pytest.fail("a repository was made"))
+    trainer = lora_trainer(tmp_path)
+    for push in (
+        trainer.push_to_hub,
+        lambda: trainer.model.push_to_hub("owner/name", processor=tiny_processor(encoder)),
+    ):
+        with pytest.raises(ValueError, match=r"nothing was published; .*merge_and_unload"):
+            push()
 
 
 def test_merged_model_is_saved_as_any_other(trained, tmp_path):
