@@ -6,6 +6,7 @@ facts, `model_card.py` builds the card. pydantic checks the fields, of Python an
 
 import dataclasses
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
@@ -33,6 +34,8 @@ from ..evaluation.scores import Scores, check_row, summary_metrics
 from ..files import write_text
 from ..model.configuration_triaffine import TriaffineConfig
 from ..parsing import DataError, decode_object
+
+logger = logging.getLogger(__name__)
 
 SUMMARY_FILE = "run_summary.json"
 
@@ -177,11 +180,21 @@ class RunSummary:
         return self.training_seconds is not None
 
     def of_model(self, config: TriaffineConfig) -> "RunSummary":
-        """The summary without a calibration that the model does not have any more: one undone in its configuration."""
-        found = self.calibration
+        """The summary without what is not of the model any more.
+
+        That is a calibration that was undone in its configuration and, if its labels were changed there, the results.
+        """
+        summary, found = self, self.calibration
+        if [label for label in config.entity_labels if label in self.labels] != [*self.labels]:
+            logger.warning(
+                "The results of the run are of the labels %s, which the model no longer has, so its card has none.",
+                ", ".join(self.labels),
+            )
+            kept = ("base_model", "from_scratch", "language", "license", "calibration")
+            summary = RunSummary(**{name: getattr(self, name) for name in kept})
         if found and (found.temperature, found.thresholds) != (config.temperature, config.label_thresholds or {}):
-            return dataclasses.replace(self, calibration=None)
-        return self
+            return dataclasses.replace(summary, calibration=None)
+        return summary
 
     def to_json(self) -> str:
         """The summary as JSON, with null for NaN and infinity."""

@@ -130,8 +130,8 @@ def test_the_illustration_counts_its_characters_rightly():
     ("labels", "changes", "expected"),
     [
         ([], {"language": ["en", "de"], "dataset": None}, "trained on (language `en`, `de`):"),
-        (["LABEL_0"], {"language": None, "dataset": None}, "finding entities of one kind (`LABEL_0`) in text of the "
-                                                           "kind it was trained on:"),
+        (["LABEL_0"], {"language": None, "dataset": None, "labels": {}}, "finding entities of one kind (`LABEL_0`) in "
+                                                                         "text of the kind it was trained on:"),
     ],
     ids=["languages", "one"],
 )  # fmt: skip

@@ -1,6 +1,7 @@
 """Publishing with the Hub's real client: what is uploaded, what stays at home, and what strangers make of it."""
 
 import configparser
+import dataclasses
 import json
 import shutil
 from typing import Any
@@ -27,12 +28,14 @@ from modeling_triaffine.model.repository_triaffine import (
 from modeling_triaffine.publishing import push_model
 from modeling_triaffine.publishing.calibration import save_calibration
 from modeling_triaffine.publishing.model_card import TAGS, is_edited, mark_card, merge_cards
+from modeling_triaffine.publishing.run_summary import Label
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from tests.helpers.checkpoint_to_publish import (
     CODE_FILES,
     LEFT_BEHIND,
     MODEL_FILES,
     NAME,
+    SUMMARY,
     api_of,
     files_of,
     train_on,
@@ -263,6 +266,22 @@ def test_the_scores_of_labels_do_not_go_with_other_names(checkpoint, online, cap
     card = files_of(online)["README.md"].decode()
     assert "`GENE`" in card
     assert "DNA" not in card
+
+
+def test_labels_renamed_in_a_folder_do_not_get_the_scores_of_the_old_ones(checkpoint, online, publish, caplog):
+    labels = {label: Label(3) for label in TriaffineConfig.from_pretrained(checkpoint).entity_labels}
+    dataclasses.replace(SUMMARY, labels=labels, license="mit").save(checkpoint)
+    publish()
+    assert "60.00" in files_of(online)["README.md"].decode()
+    config = TriaffineConfig.from_pretrained(checkpoint)
+    config.id2label = {0: "GENE", 1: "PROTEIN", 2: "None"}
+    config.save_pretrained(checkpoint)
+    publish()
+    card = files_of(online)["README.md"].decode()
+    assert "`GENE`" in card
+    assert "DNA" not in card
+    assert ModelCard(card).data.license == "mit"
+    assert caplog.text.count(f"of the labels {', '.join(labels)}, which the model no longer has") == 1
 
 
 def test_a_calibration_that_was_undone_is_not_published(checkpoint, online, publish):
