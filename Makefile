@@ -80,8 +80,14 @@ format: $(VENV)/.installed-test
 clean:
 	rm -rf $(VENV) $(LOWEST) outputs build *.egg-info
 
-# The pip that Python brings can be years old and takes 1.6 times the time for the same packages.
+# What a failed step leaves is not taken for its result: without ensurepip, `venv` fails after it made $(BIN)/python.
+.DELETE_ON_ERROR:
+
+# An environment of an older Python would stay, whatever PYTHON is given next: it is not made. The pip that Python brings
+# can be years old and takes 1.6 times the time for the same packages.
 $(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "This is Python " + sys.version.split()[0] + "; \
+	3.10 or newer is needed. To use another: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv --upgrade-deps $(VENV)
 
 $(VENV)/.installed: $(BIN)/python setup.cfg pyproject.toml constraints.txt
