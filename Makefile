@@ -77,8 +77,9 @@ format: $(VENV)/.installed-test
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# What the targets above made: other models in `outputs` took somebody hours.
 clean:
-	rm -rf $(VENV) $(LOWEST) outputs build *.egg-info
+	rm -rf $(VENV) $(LOWEST) outputs/demo build *.egg-info
 
 # What a failed step leaves is not taken for its result: without ensurepip, `venv` fails after it made $(BIN)/python.
 .DELETE_ON_ERROR:

@@ -1,4 +1,4 @@
-"""What `make` does before there is an environment."""
+"""What `make` does before there is an environment, and what it removes."""
 
 import os
 import shutil
@@ -56,3 +56,11 @@ def test_an_environment_that_cannot_be_used_does_not_stay(make, tmp_path, versio
         assert made.returncode != 0
         assert said in made.stderr
         assert not (tmp_path / ".venv" / "bin" / "python").is_symlink()
+
+
+def test_clean_keeps_the_models_of_its_user(make, tmp_path):
+    kept, removed = tmp_path / "outputs" / "mine", tmp_path / "outputs" / "demo"
+    for folder in (kept, removed, tmp_path / ".venv", tmp_path / "build"):
+        folder.mkdir(parents=True)
+    assert make("clean").returncode == 0
+    assert [path.relative_to(tmp_path) for path in tmp_path.rglob("*")] == [Path("outputs"), Path("outputs/mine")]
