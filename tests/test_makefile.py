@@ -1,6 +1,7 @@
 """What `make` does before there is an environment, and what it removes."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -64,3 +65,13 @@ def test_clean_keeps_the_models_of_its_user(make, tmp_path):
         folder.mkdir(parents=True)
     assert make("clean").returncode == 0
     assert [path.relative_to(tmp_path) for path in tmp_path.rglob("*")] == [Path("outputs"), Path("outputs/mine")]
+
+
+@pytest.mark.contract
+def test_tests_that_are_named_are_there():
+    """A file that was moved would be taken into runs that leave it out, or lose its place among the slowest."""
+    left_out = re.search(r"(?s)^BESIDE_THE_CORE := (.*?[^\\])$", MAKEFILE.read_text(encoding="utf-8"), re.MULTILINE)
+    slowest = re.findall(r'^    "([\w/]+\.py)",$', (REPOSITORY / "tests" / "conftest.py").read_text(), re.MULTILINE)
+    named = [name for name in left_out[1].split() if name != "\\"] + slowest
+    assert len(named) > 20
+    assert [name for name in named if not (REPOSITORY / "tests" / name).exists()] == []
