@@ -119,11 +119,18 @@ def shared() -> Path:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def datasets_cache(tmp_path_factory) -> None:
-    """What `datasets` prepares stays out of the user's cache, here and in processes that tests start."""
-    os.environ["HF_DATASETS_CACHE"] = str(tmp_path_factory.mktemp("datasets"))
-    if "datasets" in sys.modules:  # it has read the variable; many tests do without it, and it takes a second to import
-        sys.modules["datasets"].config.HF_DATASETS_CACHE = Path(os.environ["HF_DATASETS_CACHE"])
+def caches(tmp_path_factory) -> None:
+    """What libraries keep for later stays out of the user's caches, here and in processes that tests start."""
+    readers = {
+        "HF_DATASETS_CACHE": "datasets.config",
+        "HF_METRICS_CACHE": "evaluate.config",
+        "HF_MODULES_CACHE": "transformers.dynamic_module_utils",
+    }
+    for name, reader in readers.items():
+        os.environ[name] = str(tmp_path_factory.mktemp(name.lower()))
+        if reader in sys.modules:  # it has read the variable; many tests do without it, and it takes long to import
+            kind = type(getattr(sys.modules[reader], name))
+            setattr(sys.modules[reader], name, kind(os.environ[name]))
 
 
 @pytest.fixture(scope="session")
