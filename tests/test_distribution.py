@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -35,6 +36,9 @@ def distributions(tmp_path_factory) -> tuple[Path, Path]:
     for name in SOURCES:
         copy = shutil.copytree if (REPOSITORY / name).is_dir() else shutil.copy
         copy(REPOSITORY / name, folder / name)
+    shutil.copy(REPOSITORY / "MANIFEST.in", folder)
+    (folder / "tests").mkdir()
+    (folder / "tests" / "test_versions.py").touch()
     run(sys.executable, "-c", BUILD_SDIST, folder=folder)
     (source,) = (folder / "dist").glob("*.tar.gz")
     run(*PIP, "wheel", *OFFLINE, "--no-build-isolation", "--wheel-dir", folder / "dist", source, folder=folder)
@@ -70,6 +74,11 @@ def test_the_wheel_has_every_file_of_the_package_and_every_recipe(distributions)
         pytest.skip("needs a checkout, to know which files there should be")
     expected = {name.replace("hub_configs/", "modeling_triaffine/hub_configs/", 1) for name in tracked.stdout.split()}
     assert names == expected
+
+
+def test_the_source_distribution_has_no_tests_that_cannot_run(distributions):
+    with tarfile.open(distributions[0]) as source:
+        assert [name for name in source.getnames() if "/tests" in name] == []
 
 
 def test_the_index_can_show_the_description(distributions):
