@@ -165,5 +165,5 @@ def pipeline(encoder) -> NestedNERPipeline:
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_texts_come_to_an_end(pipeline, text):
-    for entity in pipeline(text):
+    for entity in pipeline(text, threshold=0.3):  # the random model would find nothing by itself
         assert text[entity["start"] : entity["end"]] == entity["word"]
