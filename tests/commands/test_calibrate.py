@@ -27,7 +27,7 @@ def model(saved_model, tmp_path):
     shutil.copytree(saved_model, folder)
     evaluation = make_evaluation("DNA", "protein", sentences=3)
     evaluation.scores["by_label"] = {"DNA": make_row(1, 2, 3), "protein": {**make_row(1, 2, 3), "gold": 0}}
-    summary = make_summary(evaluation=evaluation, training_sentences=5)
+    summary = make_summary(evaluation=evaluation, training_sentences=5, labels={})
     summary.save(folder)
     card = build_model_card(TriaffineConfig.from_pretrained(folder), model_name="tester/model", summary=summary)
     (folder / "README.md").write_text(mark_card(str(card)))
