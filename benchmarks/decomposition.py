@@ -81,10 +81,10 @@ def operators(arguments: argparse.Namespace) -> dict[str, dict[str, Callable[[],
     lengths = torch.full((batch,), words, device=arguments.device)
     candidate_mask = torch.ones(batch, arguments.candidates, dtype=torch.bool, device=arguments.device)
     real = span_mask(lengths, words).unsqueeze(1)
-    alpha = inside_attention_reference(attention)
+    alpha = inside_attention_reference(attention.whole_cube())
     return {
         "attention and scoring": {
-            "naive": lambda: naive_scores(inside_attention_reference(attention), scoring) * real,
+            "naive": lambda: naive_scores(inside_attention_reference(attention.whole_cube()), scoring) * real,
             "decomposed": lambda: span_scores_reference(attention, scoring, lengths).scores * real,
             "this package": lambda: span_scores(attention, scoring, lengths).scores * real,
         },

@@ -171,20 +171,16 @@ def span_scores_reference(
 ) -> SpanScores:
     """[`span_scores`] by its definition, with the whole cube in memory; only the factors are used."""
     cube = at_least_float32(attention.whole_cube())
-    weights = _softmax_inside(cube)
+    weights = inside_attention_reference(cube)
     scores = (weights * scoring.whole_cube().to(weights.dtype)).sum(-1)
     return SpanScores(scores, cube.movedim(-1, 2))
 
 
-def inside_attention_reference(attention: Factor) -> Tensor:
-    """α_ijkr = softmax over i ≤ k ≤ j of s_ijkr, in at least float32: [B, R, i, j, k], 0 elsewhere."""
-    return _softmax_inside(at_least_float32(attention.whole_cube()))
-
-
-def _softmax_inside(scores: Tensor) -> Tensor:
-    words = torch.arange(scores.shape[-1], device=scores.device)
+def inside_attention_reference(cube: Tensor) -> Tensor:
+    """α_ijkr = softmax over i ≤ k ≤ j of s_ijkr, 0 elsewhere: [B, R, i, j, k] as `whole_cube` of a factor gives it."""
+    words = torch.arange(cube.shape[-1], device=cube.device)
     inside = (words >= words[:, None, None]) & (words <= words[:, None])
-    return masked_softmax(scores, inside, dim=-1)
+    return masked_softmax(cube, inside, dim=-1)
 
 
 # Excluded from torch.compile: the shapes of blocks depend on the lengths.

@@ -95,7 +95,7 @@ def assert_equal(found, expected):
 def test_words_add_up_to_the_span_score(fields, rank):
     head, hidden, output = run_head(**fields, triaffine_rank=rank)
     attention_factor, boundaries = head.attention(hidden)
-    attention = inside_attention_reference(attention_factor)[0].expand(4, -1, -1, -1)
+    attention = inside_attention_reference(attention_factor.whole_cube())[0].expand(4, -1, -1, -1)
     values = head.scoring(hidden, boundaries)[0].whole_cube()[0]
     for i, j in all_spans(5):
         parts = span_stage_parts(head, hidden, output, (i, j))

@@ -38,7 +38,7 @@ def check_gradients(head, arrays, hidden, prefix):
 def attention_cube(head, hidden):
     factor, _ = head.attention(hidden)
     # [B, R, i, j, k] → [b, i, j, k, r], the axes of the arrays
-    return inside_attention_reference(factor).permute(0, 2, 3, 4, 1)
+    return inside_attention_reference(factor.whole_cube()).permute(0, 2, 3, 4, 1)
 
 
 def inside_mask(lengths, num_words):

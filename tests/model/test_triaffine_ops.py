@@ -221,7 +221,7 @@ def test_layouts_of_other_devices_change_nothing(layout, kinds, monkeypatch):
 @pytest.mark.parametrize("kind", ["full", "rank", "additive"])
 def test_attention_of_candidates_is_that_of_the_cube(kind):
     factor = make_factor((2, 6, 3, 4), kind)
-    cube = inside_attention_reference(factor)
+    cube = inside_attention_reference(factor.whole_cube())
     candidates = torch.tensor([[[0, 0], [1, 4], [5, 5]], [[0, 5], [2, 3], [0, 0]]])
     rows = candidate_attention(factor, candidates, 6)
     for sentence in range(2):
