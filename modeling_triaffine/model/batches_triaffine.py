@@ -181,7 +181,7 @@ def pad_features(features: Sequence[Feature], padding_id: int) -> dict[str, Tens
         if name in features[0]:
             fill = padding_id if value is None else value
             # The model reads a batch of empty sentences as one padding word each.
-            batch[name] = stack_arrays([np.asarray(feature[name]) for feature in features], fill, least=1)
+            batch[name] = _stack_arrays([np.asarray(feature[name]) for feature in features], fill)
     return batch
 
 
@@ -192,9 +192,9 @@ def _packed_words(num_words: np.ndarray) -> np.ndarray:
     return sentence * longest + position
 
 
-def stack_arrays(arrays: list[np.ndarray], fill: int, least: int) -> Tensor:
-    """Arrays of one or two dimensions, padded to the longest in each, and at least to `least`: [B, ...]."""
-    shape = [max(least, *(array.shape[axis] for array in arrays)) for axis in range(arrays[0].ndim)]
+def _stack_arrays(arrays: list[np.ndarray], fill: int) -> Tensor:
+    """Arrays of one or two dimensions, padded to the longest in each, and at least to 1: [B, ...]."""
+    shape = [max(1, *(array.shape[axis] for array in arrays)) for axis in range(arrays[0].ndim)]
     stacked = np.full((len(arrays), *shape), fill, dtype=np.int64)
     for row, array in zip(stacked, arrays, strict=True):
         row[tuple(slice(0, size) for size in array.shape)] = array
