@@ -63,10 +63,9 @@ class ProductFactors(NamedTuple):
 
 
 class KeyFactors(NamedTuple):
-    """s_ijk = bias_ik + Σ_w U_ikw · c_jw: keys U [G, N, N, w] and bias [G, N, N] with axes gikw; tails c [G, N, w]."""
+    """s_ijk = Σ_w U_ikw · c_jw: keys U [G, N, N, w] with axes gikw, tails c [G, N, w] (full tensors)."""
 
     keys: Tensor
-    bias: Tensor
     tails: Tensor
 
 
@@ -78,7 +77,7 @@ def triton_span_scores(attention: Factors, scoring: Factors) -> Tensor:
 
     Softmax and sums are computed in float32, or float64 if a factor is; products in each factor's own type, of float32
     by `torch.backends.cuda.matmul.fp32_precision`. Tensors may have any strides; `keys` and `insides` are not copied.
-    `keys` and `bias` are not used at k < i.
+    `keys` are not used at k < i.
 
     Args:
         attention, scoring: the factors of s and of o, of the same G and N; w may differ.
@@ -92,7 +91,8 @@ def triton_span_scores(attention: Factors, scoring: Factors) -> Tensor:
 class _SpanScores(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, attention_type: type[Factors], scoring_type: type[Factors], *tensors: Tensor) -> Tensor:
-        attention, scoring = _dense(attention_type(*tensors[:3])), _dense(scoring_type(*tensors[3:]))
+        size = len(attention_type._fields)
+        attention, scoring = _dense(attention_type(*tensors[:size])), _dense(scoring_type(*tensors[size:]))
         groups, num_words, _ = attention.tails.shape
         dtype = torch.promote_types(torch.promote_types(attention.tails.dtype, scoring.tails.dtype), torch.float32)
         p = attention.tails.new_empty(groups, num_words, num_words, dtype=dtype)
@@ -109,11 +109,12 @@ class _SpanScores(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         p, log_sums, *tensors = ctx.saved_tensors
-        attention, scoring = ctx.types[0](*tensors[:3]), ctx.types[1](*tensors[3:])
+        size, needed = len(ctx.types[0]._fields), ctx.needs_input_grad[2:]
+        attention, scoring = ctx.types[0](*tensors[:size]), ctx.types[1](*tensors[size:])
         saved = gradient.contiguous(), p, log_sums
         with torch.cuda.device_of(p):
-            for_attention = _gradients(saved, attention, scoring, True, ctx.needs_input_grad[2:5])
-            for_scoring = _gradients(saved, scoring, attention, False, ctx.needs_input_grad[5:])
+            for_attention = _gradients(saved, attention, scoring, True, needed[:size])
+            for_scoring = _gradients(saved, scoring, attention, False, needed[size:])
         return None, None, *for_attention, *for_scoring
 
 
@@ -127,39 +128,43 @@ def _gradients(
     tiles["BLOCK_COLUMNS"] = min(_tile_width(width), GRADIENT_BYTES // own.tails.element_size())
     grid = (groups, blocks, triton.cdiv(width, tiles["BLOCK_COLUMNS"]))
     arguments = (*saved, num_words, *_arguments(own), *_arguments(other), of_attention)
-    for_first, for_second, for_tails = None, None, None
-    if needed[0] or needed[1]:
+    for_others: list[Tensor | None] = [None] * (len(own) - 1)
+    for_tails = None
+    if any(needed[:-1]):
         if isinstance(own, ProductFactors):
-            for_second = torch.empty_like(own.insides, memory_format=torch.contiguous_format)
+            for_insides = torch.empty_like(own.insides, memory_format=torch.contiguous_format)
             # A head word's gradient is the sum of one part from each block of inside words.
             parts = saved[0].new_zeros(groups, blocks, num_words, width)
-            _insides_kernel[grid](for_second, parts, *arguments, **tiles)
-            for_first = parts.sum(1).to(own.heads.dtype)
+            _insides_kernel[grid](for_insides, parts, *arguments, **tiles)
+            for_others = [parts.sum(1).to(own.heads.dtype), for_insides]
         else:
             # Blocks without any k ≥ i are skipped, and stay 0.
-            for_first = torch.zeros_like(own.keys, memory_format=torch.contiguous_format)
-            for_second = torch.zeros_like(own.bias)
-            _insides_kernel[grid](for_first, for_second, *arguments, **tiles)
-    if needed[2]:
+            for_keys = torch.zeros_like(own.keys, memory_format=torch.contiguous_format)
+            _insides_kernel[grid](for_keys, for_keys, *arguments, **tiles)
+            for_others = [for_keys]
+    if needed[-1]:
         for_tails = torch.empty_like(own.tails)
         _tails_kernel[grid](for_tails, *arguments, **tiles)
-    return for_first, for_second, for_tails
+    return *for_others, for_tails
 
 
 def _dense(factors: Factors) -> Factors:
     """Makes the small tensors contiguous; the large ones, keys and insides, keep their strides."""
     if isinstance(factors, ProductFactors):
         return ProductFactors(factors.heads.contiguous(), factors.insides, factors.tails.contiguous())
-    return KeyFactors(factors.keys, factors.bias.contiguous(), factors.tails.contiguous())
+    return KeyFactors(factors.keys, factors.tails.contiguous())
 
 
 def _arguments(factors: Factors) -> tuple[Any, ...]:
-    """A factor's arguments to the kernels; in product form the keys are b_k for every head word, hence stride 0."""
+    """A factor's arguments to the kernels; in product form the keys are b_k for every head word, hence stride 0.
+
+    Only the product form has heads: the kernels do not read what stands in their place.
+    """
     width = factors.tails.shape[-1]
     if isinstance(factors, ProductFactors):
         group, inside, column = factors.insides.stride()
         return factors.insides, factors.heads, factors.tails, group, 0, inside, column, width, True
-    return factors.keys, factors.bias, factors.tails, *factors.keys.stride(), width, False
+    return factors.keys, factors.keys, factors.tails, *factors.keys.stride(), width, False
 
 
 def _tiles(*factors: Factors) -> dict[str, Any]:
@@ -193,16 +198,16 @@ def _tile_width(width: int) -> int:
 @_jit
 def _forward_kernel(
     p_out, log_sums_out, num_words,
-    s_keys, s_heads_or_bias, s_tails, s_group: tl.int64, s_head: tl.int64, s_inside: tl.int64, s_column,
+    s_keys, s_heads, s_tails, s_group: tl.int64, s_head: tl.int64, s_inside: tl.int64, s_column,
     S_WIDTH: tl.constexpr, S_PRODUCT: tl.constexpr,
-    o_keys, o_heads_or_bias, o_tails, o_group: tl.int64, o_head: tl.int64, o_inside: tl.int64, o_column,
+    o_keys, o_heads, o_tails, o_group: tl.int64, o_head: tl.int64, o_inside: tl.int64, o_column,
     O_WIDTH: tl.constexpr, O_PRODUCT: tl.constexpr,
     BLOCK: tl.constexpr, BLOCK_WIDTH: tl.constexpr, PRECISION: tl.constexpr,
 ):
     """p_ij and the log-sum-exp of s_ijk over k. A program has one head word and a block of tail words."""
     SUM: tl.constexpr = p_out.dtype.element_ty
-    attention = (s_keys, s_heads_or_bias, s_tails, s_group, s_head, s_inside, s_column)
-    scoring = (o_keys, o_heads_or_bias, o_tails, o_group, o_head, o_inside, o_column)
+    attention = (s_keys, s_heads, s_tails, s_group, s_head, s_inside, s_column)
+    scoring = (o_keys, o_heads, o_tails, o_group, o_head, o_inside, o_column)
     group = (tl.program_id(0) // num_words).to(tl.int64)
     head = tl.program_id(0) % num_words
     first_tail = tl.program_id(1) * BLOCK
@@ -232,23 +237,23 @@ def _forward_kernel(
 
 @_jit
 def _insides_kernel(
-    for_keys, for_heads_or_bias, upstream, p, log_sums, num_words,
-    own_keys, own_heads_or_bias, own_tails, own_group: tl.int64, own_head: tl.int64, own_inside: tl.int64, own_column,
+    for_keys, for_heads, upstream, p, log_sums, num_words,
+    own_keys, own_heads, own_tails, own_group: tl.int64, own_head: tl.int64, own_inside: tl.int64, own_column,
     OWN_WIDTH: tl.constexpr, OWN_PRODUCT: tl.constexpr,
-    other_keys, other_heads_or_bias, other_tails,
+    other_keys, other_heads, other_tails,
     other_group: tl.int64, other_head: tl.int64, other_inside: tl.int64, other_column,
     OTHER_WIDTH: tl.constexpr, OTHER_PRODUCT: tl.constexpr, OF_ATTENTION: tl.constexpr,
     BLOCK: tl.constexpr, BLOCK_WIDTH: tl.constexpr, BLOCK_COLUMNS: tl.constexpr, PRECISION: tl.constexpr,
 ):
-    """Gradients of keys and bias, or of insides and heads. A program has a block of inside words and of columns w.
+    """Gradients of keys, or of insides and heads. A program has a block of inside words and of columns w.
 
     All come from m_kw = Σ_j ∂L/∂s_ijk · c_jw of a head word i: it is the gradient of U_ikw; a_iw · m_kw summed over i
     is that of b_kw; and b_kw · m_kw summed over k is that of a_iw, here the part of the block's k.
     """
     SUM: tl.constexpr = p.dtype.element_ty
     saved = (upstream, p, log_sums)
-    own = (own_keys, own_heads_or_bias, own_tails, own_group, own_head, own_inside, own_column)
-    other = (other_keys, other_heads_or_bias, other_tails, other_group, other_head, other_inside, other_column)
+    own = (own_keys, own_heads, own_tails, own_group, own_head, own_inside, own_column)
+    other = (other_keys, other_heads, other_tails, other_group, other_head, other_inside, other_column)
     group = tl.program_id(0).to(tl.int64)
     block = tl.program_id(1)
     insides = block * BLOCK + tl.arange(0, BLOCK)
@@ -257,7 +262,6 @@ def _insides_kernel(
     inside_sum = tl.zeros([BLOCK, BLOCK_COLUMNS], SUM)
     for head in range(0, min(num_words, block * BLOCK + BLOCK)):
         key_sum = tl.zeros([BLOCK, BLOCK_COLUMNS], SUM)
-        bias_sum = tl.zeros([BLOCK], SUM)
         for first_tail in range(block * BLOCK, num_words, BLOCK):
             tails = first_tail + tl.arange(0, BLOCK)
             for_scores = _score_gradient(
@@ -266,19 +270,16 @@ def _insides_kernel(
             )
             tail_tile = _word_tile(own_tails, group, tails, columns, num_words, OWN_WIDTH)
             key_sum += _dot(tl.trans(for_scores).to(tail_tile.dtype), tail_tile, PRECISION)
-            bias_sum += tl.sum(for_scores, 0)
         if OWN_PRODUCT:
-            head_row = _head_row(own_heads_or_bias, group, head, columns, num_words, OWN_WIDTH).to(SUM)
+            head_row = _head_row(own_heads, group, head, columns, num_words, OWN_WIDTH).to(SUM)
             inside_tile = _key_tile(own, OWN_WIDTH, False, group, head, insides, columns, num_words).to(SUM)
             inside_sum += head_row[None, :] * key_sum
             part = (group * tl.num_programs(1) + block) * num_words + head
             head_sum = tl.sum(inside_tile * key_sum, 0)
-            tl.store(for_heads_or_bias + part * OWN_WIDTH + columns, head_sum, mask=columns < OWN_WIDTH)
+            tl.store(for_heads + part * OWN_WIDTH + columns, head_sum, mask=columns < OWN_WIDTH)
         else:
             places = (group * num_words + head) * num_words + insides
             tl.store(for_keys + places[:, None] * OWN_WIDTH + columns[None, :], key_sum, mask=real)
-            if tl.program_id(2) == 0:
-                tl.store(for_heads_or_bias + places, bias_sum, mask=insides < num_words)
     if OWN_PRODUCT:
         places = group * num_words + insides
         tl.store(for_keys + places[:, None] * OWN_WIDTH + columns[None, :], inside_sum, mask=real)
@@ -287,17 +288,17 @@ def _insides_kernel(
 @_jit
 def _tails_kernel(
     for_tails, upstream, p, log_sums, num_words,
-    own_keys, own_heads_or_bias, own_tails, own_group: tl.int64, own_head: tl.int64, own_inside: tl.int64, own_column,
+    own_keys, own_heads, own_tails, own_group: tl.int64, own_head: tl.int64, own_inside: tl.int64, own_column,
     OWN_WIDTH: tl.constexpr, OWN_PRODUCT: tl.constexpr,
-    other_keys, other_heads_or_bias, other_tails,
+    other_keys, other_heads, other_tails,
     other_group: tl.int64, other_head: tl.int64, other_inside: tl.int64, other_column,
     OTHER_WIDTH: tl.constexpr, OTHER_PRODUCT: tl.constexpr, OF_ATTENTION: tl.constexpr,
     BLOCK: tl.constexpr, BLOCK_WIDTH: tl.constexpr, BLOCK_COLUMNS: tl.constexpr, PRECISION: tl.constexpr,
 ):
     """Gradient of the tails, Σ_ik ∂L/∂s_ijk · U_ikw. A program has a block of tail words and of columns w."""
     saved = (upstream, p, log_sums)
-    own = (own_keys, own_heads_or_bias, own_tails, own_group, own_head, own_inside, own_column)
-    other = (other_keys, other_heads_or_bias, other_tails, other_group, other_head, other_inside, other_column)
+    own = (own_keys, own_heads, own_tails, own_group, own_head, own_inside, own_column)
+    other = (other_keys, other_heads, other_tails, other_group, other_head, other_inside, other_column)
     group = tl.program_id(0).to(tl.int64)
     first_tail = tl.program_id(1) * BLOCK
     tails = first_tail + tl.arange(0, BLOCK)
@@ -347,7 +348,7 @@ def _scores(
     BLOCK_WIDTH: tl.constexpr, PRECISION: tl.constexpr,
 ):
     """s_ijk of one head word: [tails, insides]. In pieces of w, so that any width fits into shared memory."""
-    keys, heads_or_bias, tail_vectors, _, _, _, _ = factor
+    keys, _, tail_vectors, _, _, _, _ = factor
     SUM: tl.constexpr = tl.float64 if keys.dtype.element_ty == tl.float64 else tl.float32
     scores = tl.zeros([tails.shape[0], insides.shape[0]], SUM)
     for first in range(0, WIDTH, BLOCK_WIDTH):
@@ -355,22 +356,18 @@ def _scores(
         tail_tile = _word_tile(tail_vectors, group, tails, columns, num_words, WIDTH)
         key_tile = _key_tile(factor, WIDTH, PRODUCT, group, head, insides, columns, num_words)
         scores += _dot(tail_tile, tl.trans(key_tile), PRECISION)
-    if not PRODUCT:
-        places = (group * num_words + head) * num_words + insides
-        bias = tl.load(heads_or_bias + places, mask=insides < num_words, other=0.0)
-        scores += bias.to(SUM)[None, :]
     return scores
 
 
 @_jit
 def _key_tile(factor, WIDTH: tl.constexpr, PRODUCT: tl.constexpr, group, head, insides, columns, num_words):
     """U_ikw of one head word, in product form a_iw · b_kw: [insides, columns], 0 outside the tensor."""
-    keys, heads_or_bias, _, group_stride, head_stride, inside_stride, column_stride = factor
+    keys, heads, _, group_stride, head_stride, inside_stride, column_stride = factor
     start = keys + group * group_stride + head * head_stride
     places = insides[:, None] * inside_stride + columns.to(tl.int64)[None, :] * column_stride
     tile = tl.load(start + places, mask=(insides < num_words)[:, None] & (columns < WIDTH)[None, :], other=0.0)
     if PRODUCT:
-        tile = _times(tile, _head_row(heads_or_bias, group, head, columns, num_words, WIDTH)[None, :])
+        tile = _times(tile, _head_row(heads, group, head, columns, num_words, WIDTH)[None, :])
     return tile
 
 

@@ -41,7 +41,7 @@ def _keys(plan: Plan, cube: FullCube) -> KeyFactors:
     keys = by_head.new_zeros(size, *by_head.shape[1:]).index_copy(0, rows, by_head)
     keys = keys.unflatten(0, (plan.batch * labels, -1)).transpose(1, 2)
     tails = cube.tails.unsqueeze(1).expand(-1, labels, -1, -1).flatten(0, 1)
-    return KeyFactors(keys, keys.new_zeros(keys.shape[:3]), tails)
+    return KeyFactors(keys, tails)
 
 
 @functools.cache

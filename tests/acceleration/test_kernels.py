@@ -88,10 +88,9 @@ def draw(form, groups, words, width, dtype, device="cpu"):
         heads, insides = normal(words, groups, width).transpose(0, 1), normal(width, words).T.expand(groups, -1, -1)
         factors = ProductFactors(heads, insides, tails)
     elif form == "keys":
-        factors = KeyFactors(normal(groups, words, words, width), normal(groups, words, words), tails)
+        factors = KeyFactors(normal(groups, words, words, width), tails)
     else:
-        keys = normal(words, width, groups, words).permute(2, 3, 0, 1)
-        factors = KeyFactors(keys, normal(words, words, groups).permute(2, 1, 0), tails)
+        factors = KeyFactors(normal(words, width, groups, words).permute(2, 3, 0, 1), tails)
     return type(factors)(*(part.to(device, dtype).requires_grad_() for part in factors))
 
 
@@ -100,7 +99,7 @@ def dense_span_scores(attention, scoring):
     s, o = (
         torch.einsum("giw,gkw,gjw->gijk", *factors)
         if isinstance(factors, ProductFactors)
-        else torch.einsum("gikw,gjw->gijk", factors.keys, factors.tails) + factors.bias.unsqueeze(2)
+        else torch.einsum("gikw,gjw->gijk", *factors)
         for factors in (attention, scoring)
     )
     words = torch.arange(s.shape[1], device=s.device)
@@ -170,7 +169,8 @@ def check_rising_scores():
     torch.manual_seed(0)
     attention, scoring = draw("keys", 1, 34, 3, torch.float64), draw("product", 1, 34, 3, torch.float64)
     with torch.no_grad():
-        attention.bias.add_(torch.arange(34) / 8)
+        attention.tails[..., 0] = 1
+        attention.keys[..., 0] += torch.arange(34) / 8
         torch.testing.assert_close(
             triton_span_scores(attention, scoring), dense_span_scores(attention, scoring), rtol=0, atol=1e-10
         )
@@ -184,7 +184,7 @@ def check_extremes(form):
         for part in attention[:-1]:
             part *= 1e4 if form == "keys" else 1e2
     p, *gradients = values_and_gradients(triton_span_scores, attention, scoring)
-    o = (torch.einsum("gikw,gjw->gijk", scoring.keys, scoring.tails) + scoring.bias.unsqueeze(2)).detach()
+    o = torch.einsum("gikw,gjw->gijk", *scoring).detach()
     assert all(part.isfinite().all() for part in (p, *gradients))
     assert p.tril(-1).count_nonzero() == 0
     assert o.min() - 1e-5 <= p.min()
@@ -206,7 +206,6 @@ def check_outside_is_not_read():
     with torch.no_grad():
         for factors in (attention, scoring):
             factors.keys[:, words[:, None] > words] = torch.nan
-            factors.bias[:, words[:, None] > words] = torch.nan
     actual = values_and_gradients(triton_span_scores, attention, scoring)
     torch.testing.assert_close(actual, expected, rtol=1e-12, atol=1e-12)
 
