@@ -10,6 +10,7 @@ import reprlib
 from codecs import BOM_UTF8
 from typing import Any
 
+JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")  # of JSON lines, and of one JSON value
 GZIP_MAGIC = b"\x1f\x8b"  # how its files begin
 SEVERAL_LINES = re.compile(rb"\s*([\[{]|\[.*,)\s*")  # the first line of a JSON value on several
 JOINERS = "\u200c\u200d"

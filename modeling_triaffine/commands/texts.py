@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ..parsing import DataError, check_is_line, decode_object, decode_text
+from ..parsing import JSON_SUFFIXES, DataError, check_is_line, decode_object, decode_text
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ def read_records(
     """
     is_standard = source == "-"
     name = "standard input" if is_standard else source
-    is_json = form == "jsonl" if form else source.lower().endswith((".jsonl", ".ndjson", ".json"))
+    is_json = form == "jsonl" if form else source.lower().endswith(JSON_SUFFIXES)
     with contextlib.nullcontext(sys.stdin.buffer) if is_standard else open(source, "rb") as lines:
         for number, line in enumerate(lines, start=1):
             where = f"{name}, line {number}"

@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..parsing import JSON_SUFFIXES
+
 if TYPE_CHECKING:
     from .documents import Document
 
@@ -59,7 +61,8 @@ class CorpusFormat:
         marks_sentences: whether it says where sentences end; otherwise a splitter finds them. Without text it does.
         has_own_words: whether it has words that the corpus cut itself; otherwise a splitter cuts the text. Without text
             it has.
-        suffixes: of file names, without `.gz`; they decide where the content of a file does not.
+        suffixes: of file names, without `.gz`; they decide where the content of a file does not. With `keys`, those of
+            JSON by default.
         keys: for JSON, the keys of its records, in one or several forms.
         recognizes: for other files, whether their first characters look like this format.
         columns: what `read(columns=…)` names, as in "{'entities': 'layer:feature'}"; empty if it takes none.
@@ -97,6 +100,8 @@ class CorpusFormat:
     def __post_init__(self) -> None:
         for name in ("marks_sentences", "has_own_words"):
             object.__setattr__(self, name, getattr(self, name) or not self.keeps_text)
+        if self.keys and not self.suffixes:
+            object.__setattr__(self, "suffixes", JSON_SUFFIXES)
 
     @property
     def module(self) -> str:

@@ -14,13 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..files import paths_below
-from ..parsing import DataError, check_is_line, decode_object
+from ..parsing import JSON_SUFFIXES, DataError, check_is_line, decode_object
 from .chunks import Chunk, rejection
 
 logger = logging.getLogger(__name__)
 
-JSON_LINES = {".jsonl", ".json", ".ndjson"}
-SUFFIXES = {".parquet", *JSON_LINES}
+SUFFIXES = {".parquet", *JSON_SUFFIXES}
 # pyarrow's errors for mixed types, integers beyond 64 bits, and halves of surrogate pairs.
 NO_COLUMN = (pa.ArrowException, OverflowError, UnicodeEncodeError, RecursionError)
 # Of lists and objects inside each other; Arrow's streams allow 64.

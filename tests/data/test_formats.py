@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modeling_triaffine.data import FORMATS, CorpusError, RecordChecker, detect_format, load_nested_ner
+from modeling_triaffine.data.corpus_format import CorpusFormat, Keys
 from modeling_triaffine.data.detection import formats_recognizing
 from modeling_triaffine.data.json_records import record_keys
+from modeling_triaffine.parsing import JSON_SUFFIXES
 from tests.helpers.corpora import (
     BIGBIO_RECORD,
     BIOC_XML,
@@ -34,6 +36,13 @@ SINGLE_FILES = [name for name, files in SAMPLES.items() if len(files) == 1]
 def test_every_format_has_its_case():
     lacking = set(FORMATS) - set(CASES) - {"genia_all_types"}  # which reads what "genia" reads
     assert not lacking, f"write tests/helpers/format_cases/{min(lacking)}.py, with a FormatCase as the others have"
+
+
+@pytest.mark.contract
+def test_formats_of_json_take_all_suffixes_of_json_by_default():
+    assert CorpusFormat("own", "", read=list, keys=(Keys.of("bars"),)).suffixes == JSON_SUFFIXES
+    assert FORMATS["mrc"].suffixes == FORMATS["label_studio"].suffixes == JSON_SUFFIXES
+    assert CorpusFormat("own", "", read=list).suffixes == ()
 
 
 # Those that import spaCy are not quick.

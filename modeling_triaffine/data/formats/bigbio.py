@@ -53,7 +53,6 @@ BIGBIO = CorpusFormat(
     name="bigbio_kb",
     description="bigbio's records of passages and entities",
     read=json_reader(bigbio_document, " and ".join(NEEDED)),
-    suffixes=(".jsonl", ".ndjson", ".json"),
     # `entities` may follow after the part of a long document that is looked at.
     keys=(Keys.of("passages document_id"), Keys.of("passages entities")),
     tools="bigbio's loaders of more than a hundred biomedical corpora",

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
+from ...parsing import JSON_SUFFIXES
 from ..corpus_format import CorpusFormat, Keys
 from ..documents import Annotation, Document, Passage, document_of_passages
 from ..json_records import JsonObject, json_reader, json_values
@@ -103,7 +104,7 @@ BIOC = CorpusFormat(
     name="bioc",
     description="BioC, in XML or JSON",
     read=json_reader(_bioc_document, "id and passages", values=_documents),
-    suffixes=(".xml", ".json", ".jsonl"),
+    suffixes=(".xml", *JSON_SUFFIXES),
     keys=(*map(Keys.of, WRAPPERS), Keys.of("passages")),
     recognizes=lambda head: "<collection" in head,
     tools="PubTator's service, PubMed Central, TeamTat, shared tasks",

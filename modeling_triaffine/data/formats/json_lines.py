@@ -50,7 +50,6 @@ JSON_LINES = CorpusFormat(
     description="JSON lines of this project, one sentence of words each",
     read=json_reader(_own_record, FIELDS, _file_name),
     keeps_text=False,
-    suffixes=(".jsonl", ".ndjson", ".json"),
     keys=(
         Keys.of("tokens entities", forbidden=IN_LIST),
         Keys.of("tokens entities doc_id"),

@@ -83,7 +83,6 @@ LABEL_STUDIO = CorpusFormat(
     name="label_studio",
     description="Label Studio's JSON export",
     read=json_reader(_document_of_task, "data and annotations"),
-    suffixes=(".json", ".jsonl"),
     # `data` may follow after the part of a long task that is looked at.
     keys=(
         Keys.of("data annotations"),

@@ -67,7 +67,6 @@ MRC = CorpusFormat(
     description="questions and answers of machine reading comprehension, one record for each type in a sentence",
     read=read_mrc,
     keeps_text=False,
-    suffixes=(".json", ".jsonl"),
     keys=(Keys.of("context query"),),
     tools="models of machine reading comprehension (mrc-ner.train)",
     example='{"context": "The mayor slept .", "entity_label": "Person", "span_position": ["0;1"], "query": "…"}',

@@ -275,7 +275,6 @@ TEXT_SPANS = CorpusFormat(
     name="text_spans",
     description="JSON of texts with spans by characters, as exported by Doccano",
     read=read_text_spans,
-    suffixes=(".jsonl", ".ndjson", ".json"),
     keys=tuple(form.keys for form in TEXT_FORMS),
     columns="the fields: {'text': …, 'entities': …, 'start': …, 'end': …, 'type': …, 'inclusive_end': True}",
     tools="Doccano, Prodigy, PubAnnotation, Label Studio (JSON-MIN), Dataturks, Argilla, scripts",

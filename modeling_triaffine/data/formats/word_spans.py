@@ -126,7 +126,6 @@ INCLUSIVE_SPANS = CorpusFormat(
     description="JSON of words with inclusive spans in `ner`: GLiNER, W2NER, DyGIE++, PURE",
     read=json_reader(_document, f"{', '.join(WORDS)} and {SPANS}"),
     keeps_text=False,
-    suffixes=(".json", ".jsonl", ".ndjson"),
     keys=(
         *(Keys.of(f"{words} {SPANS}") for words in WORDS),
         Keys.of(f"doc_key {SENTENCES}"),
