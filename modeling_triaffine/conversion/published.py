@@ -27,19 +27,19 @@ from .inert_checkpoint import CheckpointError, InertObject, module_tensors, read
 from .published_names import WITHOUT_USE, our_name
 
 
-class Corpus(NamedTuple):
+class PublishedCorpus(NamedTuple):
     """What published checkpoints of a corpus do not contain: the labels in order, and the context in training."""
 
     labels: tuple[str, ...]
     context: str
 
 
-ACE = Corpus(("PER", "LOC", "ORG", "GPE", "FAC", "VEH", "WEA"), "document")
+ACE = PublishedCorpus(("PER", "LOC", "ORG", "GPE", "FAC", "VEH", "WEA"), "document")
 CORPORA = {
     "ace04": ACE,
     "ace05": ACE,
-    "genia": Corpus(("protein", "cell_type", "cell_line", "DNA", "RNA"), "previous_sentence"),
-    "kbp17": Corpus(("GPE", "FAC", "ORG", "PER", "LOC"), "document"),
+    "genia": PublishedCorpus(("protein", "cell_type", "cell_line", "DNA", "RNA"), "previous_sentence"),
+    "kbp17": PublishedCorpus(("GPE", "FAC", "ORG", "PER", "LOC"), "document"),
 }
 
 FULL_MODEL, SPAN_MODEL = "SpanAttModelV3", "SpanModel"

@@ -13,7 +13,7 @@ from ..model.text_triaffine import Offsets
 from ..parsing import decode_json
 from .documents import Annotation, Document
 from .reading import decoded, document_name, open_corpus, read_head
-from .record_checker import Kind, RecordChecker, names_of
+from .record_checker import RecordChecker, Value, names_of
 from .schema import CorpusError
 
 JSON_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}\[\]:]', re.DOTALL)
@@ -96,7 +96,7 @@ class JsonObject:
     def name_of(self, field: str) -> str:
         return f"{self.name}.{field}" if self.name else field
 
-    def value(self, field: str, kind: type[Kind], remedy: str = "") -> Kind:
+    def value(self, field: str, kind: type[Value], remedy: str = "") -> Value:
         """The value of a required field of this type; the field may be a path, such as "data.text"."""
         owner, name = self._owner(field)
         return self.check.typed(owner.fields, name, kind, self.where, owner.name, remedy)

@@ -17,7 +17,7 @@ from .counts import ReadingCounts
 from .look_alikes import difference
 from .schema import CONTEXT_FIELDS, ENTITY_FIELDS, RECORD_FIELDS, CorpusError, Entity, Record
 
-Kind = TypeVar("Kind")
+Value = TypeVar("Value")
 
 UnicodeText = Annotated[str, StringConstraints(min_length=0)]
 """pydantic looks for half surrogate pairs, which JSON can escape (\\ud800) and UTF-8 not represent, under any bound."""
@@ -171,8 +171,8 @@ class RecordChecker(ReadingCounts):
         return raw
 
     def typed(
-        self, fields: Mapping[str, Any], name: str, kind: type[Kind], where: str, parent: str = "", remedy: str = ""
-    ) -> Kind:
+        self, fields: Mapping[str, Any], name: str, kind: type[Value], where: str, parent: str = "", remedy: str = ""
+    ) -> Value:
         """The value of a required field of a type that pydantic knows: str, int, list[int], …
 
         Args:
@@ -183,7 +183,7 @@ class RecordChecker(ReadingCounts):
         if name not in fields:
             raise self.error(where, f"field '{path}' is missing; the fields are {names_of(fields)}", "Add it")
         try:
-            value: Kind = _adapter(cast(Any, kind)).validate_python(fields[name])
+            value: Value = _adapter(cast(Any, kind)).validate_python(fields[name])
             return value
         except ValidationError as error:
             found = error.errors(include_url=False)[0]

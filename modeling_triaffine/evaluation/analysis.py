@@ -17,7 +17,6 @@ from .scoring import score_entities, scores_by_depth, scores_by_length
 from .significance import paired_bootstrap
 
 Rows = dict[str, dict[str, Any]]
-Record = dict[str, Any]
 
 
 class NamedModel(NamedTuple):
@@ -128,7 +127,7 @@ def analyse(
     )
 
 
-def _find_sentences(records: Sequence[Record], ids: Sequence[str]) -> list[Record]:
+def _find_sentences(records: Sequence[dict[str, Any]], ids: Sequence[str]) -> list[dict[str, Any]]:
     by_id = {record["id"]: record for record in records}
     unknown = [name for name in ids if name not in by_id]
     if unknown:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .scores import Entity
+from .scores import TypedSpan
 from .scoring import Sentences, paired_sentences
 
 RIGHT, WRONG_TYPE, WRONG_BOUNDARY, WRONG_BOTH = "right", "wrong_type", "wrong_boundary", "wrong_boundary_and_type"
@@ -134,13 +134,15 @@ def sentences_with_errors(predictions: Sentences, records: Sequence[Mapping[str,
     return sorted(found, key=lambda sentence: -len(sentence.errors))
 
 
-def _describe(record: Mapping[str, Any], predicted: set[Entity], gold: set[Entity]) -> SentenceErrors:
+def _describe(record: Mapping[str, Any], predicted: set[TypedSpan], gold: set[TypedSpan]) -> SentenceErrors:
     tokens = list(record["tokens"])
     entities = sorted(predicted | gold, key=_place)
-    mentions: dict[Entity | None, Mention] = {one: Mention(*one, " ".join(tokens[one[0] : one[1]])) for one in entities}
+    mentions: dict[TypedSpan | None, Mention] = {
+        one: Mention(*one, " ".join(tokens[one[0] : one[1]])) for one in entities
+    }
     # Each gold entity with its counterpart; then each prediction that is not among these, with its own.
     not_found, wrong = gold - predicted, predicted - gold
-    found: list[tuple[Entity, Error]] = []
+    found: list[tuple[TypedSpan, Error]] = []
     seen = set()
     for entity in sorted(not_found, key=_place):
         kind, other = _counterpart(entity, wrong, MISSING)
@@ -158,7 +160,7 @@ def _describe(record: Mapping[str, Any], predicted: set[Entity], gold: set[Entit
     )
 
 
-def _counterpart(entity: Entity, others: Iterable[Entity], alone: str) -> tuple[str, Entity | None]:
+def _counterpart(entity: TypedSpan, others: Iterable[TypedSpan], alone: str) -> tuple[str, TypedSpan | None]:
     """The kind of error that the entity makes with the closest overlapping one of the other side; `alone` without one.
 
     The closest is the one with the first kind of error, then with the most shared words, then the first.
@@ -179,6 +181,6 @@ def _counterpart(entity: Entity, others: Iterable[Entity], alone: str) -> tuple[
     return PAIR_ERRORS[number], other
 
 
-def _place(entity: Entity) -> tuple[int, int, str]:
+def _place(entity: TypedSpan) -> tuple[int, int, str]:
     start, end, label = entity
     return start, -end, label

@@ -26,7 +26,6 @@ from ..span_predictions import model_inputs
 from .scores import Scores
 from .scoring import candidate_recall, score_entities, without_labels
 
-Entities = list[WordEntity]
 Result = TypeVar("Result")
 DEFAULT_COUNTS = tuple(range(5, 105, 5))
 
@@ -78,7 +77,7 @@ def predict_words(
     records: Sequence[dict[str, Any]],
     batch_size: int = PredictionOptions.batch_size,
     threshold: Threshold | None = None,
-) -> list[Entities]:
+) -> list[list[WordEntity]]:
     """Predicts the entities of each record: {start, end (exclusive, in words), type, score}.
 
     Sentences of more than `max_sentence_words` of the processor are read in windows, as those of raw text.
@@ -89,12 +88,12 @@ def predict_words(
         threshold: see [`find_entities`].
     """
 
-    def read(inputs: dict[str, Tensor]) -> list[Entities]:
+    def read(inputs: dict[str, Tensor]) -> list[list[WordEntity]]:
         return find_entities(model(**inputs), model.config, threshold)
 
     windows = Windows(records, processor)
     found: Any = windows.join(read_records(model, processor, windows, read, batch_size))
-    return cast("list[Entities]", found)
+    return cast("list[list[WordEntity]]", found)
 
 
 def sweep_candidates(
@@ -125,7 +124,7 @@ def sweep_candidates(
     tried, config = sorted(set(counts)), model.head.config
     kept = config.max_candidates
 
-    def read(inputs: dict[str, Tensor]) -> Iterable[tuple[tuple[list[Span], Entities], ...]]:
+    def read(inputs: dict[str, Tensor]) -> Iterable[tuple[tuple[list[Span], list[WordEntity]], ...]]:
         """For each sentence of a batch, its candidates and entities with each m."""
         packed_words = inputs.pop("packed_words")
         hidden = model.represent_words(**inputs)

@@ -14,7 +14,7 @@ from typing import Any
 from ..drawing.tables import Table
 from ..nesting import nested_spans
 
-Entity = tuple[int, int, str]  # start, end (exclusive), type
+TypedSpan = tuple[int, int, str]  # start, end (exclusive), type
 Row = Mapping[str, Any]  # as `Counts.scores` returns it
 RATIOS = ("precision", "recall", "f1")
 RATIO_NAMES = ("precision", "recall", "F1")
@@ -83,10 +83,10 @@ class Part:
 
     key: str
     title: str
-    chosen: Callable[[AbstractSet[Entity]], AbstractSet[Entity]]
+    chosen: Callable[[AbstractSet[TypedSpan]], AbstractSet[TypedSpan]]
     note: str = ""
 
-    def count(self, predicted: AbstractSet[Entity], gold: AbstractSet[Entity]) -> Counts:
+    def count(self, predicted: AbstractSet[TypedSpan], gold: AbstractSet[TypedSpan]) -> Counts:
         """The counts of a sentence; an entity of this part is correct, or found, if the other side has it at all."""
         mine, wanted = self.chosen(predicted), self.chosen(gold)
         return Counts(len(mine & gold), len(mine), len(wanted & predicted), len(wanted))
@@ -96,7 +96,7 @@ class Part:
         return f"{self.key}_{ratio}" if self.key else ratio
 
 
-def _nested(side: AbstractSet[Entity]) -> AbstractSet[Entity]:
+def _nested(side: AbstractSet[TypedSpan]) -> AbstractSet[TypedSpan]:
     spans = nested_spans(entity[:2] for entity in side)
     return {entity for entity in side if entity[:2] in spans}
 

@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 
 from ..entity_dicts import TYPE_KEYS, read_span, read_type
 from ..nesting import Span, contains, nesting_depths
-from .scores import PARTS, Counts, Entity, Scores
+from .scores import PARTS, Counts, Scores, TypedSpan
 
 Key = TypeVar("Key", int, str)
 Sentences = Sequence[Sequence[Mapping[str, Any]]]  # the entities of each sentence, as `score_entities` takes them
@@ -81,7 +81,7 @@ def scores_by_length(predictions: Sentences, references: Sentences) -> dict[str,
         {'1': 0.0, '3-4': 1.0}
     """
 
-    def bucket(entity: Entity) -> int:
+    def bucket(entity: TypedSpan) -> int:
         return max(first for first in LENGTH_BUCKETS if first <= entity[1] - entity[0])
 
     counts = _count_rows(paired_sentences(predictions, references), lambda _: bucket)
@@ -106,7 +106,7 @@ def scores_by_depth(predictions: Sentences, references: Sentences) -> dict[str, 
         {'1': 1.0, '2': 0.0}
     """
 
-    def depths(gold: set[Entity]) -> Callable[[Entity], int]:
+    def depths(gold: set[TypedSpan]) -> Callable[[TypedSpan], int]:
         depth_of = nesting_depths([entity[:2] for entity in gold])
         return lambda entity: 1 + max((depth_of[span] for span in depth_of if contains(span, entity[:2])), default=0)
 
@@ -151,7 +151,7 @@ def without_labels(predictions: Sentences, labels: Collection[str]) -> Sentences
     ]
 
 
-def paired_sentences(predictions: Sentences, references: Sentences) -> Iterator[tuple[set[Entity], set[Entity]]]:
+def paired_sentences(predictions: Sentences, references: Sentences) -> Iterator[tuple[set[TypedSpan], set[TypedSpan]]]:
     """The distinct predicted and gold entities, sentence by sentence; errors as in [`score_entities`]."""
     check_same_sentences(predictions, references)
     for sentence, (predicted, gold) in enumerate(zip(predictions, references, strict=True)):
@@ -170,7 +170,7 @@ def check_same_sentences(predictions: Sequence[Any], references: Sequence[Any]) 
         )
 
 
-def read_entities(entities: Sequence[Mapping[str, Any]], where: str) -> set[Entity]:
+def read_entities(entities: Sequence[Mapping[str, Any]], where: str) -> set[TypedSpan]:
     """The distinct entities of one sentence as (start, end, type).
 
     Args:
@@ -187,8 +187,8 @@ def read_entities(entities: Sequence[Mapping[str, Any]], where: str) -> set[Enti
 
 
 def _count_rows(
-    pairs: Iterable[tuple[set[Entity], set[Entity]]],
-    rows: Callable[[set[Entity]], Callable[[Entity], Key]],
+    pairs: Iterable[tuple[set[TypedSpan], set[TypedSpan]]],
+    rows: Callable[[set[TypedSpan]], Callable[[TypedSpan], Key]],
 ) -> defaultdict[Key, Counts]:
     """Counts in each row of a table; `rows` gives the row of an entity, from the gold entities of its sentence."""
     counts: defaultdict[Key, Counts] = defaultdict(Counts)

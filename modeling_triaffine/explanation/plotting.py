@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FORMATS = (".png", ".svg", ".pdf")
+SUFFIXES = (".png", ".svg", ".pdf")
 DARK = 0.62  # share of the highest attention in a table; numbers on darker cells are white
 
 # Inches.
@@ -56,8 +56,8 @@ def plot_explanation(explanation: Explanation, path: str | os.PathLike[str] | No
         >>> figure = plot_explanation(explanation, "explanation.svg")
     """
     suffix = "" if path is None else Path(path).suffix.lower()
-    if path is not None and suffix not in FORMATS:
-        raise ValueError(f"Cannot save a plot as {path}; choose a name that ends in {', '.join(FORMATS)}.")
+    if path is not None and suffix not in SUFFIXES:
+        raise ValueError(f"Cannot save a plot as {path}; choose a name that ends in {', '.join(SUFFIXES)}.")
     shown = sorted(likeliest_labels(explanation)[:MOST_LABELS])
     subtitle = describe_span(explanation)
     if left_out := len(explanation.labels) - len(shown):

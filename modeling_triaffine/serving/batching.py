@@ -16,9 +16,8 @@ from ..model.kinds_triaffine import TextEntity
 
 logger = logging.getLogger(__name__)
 
-# Entities of a text, and of several.
-Entities = list[TextEntity]
-Answers = list[Entities]
+# The entities of each text.
+Answers = list[list[TextEntity]]
 
 
 class Item(NamedTuple):
@@ -32,7 +31,7 @@ class Item(NamedTuple):
     overlap: str = "all"
     labels: Collection[str] | None = None
 
-    def kept(self, found: FoundInText) -> Entities:
+    def kept(self, found: FoundInText) -> list[TextEntity]:
         return found.in_characters(self.text, self.overlap, self.labels)
 
 

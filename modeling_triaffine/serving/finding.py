@@ -6,15 +6,16 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from fastapi import HTTPException, Request
 
+from ..model.kinds_triaffine import TextEntity
 from ..overlaps import PolicyError
-from .batching import Answers, Batcher, Entities, Item, QueueFullError
+from .batching import Answers, Batcher, Item, QueueFullError
 
 RETRY_SECONDS = 1
 CLIENT_GONE = 499  # as in nginx; nobody reads the response
 
 Find = Callable[[Sequence[Item], Request], Awaitable[Answers]]
 """Items of a request → entities of each."""
-Outcome = Entities | str
+Outcome = list[TextEntity] | str
 """The entities of an item, or why it has none."""
 FindEach = Callable[[Sequence[Item], Request], Awaitable[list[Outcome]]]
 """Items of a request → outcome of each."""

@@ -18,7 +18,7 @@ from torch import nn
 from torch.optim import Optimizer
 from transformers import Trainer, TrainingArguments, get_scheduler
 
-PARTS = ("head", "words", "encoder")
+MODEL_PARTS = ("head", "words", "encoder")
 # Where PEFT, torch.compile and data parallelism hold the model that they wrap.
 WRAPPERS = ("base_model", "_orig_mod", "module")
 # Options of optimizers that take their parameters in another way (GaLore, APOLLO, LOMO).
@@ -46,7 +46,7 @@ def build_parameter_groups(
     """Puts every trainable parameter into one optimizer group.
 
     Args:
-        named_parameters: their names begin with one of `PARTS`, or else are of a layer that has the head's rate.
+        named_parameters: their names begin with one of `MODEL_PARTS`, or else are of a layer that has the head's rate.
         learning_rates: rate of each part.
         weight_decay: for the parameters named in `decaying`.
 
@@ -57,7 +57,7 @@ def build_parameter_groups(
         ValueError: a wrapped model, in which the parts are not found.
     """
     groups: dict[tuple[str, bool], list[nn.Parameter]] = {
-        (part, decays): [] for part in PARTS for decays in (True, False)
+        (part, decays): [] for part in MODEL_PARTS for decays in (True, False)
     }
     for name, parameter in named_parameters:
         if not parameter.requires_grad:
@@ -69,7 +69,7 @@ def build_parameter_groups(
                 "itself. To train adapters, wrap the encoder alone: "
                 "model.encoder = peft.get_peft_model(model.encoder, config)."
             )
-        groups[part if part in PARTS else "head", name in decaying].append(parameter)
+        groups[part if part in MODEL_PARTS else "head", name in decaying].append(parameter)
     return [
         {
             "name": f"{part}{'' if decays else '_no_decay'}",

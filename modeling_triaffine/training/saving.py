@@ -11,8 +11,8 @@ import yaml
 from datasets import Dataset
 from transformers import Trainer
 
-from ..evaluation.prediction import Entities
 from ..files import write_text
+from ..model.kinds_triaffine import WordEntity
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.options_triaffine import Option
 from ..publishing.run_summary import Evaluation
@@ -36,7 +36,7 @@ class Scored:
     """What a run has measured and predicted: its metrics by name, predictions and scores by split."""
 
     metrics: dict[str, float] = field(default_factory=dict)
-    predictions: dict[str, list[Entities]] = field(default_factory=dict)
+    predictions: dict[str, list[list[WordEntity]]] = field(default_factory=dict)
     evaluations: dict[str, Evaluation] = field(default_factory=dict)
 
 
@@ -80,7 +80,7 @@ def _write_files(trainer: Trainer, files: dict[str, str]) -> None:
                 write_text(folder / name, text)
 
 
-def _as_lines(records: Dataset, predictions: list[Entities]) -> str:
+def _as_lines(records: Dataset, predictions: list[list[WordEntity]]) -> str:
     """Returns the records as JSON lines with the predicted entities."""
     lines = (
         json.dumps({"id": name, "tokens": tokens, "entities": entities}, ensure_ascii=False)

@@ -13,11 +13,12 @@ from transformers.trainer_utils import EvalLoopOutput, denumpify_detensorize
 
 from ..data.schema import CONTEXT_FIELDS
 from ..data.windows import Windows
-from ..evaluation.prediction import Entities, candidate_spans
+from ..evaluation.prediction import candidate_spans
 from ..evaluation.scores import Scores
 from ..evaluation.scoring import Sentences, candidate_recall, score_entities, without_labels
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import find_entities
+from ..model.kinds_triaffine import WordEntity
 from ..model.processing_triaffine import TriaffineProcessor
 from ..nesting import Span
 from .batching import EncodedRecords, EvaluationBatchSampler, RecordCollator, record_name
@@ -165,12 +166,12 @@ class ScoringTrainer(HubTrainer):
         annotated = {entity["type"] for entities in references for entity in entities} if kept else set()
         return [name for name in kept if name not in annotated]
 
-    def predict_entities(self, dataset: datasets.Dataset) -> list[Entities]:
+    def predict_entities(self, dataset: datasets.Dataset) -> list[list[WordEntity]]:
         """Entities of each record, in the order of the records: {start, end (exclusive, in words), type, score}."""
         predictions: Any = self.predict(dataset).predictions
-        return cast("list[Entities]", predictions)
+        return cast("list[list[WordEntity]]", predictions)
 
-    def _predict_rows(self, dataloader: DataLoader[Any]) -> tuple[list[tuple[Entities, list[Span]]], float]:
+    def _predict_rows(self, dataloader: DataLoader[Any]) -> tuple[list[tuple[list[WordEntity], list[Span]]], float]:
         """Entities and candidates of every window of the records, over all processes, and the mean loss of one."""
         sampler: Any = dataloader.batch_sampler
         records: Any = dataloader.dataset
@@ -180,7 +181,7 @@ class ScoringTrainer(HubTrainer):
             model.to(self.args.device)
         model.eval()
         self.callback_handler.eval_dataloader = dataloader
-        found: list[tuple[int, tuple[Entities, list[Span]]]] = []
+        found: list[tuple[int, tuple[list[WordEntity], list[Span]]]] = []
         losses: list[float] = []
         for batch, rows, inputs in zip(sampler.batches, sampler.rows_that_count, dataloader, strict=True):
             self._note_batch(inputs, record_name(records[batch[0]]))
@@ -195,7 +196,7 @@ class ScoringTrainer(HubTrainer):
 
     def _predict_batch(
         self, model: torch.nn.Module, inputs: dict[str, Any]
-    ) -> tuple[Iterator[tuple[Entities, list[Span]]], float]:
+    ) -> tuple[Iterator[tuple[list[WordEntity], list[Span]]], float]:
         """Entities and candidates in the model's output, and the loss that `prediction_step` computes from it."""
         outputs: list[Any] = []
         watch = model.register_forward_hook(lambda _model, _inputs, output: outputs.append(output))

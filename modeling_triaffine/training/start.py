@@ -41,7 +41,7 @@ MOST_SHARED = 0.02  # of the sentences of a split, those that are training sente
 SENTENCES_LOOKED_UP = 1000  # sentences whose words are looked up in the encoder's vocabulary
 MANY_UNKNOWN = 0.05
 # Word part of the processor → as in the names of its options, such as word_embedding_size and word_vocab_size.
-PARTS = {"words": "word", "pos": "pos", "chars": "char"}
+WORD_PARTS = {"words": "word", "pos": "pos", "chars": "char"}
 # Options of `triaffine-ner train` that need the whole run, and what to use instead.
 OF_A_RUN = {
     **{field.name: "the data sets are given to the trainer" for field in fields(DataArguments)},
@@ -223,7 +223,9 @@ def _start_new(
         fields["max_span_width"] = widest_entity(dataset["train"]["entities"])
     vectors = _read_vectors(plan.model, fields, dataset)
     _build_vocabularies(processor, fields, vectors, dataset["train"])
-    fields |= {f"{PARTS[part]}_vocab_size": len(processor.vocabularies[part]) for part in processor.vocabulary_parts}
+    fields |= {
+        f"{WORD_PARTS[part]}_vocab_size": len(processor.vocabularies[part]) for part in processor.vocabulary_parts
+    }
     if encoder is not None:
         model = TriaffineForNestedNER.from_encoder(encoder, **fields)
     else:
@@ -297,7 +299,7 @@ def _build_vocabularies(
     processor: TriaffineProcessor, fields: dict[str, Any], vectors: WordVectors | None, training_data: Dataset
 ) -> None:
     """Builds the vocabularies that the model's word parts need; with vectors, only words with a vector are known."""
-    parts = [part for part, name in PARTS.items() if fields.get(f"{name}_embedding_size")]
+    parts = [part for part, name in WORD_PARTS.items() if fields.get(f"{name}_embedding_size")]
     if "pos" in parts and not ("pos" in training_data.column_names and any(training_data["pos"])):
         raise ValueError(
             "pos_embedding_size is set, but no training sentence has parts of speech. Add them to the data, tag them "
