@@ -218,9 +218,7 @@ class Limits(BaseModel):
     body_bytes: int = Field(ge=1)
     texts: int = Field(ge=1)
     text_characters: int = Field(ge=1)
-    label_studio_seconds: int = Field(
-        90, ge=1, description="For a Label Studio request; later tasks get no prediction."
-    )
+    label_studio_seconds: int = Field(ge=1, description="For a Label Studio request; later tasks get no prediction.")
 
 
 class Health(BaseModel):

@@ -39,5 +39,5 @@ def client_of(
 ) -> tuple[TestClient, Batcher]:
     """A client of an application with small limits, and its batcher, which does not run yet."""
     batcher = Batcher(as_pipeline(find), texts, 1000, waiting)
-    limits = Limits(body_bytes=body_bytes, texts=5, text_characters=100)
+    limits = Limits(body_bytes=body_bytes, texts=5, text_characters=100, label_studio_seconds=90)
     return TestClient(create_application(batcher, model, list(labels), limits, keys)), batcher

@@ -465,7 +465,7 @@ def test_health_names_the_model_and_its_limits(client):
     health = Health.model_validate(client.get("/health").json(), strict=True, extra="forbid")
     assert (health.status, health.model, health.labels) == ("ready", "tiny", ["DNA", "protein"])
     assert (health.version, health.queue.waiting, health.queue.limit) == (__version__, 0, 100)
-    assert health.limits == Limits(body_bytes=2000, texts=5, text_characters=100)
+    assert health.limits == Limits(body_bytes=2000, texts=5, text_characters=100, label_studio_seconds=90)
 
 
 def test_a_failing_request_gets_500_and_the_next_one_200():
