@@ -79,7 +79,7 @@ class TriaffineNER(Pipe):
         device: str | None = None,
         batch_size: int = PredictionOptions.batch_size,
         threshold: float | dict[str, float] | None = None,
-        overlap: str = "all",
+        overlap: str = PredictionOptions.overlap,
         spans_key: str = "sc",
         set_ents: bool = False,
         keep_ents: bool = False,

@@ -136,11 +136,10 @@ def _section(name: str, options: Iterable[Option]) -> str:
 
 def configuration() -> str:
     """The options of model, processor and prediction."""
-    overlap = next(option for option in _commands()["predict"].options if option.name == "overlap")
     parts = {
         MODEL_SECTION: MODEL_OPTIONS.values(),
         PROCESSOR_SECTION: PROCESSOR_OPTIONS.values(),
-        PREDICTION_SECTION: [*PREDICTION_OPTIONS.values(), overlap],
+        PREDICTION_SECTION: PREDICTION_OPTIONS.values(),
     }
     entries = ([intro, *(_entry(option, option.name) for option in options)] for intro, options in parts.items())
     return "\n".join([CONFIGURATION_PAGE, *chain.from_iterable(entries)])

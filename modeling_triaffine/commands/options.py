@@ -44,7 +44,7 @@ Device = Annotated[
         callback=check_device, help="cpu, cuda, cuda:1, …  [default: a GPU if there is one]", metavar="DEVICE"
     ),
 ]
-BATCH_SIZE, THRESHOLD = PREDICTION_OPTIONS["batch_size"], PREDICTION_OPTIONS["threshold"]
+BATCH_SIZE, THRESHOLD, OVERLAP = (PREDICTION_OPTIONS[name] for name in ("batch_size", "threshold", "overlap"))
 BatchSize = Annotated[
     int, typer.Option(min=BATCH_SIZE.least, max=BATCH_SIZE.most, help=f"{BATCH_SIZE.doc}.", metavar="N")
 ]
@@ -96,9 +96,9 @@ Threshold = Annotated[
 Overlap = Annotated[
     str,
     choice(
-        "Which overlapping entities to keep",
+        OVERLAP.doc,
         lambda: {name: OVERLAPS[name].meaning for name in overlap_names()},
-        metavar="POLICY",
+        metavar=OVERLAP.metavar,
     ),
 ]
 Format = Annotated[

@@ -56,7 +56,7 @@ def command(
     form: TextsFormat = None,
     text_column: TextColumn = "text",
     threshold: Threshold = None,
-    overlap: Overlap = "all",
+    overlap: Overlap = PredictionOptions.overlap,
     batch_size: BatchSize = PredictionOptions.batch_size,
     device: Device = None,
     splitter: Splitter = None,

@@ -45,7 +45,7 @@ def command(
     text_column: TextColumn = "text",
     entities_column: Annotated[str, typer.Option(help="Field to add.")] = "entities",
     threshold: Threshold = None,
-    overlap: Overlap = "all",
+    overlap: Overlap = PredictionOptions.overlap,
     batch_size: BatchSize = PredictionOptions.batch_size,
     device: Device = None,
     splitter: Splitter = None,

@@ -32,7 +32,7 @@ def command(
     text_column: Annotated[str, typer.Option(help="Column or field with the text.")] = "text",
     entities_column: Annotated[str, typer.Option(help="Column to add.")] = "entities",
     threshold: Threshold = None,
-    overlap: Overlap = "all",
+    overlap: Overlap = PredictionOptions.overlap,
     batch_size: BatchSize = PredictionOptions.batch_size,
     bf16: Bf16 = False,
     max_characters: Annotated[int, typer.Option(min=1, help="Reject longer texts.", metavar="N")] = 100_000,

@@ -69,7 +69,7 @@ def read_texts(
     measure: str = "margin",
     batch_size: int = PredictionOptions.batch_size,
     threshold: Any = None,
-    overlap: str = "all",
+    overlap: str = PredictionOptions.overlap,
 ) -> list[ReadText]:
     """Predicts the entities of each text, with the uncertainty of the predictions.
 

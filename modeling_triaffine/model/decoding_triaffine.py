@@ -122,7 +122,7 @@ class FoundInText:
                 moved = {"start": first + entity["start"], "end": first + entity["end"]}
                 self.entities.append(cast("WordEntity", {**entity, **moved}))
 
-    def in_characters(self, text: str, overlap: str = "all", labels: Collection[str] | None = None) -> list[TextEntity]:
+    def in_characters(self, text: str, overlap: str, labels: Collection[str] | None = None) -> list[TextEntity]:
         """The entities with these labels (None: all) that a policy for overlaps keeps, by characters of the text."""
         wanted = [one for one in self.entities if labels is None or one["type"] in labels]
         return [self._in_characters(text, entity) for entity in resolve_overlaps(wanted, overlap)]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin
 
-from .kinds_triaffine import ATTENTIONS, SCORINGS
+from .kinds_triaffine import ATTENTIONS, OVERLAPS, SCORINGS
 
 DECLARED = "option"  # in the metadata of a field
 TYPE_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
@@ -255,7 +255,7 @@ PROCESSOR_OPTIONS = options_of(ProcessorOptions)
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class PredictionOptions:
-    """What pipeline, commands, server and spaCy component take beside a policy for overlaps (`kinds_triaffine.py`)."""
+    """What pipeline, commands, server and spaCy component take; other packages may add policies for overlaps."""
 
     threshold: float | None = option(
         None,
@@ -266,6 +266,12 @@ class PredictionOptions:
         metavar="PROBABILITY",
     )
     batch_size: int = _size(32, "Sentences of average length in a forward pass; fewer if they are long", most=2**20)
+    overlap: str = option(
+        "all",
+        "Which overlapping entities to keep",
+        {name: policy.meaning for name, policy in OVERLAPS.items()},
+        metavar="POLICY",
+    )
 
 
 PREDICTION_OPTIONS = options_of(PredictionOptions)

@@ -165,7 +165,7 @@ class NestedNERPipeline(ChunkPipeline):
             )
         _refuse_unknown(set(parameters) - set(CALL_PARAMETERS))
         check_threshold(parameters.get("threshold"), self.model.config.entity_labels)
-        overlap_policy(parameters.get("overlap", "all"))
+        overlap_policy(parameters.get("overlap", PredictionOptions.overlap))
         ignored, labels = parameters.get("ignore_labels") or (), [*self.model.config.entity_labels, "O"]
         if isinstance(ignored, str) or not isinstance(ignored, Collection) or any(one not in labels for one in ignored):
             raise ValueError(f"`ignore_labels` is {shortened(ignored)}; give a list of the model's {sorted(labels)}.")
@@ -269,7 +269,7 @@ class NestedNERPipeline(ChunkPipeline):
         return [[one for one in of if one["type"] not in ignore_labels] for of in found] if ignore_labels else found
 
     def postprocess(  # type: ignore[override]
-        self, found: tuple[str, FoundInText], overlap: str = "all", in_words: bool = False
+        self, found: tuple[str, FoundInText], overlap: str = PredictionOptions.overlap, in_words: bool = False
     ) -> list[TextEntity] | FoundInText:
         """The entities of a text; `in_words`: before the policy for overlaps, for a caller with one of its own."""
         text, of_words = found

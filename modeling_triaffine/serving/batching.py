@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from ..model.decoding_triaffine import FoundInText, Threshold
 from ..model.kinds_triaffine import TextEntity
+from ..model.options_triaffine import PredictionOptions
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +29,7 @@ class Item(NamedTuple):
 
     text: str
     threshold: Threshold | None = None
-    overlap: str = "all"
+    overlap: str = PredictionOptions.overlap
     labels: Collection[str] | None = None
 
     def kept(self, found: FoundInText) -> list[TextEntity]:

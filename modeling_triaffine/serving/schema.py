@@ -24,7 +24,7 @@ from starlette.types import Scope
 
 from ..files import SURROGATES
 from ..model.kinds_triaffine import OVERLAPS, overlap_policy
-from ..model.options_triaffine import PREDICTION_OPTIONS
+from ..model.options_triaffine import PREDICTION_OPTIONS, PredictionOptions
 from ..overlaps import overlap_names
 
 logger = logging.getLogger(__name__)
@@ -63,9 +63,7 @@ def _known_policy(name: str) -> str:
     return name
 
 
-Overlap = Annotated[
-    str, AfterValidator(_known_policy), WithJsonSchema({"type": "string", "enum": overlap_names(), "default": "all"})
-]
+Overlap = Annotated[str, AfterValidator(_known_policy), WithJsonSchema({"type": "string", "enum": overlap_names()})]
 
 
 MOST_FIELDS = 30
@@ -107,7 +105,7 @@ class Options(_Strict):
     )
     labels: Labels | None = Field(None, description="Labels of the entities to return; null: all.")
     overlap: Overlap = Field(
-        "all",
+        PredictionOptions.overlap,
         description=f"Overlapping entities to keep: {'; '.join(f'{n}: {p.meaning}' for n, p in OVERLAPS.items())}.",
     )
 

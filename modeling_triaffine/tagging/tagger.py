@@ -36,7 +36,7 @@ class Tagging:
     model: str
     revision: str | None = None
     threshold: Threshold | None = None
-    overlap: str = "all"
+    overlap: str = PredictionOptions.overlap
     batch_size: int = PredictionOptions.batch_size
     bf16: bool = False
 
