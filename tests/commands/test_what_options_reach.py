@@ -1,9 +1,12 @@
 """Options of `serve` and `tag` reach what they are for: each is given a number of its own."""
 
+import inspect
+
 import pytest
 import torch
 
 from modeling_triaffine import serving, tagging
+from modeling_triaffine.commands import tag
 from modeling_triaffine.conversion import onnx_predictor
 from modeling_triaffine.tagging import Totals
 
@@ -62,3 +65,12 @@ def test_options_of_tag(command, monkeypatch, tmp_path):
     *_, reading, actors = calls[0]
     assert vars(reading) == of_reading
     assert [*vars(actors).values()] == [*of_actors.values()]
+
+
+def test_the_defaults_of_tag_are_those_of_tag_corpus():
+    """They stand twice: the command has its help without Ray."""
+    of_command = {name: one.default for name, one in inspect.signature(tag.command).parameters.items()}
+    of_corpus = vars(tagging.Reading()) | vars(tagging.Tagging("m"))
+    shared = of_corpus.keys() & of_command.keys() - {"model"}
+    assert shared >= {"max_characters", "chunk_size", "overlap"}
+    assert {name: of_command[name] for name in shared} == {name: of_corpus[name] for name in shared}
