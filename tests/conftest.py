@@ -182,3 +182,12 @@ def command(capsys) -> Callable[..., Result]:
         return Result(code, *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture
+def close_output(monkeypatch) -> Iterator[Callable[[], None]]:
+    """Makes standard output a pipe whose reader has closed it, as `head` does; lines are written at once."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w", buffering=1) as output:
+        yield lambda: monkeypatch.setattr(sys, "stdout", output)  # in the test: pytest sets it anew before

@@ -56,8 +56,10 @@ def command(
     if raw_text or (raw_text is None and corpus.files.keeps_text):
         scores["raw_text"] = score_raw_text(pipeline, corpus.texts())
     tables = sys.stderr if str(output) == "-" else sys.stdout  # where JSON goes to standard output
-    for kind, of_words in scores.items():
-        print(f"{kind.replace('_', ' ').capitalize()}:\n{format_scores(of_words)}\n", file=tables)
-    if output is not None:
-        with open_output(output) as written:
-            json.dump({kind: of_words.with_nulls() for kind, of_words in scores.items()}, written, indent=2)
+    try:
+        if output is not None:
+            with open_output(output) as written:
+                json.dump({kind: of_words.with_nulls() for kind, of_words in scores.items()}, written, indent=2)
+    finally:  # a reader of the tables may close the pipe
+        for kind, of_words in scores.items():
+            print(f"{kind.replace('_', ' ').capitalize()}:\n{format_scores(of_words)}\n", file=tables)

@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from modeling_triaffine import NestedNERPipeline, TriaffineConfig
+from modeling_triaffine.errors import PIPE_CLOSED
 from modeling_triaffine.publishing.model_card import build_model_card, mark_card
 from modeling_triaffine.publishing.repository import is_part
 from modeling_triaffine.publishing.run_summary import RunSummary
@@ -141,6 +142,12 @@ def test_what_was_found_is_shown_even_if_it_cannot_be_saved(model, corpus, comma
     assert (result.code, "saved" in result.out) == (2, False)
     assert "Permission denied" in result.err
     assert "Expected calibration error" in result.out
+
+
+def test_calibration_is_saved_although_the_reader_of_the_tables_leaves(model, corpus, command, close_output):
+    close_output()
+    assert command("calibrate", "--model", model, corpus(sentence("DNA"), sentence("DNA"))).code == PIPE_CLOSED
+    assert RunSummary.load(model).calibration.sentences == 2
 
 
 def test_a_model_on_the_hub_is_refused_with_what_to_do(corpus, command):

@@ -398,6 +398,14 @@ def test_several_files_are_one_corpus(command, tmp_path):
     assert (failed.code, "b-test.tsv could be a split" in failed.err, "--test_file" in failed.err) == (2, True, True)
 
 
+def test_scores_are_written_although_the_reader_of_the_tables_leaves(command, marking_model, tmp_path, close_output):
+    close_output()
+    (tmp_path / "dev.jsonl").write_text(as_lines({"tokens": ["gene", "binds"], "entities": []}))
+    result = command("evaluate", "--model", marking_model, tmp_path / "dev.jsonl", "--output", tmp_path / "scores.json")
+    assert result.code == PIPE_CLOSED
+    assert "given_words" in json.loads((tmp_path / "scores.json").read_text())
+
+
 def test_scores_are_not_written_over_the_corpus(evaluate, command, marking_model, tmp_path):
     corpus = tmp_path / "dev.jsonl"
     corpus.write_text('{"tokens": ["Orsk"], "entities": []}\n')
