@@ -4,8 +4,9 @@ r"""Explains the scores of a span by the model's attention: which words and cand
         --span "Port Velmar" --output explanation.svg
 
 Prints tables whose columns add up: the contributions of the inside words and the label's bias to the logit before the
-cross-span stage, those of the candidates and the bias to the logit after it. Each contribution has its attention
-weight. --format json prints everything as JSON; --output saves a figure (.svg, .png, .pdf; needs matplotlib).
+cross-span stage, those of the candidates and the bias to the logit after it (in a model with `cross_span_residual`,
+together with the logit before it). Each contribution has its attention weight. --format json prints everything as JSON;
+--output saves a figure (.svg, .png, .pdf; needs matplotlib).
 """
 
 import json

@@ -25,8 +25,8 @@ from ..model.triaffine_ops import (
 class StageParts(NamedTuple):
     """The scores of one span in one stage: logits = Σ contributions + bias.
 
-    logits, bias [R]. attention, contributions [R, K], over K inside words or candidates; None if the stage has no
-    attention (ablation (a)).
+    logits, bias [R]: the bias is the label's, in the cross-span stage with `cross_span_residual` plus p. attention,
+    contributions [R, K], over K inside words or candidates; None if the stage has no attention (ablation (a)).
     """
 
     logits: Tensor

@@ -55,8 +55,9 @@ class StageScore:
     """One label's score in one stage: logit = Σ contributions + bias.
 
     attention: α of the inside words, or β of the candidates; sums to 1. contributions: attention times value, in
-    logits, in the same order. Both are None if the stage has no attention (ablation (a)). probability: softmax over the
-    labels, or with `multi_label` the sigmoid; in the final stage with the model's temperature.
+    logits, in the same order. Both are None if the stage has no attention (ablation (a)). bias: that of the label; in
+    the cross-span stage of a model with `cross_span_residual` plus the logit of the span stage. probability: softmax
+    over the labels, or with `multi_label` the sigmoid; in the final stage with the model's temperature.
 
     Examples:
         >>> from modeling_triaffine import NestedNERPipeline
@@ -113,6 +114,7 @@ class Explanation:
         cross_span_axis: "key": the span attends to the candidates; "query": the candidates attend to it; None without
             the stage.
         also_predicted: The other labels of the span, with `multi_label`.
+        cross_span_residual: Whether the bias of every `cross_span_stage` includes the logit of the `span_stage`.
 
     Examples:
         >>> from modeling_triaffine import NestedNERPipeline
@@ -134,6 +136,7 @@ class Explanation:
     is_candidate: bool | None
     cross_span_axis: str | None
     also_predicted: list[str] = field(default_factory=list)
+    cross_span_residual: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Nested dicts, lists, strings and numbers, ready for JSON."""
@@ -218,6 +221,7 @@ def explain(
         is_candidate=is_candidate,
         cross_span_axis=config.cross_span_axis if config.cross_span else None,
         also_predicted=predicted[1:],
+        cross_span_residual=config.cross_span and config.cross_span_residual,
     )
 
 

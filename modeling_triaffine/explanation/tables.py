@@ -1,7 +1,8 @@
 """Selects the words, candidates and labels of an explanation to show, and formats them as text.
 
 Text (here), plot (`plotting.py`) and demo page show the same rows. Each column is a sum: the contributions of the
-inside words and the bias of the label add up to p; those of the candidates and the bias add up to pᶜ.
+inside words and the bias of the label add up to p; those of the candidates and the bias, with `cross_span_residual`
+also p, add up to pᶜ.
 """
 
 from collections.abc import Sequence
@@ -59,7 +60,8 @@ def make_stages(explanation: Explanation) -> list[Stage]:
     if after and explanation.candidates is not None:
         relation = "the span attends to" if explanation.cross_span_axis == "key" else "attend to the span"
         candidates = [_name_candidate(candidate, explanation.span) for candidate in explanation.candidates]
-        stages.append(_make_stage(f"Candidates that {relation}", "β", candidates, after, "candidate"))
+        base = "logit p + label bias" if explanation.cross_span_residual else "label bias"
+        stages.append(_make_stage(f"Candidates that {relation}", "β", candidates, after, "candidate", base))
     return stages
 
 
@@ -128,15 +130,21 @@ def _cell(row: Row, label: int) -> str:
 
 
 def _make_stage(
-    heading: str, symbol: str, names: Sequence[tuple[str, str | None]], scores: list[StageScore], kind: str
+    heading: str,
+    symbol: str,
+    names: Sequence[tuple[str, str | None]],
+    scores: list[StageScore],
+    kind: str,
+    base: str = "label bias",
 ) -> Stage:
     """The rows of a stage: of the words or candidates with the largest contributions, and the sum of the others.
 
     Args:
         names: of each word or candidate, with the label of the latter.
         kind: "word" or "candidate".
+        base: the name of what the contributions are added to.
     """
-    bias = Row("label bias", [score.bias for score in scores])
+    bias = Row(base, [score.bias for score in scores])
     logit = Row("logit p" if kind == "word" else "logit pᶜ", [score.logit for score in scores])
     contributions = [score.contributions for score in scores if score.contributions is not None]
     attention = [score.attention for score in scores if score.attention is not None]

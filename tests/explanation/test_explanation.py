@@ -409,6 +409,16 @@ def test_every_column_of_a_stage_adds_up(explanation):
         assert list(map(sum, columns)) == pytest.approx(stage.logit.numbers, abs=1e-5)
 
 
+def test_a_residual_is_not_shown_as_the_bias_of_a_label(encoder):
+    for residual, base in ((False, "label bias"), (True, "logit p + label bias")):
+        pipeline = tiny_pipeline(encoder, **FOUND, cross_span_residual=residual)
+        before, after = make_stages(explain(pipeline, TEXT, SPAN))
+        assert (before.bias.name, after.bias.name) == ("label bias", base)
+        added = before.logit.numbers if residual else [0.0] * 3
+        expected = [bias + logit for bias, logit in zip(before.bias.numbers, added, strict=True)]
+        assert after.bias.numbers == pytest.approx(expected)
+
+
 def test_the_largest_contributions_are_shown_and_the_rest_is_summed():
     words, candidates = make_stages(LARGE)
     assert (len(words.terms), words.terms[-1].name) == (MOST_WORDS + 1, "15 other words")
