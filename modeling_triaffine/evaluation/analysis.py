@@ -70,7 +70,11 @@ class Analysis:
         by_length, by_depth = (
             {name: row_with_nulls(row) for name, row in rows.items()} for rows in (self.by_length, self.by_depth)
         )
-        return {**asdict(self), "scores": self.scores.with_nulls(), "by_length": by_length, "by_depth": by_depth}
+        data = {**asdict(self), "by_length": by_length, "by_depth": by_depth}
+        for scored in (data, data["comparison"], *(data["candidates"] or ())):
+            if scored is not None:
+                scored["scores"] = scored["scores"].with_nulls()
+        return data
 
 
 def analyse(

@@ -226,7 +226,8 @@ def _candidates_section(candidates: Sequence[Mapping[str, Any]], max_candidates:
     for row in candidates:
         kept = row["candidates"]
         dropped = kept["gold"] - kept["found"]
-        rows.append([row["max_candidates"], percent(kept["recall"]), dropped, *percentages(row["scores"])])
+        recall = percent(kept["recall"]) if kept["gold"] else None
+        rows.append([row["max_candidates"], recall, dropped, *percentages(row["scores"])])
     columns = ["m", "recall of the candidates", "gold entities dropped", *RATIO_NAMES]
     return Section("Candidates", text, [Table(columns, rows, "By number of candidates")], "candidates")
 

@@ -22,7 +22,7 @@ from modeling_triaffine.evaluation.report import (
     write_report,
 )
 from modeling_triaffine.evaluation.scores import Scores, percentages
-from modeling_triaffine.evaluation.scoring import score_entities
+from modeling_triaffine.evaluation.scoring import candidate_recall, score_entities
 from tests.helpers.analysed import HOSTILE
 from tests.helpers.scored import entities
 
@@ -183,6 +183,18 @@ def test_of_the_candidates_tried_by_default_some_are_shown(analysis):
 
     assert shown(DEFAULT_COUNTS) == (sorted({35, *SHOWN_COUNTS}), True)
     assert shown(range(1, 31)) == (list(range(1, 31)), False)
+
+
+def test_undefined_ratios_are_null_in_json_and_dashes_in_tables(analysis):
+    nothing = score_entities([[]], [[]], ["A"])
+    candidates = [{"max_candidates": 7, "candidates": candidate_recall([[]], [[]]), "scores": nothing}]
+    comparison = replace(analysis.comparison, scores=nothing)
+    empty = replace(analysis, scores=nothing, candidates=candidates, comparison=comparison)
+    data = empty.to_dict()
+    for scored in (data, data["comparison"], *data["candidates"]):
+        assert [scored["scores"][name] for name in ("precision", "recall", "f1")] == [None] * 3
+        assert scored["scores"]["by_label"]["A"]["f1"] is None
+    assert re.search(r"^\| +7 \| – +\| +0 \| –", markdown_report(empty), re.MULTILINE)
 
 
 def test_lone_surrogates_are_written_as_escapes(analysis, tmp_path):
