@@ -86,10 +86,10 @@ clean:
 
 # An environment of an older Python would stay, whatever PYTHON is given next: it is not made. The pip that Python brings
 # can be years old and takes 1.6 times the time for the same packages.
-$(BIN)/python:
+%/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "This is Python " + sys.version.split()[0] + "; \
 	3.10 or newer is needed. To use another: make PYTHON=python3.12 ...")'
-	$(PYTHON) -m venv --upgrade-deps $(VENV)
+	$(PYTHON) -m venv --upgrade-deps $*
 
 $(VENV)/.installed: $(BIN)/python setup.cfg pyproject.toml constraints.txt
 	$(BIN)/python $(INSTALL) --constraint constraints.txt --editable .
@@ -99,8 +99,7 @@ $(VENV)/.installed-test: $(BIN)/python setup.cfg pyproject.toml constraints.txt
 	$(BIN)/python $(INSTALL) --constraint constraints.txt --editable '.[test]'
 	touch $@ $(VENV)/.installed
 
-$(LOWEST)/.installed: setup.cfg pyproject.toml constraints-lowest.txt
-	$(PYTHON) -m venv --upgrade-deps $(LOWEST)
+$(LOWEST)/.installed: $(LOWEST)/bin/python setup.cfg pyproject.toml constraints-lowest.txt
 	$(LOWEST)/bin/python $(INSTALL) --constraint constraints-lowest.txt --editable '.[plot]' \
 	    pytest pytest-xdist hypothesis 'setuptools>=70.1'
 	touch $@

@@ -74,6 +74,8 @@ class Analysis:
         for scored in (data, data["comparison"], *(data["candidates"] or ())):
             if scored is not None:
                 scored["scores"] = scored["scores"].with_nulls()
+        for kept in (one["candidates"] for one in data["candidates"] or () if not one["candidates"]["gold"]):
+            kept["recall"] = None
         return data
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from .checks_triaffine import check_threshold
 from .configuration_triaffine import TriaffineConfig
 from .kinds_triaffine import TextEntity, WordEntity, resolve_overlaps
+from .options_triaffine import PredictionOptions
 from .text_triaffine import Offsets, Piece
 from .triaffine_ops import label_probabilities
 
@@ -122,7 +123,9 @@ class FoundInText:
                 moved = {"start": first + entity["start"], "end": first + entity["end"]}
                 self.entities.append(cast("WordEntity", {**entity, **moved}))
 
-    def in_characters(self, text: str, overlap: str, labels: Collection[str] | None = None) -> list[TextEntity]:
+    def in_characters(
+        self, text: str, overlap: str = PredictionOptions.overlap, labels: Collection[str] | None = None
+    ) -> list[TextEntity]:
         """The entities with these labels (None: all) that a policy for overlaps keeps, by characters of the text."""
         wanted = [one for one in self.entities if labels is None or one["type"] in labels]
         return [self._in_characters(text, entity) for entity in resolve_overlaps(wanted, overlap)]

@@ -37,6 +37,8 @@ from .words_triaffine import WordRepresentation, pool_subwords
 
 logger = logging.get_logger(__name__)
 
+# How the names of weights begin that PEFT has wrapped, and what to do about them.
+ADAPTED = "encoder.base_model."
 MERGE_ADAPTERS = "merge them first, model.encoder = model.encoder.merge_and_unload()"
 # Models that threads evaluate at the moment: how many threads, and which parts were in training mode before.
 _EVALUATING: WeakKeyDictionary[nn.Module, tuple[int, list[nn.Module]]] = WeakKeyDictionary()
@@ -133,7 +135,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         model.origin = {name: kwargs[name] for name in ORIGIN_OPTIONS if name in kwargs}
         if missing := sorted(report["missing_keys"] & _own_weights(model)):
             remedy = "save the model again, or build one on an encoder with from_encoder()"
-            if any(name.startswith("encoder.base_model.") for name in report["unexpected_keys"]):
+            if any(name.startswith(ADAPTED) for name in report["unexpected_keys"]):
                 remedy = f"the encoder was saved with PEFT adapters; {MERGE_ADAPTERS}, and save the model again"
             raise ValueError(f"{where} are missing {listed(missing)}, which would be randomly initialized; {remedy}.")
         refuse_broken(where, model)
@@ -175,6 +177,11 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         **options: Any,
     ) -> None:
         """As in transformers; a push is of the whole repository, by the main process."""
+        if push_to_hub and state_dict is not None and self.push_repository is None:
+            raise ValueError(
+                "As remote code, a model pushes its own weights, not `state_dict`, so nothing was saved; import "
+                "modeling_triaffine first, or save without push_to_hub and upload the folder."
+            )
         options |= {"is_main_process": is_main_process, "state_dict": state_dict}
         super().save_pretrained(save_directory, push_to_hub, **options)
 

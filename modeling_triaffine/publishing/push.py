@@ -16,7 +16,7 @@ from safetensors import safe_open
 from torch import Tensor
 from transformers.utils import CONFIG_NAME
 
-from ..model.modeling_triaffine import MERGE_ADAPTERS, TriaffineForNestedNER
+from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import HANDLER_FILE, REQUIREMENTS_FILE, origin_of
 from .hub_requests import download, names_on_hub
@@ -56,7 +56,6 @@ def push_model(
         ValueError, OSError: the encoder has adapters, model and processor do not match, or the upload failed; in one
             paragraph.
     """
-    check_merged(model)
     processor = processor or _find_processor(model, token)
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder, state_dict=state_dict, max_shard_size=max_shard_size or "50GB")
@@ -65,12 +64,6 @@ def push_model(
         _copy_from_origin(Path(folder), model, token)
         has_processor = processor is not None
         return publish_folder(Path(folder), repo_id, with_processor=has_processor, token=token, **options).commit
-
-
-def check_merged(model: TriaffineForNestedNER) -> None:
-    """Raises ValueError for an encoder with PEFT adapters: nobody could load what would be published."""
-    if hasattr(model.encoder, "merge_and_unload"):
-        raise ValueError(f"The encoder has PEFT adapters, so nothing was published; {MERGE_ADAPTERS}.")
 
 
 def _find_processor(model: TriaffineForNestedNER, token: str | bool | None) -> TriaffineProcessor | None:

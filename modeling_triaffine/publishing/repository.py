@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from safetensors import SafetensorError, safe_open
 from transformers.utils import CONFIG_NAME, PROCESSOR_NAME
 
 from ..files import new_folder
 from ..model.configuration_triaffine import TriaffineConfig
+from ..model.modeling_triaffine import ADAPTED, MERGE_ADAPTERS
 from ..model.processing_triaffine import VOCABULARIES_FILE, TriaffineProcessor
 from ..model.repository_triaffine import (
     HANDLER_FILE,
@@ -189,7 +191,7 @@ def weight_files(names: list[str]) -> list[str]:
 
 
 def _check_weights(checkpoint: Path, weights: Sequence[str]) -> None:
-    """Raises ValueError if files of the weights are missing; an upload would delete those on the Hub."""
+    """Raises ValueError if files of the weights are missing (an upload would delete those on the Hub) or useless."""
     check_index(checkpoint, {})
     expected = {WEIGHTS_FILE}
     for index in (name for name in weights if name.endswith(".json")):
@@ -197,3 +199,14 @@ def _check_weights(checkpoint: Path, weights: Sequence[str]) -> None:
     missing = sorted(expected.difference(weights))
     if missing:
         raise ValueError(f"{checkpoint} has no {', '.join(missing)}: its weights are incomplete. Save the model again.")
+    for path in (checkpoint / name for name in sorted(expected)):
+        try:
+            with safe_open(path, "pt") as tensors:
+                tensor_names = list(tensors.keys())
+        except SafetensorError as error:
+            raise ValueError(f"The weights in {path} are damaged or cut off ({error}); copy the file again.") from None
+        if any(name.startswith(ADAPTED) for name in tensor_names):
+            raise ValueError(
+                f"The encoder in {path} was saved with PEFT adapters, so nothing was published; {MERGE_ADAPTERS}, and "
+                "save the model again."
+            )

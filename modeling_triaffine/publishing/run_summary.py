@@ -187,11 +187,11 @@ class RunSummary:
         summary, found = self, self.calibration
         if [label for label in config.entity_labels if label in self.labels] != [*self.labels]:
             logger.warning(
-                "The results of the run are of the labels %s, which the model no longer has, so its card has none.",
+                "The results of the run are of the labels %s, not of the model's %s, so its card has none.",
                 ", ".join(self.labels),
+                ", ".join(config.entity_labels),
             )
-            kept = ("base_model", "from_scratch", "language", "license", "calibration")
-            summary = RunSummary(**{name: getattr(self, name) for name in kept})
+            summary = dataclasses.replace(self, labels={}, evaluation=None, training_table=[], examples=[])
         if found and (found.temperature, found.thresholds) != (config.temperature, config.label_thresholds or {}):
             return dataclasses.replace(summary, calibration=None)
         return summary

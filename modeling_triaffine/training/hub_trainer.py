@@ -14,7 +14,6 @@ from ..files import write_text
 from ..model.modeling_triaffine import TriaffineForNestedNER
 from ..publishing.hub_requests import errors_of_hub
 from ..publishing.model_card import CARD_NAME, card_text, is_edited, renew_card, repository_name
-from ..publishing.push import check_merged
 from ..publishing.repository import CALIBRATION_DIAGRAM
 from ..publishing.run_summary import SUMMARY_FILE, RunSummary
 from ..publishing.upload import publish_folder, saved_before
@@ -64,10 +63,9 @@ class HubTrainer(Trainer):
             The `CommitInfo`; None on all processes but the first.
 
         Raises:
-            ValueError: the encoder has adapters.
-            NotPublishedError: the upload failed; the message says how to publish the saved model.
+            NotPublishedError: the encoder has adapters, or the upload failed; the message says how to publish the
+                saved model.
         """
-        check_merged(self.model)
         self.callback_handler.on_push_begin(self.args, self.state, self.control)
         token = token or self.args.hub_token
         self._add_facts(options)

@@ -194,6 +194,7 @@ def test_undefined_ratios_are_null_in_json_and_dashes_in_tables(analysis):
     for scored in (data, data["comparison"], *data["candidates"]):
         assert [scored["scores"][name] for name in ("precision", "recall", "f1")] == [None] * 3
         assert scored["scores"]["by_label"]["A"]["f1"] is None
+    assert data["candidates"][0]["candidates"]["recall"] is None
     assert re.search(r"^\| +7 \| – +\| +0 \| –", markdown_report(empty), re.MULTILINE)
 
 

@@ -189,7 +189,7 @@ def test_windows_are_one_text_whose_policy_counts_words():
     found.add(Piece(words[2:], 1, 0), [word_entity(0, 2, "protein")])
     assert found.words == words
     assert [(e["start"], e["end"], e["type"]) for e in found.entities][::2] == [(0, 3, "DNA"), (2, 4, "protein")]
-    assert [one["word"] for one in found.in_characters(text, "all")][:2] == ["a b c", "c incomprehensibilities"]
+    assert [one["word"] for one in found.in_characters(text)][:2] == ["a b c", "c incomprehensibilities"]
     assert found.in_characters(text, "nested") == [
         {"entity_group": "DNA", "score": 0.5, "word": "a b c", "start": 0, "end": 5},
         {"entity_group": "DNA", "score": 0.5, "word": "c", "start": 4, "end": 5},

@@ -10,6 +10,7 @@ from safetensors.torch import load_file
 from transformers import AutoModel, AutoProcessor
 
 from modeling_triaffine import NestedNERPipeline, NestedNERTrainer, TriaffineForNestedNER
+from modeling_triaffine.publishing import publish_folder
 from tests.helpers.encoders import CHECKPOINTING
 from tests.helpers.faults import assert_same_weights
 from tests.helpers.micro_training import micro_records, micro_trainer
@@ -84,12 +85,13 @@ def test_checkpoint_with_adapters_is_not_taken_for_a_model(trained):
         TriaffineForNestedNER.from_pretrained(Path(trained.args.output_dir) / "checkpoint-8")
 
 
-def test_adapters_are_merged_before_the_model_is_published(encoder, tmp_path, monkeypatch):
+def test_adapters_are_merged_before_the_model_is_published(tmp_path, monkeypatch):
     monkeypatch.setattr(HfApi, "create_repo", lambda *_, **__: pytest.fail("a repository was made"))
     trainer = lora_trainer(tmp_path)
+    trainer.save_model()
     for push in (
-        trainer.push_to_hub,
-        lambda: trainer.model.push_to_hub("owner/name", processor=tiny_processor(encoder)),
+        lambda: trainer.model.push_to_hub("owner/name", processor=trainer.processing_class),
+        lambda: publish_folder(tmp_path, "owner/name"),
     ):
         with pytest.raises(ValueError, match=r"nothing was published; .*merge_and_unload"):
             push()

@@ -281,7 +281,8 @@ def test_labels_renamed_in_a_folder_do_not_get_the_scores_of_the_old_ones(checkp
     assert "`GENE`" in card
     assert "DNA" not in card
     assert ModelCard(card).data.license == "mit"
-    assert caplog.text.count(f"of the labels {', '.join(labels)}, which the model no longer has") == 1
+    assert "no record of how this model was trained" not in card
+    assert caplog.text.count(f"of the labels {', '.join(labels)}, not of the model's GENE, PROTEIN,") == 1
 
 
 def test_a_calibration_that_was_undone_is_not_published(checkpoint, online, publish):
@@ -524,10 +525,14 @@ def test_a_push_while_saving_is_of_the_weights_that_are_saved(checkpoint, online
     assert "60.00" not in files_of(online)["README.md"].decode()
 
 
-def test_model_of_remote_code_pushes_what_it_saves(encoder, online, monkeypatch):
+def test_model_of_remote_code_pushes_what_it_saves(encoder, online, tmp_path, monkeypatch):
     """Without the package there is no card; the rest is whole, and as private."""
     monkeypatch.setattr(TriaffineForNestedNER, "push_repository", None)
-    tiny_model(encoder).push_to_hub(NAME)
+    model = tiny_model(encoder)
+    with pytest.raises(ValueError, match="nothing was saved"):
+        model.save_pretrained(tmp_path / "saved", state_dict=model.state_dict(), push_to_hub=True)
+    assert not (tmp_path / "saved").exists()
+    model.push_to_hub(NAME)
     assert set(files_of(online)) == {"config.json", "model.safetensors", "README.md", *CODE_FILES}
     assert online.repositories[NAME].private
 
