@@ -30,11 +30,6 @@ from .run_summary import Example, RunSummary
 CARD_NAME = "README.md"
 TEMPLATE = Path(__file__).with_name("card.md.jinja")
 RECIPE_TEMPLATE = Path(__file__).with_name("recipe_card.md.jinja")
-# Fields of the front matter that publishing writes, beside the license.
-WRITTEN_FIELDS = (
-    *("language", "library_name", "pipeline_tag", "tags", "base_model", "datasets", "metrics"),
-    *("widget", "model-index"),
-)
 TAGS = ("nested-ner", "named-entity-recognition", "span-classification", "triaffine")
 UNNAMED_DATASET = "unnamed data set"
 DRAWING_WIDTH = 88  # columns of a code block that the Hub shows without scrolling
@@ -277,8 +272,9 @@ def merge_cards(card: str, earlier: str) -> str:
     fields = {name: value for name, value in _front_matter(earlier).items() if value}
     merged = ModelCard(MARK_PATTERN.sub("", card))
     if not is_draft(earlier):
+        written = {*vars(_metadata("owner/name", RunSummary(), [])), "model-index"}
         has_license = merged.data.get("license") is not None
-        of_draft = (n for n in fields if n not in WRITTEN_FIELDS and not (has_license and n.startswith("license")))
+        of_draft = (n for n in fields if (not has_license if n.startswith("license") else n not in written))
         fields = {name: fields[name] for name in of_draft} if is_ours(earlier) else {}
     if not fields:
         return card
