@@ -1,9 +1,9 @@
 """Runs the snippets of a Markdown document from top to bottom, as a reader would who types them all.
 
-Python snippets share their names, as in one session; bash snippets stop at the first command that fails. A snippet
-marked ```bash background runs until the document's end; what follows waits until the port that it names answers.
-JSON snippets must be JSON, line by line or as a whole. Other blocks are output or pictures. `triaffine-ner` is run by
-`warm_program.py`, whose client $WARM_PROGRAM is.
+Python snippets share their names, as in one session; bash snippets stop at the first command that fails. A server runs
+until the document's end; what follows waits until the port that it names answers. JSON snippets must be JSON, line by
+line or as a whole. Other blocks are output or pictures. `triaffine-ner` is run by `warm_program.py`, whose client
+$WARM_PROGRAM is.
 """
 
 import json
@@ -22,6 +22,7 @@ from markdown_it.token import Token
 STARTING_TIME = 300  # seconds, for a server to answer on a busy machine
 STOPPING_TIME = 30
 RUNNABLE = {"python", "bash", "json"}
+SERVERS = ("triaffine-ner page ", "triaffine-ner serve ")
 
 
 def main(arguments: list[str]) -> None:
@@ -42,7 +43,7 @@ def main(arguments: list[str]) -> None:
 def snippets(document: Path) -> list[Token]:
     """The fenced blocks that can be run, in order."""
     tokens = MarkdownIt().parse(document.read_text(encoding="utf-8"))
-    return [token for token in tokens if token.type == "fence" and RUNNABLE & set(token.info.split()[:1])]
+    return [token for token in tokens if token.type == "fence" and token.info in RUNNABLE]
 
 
 def line_of(snippet: Token) -> int:
@@ -52,13 +53,13 @@ def line_of(snippet: Token) -> int:
 
 
 def run(snippet: Token, document: Path, names: dict[str, Any], servers: list[subprocess.Popen]) -> None:
-    language, *marks = snippet.info.split()
+    language = snippet.info
     if language == "python":
         source = "\n" * (line_of(snippet) - 1) + snippet.content  # tracebacks name the document's own lines
         exec(compile(source, str(document), "exec"), names)
     elif language == "json":
         check_json(snippet.content)
-    elif "background" in marks:
+    elif snippet.content.startswith(SERVERS):
         servers.append(start_server(snippet.content))
     else:
         program = f'triaffine-ner() {{ {os.environ["WARM_PROGRAM"]} triaffine-ner "$@"; }}\n'
