@@ -289,6 +289,12 @@ class TrainingOptions:
     hub_model_id: str | None = option(
         None, "Repository to publish to", metavar="OWNER/NAME", section=SCORES, is_of_one_run=True
     )
+    hub_private_repo: bool = option(
+        True,
+        "Make a new repository private; off with --no_hub_private_repo",
+        section=SCORES,
+        is_of_one_run=True,
+    )
     max_steps: int = option(
         -1, "Number of updates, instead of epochs; -1: use --num_train_epochs", least=-1, section=RARE
     )

@@ -11,7 +11,7 @@ from modeling_triaffine.model.options_triaffine import MODEL_OPTIONS
 from modeling_triaffine.model.text_triaffine import SENTENCE_SPLITTERS, WORD_SPLITTERS
 from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training.options import OWN_OPTIONS, read_value
-from modeling_triaffine.training.plan import CommandLineError, make_plan, training_options
+from modeling_triaffine.training.plan import CommandLineError, make_plan, parse_training_plan, training_options
 from modeling_triaffine.training.start import SPECIAL_TOKENS
 
 pytestmark = pytest.mark.contract
@@ -71,6 +71,12 @@ def test_the_arguments_are_read_by_transformers_own_parser(tmp_path):
     )
     assert (arguments.ema_decay, arguments.output_dir) == (0.5, str(tmp_path))
     assert OWN_OPTIONS["ema_decay"].doc[:40] in parser.format_help()
+
+
+def test_a_new_repository_is_private_unless_the_command_line_declines(tmp_path):
+    given = ["--train_file", str(tmp_path), "--output_dir", str(tmp_path)]
+    assert parse_training_plan(given).training.hub_private_repo is True
+    assert parse_training_plan([*given, "--no_hub_private_repo"]).training.hub_private_repo is False
 
 
 def test_choices_are_those_of_the_code_behind_them():
