@@ -43,8 +43,8 @@ its paragraph says what the default means; on the command line, an empty value (
 """
 CONFIGURATION_PAGE = """# Reference of the configuration
 
-What a person sets of a model and of prediction. None, where an option may be None, is `none` on the command line and
-`null` in JSON; its paragraph says what it means.
+All settings of a model and of prediction. The value None is written `none` on the command line and `null` in JSON; if
+an option can be None, its paragraph says what that means.
 """
 MODEL_SECTION = """## Model
 

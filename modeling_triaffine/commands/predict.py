@@ -7,8 +7,8 @@ A plain file has one text per line. In JSON lines (.jsonl, .ndjson, .json), each
 "text"; its other fields are kept. The output is each of these objects with
 "entities": [{"entity_group", "score", "word", "start", "end"}], offsets in characters. The output file appears when it
 is complete and replaces an older one. In a pipe, results appear batch by batch; with --batch-size 1, as soon as a line
-has been read. A long text has its result when all of it is scored: its entities are one list, whose overlaps are
-settled over the whole text. The model may also be a folder that `triaffine-ner export` wrote.
+has been read. A long text has one result, which appears when the whole text is scored. The model may also be a folder
+that `triaffine-ner export` wrote.
 """
 
 import json

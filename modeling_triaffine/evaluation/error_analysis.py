@@ -67,7 +67,7 @@ def outcome_name(outcome: str) -> str:
 
 
 def confusion(predictions: Sentences, references: Sentences, labels: Iterable[str] | None = None) -> dict[str, Any]:
-    """Counts the outcomes that the module's docstring defines, by label.
+    """Counts the outcomes that docs/analyses.md#errors defines, by label.
 
     Args:
         predictions, references: As in [`score_entities`].

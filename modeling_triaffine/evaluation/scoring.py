@@ -36,7 +36,10 @@ LENGTH_BUCKETS = {1: "1", 2: "2", 3: "3-4", 5: "5-8", 9: "9-16", 17: "17+"}
 
 
 def score_entities(predictions: Sentences, references: Sentences, labels: Iterable[str] | None = None) -> Scores:
-    """Scores predicted entities against gold ones, by the rules in the module's docstring.
+    """Scores predicted entities against gold ones.
+
+    An entity is correct if a gold entity of the same sentence has the same start, end and type. Repeated entities count
+    once. docs/analyses.md#scores-by-length-and-nesting says which ones are flat and nested.
 
     Args:
         predictions: A list of entities for each sentence. An entity has `start`, `end` (exclusive) and `type` or
