@@ -38,9 +38,9 @@ def test_a_linked_file_of_the_repository_is_part_of_the_site(site):
     assert 'href="benchmarks/results/accuracy.svg"' in (site / "results.html").read_text(encoding="utf-8")
 
 
-def test_marks_of_code_and_formulas_are_not_shown(site):
+def test_marks_of_markdown_are_not_shown(site):
     for page in site.rglob("*.html"):
-        assert not re.search(r"```|\$\$", page.read_text(encoding="utf-8")), page.name
+        assert not re.search(r"```|\$\$|\\\|", page.read_text(encoding="utf-8")), page.name
 
 
 def test_every_public_name_has_a_place_in_the_reference(site):

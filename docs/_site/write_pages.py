@@ -6,6 +6,7 @@ python docs/_site/write_pages.py
 import re
 from collections.abc import Callable, Iterable
 from functools import cache
+from html import escape
 from itertools import chain
 from pathlib import Path
 
@@ -87,8 +88,13 @@ def _anchor(heading: str) -> str:
 
 
 def _code(text: str) -> str:
-    """Code in the cell of a table, where a tab would be shown as a space and a bar would end the cell."""
-    return f"`{text}`".replace("\t", " ").replace("|", "\\|")
+    """Code in the cell of a table, where a tab would be shown as a space and a bar would end the cell.
+
+    MkDocs shows the backslash of a bar between backticks.
+    """
+    if "|" in text:
+        return f"<code>{escape(text)}</code>".replace("|", "&#124;")
+    return f"`{text}`".replace("\t", " ")
 
 
 @cache

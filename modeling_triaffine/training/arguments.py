@@ -105,7 +105,9 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
     """
 
     output_dir: str = TrainingOptions.output_dir  # never None, which transformers allows
-    label_names: list[str] | None = field(default_factory=lambda: ["labels"])
+    label_names: list[str] | None = field(
+        default_factory=lambda: ["labels"], metadata={"help": "Name of the labels in a batch; only labels is possible."}
+    )
 
     def __post_init__(self) -> None:
         if self.accelerator_config is None and torch.cuda.is_available():
