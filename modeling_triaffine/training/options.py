@@ -289,7 +289,7 @@ class TrainingOptions:
     hub_model_id: str | None = option(
         None, "Repository to publish to", metavar="OWNER/NAME", section=SCORES, is_of_one_run=True
     )
-    hub_private_repo: bool = option(
+    hub_private_repo: bool | None = option(
         True,
         "Make a new repository private; off with --no_hub_private_repo",
         section=SCORES,
