@@ -16,6 +16,12 @@ BESIDE_THE_CORE := conversion/test_onnx.py data/formats/test_docbin.py data/test
     test_spacy_component.py test_benchmarks.py test_site.py test_reference.py test_notebook.py \
     training/test_word_vectors.py
 
+# Whatever -j says, one target after the other: one must not install into the environment that another one installs into
+# or runs in. `test` alone runs two at a time, in a make of its own.
+ifeq ($(MAKELEVEL),0)
+.NOTPARALLEL:
+endif
+
 .PHONY: demo install quick test suite test-gpu test-lowest nightly portability docs lint style types format clean
 
 demo: $(VENV)/.installed
