@@ -63,6 +63,7 @@ def command(
 ) -> None:
     check_output(to, output)
     named = list(named_texts(texts, text_column, output, form))
+    from ..data.formats.cas import make_cas
     from ..data.writing_texts import PREDICTION_WRITERS, check_file_names, label_studio_config
     from ..evaluation.uncertainty import read_texts
     from ..files import atomic_path
@@ -71,6 +72,8 @@ def command(
     ranked = sort == "uncertain" and to in FOLDERS
     if to in FOLDERS:  # before the prediction, which can take hours
         check_file_names((name_of(name, 1, ranked) for name, _ in named), to)
+    if to == "inception":
+        make_cas("", (), ())  # raises without the extra `cas`
     pipeline = NestedNERPipeline(model=model, device=device, text_splitter=text_splitter(splitter))
     types = types_of(to, pipeline.model.config.entity_labels)
     with atomic_path(output) as unfinished:

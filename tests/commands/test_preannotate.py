@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 
 import pytest
 
@@ -138,6 +139,16 @@ def test_an_output_that_cannot_be_written_is_found_before_predicting(command, sa
     result = command("preannotate", source, "--model", saved_model, "--to", tool, "--output", source / "out")
     assert result.code == 2
     assert str(source) in result.err
+
+
+def test_a_missing_extra_is_named_before_predicting(command, saved_model, tmp_path, monkeypatch):
+    monkeypatch.setattr("modeling_triaffine.evaluation.uncertainty.read_texts", None)
+    monkeypatch.setitem(sys.modules, "cassis", None)
+    source = write_files(tmp_path, {"texts.txt": "a gene"})
+    result = command("preannotate", source, "--model", saved_model, "--to", "inception", "--output", tmp_path / "out")
+    assert result.code == 2
+    assert "extra `cas`" in result.err
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("measure", MEASURES)
