@@ -67,8 +67,9 @@ class OutputFolder:
                         for table in chain([first], groups):
                             if len(table):  # `datasets` cannot read a row group without rows
                                 writer.write_table(table)
-                    file.flush()
-                    os.fsync(file.fileno())  # an output that is there is not made again, even after a power failure
+                    for written in (rejections, file):  # what is there is not made again, even after a power failure
+                        written.flush()
+                        os.fsync(written.fileno())
         except UnreadableFileError:
             pass  # its rejection says why
 

@@ -462,6 +462,19 @@ class TestOutput:
         folder.write("a.jsonl", [self.chunk([1], rejected=[line]), self.chunk([2])])
         assert OutputFolder(tmp_path, {}).totals() == (1, 2, 1, 0)
 
+    def test_an_output_that_outlives_a_power_failure_has_its_rejections(self, tmp_path, monkeypatch):
+        on_disk = {}
+
+        def sync(number):
+            found = os.fstat(number)
+            on_disk[found.st_ino] = found.st_size
+
+        monkeypatch.setattr(os, "fsync", sync)
+        folder = OutputFolder(tmp_path, {})
+        folder.write("a.jsonl", [self.chunk([1], rejected=[rejection("a.jsonl", 2, "bad", None)])])
+        written = [path.stat() for path in (folder.path("a.jsonl"), folder.rejections)]
+        assert on_disk == {found.st_ino: found.st_size for found in written}
+
     def test_a_file_that_cannot_be_read_to_its_end_is_tried_again(self, tmp_path):
         folder = OutputFolder(tmp_path, {})
         folder.write("a.jsonl", [self.chunk([1]), self.chunk([], failure="damaged")])
