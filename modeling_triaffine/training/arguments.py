@@ -131,6 +131,8 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
             in_steps = self.save_strategy == self.eval_strategy == IntervalStrategy.STEPS
             self.save_steps = (self.eval_steps or self.logging_steps) if in_steps else 500
         self._check_best_is_saved()
+        if self.greater_is_better is None and "f1_" in (self.metric_for_best_model or ""):
+            self.greater_is_better = True  # transformers takes f1_Weight_loss, the F1 of a label, for a loss
         is_scored_at_end = self.do_eval
         check_of_trainer: Any = super().__post_init__  # untyped in transformers
         check_of_trainer()

@@ -290,6 +290,9 @@ PLATEAU = {"lr_scheduler_type": "reduce_lr_on_plateau"}
         ({"seed": "42", "per_device_train_batch_size": "8"}, {"seed": 42, "per_device_train_batch_size": 8}),
         ({**PLATEAU, "metric_for_best_model": "f1"}, {"lr_scheduler_kwargs": {"mode": "max"}}),
         ({**PLATEAU, "metric_for_best_model": "loss"}, {"lr_scheduler_kwargs": {"mode": "min"}}),
+        ({**PLATEAU, "metric_for_best_model": "f1_Weight_loss"}, {"lr_scheduler_kwargs": {"mode": "max"}}),
+        ({"metric_for_best_model": "eval_f1_Weight_loss"}, {"greater_is_better": True}),
+        ({"metric_for_best_model": "loss"}, {"greater_is_better": False}),
     ],
 )
 def test_options_that_follow_from_others(tmp_path, options, expected):
