@@ -107,7 +107,7 @@ class Job:
 
     @property
     def measured(self) -> Path:
-        return self.folder.with_suffix(".json")
+        return self.folder.with_name(f"{self.folder.name}.json")  # a corpus may be called genia-3.02
 
 
 def main() -> None:

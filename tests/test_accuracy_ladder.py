@@ -40,7 +40,7 @@ def run_ladder(monkeypatch, tmp_path):
     monkeypatch.setattr(accuracy, "TRAIN", [sys.executable, str(script)])
 
     def run(*seeds):
-        options = ["--corpus", f"demo={corpus},{corpus}", "--encoder=none", "--seeds", *map(str, seeds)]
+        options = ["--corpus", f"demo-1.0={corpus},{corpus}", "--encoder=none", "--seeds", *map(str, seeds)]
         variants = ["--variants", "start", "boundary-smoothing"]
         monkeypatch.setattr(sys, "argv", ["accuracy.py", str(folder), *options, *variants])
         accuracy.main()
@@ -53,7 +53,7 @@ def run_ladder(monkeypatch, tmp_path):
 
 def test_rows_hold_every_run_and_the_difference_to_the_start(run_ladder):
     rows, trained = run_ladder(1, 2)
-    names = [f"demo-{variant}-{seed}" for seed in (1, 2) for variant in ("start", "boundary-smoothing")]
+    names = [f"demo-1.0-{variant}-{seed}" for seed in (1, 2) for variant in ("start", "boundary-smoothing")]
     assert trained == names
     start, changed = rows["start"], rows["boundary-smoothing"]
 
