@@ -87,7 +87,7 @@ def check_optimization(trainer: Trainer) -> None:
     arguments: Any = trainer.args
     choose_optimizer(trainer, trainer.model)
     try:
-        probe = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        probe = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=arguments.learning_rate)
         get_scheduler(arguments.lr_scheduler_type, probe, 0, 1, arguments.lr_scheduler_kwargs or {})
     except (TypeError, ValueError) as error:
         raise ValueError(
