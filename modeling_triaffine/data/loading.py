@@ -5,6 +5,7 @@ Contains the cache, streaming, and the report of what was dropped. `sources.py` 
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -140,10 +141,6 @@ class CorpusFiles:
     Args:
         path, format, labels, columns, offsets, max_bad_records: as of [`load_nested_ner`].
         only: the split to read, if others are other files.
-
-    Attributes:
-        keeps_text: whether all files keep the text as written.
-        marks_sentences, has_own_words: whether any file does.
     """
 
     def __init__(
@@ -169,10 +166,28 @@ class CorpusFiles:
         labels = [labels] if isinstance(labels, str) else labels
         self._labels = None if labels is None else tuple(sorted(set(labels)))
         self._documents: dict[str | None, tuple[list[Document], RecordChecker]] = {}
-        formats = [part.format for part in self.parts.values()]
-        self.keeps_text = all(known.keeps_text for known in formats)
-        self.marks_sentences = any(known.marks_sentences for known in formats)
-        self.has_own_words = any(known.has_own_words for known in formats)
+
+    @property
+    def keeps_text(self) -> bool:
+        """Whether all files keep the text as written."""
+        return all(part.format.keeps_text for part in self.parts.values())
+
+    @property
+    def marks_sentences(self) -> bool:
+        """Whether any file does."""
+        return any(part.format.marks_sentences for part in self.parts.values())
+
+    @property
+    def has_own_words(self) -> bool:
+        """Whether any file has."""
+        return any(part.format.has_own_words for part in self.parts.values())
+
+    def by_split(self) -> "list[CorpusFiles]":
+        """The files of each split by themselves: those of one may have what others lack, such as their text."""
+        apart = [copy(self) for _ in self.parts]
+        for files, (split, part) in zip(apart, self.parts.items(), strict=True):
+            files.parts = {split: part}
+        return apart
 
     @property
     def name_of_only_split(self) -> str | None:

@@ -162,7 +162,8 @@ def read_corpus(
     of_splits = {"validation": data.validation_file, "test": data.test_file}
     paths: list[str | Mapping[str, str]] = [data.train_file] if data.train_file else []
     paths += [{split: file} for split, file in of_splits.items() if file]
-    files = [CorpusFiles(path, data.data_format, max_bad_records=data.max_bad_records) for path in paths]
+    read = (CorpusFiles(path, data.data_format, max_bad_records=data.max_bad_records) for path in paths)
+    files = [of_split for one in read for of_split in one.by_split()]
     words = _choose_words(files, data, reads_tags)
     tagger = None if data.pos_tagger is None else spacy_tagger(data.pos_tagger)
 

@@ -135,6 +135,17 @@ def test_texts_of_a_limited_split_are_those_read_completely(tmp_path: Path):
             assert [text["text"] for text in corpus.texts[split]] == expected
 
 
+def test_each_split_of_a_folder_is_read_in_its_own_format(tmp_path: Path):
+    """Words without their text in one split do not hide the text of another."""
+    (tmp_path / "train.jsonl").write_text(json.dumps(WORDS[0]))
+    (tmp_path / "test.jsonl").write_text(json.dumps({"text": "It works. Yes", "label": []}))
+    corpus = read_corpus(DataArguments(train_file=str(tmp_path)), word_splitter("characters"), False, "none")
+    assert [text["text"] for text in corpus.texts["test"]] == ["It works. Yes"]
+    for splits in (corpus.given, corpus.cut):
+        assert list(splits["test"]["tokens"]) == [[*"Itworks.Yes"]]
+    assert trained_on(corpus) == [["CD28", "-mediated"], [*"CD28-mediated"]]
+
+
 def test_a_corpus_of_words_has_no_texts_to_score(tmp_path: Path):
     (tmp_path / "dev.jsonl").write_text(json.dumps(WORDS[0]))
     data = DataArguments(validation_file=str(tmp_path / "dev.jsonl"))
