@@ -32,8 +32,8 @@ TARGETS = {
 }
 
 FROM_WORDS = (
-    "The corpus has words without their text: each text is its words joined by spaces, one sentence per line. To read "
-    "the same words and sentences back: --word_splitter whitespace --sentence_splitter lines in training, "
+    "Where the corpus has words without their text, a text is its words joined by spaces, one sentence per line. To "
+    "read the same words and sentences back: --word_splitter whitespace --sentence_splitter lines in training, "
     'load_nested_ner(…, word_splitter=word_splitter("whitespace"), sentence_splitter="lines") in Python.'
 )
 
@@ -77,19 +77,23 @@ def command(
 
     files = CorpusFiles(corpus, corpus_format, columns=named, offsets=offsets, max_bad_records=max_bad_records)
     of_texts = WRITERS[to].of_texts
-    splits: Mapping[str, Any]
-    if of_texts and files.keeps_text:
-        if sentences is not None:
-            raise ValueError(f"--sentences {sentences}: {to} has whole texts, no sentences. Leave --sentences out.")
-        splits = files.texts(to_convert=True)
-    else:
-        splits = files.sentences(sentence_splitter=sentences)
+    splits: dict[str, Any] = {}
+    units: dict[str, str] = {}
+    for of_split in files.by_split():
+        found: Mapping[str, Any]
+        if of_texts and of_split.keeps_text:
+            if sentences is not None:
+                raise ValueError(f"--sentences {sentences}: {to} has whole texts, no sentences. Leave --sentences out.")
+            found, unit = of_split.texts(to_convert=True), "texts"
+        else:
+            found, unit = of_split.sentences(sentence_splitter=sentences), "sentences"
+        splits |= found
+        units |= dict.fromkeys(found, unit)
     not_held = write_nested_ner(splits, output, to)
-    unit = "texts" if of_texts and files.keeps_text else "sentences"
     for split, records in splits.items():
         entities = sum(len(record["entities"]) for record in records)
         lost = "".join(f"; {what} not kept: {count}" for what, count in not_held[split].items())
-        print(f"{split}: {len(records)} {unit} with {entities} entities written{lost}.", file=sys.stderr)
+        print(f"{split}: {len(records)} {units[split]} with {entities} entities written{lost}.", file=sys.stderr)
     if of_texts and not files.keeps_text:
         print(FROM_WORDS, file=sys.stderr)
 

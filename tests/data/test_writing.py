@@ -397,6 +397,16 @@ class TestConvert:
         result = run(tmp_path / "in", tmp_path / "4", "--to", "brat", "--sentences", "lines")
         assert (result.code, "--sentences lines: brat has whole texts" in result.err) == (2, True)
 
+    def test_texts_stay_beside_a_split_of_words(self, tmp_path, run):
+        files = {"a.txt": b"Orsk\tslept.  He ran\r\n", "a.ann": "T1\tCity 0 3\tOrs\n"}
+        write_files(tmp_path / "in" / "test", files)
+        write_files(tmp_path / "in", {"train.tsv": "Orsk\tB-City\n"})
+        said = run(tmp_path / "in", tmp_path / "out", "--to", "brat").err
+        assert "train: 1 sentences with 1 entities" in said
+        assert "test: 1 texts with 1 entities" in said
+        for name in files:
+            assert (tmp_path / "out" / "test" / name).read_bytes() == (tmp_path / "in" / "test" / name).read_bytes()
+
     def test_offsets_that_count_otherwise(self, tmp_path, run, caplog):
         (tmp_path / "train.jsonl").write_text(json.dumps({"text": "😀市长去了奥尔斯克市", "label": [[6, 10, "City"]]}))
         run(tmp_path, tmp_path / "1", "--to", "brat")
