@@ -3,6 +3,7 @@
 import copy
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sized
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -204,6 +205,8 @@ class NestedNERPipeline(ChunkPipeline):
         postprocess_params: dict[str, Any],
     ) -> Iterator[Any]:
         """Entities text by text. Sentences of several texts run together, in the order of their length."""
+        if isinstance(batch_size, Integral) and not isinstance(batch_size, bool):
+            batch_size = int(batch_size)  # of NumPy, too
         if problem := PREDICTION_OPTIONS["batch_size"].problem(batch_size):
             raise ValueError(f"NestedNERPipeline: `batch_size` is {shortened(batch_size)}; {problem}")
         if not isinstance(inputs, Iterable):  # a data set of torch, which ends by its length, not by an IndexError

@@ -234,7 +234,7 @@ CALLS = [
     ({"threshold": value}, ValueError, "`threshold` is ") for value in ("0.5", True, float("nan"), 2, -0.1, [0.5])
 ] + [
     *(({"overlap": value}, ValueError, "`overlap` is .*choose one of") for value in ("nonesuch", ["flat"])),
-    *(({"batch_size": value}, ValueError, "`batch_size` is ") for value in (0, "2", 1.5)),
+    *(({"batch_size": value}, ValueError, "`batch_size` is ") for value in (0, "2", 1.5, True)),
     *(({"aggregation_strategy": value}, ValueError, "`aggregation_strategy`") for value in ("none", 3)),
     *(({"ignore_labels": value}, ValueError, "`ignore_labels` is .*DNA") for value in ("DNA", ["PER"], [["DNA"]], 3)),
     *(
@@ -311,10 +311,12 @@ def test_pipelines_that_share_a_processor_split_texts_their_own_way(encoder):
     assert one(TEXTS[0], threshold=0.0) == expected
 
 
-def test_numbers_of_numpy_are_thresholds(finder):
+def test_numbers_of_numpy_are_thresholds_and_batch_sizes(finder):
     expected = near(finder(TEXTS[0], threshold=0.25))
     for threshold in (np.float32(0.25), np.float64(0.25)):
         assert finder(TEXTS[0], threshold=threshold, aggregation_strategy="simple") == expected
+    for batch_size in (np.int64(2), np.int32(2)):
+        assert finder(TEXTS[0], threshold=0.25, batch_size=batch_size) == expected
 
 
 @pytest.mark.parametrize(
