@@ -44,8 +44,9 @@ class DataCollatorForNestedNER:
     not a span (i > j, or beyond the sentence). Of two types of one span, the matrix has the last one in label order.
     With `multi_label` the matrix is [B, N, N, R - 1]: 1 for all labels that a span has, 0 for the others. Features
     without `entities`, or with null, give a batch without labels. transformers' own `Trainer` removes `entities` unless
-    `remove_unused_columns` is False, cannot join batches of different lengths for `compute_metrics` and `predict`, and
-    cannot smooth labels.
+    `remove_unused_columns` is False, cannot join batches of different lengths for `compute_metrics` and `predict`,
+    cannot smooth labels, and needs `accelerate launch` for several GPUs: torch's DataParallel, its default there, cuts
+    batches, and with them `packed_words`, apart.
 
     Args:
         processor: the [`TriaffineProcessor`] that encoded the sentences.
