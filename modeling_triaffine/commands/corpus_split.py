@@ -21,7 +21,7 @@ class CorpusSplit:
 
     def texts(self) -> Any:
         """The texts as written, for files that keep them."""
-        return self.files.texts(self.key).get(self.key, [])
+        return self.files.texts().get(self.key, [])
 
 
 def load_split(

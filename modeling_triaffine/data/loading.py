@@ -229,16 +229,14 @@ class CorpusFiles:
             splits |= _prepare(source, split, cache_dir, kept)
         return splits
 
-    def texts(self, only: str | None = None, to_convert: bool = False) -> dict[str, list[Text]]:
-        """The texts as written, by split, or those of one split; see [`load_texts`].
+    def texts(self, to_convert: bool = False) -> dict[str, list[Text]]:
+        """The texts as written, by split; see [`load_texts`].
 
         Those `to_convert` have white space at the boundaries of entities as annotated, and all is reported that is not
         in them, also what is no entity.
         """
         splits: dict[str, list[Text]] = {}
         for split, source in self.sources():
-            if only is not None and split not in (only, None):
-                continue
             if not (known := source.part.format).keeps_text:
                 problem = f"the format {known.name!r} has words, but not the text that they were split from"
                 with_text = ", ".join(one.name for one in known_formats() if one.keeps_text)

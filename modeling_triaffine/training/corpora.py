@@ -209,11 +209,10 @@ def _texts_to_score(files: Sequence[CorpusFiles], data: DataArguments, limited: 
     for split in ("validation", "test"):
         if split not in limited:
             continue
-        named = [source for source in files if split in source.parts]
-        source = (named or files)[-1]  # a file of its own, or one with several splits in it
+        source = [one for one in files if {split, None} & one.parts.keys()][-1]  # None: a file that may have several
         if not source.keeps_text:
             continue
-        found[split] = source.texts(split).get(split, [])
+        found[split] = source.texts().get(split, [])
         limit, names = _limits(data)[split], limited[split]["doc_id"]
         if limit is not None and len(names) >= limit:
             complete = {*names} - {names[-1]}

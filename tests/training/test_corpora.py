@@ -146,6 +146,22 @@ def test_each_split_of_a_folder_is_read_in_its_own_format(tmp_path: Path):
     assert trained_on(corpus) == [["CD28", "-mediated"], [*"CD28-mediated"]]
 
 
+def test_a_split_inside_of_a_file_keeps_its_texts_beside_a_file_of_another(tmp_path: Path, monkeypatch):
+    known = FORMATS["conllu"]
+    starts = {"train": 0, "validation": 1}
+
+    def read(path: Path, check: object) -> Iterator[Document]:
+        return map(lambda document, split: replace(document, split=split), known.read(path, check), starts)
+
+    monkeypatch.setitem(FORMATS._loaded, "conllu", replace(known, read=read, split_starts=starts))
+    (tmp_path / "a.conllu").write_text(CONLLU * 2)
+    (tmp_path / "test.jsonl").write_text(json.dumps({"text": "It works.", "label": []}))
+    files = {"train_file": str(tmp_path / "a.conllu"), "test_file": str(tmp_path / "test.jsonl")}
+    texts = read_corpus(DataArguments(**files), SPLITTER, False).texts
+    assert [text["text"] for text in texts["test"]] == ["It works."]
+    assert len(texts["validation"]) == 1
+
+
 def test_a_corpus_of_words_has_no_texts_to_score(tmp_path: Path):
     (tmp_path / "dev.jsonl").write_text(json.dumps(WORDS[0]))
     data = DataArguments(validation_file=str(tmp_path / "dev.jsonl"))
