@@ -1,4 +1,4 @@
-"""Comments before the sentences of CoNLL's formats, and the ids that they give."""
+"""Ids of sentences: those that the comments of CoNLL's formats give, or numbers."""
 
 from itertools import count
 from typing import Any
@@ -17,7 +17,7 @@ class SentenceIds:
     Before the first document begins, every sentence is a document of its own, unless the file is one.
     """
 
-    def __init__(self, stem: str, is_document: bool = False):
+    def __init__(self, stem: str, is_document: bool):
         self.unnamed = (f"{stem}:{number}" for number in count())
         self.doc_id, self.id = stem if is_document else "", ""
         self.sent_id = 0

@@ -20,6 +20,7 @@ from ..documents import Document, Sentence, document_of_words
 from ..reading import document_name, numbered_paragraphs
 from ..record_checker import RecordChecker
 from ..schema import Entity
+from .comments import SentenceIds
 from .tags import STANDARD_TAG
 
 SPAN = re.compile(r"(\d{1,9}),(\d{1,9})(,\d{1,9},\d{1,9})? ([^\s|]+)")
@@ -44,12 +45,11 @@ def read_span_lines(path: Path, check: RecordChecker, columns: Mapping[str, Any]
             read twice, tells.
     """
     inclusive = _ends_are_inclusive(path, check) if columns is None else _inclusive_end(columns)
-    name = document_name(path, check)
-    for number, lines in enumerate(numbered_paragraphs(path, check)):
-        doc_id, sent_id = (name, number) if check.is_document else (f"{name}:{number}", 0)
-        names = {"id": f"{doc_id}:{sent_id}", "doc_id": doc_id, "sent_id": sent_id}
+    ids = SentenceIds(document_name(path, check), check.is_document)
+    for lines in numbered_paragraphs(path, check):
+        names = ids.next_sentence()
         with check.record():
-            yield document_of_words(doc_id, [_sentence(lines, names, inclusive, check)])
+            yield document_of_words(names["doc_id"], [_sentence(lines, names, inclusive, check)])
 
 
 def _sentence(lines: Lines, names: dict[str, object], inclusive: bool, check: RecordChecker) -> Sentence:
