@@ -327,20 +327,14 @@ def demo_corpus(seed: int = 13, sentences: int = 1500) -> dict[str, list[Record]
     return {split: list(islice(_documents(split, pools[split], rng), size)) for split, size in sizes.items()}
 
 
-def write_demo_corpus(folder: str | os.PathLike[str], seed: int = 13, sentences: int = 1500) -> dict[str, Path]:
+def write_demo_corpus(folder: str | os.PathLike[str], seed: int = 13, sentences: int = 1500) -> None:
     """Writes `train.jsonl`, `validation.jsonl` and `test.jsonl`, one record per line; arguments as in `demo_corpus`.
 
     The folder is created if needed, files of these names are replaced. Each file appears when it is complete.
-
-    Returns:
-        Split → path of its file.
     """
-    paths = {}
     for split, records in demo_corpus(seed, sentences).items():
-        paths[split] = Path(folder, f"{split}.jsonl")
-        with open_output(paths[split]) as output:
+        with open_output(Path(folder, f"{split}.jsonl")) as output:
             output.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
-    return paths
 
 
 class _Cast:
