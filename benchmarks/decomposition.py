@@ -17,7 +17,6 @@ from measuring import Rows, time_interleaved
 from opt_einsum import contract
 from torch import Tensor
 
-from modeling_triaffine.environment import describe_machine
 from modeling_triaffine.model.triaffine_ops import (
     PairFactor,
     TriaffineFactor,
@@ -36,7 +35,7 @@ TOLERANCE = 1e-4
 def main() -> None:
     arguments = parse_arguments()
     torch.manual_seed(0)
-    rows = Rows("naive against decomposed scoring, milliseconds of ten forward passes", describe_machine())
+    rows = Rows("naive against decomposed scoring, milliseconds of ten forward passes")
     with torch.no_grad():
         for operator, forms in operators(arguments).items():
             check_agreement(operator, forms)

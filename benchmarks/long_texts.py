@@ -23,7 +23,6 @@ from transformers.utils import logging
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.data.alignment import record_as_text
 from modeling_triaffine.data.demo import demo_corpus
-from modeling_triaffine.environment import describe_machine
 
 
 def main() -> None:
@@ -34,7 +33,7 @@ def main() -> None:
     parser.add_argument("--one_sentence", action="store_true", help="All of the text is one sentence.")
     parser.add_argument("--output", type=Path, help="JSON lines to write, after one line on the machine.")
     arguments = parser.parse_args()
-    rows = Rows("one long text", describe_machine())
+    rows = Rows("one long text")
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
         for words in arguments.words:
             rows.add(**pool.apply(measure, (arguments.model, arguments.text, words, arguments.one_sentence)))

@@ -16,6 +16,7 @@ import torch
 
 from modeling_triaffine.acceleration import onednn
 from modeling_triaffine.acceleration.full_tensors import free_bytes
+from modeling_triaffine.environment import describe_machine
 
 CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
 
@@ -118,9 +119,9 @@ def product_rate(
 class Rows:
     """Rows of a benchmark: each is printed as a JSON line at once; `write` saves all of them, below a header."""
 
-    def __init__(self, title: str, machine: dict[str, Any]):
+    def __init__(self, title: str):
         self.title = title
-        self.machine = machine
+        self.machine = describe_machine()
         self.rows: list[dict[str, Any]] = []
 
     def add(self, **row: Any) -> None:

@@ -19,12 +19,11 @@ from throughput import read_corpus
 
 from modeling_triaffine import NestedNERPipeline, OnnxNestedNER
 from modeling_triaffine.data.alignment import detokenize
-from modeling_triaffine.environment import describe_machine
 
 
 def main() -> None:
     arguments = parse_arguments()
-    rows = Rows("words a second from raw text", describe_machine())
+    rows = Rows("words a second from raw text")
     records = read_corpus(arguments)[: arguments.max_samples]
     texts = [detokenize(record["tokens"]) for record in records]
     words = sum(len(text.split()) for text in texts)

@@ -30,7 +30,6 @@ from measuring import Rows
 from modeling_triaffine import load_nested_ner
 from modeling_triaffine.data.alignment import detokenize
 from modeling_triaffine.data.demo import demo_corpus
-from modeling_triaffine.environment import describe_machine
 
 TOLERANCE = 1e-5  # of a probability, in float32
 TIMEOUT = 120  # seconds
@@ -56,7 +55,7 @@ class Round(NamedTuple):
 
 def main() -> None:
     arguments = parse_arguments()
-    rows = Rows("requests a second to triaffine-ner serve", describe_machine())
+    rows = Rows("requests a second to triaffine-ner serve")
     texts = read_texts(arguments)
     clients = arguments.clients
     with run_server(arguments.model) as together, run_server(arguments.model, *ONE_AT_A_TIME) as one_at_a_time:

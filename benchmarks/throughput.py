@@ -37,7 +37,6 @@ from modeling_triaffine.commands.options import check_device
 from modeling_triaffine.data.alignment import detokenize
 from modeling_triaffine.data.collator import encode_records
 from modeling_triaffine.data.demo import demo_corpus
-from modeling_triaffine.environment import describe_machine
 from modeling_triaffine.model.batches_triaffine import feature_size
 from modeling_triaffine.training.batching import RecordCollator, TrainingBatchSampler
 
@@ -49,7 +48,7 @@ def main() -> None:
     check_device(arguments.device)
     logging.disable_progress_bar()
     logging.set_verbosity_error()
-    rows = Rows("sentences a second, whole model", describe_machine())
+    rows = Rows("sentences a second, whole model")
     corpus = read_corpus(arguments)  # whose labels and widest entity the model has
     records = corpus[: arguments.max_samples]
     if arguments.peers:

@@ -21,7 +21,6 @@ from published import PublishedHead
 from torch import Tensor
 
 from modeling_triaffine import TriaffineConfig
-from modeling_triaffine.environment import describe_machine
 from modeling_triaffine.model.span_head_triaffine import SpanHeadOutput, TriaffineSpanHead
 
 PLAIN_FORMS = ["published", "reference"]
@@ -43,7 +42,7 @@ def main() -> None:
     torch.manual_seed(0)
     if arguments.dtype == "tf32":
         torch.set_float32_matmul_precision("high")
-    rows = Rows("the triaffine head, seconds and extra memory", describe_machine())
+    rows = Rows("the triaffine head, seconds and extra memory")
     for dim in arguments.dims:
         heads = build_heads(dim, arguments)
         for batch, words in arguments.sizes:
