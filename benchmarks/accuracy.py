@@ -29,6 +29,8 @@ from modeling_triaffine.evaluation import score_entities, scores_by_depth
 from modeling_triaffine.evaluation.significance import paired_bootstrap
 
 TRAIN = [sys.executable, str(Path(__file__).resolve().parents[1] / "examples" / "train.py")]
+# Options of a training that chooses nothing and is scored after its last update.
+SCORED_ONCE = {"do_predict": "true", "do_eval": "false", "eval_strategy": "no", "card_examples": 0}
 START = "start"
 # The start: of what the recipe of today says, these are set back, by empty values, to what they were before.
 START_OPTIONS: dict[str, Any] = {
@@ -164,11 +166,7 @@ def train(job: Job, arguments: argparse.Namespace) -> None:
         "test_file": dev_file,
         "max_train_samples": arguments.max_train_samples,
         "num_train_epochs": arguments.num_train_epochs,
-        "do_predict": "true",
-        "do_eval": "false",
-        "eval_strategy": "no",
-        "load_best_model_at_end": "false",
-        "card_examples": 0,
+        **SCORED_ONCE,
         **START_OPTIONS,
         **OF_CORPUS.get(job.corpus, {}),
         **VARIANTS[job.variant],

@@ -48,8 +48,7 @@ with open(train_file, "w") as file:
     file.writelines(json.dumps(record) + "\\n" for record in train)
 options |= {
     "model_name_or_path": encoder, "train_file": train_file, "output_dir": folder, "seed": seed, "do_eval": "false",
-    "eval_strategy": "no", "save_strategy": "no", "load_best_model_at_end": "false",
-    "card_examples": 0, "use_cpu": device == "cpu",
+    "eval_strategy": "no", "save_strategy": "no", "card_examples": 0, "use_cpu": device == "cpu",
 }
 main(["train", *(f"--{name}={value}" for name, value in options.items())])
 def predict(sentences):

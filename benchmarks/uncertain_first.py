@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from accuracy import TRAIN
+from accuracy import SCORED_ONCE, TRAIN
 from torch import Tensor
 
 from modeling_triaffine import TriaffineForNestedNER, TriaffineProcessor
@@ -95,12 +95,8 @@ def train_and_score(records: Sequence[Record], folder: Path, seed: int, argument
             "train_file": chosen,
             "test_file": arguments.dev,
             "num_train_epochs": arguments.num_train_epochs,
-            "do_predict": "true",
-            "do_eval": "false",
-            "eval_strategy": "no",
-            "load_best_model_at_end": "false",
+            **SCORED_ONCE,
             "save_strategy": "no",
-            "card_examples": 0,
             "words": "corpus",
             "seed": seed,
             "output_dir": folder,
