@@ -17,14 +17,9 @@ from transformers import (
     PreTrainedTokenizerBase,
     PreTrainedTokenizerFast,
     RobertaTokenizer,
-    TrainingArguments,
     XLMRobertaTokenizer,
 )
 
-# The name of the training argument, which transformers 5.23 has renamed.
-CHECKPOINTING = (
-    "activation_checkpointing" if hasattr(TrainingArguments, "activation_checkpointing") else ("gradient_checkpointing")
-)
 SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
 POSITIONS = 40
 

@@ -15,7 +15,8 @@ from modeling_triaffine import (
 )
 from modeling_triaffine.data.collator import encode_records
 from modeling_triaffine.training import NestedNERTrainingArguments
-from tests.helpers.encoders import CHECKPOINTING, FIELDS, SIZES, enable_checkpointing, save_encoder
+from modeling_triaffine.training.interruptions import ACTIVATION_CHECKPOINTING
+from tests.helpers.encoders import FIELDS, SIZES, enable_checkpointing, save_encoder
 from tests.helpers.micro_training import micro_dataset
 from tests.helpers.tiny import tiny_model
 
@@ -82,7 +83,7 @@ def test_scores_are_equal_after_a_step_of_training_and_reloading(architecture, m
         max_steps=1,
         encoder_learning_rate=1e-3,
         warmup_steps=0,
-        **{CHECKPOINTING: architecture not in NO_CHECKPOINTING},
+        **{ACTIVATION_CHECKPOINTING: architecture not in NO_CHECKPOINTING},
         eval_strategy="no",
         save_strategy="no",
         load_best_model_at_end=False,

@@ -11,7 +11,7 @@ from transformers import AutoModel, AutoProcessor
 
 from modeling_triaffine import NestedNERPipeline, NestedNERTrainer, TriaffineForNestedNER
 from modeling_triaffine.publishing import publish_folder
-from tests.helpers.encoders import CHECKPOINTING
+from modeling_triaffine.training.interruptions import ACTIVATION_CHECKPOINTING
 from tests.helpers.faults import assert_same_weights
 from tests.helpers.micro_training import micro_records, micro_trainer
 from tests.helpers.tiny import tiny_model, tiny_processor
@@ -33,7 +33,7 @@ def lora_trainer(folder: Path) -> NestedNERTrainer:
         save_total_limit=2,
         load_best_model_at_end=True,
         metric_for_best_model="loss",
-        **{CHECKPOINTING: True},
+        **{ACTIVATION_CHECKPOINTING: True},
     )
     adapters = peft.LoraConfig(r=4, target_modules="all-linear")
     trainer.model.encoder = peft.get_peft_model(trainer.model.encoder, adapters)
