@@ -168,14 +168,6 @@ def test_the_script_shows_where_the_program_is_wrong(tmp_path, corpus) -> None:
     assert "KeyError: 'an error of the program'" in printed
 
 
-def test_the_script_explains_a_mistake_in_one_paragraph(tmp_path) -> None:
-    code, printed = script(["--recipe", "demo", "--nonsense", 3], None, tmp_path / "errors.txt")
-    assert code == 2
-    assert printed.startswith("error: ")
-    assert "--nonsense" in printed
-    assert "Traceback" not in printed
-
-
 # ---- Folders and checkpoints ----
 
 

@@ -15,7 +15,6 @@ from safetensors.torch import load_file
 from transformers import AutoModel, AutoProcessor, TrainerState
 
 from modeling_triaffine import NestedNERTrainer
-from modeling_triaffine.commands import main
 from modeling_triaffine.evaluation.reliability import Bin, Calibration
 from modeling_triaffine.publishing.calibration import save_calibration
 from modeling_triaffine.publishing.model_card import build_model_card, mark_card, repository_name
@@ -113,14 +112,6 @@ def test_what_command_line_recipe_and_defaults_make(tmp_path: Path, training, ar
     plan = parse(write_recipe(tmp_path / "recipe", training=training), *arguments)
     found = {**vars(plan.model), **vars(plan.data), **vars(plan.training), **plan.config, "recipe": plan.recipe}
     assert {name: found[name] for name in expected} == expected
-
-
-def test_the_help_has_no_option_that_is_refused_and_no_default_that_is_not_taken(capsys) -> None:
-    main(["train", "--help-all"])
-    text = capsys.readouterr().out
-    assert "--encoder_learning_rate" in text
-    assert "--label_smoothing_factor" not in text
-    assert "(default: outputs)" not in text
 
 
 def test_the_purpose_of_a_recipe_is_no_option(tmp_path: Path) -> None:
