@@ -233,7 +233,6 @@ MISTAKES = {
     "id outside": (["outside.jsonl", "--output", "x", "--to", "brat"], ["'../a'"]),
     "no text field": (["ids.jsonl", "--output", "x", "--to", "doccano", "--text-column", "t"], ["line 1", "'t'"]),
     "budget": (["texts.txt", "--output", "x", "--to", "brat", "--budget", "0"], ["--budget"]),
-    "threshold": (["texts.txt", "--output", "x", "--to", "brat", "--threshold", "2"], ["threshold", "2"]),
     "encoding": (["latin", "--output", "x", "--to", "brat"], ["a.txt", "byte 4"]),
 }
 

@@ -255,6 +255,7 @@ def test_labels_that_a_checkpoint_does_not_know_are_an_error_in_a_resumed_run(tm
         ({"encoder_learning_rate": float("nan")}, "encoder_learning_rate is nan"),
         ({"embeddings_learning_rate": float("inf")}, "embeddings_learning_rate is inf"),
         ({"weight_decay": -0.1}, "weight_decay is -0.1"),
+        ({"weight_decay": "small"}, "weight_decay is 'small'; it must be a number"),
         ({"max_grad_norm": -1}, "max_grad_norm is -1"),
         ({"warmup_steps": -1}, "warmup_steps is -1"),
         ({"adam_beta2": 1.0}, "adam_beta2 is 1; it must be at least 0 and below 1"),

@@ -361,13 +361,11 @@ MISTAKES = {
     "checkpoint": (["--resume_from_checkpoint", "{corpus}"], r"is not a complete checkpoint"),
     "name": (["--hub_model_id", "a//b"], r"`hub_model_id` is 'a//b'"),
     "data": (["--dataset_name", "{corpus}"], r"--dataset_name is .* looks like a folder"),
-    "flat": (["--flat_annotation", "nonesuch"], r"flat_annotation.*'nonesuch'.*outermost.*innermost.*any"),
     "scheduler": (["--lr_scheduler_type", "cosine_with_min_lr"], r"scheduler .*cosine_with_min_lr.*min_lr"),
     "its options": (["--lr_scheduler_kwargs", '{{"foo": 1}}'], r"lr_scheduler_kwargs is .*linear does not take.*'foo'"),
     "rates": (["--lr_scheduler_type", "polynomial", "--learning_rate", "1e-8"], r"polynomial does not take.*lr_end"),
     "optimizer": (["--optim_args", "foo"], r"adamw.* with optim_args 'foo' cannot be made.*'momentum=0\.9,"),
     "no effect": (["--optim_args", "foo=1"], "adamw_torch.* with optim_args 'foo=1' is the same as without them"),
-    "vocabulary": (["--tokenizer_vocab_size", "-1"], r"tokenizer_vocab_size is -1; it must be at least 261"),
     "attention": (["--attention", "nonesuch"], r"`attention` is 'nonesuch'; choose one of"),
 }
 

@@ -181,8 +181,6 @@ def other_trainer(folder: Path, args: TrainingArguments | None = None, **options
     ("options", "message"),
     [
         ({"preprocess_logits_for_metrics": lambda *_: None}, "has no effect .* `compute_metrics` gets entities"),
-        ({"model_init": lambda: None}, "give either a model or model_init, a function that creates one"),
-        ({"train_dataset": ["a b"]}, "train_dataset is a list of str; give a datasets.Dataset"),
         (
             {"train_dataset": micro_dataset(micro_records(1)).select([])},
             "train_dataset has 0 records",
@@ -299,11 +297,6 @@ def test_options_that_follow_from_others(tmp_path, options, expected):
     args = NestedNERTrainingArguments(str(tmp_path), use_cpu=True, **options)
     assert {name: getattr(args, name) for name in expected} == expected
     assert type(args.seed) is type(args.per_device_train_batch_size) is int
-
-
-def test_a_word_for_a_number_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="weight_decay is 'small'; it must be a number"):
-        NestedNERTrainingArguments(str(tmp_path), use_cpu=True, weight_decay="small")
 
 
 def test_half_precision_that_a_cpu_does_not_compute_in_is_refused(tmp_path):
