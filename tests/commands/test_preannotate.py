@@ -204,16 +204,6 @@ def test_halves_of_surrogate_pairs_are_replaced(command, saved_model, tmp_path, 
     assert "a \ufffd gene" in (tmp_path / name).read_text(encoding="utf-8").replace("\\ufffd", "\ufffd")
 
 
-def test_a_link_stays_and_what_it_leads_to_is_written(command, saved_model, tmp_path):
-    (tmp_path / "texts.txt").write_text("a gene\n")
-    (tmp_path / "target.jsonl").write_text("old")
-    (tmp_path / "link").symlink_to(tmp_path / "target.jsonl")
-    arguments = ("--model", saved_model, "--to", "doccano", "--output", tmp_path / "link")
-    assert command("preannotate", tmp_path / "texts.txt", *arguments).code == 0
-    assert (tmp_path / "link").is_symlink()
-    assert "a gene" in (tmp_path / "target.jsonl").read_text()
-
-
 MISTAKES = {
     "no tool": (["texts.txt", "--output", "x"], ["--to"]),
     "another tool": (["texts.txt", "--output", "x", "--to", "nonesuch"], ["'nonesuch'", "'label_studio'"]),
