@@ -319,13 +319,6 @@ def test_boundary_smoothing_is_in_both_losses(width, distance):
     torch.testing.assert_close(output.loss_main, expected_main.mean(), rtol=1e-5, atol=1e-6)
 
 
-def test_residual_adds_the_scores_of_the_span_stage():
-    (plain, hidden, lengths), (residual, *_) = make_head(), make_head(cross_span_residual=True)
-    without, with_residual = plain(hidden, lengths), residual(hidden, lengths)
-    expected = without.logits + gather_spans(without.span_logits, without.candidates)
-    torch.testing.assert_close(with_residual.logits, expected)
-
-
 def test_no_gradient_through_the_choice_of_candidates_or_to_padding():
     head, hidden, lengths = make_head()
     output = head(hidden.requires_grad_(), lengths, random_labels(lengths, 4, 5))
