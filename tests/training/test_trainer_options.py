@@ -155,15 +155,16 @@ def test_an_optimizer_with_averages_puts_them_into_the_model_that_is_scored(tmp_
     assert seen == ["averages"]
 
 
-def test_the_best_weights_stay_where_another_callback_stops_the_training(tmp_path):
-    class Stop(TrainerCallback):
-        def on_step_end(self, args, state, control, **kwargs):
-            control.should_training_stop = state.global_step == 3
+class StopAfterThree(TrainerCallback):
+    def on_step_end(self, args, state, control, **kwargs):
+        control.should_training_stop = state.global_step == 3
 
+
+def test_the_best_weights_stay_where_another_callback_stops_the_training(tmp_path):
     options = {"eval_strategy": "steps", "eval_steps": 2, "save_strategy": "steps", "save_steps": 2}
     options |= {"load_best_model_at_end": True, "ema_decay": 0.5, "per_device_train_batch_size": 1}
     trainer = micro_trainer(tmp_path, micro_records(8), micro_records(4, seed=1), **options)
-    trainer.add_callback(Stop())
+    trainer.add_callback(StopAfterThree())
     trainer.train()
     trainer.save_model(tmp_path / "saved")
     saved, best = (load_file(tmp_path / name / "model.safetensors") for name in ("saved", "checkpoint-2"))
@@ -343,12 +344,8 @@ def test_more_epochs_do_not_have_more_evaluations_and_checkpoints(tmp_path):
 
 
 def test_a_training_that_is_stopped_in_one_of_more_epochs_is_scored_and_saved(tmp_path):
-    class Stop(TrainerCallback):
-        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            control.should_training_stop = state.global_step == 3
-
     trainer = micro_trainer(tmp_path, micro_records(8), micro_records(2, seed=1), **{**THREE_EPOCHS, "min_steps": 20})
-    trainer.add_callback(Stop())
+    trainer.add_callback(StopAfterThree())
     trainer.train()
     assert [entry["step"] for entry in trainer.state.log_history if "eval_f1" in entry] == [3]
     assert [path.name for path in list_checkpoints(tmp_path)] == ["checkpoint-3"]
