@@ -9,8 +9,6 @@ from datasets import Dataset
 
 from modeling_triaffine.data import FEATURES
 from modeling_triaffine.data.parts_of_speech import add_parts_of_speech, spacy_tagger
-from modeling_triaffine.training.corpora import read_corpus
-from modeling_triaffine.training.options import DataArguments
 from modeling_triaffine.training.run import prepare_run
 from tests.helpers.micro_training import micro_dataset, micro_records, write_lines, write_recipe
 
@@ -60,19 +58,6 @@ def test_records_keep_their_own_tags_and_the_others_get_the_taggers():
     assert tagged.remove_columns("pos").to_list() == data.remove_columns("pos").to_list()
 
 
-@pytest.mark.parametrize(
-    ("tagger", "message"),
-    [
-        (lambda sentences: [], r"\d+ words .* has 0 part-of-speech tags"),
-        (lambda sentences: [["X"]] * len(sentences), r"\d+ words .* has 1 part-of-speech tags"),
-    ],
-    ids=["sentences", "words"],
-)
-def test_a_tagger_must_tag_every_word_of_every_sentence(tagger, message):
-    with pytest.raises(ValueError, match=message):
-        add_parts_of_speech(micro_dataset(micro_records(2)), tagger)
-
-
 def test_a_training_has_its_data_tagged(tmp_path: Path, pipeline):
     train = write_lines(tmp_path / "train.jsonl", micro_records(5))
     options = ["--recipe", write_recipe(tmp_path / "recipe"), "--train_file", train, "--validation_file", train]
@@ -84,9 +69,3 @@ def test_a_training_has_its_data_tagged(tmp_path: Path, pipeline):
     assert [tag == "NOUN" for tag in record["pos"]] == [word == "gene" for word in record["tokens"]]
     [(feature, _)] = processor.encode_text("gene binds")  # as for the examples of the model card
     assert feature["pos_ids"].tolist() == [processor.vocabularies["pos"][tag] for tag in ("NOUN", "VERB")]
-
-
-def test_a_tagger_that_is_not_there_is_reported(tmp_path: Path):
-    train = write_lines(tmp_path / "train.jsonl", micro_records(2))
-    with pytest.raises(OSError, match=r"The spaCy pipeline 'nowhere' is not installed"):
-        read_corpus(DataArguments(train_file=str(train), pos_tagger="nowhere"), lambda text: [], reads_tags=True)
