@@ -16,10 +16,6 @@ def at_punctuation(text):
     return [word.span() for word in re.finditer(r"\w+|[^\w\s]", text)]
 
 
-def white_space(text):
-    return [word.span() for word in re.finditer(r"\S+", text)]
-
-
 def entity(start, end, kind="X"):
     return {"start": start, "end": end, "type": kind}
 
@@ -126,14 +122,14 @@ class TestRetokenize:
     def test_a_data_set_of_tokens_and_entities_alone_or_of_no_rows(self):
         cut = retokenize(Dataset.from_list([{"tokens": ["a-b"], "entities": [entity(0, 1)]}]), at_punctuation)
         assert list(cut) == [{"tokens": ["a", "-", "b"], "entities": [entity(0, 3)]}]
-        assert len(retokenize(Dataset.from_list([row(["a"], [])], features=FEATURES).select([]), white_space)) == 0
+        assert len(retokenize(Dataset.from_list([row(["a"], [])], features=FEATURES).select([]), at_punctuation)) == 0
         with pytest.raises(ValueError, match=r"needs the columns \['entities'\]"):
-            retokenize(Dataset.from_list([{"tokens": ["a"]}]), white_space)
+            retokenize(Dataset.from_list([{"tokens": ["a"]}]), at_punctuation)
 
     def test_needs_a_countable_data_set(self):
         stream = Dataset.from_list([row(["a"], [])], features=FEATURES).to_iterable_dataset()
         with pytest.raises(TypeError, match="without streaming=True"):
-            retokenize(stream, white_space)
+            retokenize(stream, at_punctuation)
 
     @given(st.lists(st.text("ab-", min_size=1, max_size=4), min_size=1, max_size=5), st.data())
     def test_words_finer_than_tokens_lose_nothing(self, tokens, data):

@@ -173,10 +173,6 @@ def test_keys_of_truncated_json(head, keys):
 # ---- Damaged files ----
 
 
-def entity(start, end, kind="City"):
-    return {"entities": [{"start": start, "end": end, "type": kind}]}
-
-
 JSON_LINE = json.dumps(RECORD) + "\n"
 PACKED = gzip.compress("".join(json.dumps({**RECORD, "id": str(n)}) + "\n" for n in range(500)).encode(), mtime=0)
 BROKEN_FILES = {
@@ -254,7 +250,8 @@ def test_any_content_is_read_or_rejected(tmp_path_factory, format, data):
 
 @pytest.mark.parametrize("labels", [None, ["City", "caf\xe9"]])
 def test_a_label_in_two_normal_forms_is_rejected(tmp_path, labels):
-    rows = [{**RECORD, "id": kind, **entity(0, 1, kind)} for kind in ("City", "caf\xe9", "cafe\u0301")]
+    kinds = ("City", "caf\xe9", "cafe\u0301")
+    rows = [{**RECORD, "id": kind, "entities": [{"start": 0, "end": 1, "type": kind}]} for kind in kinds]
     with pytest.raises(CorpusError) as caught:
         read(write_json(tmp_path / "a.jsonl", *rows), labels=labels)
     assert r"line 3: field 'entities[0].type' is 'cafe\u0301', which differs from 'caf\xe9' in" in str(caught.value)
