@@ -96,11 +96,10 @@ def test_bioc_counts_what_it_drops(tmp_path):
     }
 
 
-@pytest.mark.parametrize("quote", ["mayor Orsk", "mayor of Orsk", "Orsk mayor", "mayor [...] Orsk", "other"])
-def test_fragments_and_zero_lengths_of_bioc(tmp_path, quote):
+def test_fragments_and_zero_lengths_of_bioc(tmp_path):
     annotations = [
         located("Person", "The mayor of Orsk", (0, 17)),
-        located("Role", quote, (4, 5), (13, 4)),
+        located("Role", "mayor Orsk", (4, 5), (13, 4)),
         located("Point", "", (4, 0)),
     ]
     document = {**BIOC_DOCUMENT, "passages": [{"offset": 0, "text": TEXT, "annotations": annotations}]}
