@@ -89,10 +89,11 @@ def check_optimization(trainer: Trainer) -> None:
     try:
         probe = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=arguments.learning_rate)
         get_scheduler(arguments.lr_scheduler_type, probe, 0, 1, arguments.lr_scheduler_kwargs or {})
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, ZeroDivisionError) as error:
         raise ValueError(
-            f"lr_scheduler_kwargs is {arguments.lr_scheduler_kwargs!r}, which the scheduler "
-            f"{_name(arguments.lr_scheduler_type)} does not take: {str(error).rstrip('.')}."
+            f"The scheduler {_name(arguments.lr_scheduler_type)} cannot be made with learning_rate "
+            f"{arguments.learning_rate:g} and lr_scheduler_kwargs {arguments.lr_scheduler_kwargs!r}: "
+            f"{str(error).rstrip('.')}."
         ) from error
 
 

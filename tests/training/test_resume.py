@@ -199,6 +199,8 @@ def test_rates_that_follow_the_scores_and_an_optimizer_outside_torch_are_resumed
     shutil.rmtree(list_checkpoints(tmp_path)[-1])
     again = micro_trainer(tmp_path, RECORDS[:4], RECORDS[:2], **options)
     again.train(resume_from_checkpoint=True)
+    if option == "lr_scheduler_type":
+        assert again.args.lr_scheduler_kwargs["mode"] == "max"
     assert again.state.global_step == trainer.state.global_step
     assert_same_weights(again.model.state_dict(), trainer.model.state_dict())
 
