@@ -44,8 +44,8 @@ its paragraph says what the default means; on the command line, an empty value (
 """
 CONFIGURATION_PAGE = """# Reference of the configuration
 
-All settings of a model and of prediction. The value None is written `none` on the command line and `null` in JSON; if
-an option can be None, its paragraph says what that means.
+Settings of a model and of prediction. The value None is written `none` on the command line and `null` in JSON; if an
+option can be None, its paragraph says what that means.
 """
 MODEL_SECTION = """## Model
 
