@@ -18,7 +18,7 @@ BESIDE_THE_CORE := conversion/test_onnx.py data/formats/test_docbin.py data/test
 
 # Whatever -j says, one target after the other: one must not install into the environment that another one installs into
 # or runs in. `test` alone runs two at a time, in a make of its own.
-ifndef SIDE_BY_SIDE
+ifndef MAKE_SIDE_BY_SIDE
 .NOTPARALLEL:
 endif
 
@@ -35,7 +35,7 @@ quick: $(VENV)/.installed-test
 
 # mypy needs a minute the first time: it takes what time the tests leave.
 test: $(VENV)/.installed-test style
-	@$(MAKE) --no-print-directory --jobs 2 SIDE_BY_SIDE=1 types suite
+	@$(MAKE) --no-print-directory --jobs 2 MAKE_SIDE_BY_SIDE=1 types suite
 
 suite: $(VENV)/.installed-test
 	$(BIN)/python $(PYTEST)
