@@ -131,8 +131,7 @@ def _open_session(graph: bytes) -> Any:
     onnxruntime, _ = _import_onnx()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    # The arena of each layer would keep the memory of its largest batch: of BERT-base, after 1,500 sub-words, 0.8 GB
-    # in all.
+    # The arena of each layer would keep the memory of its largest batch.
     options.enable_cpu_mem_arena = False
     return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 

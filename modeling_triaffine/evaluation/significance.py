@@ -25,8 +25,8 @@ def paired_bootstrap(
 
     A sample draws as many sentences as the corpus has, with replacement, with both models' predictions for them; δ is
     the difference in F1 on the corpus, δ* that on a sample. Sentences of one document count as independent.
-    Samples of few sentences hardly differ, so that p and the interval are too small: in a corpus of
-    one sentence, any difference has the smallest p.
+    Samples of few sentences hardly differ, so that p and the interval are too small: in a corpus of one sentence, any
+    difference has the smallest p.
 
     Sources: Koehn, "Statistical Significance Tests for Machine Translation Evaluation" (EMNLP 2004), for paired
     sampling, `wins` and the interval; Berg-Kirkpatrick, Burkett, Klein, "An Empirical Investigation of Statistical

@@ -25,8 +25,8 @@ from ..documents import Document, Sentence, WrittenSentence, document_of_sentenc
 from ..reading import document_name, numbered_paragraphs
 from ..record_checker import RecordChecker
 from ..schema import Entity
-from .comments import SentenceIds
 from .layout import NODE
+from .sentence_ids import SentenceIds
 from .tags import STANDARD, Tag, decode_tags, part_of_tag
 from .written_words import NO_SPACE, Row, is_word, written_text
 

@@ -29,8 +29,8 @@ from ..documents import Document, Sentence, WrittenSentence, document_of_sentenc
 from ..reading import document_name, numbered_paragraphs, read_head
 from ..record_checker import RecordChecker
 from ..schema import OF_TABLES, CorpusError, Entity
-from .comments import SentenceIds
 from .layout import DOCUMENT_START, Layout, find_layout
+from .sentence_ids import SentenceIds
 from .tags import OUTSIDE, RULE, decode_tags
 from .written_words import NO_SPACE, written_text
 

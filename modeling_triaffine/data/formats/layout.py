@@ -8,7 +8,7 @@ from typing import Any
 from ...model.text_triaffine import INVISIBLE_SPACES
 from ..corpus_format import check_columns
 from ..reading import HEAD_SIZE
-from .comments import comment_field
+from .sentence_ids import comment_field
 from .tags import OUTSIDE, RULE, STANDARD, WITH_PREFIXES, WITHOUT_PREFIXES, TagScheme, scheme_of
 from .written_words import NO_SPACE, Row
 

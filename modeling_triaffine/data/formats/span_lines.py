@@ -20,7 +20,7 @@ from ..documents import Document, Sentence, document_of_words
 from ..reading import document_name, numbered_paragraphs
 from ..record_checker import RecordChecker
 from ..schema import Entity
-from .comments import SentenceIds
+from .sentence_ids import SentenceIds
 from .tags import STANDARD_TAG
 
 SPAN = re.compile(r"(\d{1,9}),(\d{1,9})(,\d{1,9},\d{1,9})? ([^\s|]+)")
