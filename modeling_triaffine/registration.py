@@ -70,7 +70,6 @@ def _register_model() -> None:
     from .model.modeling_triaffine import TriaffineForNestedNER
     from .model.processing_triaffine import TriaffineProcessor
     from .new_model import extend_model
-    from .overlaps import find_installed_policies
 
     AutoConfig.register(TriaffineConfig.model_type, TriaffineConfig, exist_ok=True)
     AutoModel.register(TriaffineConfig, TriaffineForNestedNER, exist_ok=True)
@@ -79,7 +78,6 @@ def _register_model() -> None:
     TriaffineForNestedNER.push_repository = _push_model
     extend_model()
     accelerate(ACCELERATION)
-    find_installed_policies()
 
 
 def _register_task() -> None:

@@ -31,7 +31,6 @@ SHARED_FILES = {
     "lazy",
     "nesting",
     "new_model",
-    "overlaps",
     "parsing",
     "span_predictions",
     "version",

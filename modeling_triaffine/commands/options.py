@@ -9,7 +9,6 @@ import typer
 from ..data.formats import FORMATS
 from ..model.kinds_triaffine import OVERLAPS
 from ..model.options_triaffine import PREDICTION_OPTIONS
-from ..overlaps import overlap_names
 from ..training.options import OWN_OPTIONS
 from .choices import choice
 
@@ -97,7 +96,7 @@ Overlap = Annotated[
     str,
     choice(
         OVERLAP.doc,
-        lambda: {name: OVERLAPS[name].meaning for name in overlap_names()},
+        {name: policy.meaning for name, policy in OVERLAPS.items()},
         metavar=OVERLAP.metavar,
     ),
 ]

@@ -10,7 +10,7 @@ from torch import Tensor
 from ..model.batches_triaffine import Feature, run_by_length
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import FoundInText, final_scores, find_entities
-from ..model.kinds_triaffine import TextEntity, WordEntity
+from ..model.kinds_triaffine import Keep, TextEntity, WordEntity
 from ..model.modeling_triaffine import evaluating
 from ..model.options_triaffine import PredictionOptions
 from ..model.pipeline_triaffine import NestedNERPipeline
@@ -69,7 +69,7 @@ def read_texts(
     measure: str = "margin",
     batch_size: int = PredictionOptions.batch_size,
     threshold: Any = None,
-    overlap: str = PredictionOptions.overlap,
+    overlap: str | Keep = PredictionOptions.overlap,
 ) -> list[ReadText]:
     """Predicts the entities of each text, with the uncertainty of the predictions.
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .checks_triaffine import check_threshold
 from .configuration_triaffine import TriaffineConfig
-from .kinds_triaffine import TextEntity, WordEntity, resolve_overlaps
+from .kinds_triaffine import Keep, TextEntity, WordEntity, resolve_overlaps
 from .options_triaffine import PredictionOptions
 from .text_triaffine import Offsets, Piece
 from .triaffine_ops import label_probabilities
@@ -19,7 +19,7 @@ Threshold = float | Mapping[str, float]
 
 
 def find_entities(
-    output: Any, config: TriaffineConfig, threshold: Threshold | None = None, overlap: str = "all"
+    output: Any, config: TriaffineConfig, threshold: Threshold | None = None, overlap: str | Keep = "all"
 ) -> list[list[WordEntity]]:
     """Entities of each sentence of a batch, in words, sorted by start, then longest first, then likeliest.
 
@@ -124,7 +124,7 @@ class FoundInText:
                 self.entities.append(cast("WordEntity", {**entity, **moved}))
 
     def in_characters(
-        self, text: str, overlap: str = PredictionOptions.overlap, labels: Collection[str] | None = None
+        self, text: str, overlap: str | Keep = PredictionOptions.overlap, labels: Collection[str] | None = None
     ) -> list[TextEntity]:
         """The entities with these labels (None: all) that a policy for overlaps keeps, by characters of the text."""
         wanted = [one for one in self.entities if labels is None or one["type"] in labels]

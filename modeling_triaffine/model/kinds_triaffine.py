@@ -85,39 +85,38 @@ Keep = Callable[[list[WordEntity]], Iterable[WordEntity]]
 
 @dataclass(frozen=True)
 class OverlapPolicy:
-    """Which entities are kept of those that overlap.
+    """Chooses among entities that overlap.
 
     Attributes:
         meaning: what help says of it.
         keep: the entities of a text, or of a sentence without a text → those kept, in any order.
-        owner: whose policy it is; empty for those of this file. The package, where it is imported, adds others.
     """
 
     meaning: str
     keep: Keep
-    owner: str = ""
 
 
-def resolve_overlaps(entities: Iterable[WordEntity], overlap: str) -> list[WordEntity]:
+def resolve_overlaps(entities: Iterable[WordEntity], overlap: str | Keep) -> list[WordEntity]:
     """The entities that a policy keeps, sorted by start, longest first, then likeliest.
 
     Args:
         entities: those of a text, or of a sentence without a text.
-        overlap: the name of a policy. Those of this file keep, of two entities in conflict, the likelier, then the
-            longer, then the first.
+        overlap: the name of a policy, which keeps of two entities in conflict the likelier, then the longer, then the
+            first; or a function from entities to those that are kept.
 
     Raises:
         ValueError: there is no such policy.
     """
-    return sorted(overlap_policy(overlap).keep(list(entities)), key=_place)
+    return sorted(overlap_policy(overlap)(list(entities)), key=_place)
 
 
-def overlap_policy(name: str) -> OverlapPolicy:
-    """The policy of this name; raises ValueError if there is none, or it cannot be loaded."""
-    if not isinstance(name, str) or name not in OVERLAPS:
-        raise ValueError(f"`overlap` is {name!r}; choose one of {', '.join(map(repr, OVERLAPS))}.")
-    OVERLAPS[name].keep([])  # the first call of one of an installed package loads it
-    return OVERLAPS[name]
+def overlap_policy(overlap: str | Keep) -> Keep:
+    """The function of a policy, which is given by its name or itself; raises ValueError if there is none."""
+    if callable(overlap):
+        return overlap
+    if not isinstance(overlap, str) or overlap not in OVERLAPS:
+        raise ValueError(f"`overlap` is {overlap!r}; choose one of {', '.join(map(repr, OVERLAPS))}, or a function.")
+    return OVERLAPS[overlap].keep
 
 
 def _keep_all(entities: list[WordEntity]) -> list[WordEntity]:

@@ -255,7 +255,7 @@ PROCESSOR_OPTIONS = options_of(ProcessorOptions)
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class PredictionOptions:
-    """What pipeline, commands, server and spaCy component take; other packages may add policies for overlaps."""
+    """What pipeline, commands, server and spaCy component take."""
 
     threshold: float | None = option(
         None,

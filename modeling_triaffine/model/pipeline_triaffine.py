@@ -14,7 +14,7 @@ from transformers.utils import logging
 from .batches_triaffine import BATCHES_AT_ONCE, Feature, run_by_length
 from .checks_triaffine import check_threshold, shortened
 from .decoding_triaffine import FoundInText, Threshold, find_entities
-from .kinds_triaffine import TextEntity, WordEntity, overlap_policy
+from .kinds_triaffine import Keep, TextEntity, WordEntity, overlap_policy
 from .modeling_triaffine import TriaffineForNestedNER, evaluating
 from .options_triaffine import PREDICTION_OPTIONS, PredictionOptions
 from .processing_triaffine import PosTagger, TriaffineProcessor
@@ -42,8 +42,8 @@ class NestedNERPipeline(ChunkPipeline):
         threshold: a probability t keeps every span whose best entity label has at least t; {label: t} has one for
             each label. Labels without one, or all with None, have the model's own: those that `calibrate` found, or
             else the likeliest label of each span is kept.
-        overlap: "all" entities, "nested" (none cross), "flat" (no two spans share a word), or a policy of your own by
-            its name ([`register_overlap_policy`]).
+        overlap: "all" entities, "nested" (none cross), "flat" (no two spans share a word), or a function of your own
+            from the entities of a text, by words, to those that are kept.
         batch_size: sentences of average length that run through the model together; fewer if they are long.
         pos_tagger: tags the text for a model that was trained with parts of speech; see the processor's `pos_tagger`.
         text_splitter: splits texts into sentences and words in place of the model's rules; see the processor's
@@ -272,7 +272,7 @@ class NestedNERPipeline(ChunkPipeline):
         return [[one for one in of if one["type"] not in ignore_labels] for of in found] if ignore_labels else found
 
     def postprocess(  # type: ignore[override]
-        self, found: tuple[str, FoundInText], overlap: str = PredictionOptions.overlap, in_words: bool = False
+        self, found: tuple[str, FoundInText], overlap: str | Keep = PredictionOptions.overlap, in_words: bool = False
     ) -> list[TextEntity] | FoundInText:
         """The entities of a text; `in_words`: before the policy for overlaps, for a caller with one of its own."""
         text, of_words = found

@@ -9,7 +9,7 @@ import gradio as gr
 from gradio.processing_utils import save_bytes_to_cache
 
 from ..files import SURROGATES
-from ..overlaps import overlap_policies
+from ..model.kinds_triaffine import OVERLAPS
 from .answers import CHOOSE_ONE, NOTHING_YET, TEXT_HAS_CHANGED, Marked, explain_entity, find_entities
 from .models import Models
 from .style import CHOOSE_ENTITY, CLOSE_LIST, COMPARE_TEXT, HIDE_RESULT, SHOW_EXPLANATION, SHOW_RESULT
@@ -118,7 +118,7 @@ def _options() -> tuple[gr.Radio, gr.Slider, gr.Radio]:
     with gr.Accordion("Options", open=False, elem_id="options"):
         keep = gr.Radio([LIKELIEST, AT_LEAST], value=LIKELIEST, label="A span is an entity if", elem_id="keep")
         least = gr.Slider(0.05, 1, 0.5, step=0.05, label="Minimum probability", visible=False, elem_id="threshold")
-        policies = [((policy.meaning or name).capitalize(), name) for name, policy in overlap_policies().items()]
+        policies = [(policy.meaning.capitalize(), name) for name, policy in OVERLAPS.items()]
         overlap = gr.Radio(policies, value=policies[0][1], label="Entities that overlap", elem_id="overlap")
     return keep, least, overlap
 

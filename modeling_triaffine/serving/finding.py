@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from fastapi import HTTPException, Request
 
 from ..model.kinds_triaffine import TextEntity
-from ..overlaps import PolicyError
 from .batching import Answers, Batcher, Item, QueueFullError
 
 RETRY_SECONDS = 1
@@ -22,11 +21,10 @@ FindEach = Callable[[Sequence[Item], Request], Awaitable[list[Outcome]]]
 
 
 class ModelFailedError(HTTPException):
-    """500: the model failed, or a policy for overlaps from outside; the batcher has logged the traceback."""
+    """500: the model failed; the batcher has logged the traceback."""
 
-    def __init__(self, error: BaseException) -> None:
-        known = isinstance(error, PolicyError)
-        super().__init__(500, str(error) if known else "The model failed on this request; see the server's log.")
+    def __init__(self) -> None:
+        super().__init__(500, "The model failed on this request; see the server's log.")
 
 
 async def run(batcher: Batcher, items: Sequence[Item], request: Request) -> Answers:
@@ -43,8 +41,8 @@ async def run(batcher: Batcher, items: Sequence[Item], request: Request) -> Answ
         await asyncio.wait((answer, disconnection), return_when=asyncio.FIRST_COMPLETED)
         if not answer.done():
             raise HTTPException(CLIENT_GONE, "The client did not wait for the answer.")
-        if (error := answer.exception()) is not None:
-            raise ModelFailedError(error)
+        if answer.exception() is not None:
+            raise ModelFailedError
         return answer.result()
     finally:
         disconnection.cancel()

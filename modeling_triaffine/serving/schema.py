@@ -23,9 +23,8 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from ..files import SURROGATES
-from ..model.kinds_triaffine import OVERLAPS, overlap_policy
+from ..model.kinds_triaffine import OVERLAPS
 from ..model.options_triaffine import PREDICTION_OPTIONS, PredictionOptions
-from ..overlaps import overlap_names
 
 logger = logging.getLogger(__name__)
 
@@ -53,17 +52,12 @@ Threshold = Annotated[
 
 
 def _known_policy(name: str) -> str:
-    try:
-        overlap_policy(name)
-    except ValueError as error:
-        problem = f"Input should be {', '.join(overlap_names())}"
-        if name in overlap_names():  # of an installed package, and cannot be loaded
-            problem = str(error).removesuffix(".")
-        raise PydanticCustomError("overlap", "{problem}", {"problem": problem}) from error
+    if name not in OVERLAPS:
+        raise PydanticCustomError("overlap", "Input should be {known}", {"known": ", ".join(OVERLAPS)})
     return name
 
 
-Overlap = Annotated[str, AfterValidator(_known_policy), WithJsonSchema({"type": "string", "enum": overlap_names()})]
+Overlap = Annotated[str, AfterValidator(_known_policy), WithJsonSchema({"type": "string", "enum": [*OVERLAPS]})]
 
 
 MOST_FIELDS = 30

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from unittest.mock import patch
 
 import pytest
 
@@ -16,8 +15,6 @@ from modeling_triaffine.commands import main
 from modeling_triaffine.data.formats.genia import SPLIT_STARTS
 from modeling_triaffine.errors import PIPE_CLOSED
 from modeling_triaffine.evaluation.prediction import predict_words, score_raw_text
-from modeling_triaffine.model.kinds_triaffine import OVERLAPS
-from modeling_triaffine.overlaps import OVERLAP_GROUP, find_installed_policies
 from tests.helpers.portable import near
 from tests.helpers.processes import PATIENCE
 from tests.helpers.tiny import save_tiny_model, tiny_model, tiny_pipeline, tiny_processor
@@ -66,27 +63,6 @@ def test_prediction_with_thresholds_by_label(saved_model, command, tmp_path):
     refused = command(*options, "--threshold", "virus=0.5")
     assert refused.code == 2
     assert all(name in refused.err for name in ("virus", *labels))
-
-
-@patch.dict(OVERLAPS)
-def test_prediction_by_the_overlap_policy_of_another_package(marking_model, command, tmp_path, monkeypatch):
-    (tmp_path / "first_policies.py").write_text("def first(entities):\n    return entities[:1]\n")
-    points = f"[{OVERLAP_GROUP}]\nfirst = first_policies:first\nbroken = first_policies:second\n"
-    (tmp_path / "own-1.dist-info").mkdir()
-    (tmp_path / "own-1.dist-info" / "METADATA").write_text("Name: own\nVersion: 1\n")
-    (tmp_path / "own-1.dist-info" / "entry_points.txt").write_text(points)
-    monkeypatch.syspath_prepend(tmp_path)
-    find_installed_policies.cache_clear()
-    (tmp_path / "texts.txt").write_text("The gene binds protein. It is DNA and gene!")
-    options = ["predict", "--model", marking_model, tmp_path / "texts.txt"]
-    (every,), (kept,) = (
-        map(json.loads, command(*options, *policy).out.splitlines()) for policy in ([], ["--overlap", "first"])
-    )
-    assert kept["entities"] == every["entities"][:1]
-    assert len(every["entities"]) > 1
-    broken = command(*options, "--overlap", "broken")
-    assert broken.code == 2
-    assert "'broken', a policy of the package own 1, which cannot be loaded" in " ".join(broken.err.split())
 
 
 def test_prediction_in_a_pipe(saved_model, tmp_path, monkeypatch):

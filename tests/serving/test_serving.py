@@ -7,7 +7,6 @@ import random
 import threading
 import time
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from unittest.mock import patch
 
 import pytest
 from fastapi import FastAPI
@@ -15,7 +14,6 @@ from fastapi.testclient import TestClient
 from pydantic import TypeAdapter
 
 from modeling_triaffine.model.kinds_triaffine import OVERLAPS
-from modeling_triaffine.overlaps import register_overlap_policy
 from modeling_triaffine.serving import Batcher, Item, Limits, QueueFullError, Server
 from modeling_triaffine.serving.batching import GivenUpError
 from modeling_triaffine.serving.schema import EntitiesOfText, EntitiesOfTexts, Health, PredictionRequest
@@ -219,15 +217,6 @@ def client(find_entities):
     client, batcher = client_of(find_entities)
     with batcher:
         yield client
-
-
-def test_a_policy_from_outside_that_fails_is_named(client):
-    with patch.dict(OVERLAPS):
-        register_overlap_policy("odd", lambda _entities: None)
-        answer = client.post("/predict", json={"text": TEXTS[0], "overlap": "odd"})
-    assert answer.status_code == 500
-    assert f"The policy 'odd' for overlaps, registered by {__name__}, failed (TypeError" in answer.text
-    assert client.post("/predict", json={"text": TEXTS[0]}).status_code == 200
 
 
 def test_results_are_those_of_the_pipeline(client, find_entities):
