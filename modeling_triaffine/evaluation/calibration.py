@@ -23,7 +23,7 @@ from ..model.options_triaffine import PredictionOptions
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.triaffine_ops import label_probabilities
 from .prediction import read_records
-from .reliability import Bin, Calibration, LabelCalibration
+from .reliability import Bin, Calibration, LabelCalibration, calibration_error
 from .scores import Counts
 
 logger = logging.getLogger(__name__)
@@ -36,6 +36,9 @@ LEAST_FITTED_PROBABILITY = 0.1
 TEMPERATURES = 0.1, 10.0
 # With fewer gold entities of a label, the threshold with its best F1 is chance.
 LEAST_ENTITIES = 5
+# Expected calibration error below which half of F1 is the best threshold.
+CALIBRATED = 0.05
+ROUNDS = 20
 
 
 class Goal(NamedTuple):
@@ -154,7 +157,7 @@ def fit_temperature(spans: ScoredSpans, multi_label: bool) -> float:
 
     def loss() -> Tensor:
         optimizer.zero_grad()
-        of_entities = label_probabilities(logits / exponent.exp(), multi_label)[..., :-1]
+        of_entities = label_probabilities(logits / exponent.exp(), multi_label)[..., : predicted.shape[-1]]
         value = functional.binary_cross_entropy(of_entities[predicted].clamp(1e-7, 1 - 1e-7), is_correct)
         value.backward()
         return value
@@ -175,7 +178,7 @@ def fit_temperature(spans: ScoredSpans, multi_label: bool) -> float:
 def reliability(spans: ScoredSpans, multi_label: bool, temperature: float = 1.0) -> list[Bin]:
     """The entities predicted without thresholds, by bins of their probability at a temperature."""
     predicted = spans.predicted(None, multi_label)
-    of_entities = label_probabilities(spans.logits, multi_label, temperature)[..., :-1][predicted]
+    of_entities = label_probabilities(spans.logits, multi_label, temperature)[..., : predicted.shape[-1]][predicted]
     places = (of_entities * BINS).long().clamp(max=BINS - 1)
     counts = places.bincount(minlength=BINS)
     sums = (places.bincount(one.double(), BINS) for one in (of_entities, spans.gold[predicted]))
@@ -213,6 +216,27 @@ def _calibrate_labels(
             reason = f"{goal} not reached"
         labels[name] = LabelCalibration(before.scores(), after.scores(), threshold, reason)
     return labels
+
+
+def shared_threshold(spans: ScoredSpans, multi_label: bool, temperature: float) -> float | None:
+    """One threshold for all labels: half of the F1 that is reached with it, which maximizes F1 if the probabilities are
+    calibrated (Lipton et al., "Optimal Thresholding of Classifiers to Maximize F1 Measure", ECML PKDD 2014).
+
+    None, for the likeliest label, where the expected calibration error is `CALIBRATED` or more.
+    """
+    bins = reliability(spans, multi_label, temperature)
+    if calibration_error(bins) >= CALIBRATED:
+        return None
+    probabilities = label_probabilities(spans.logits, multi_label, temperature)
+    could_be = entity_mask(spans.logits, [0.0] * len(spans.entities), multi_label) & torch.tensor(spans.entities).bool()
+    scores, gold = probabilities[..., : could_be.shape[-1]][could_be], spans.gold[could_be]
+    threshold = 0.5
+    for _ in range(ROUNDS):
+        following = _count(gold[scores >= threshold], sum(spans.entities)).f1 / 2
+        if abs(following - threshold) < 1e-3:
+            break
+        threshold = following
+    return threshold
 
 
 def _count(is_correct: Tensor, entities: int) -> Counts:

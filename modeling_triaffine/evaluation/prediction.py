@@ -176,8 +176,11 @@ def score_raw_text(
         decoding: options of the pipeline.
     """
     documents = list(documents)
+    references = without_labels(
+        [document["entities"] for document in documents], pipeline.model.config.auxiliary_labels or ()
+    )
     texts = (document["text"] for document in documents)
     predictions = list(
         tqdm(pipeline(texts, **decoding), total=len(documents), desc="Reading", leave=False, disable=None)
     )
-    return score_entities(without_labels(predictions, unscored), [document["entities"] for document in documents])
+    return score_entities(without_labels(predictions, unscored), references)

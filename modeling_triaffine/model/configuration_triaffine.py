@@ -84,6 +84,8 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
         hidden_size: width H of a word representation; the encoder's own width when not given.
         id2label, label2id, num_labels: the labels; the last one is `"None"`, "no entity". With `num_labels=R` alone
             they are named LABEL_0 … LABEL_{R-2}, None.
+        auxiliary_labels: those of the labels that are trained and never predicted: types that a corpus annotates beside
+            the wanted ones. They are the last labels before None.
         temperature: divides the final logits in prediction, so that probabilities are calibrated.
         label_thresholds: lowest probability of an entity by label, for predictions without a threshold of their own; a
             label without one is predicted where it is the likeliest.
@@ -114,6 +116,7 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
         encoder_config: PretrainedConfig | dict[str, Any] | None = None
         hidden_size: int | None = option(None, "Width H of a word representation", least=1, most=2**16)
 
+    auxiliary_labels: list[str] | None = None
     # Set by calibration, so not among `options()`.
     temperature: float | int = option(1.0, "Divisor of the final logits in prediction", least=1e-3, below=1e3)
     label_thresholds: dict[str, float | int] | None = None
@@ -136,6 +139,8 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
             name, value = "id2label", _resolve_labels(None, None, value)
         if name == "encoder_config" and value is not None:
             value = _as_encoder_config(value)
+        if name == "auxiliary_labels" and not isinstance(value, list | None):
+            raise ValueError(f"{WHERE}: `auxiliary_labels` is {shortened(value)}; give a list of labels, or None.")
         if name == "label_thresholds" and not isinstance(value, dict | None):
             raise ValueError(f"{WHERE}: `{name}` is {shortened(value)}; give numbers from 0 to 1 by label, or None.")
         if name in CHECKED and (problem := CHECKED[name].problem(value)):
@@ -154,6 +159,11 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
 
     @property
     def entity_labels(self) -> list[str]:
+        """The labels that can be predicted, in order: without None and the auxiliary ones, which follow them."""
+        return self.trained_labels[: len(self.id2label) - 1 - len(self.auxiliary_labels or ())]
+
+    @property
+    def trained_labels(self) -> list[str]:
         """The labels without None, in order."""
         return list(self.id2label.values())[:-1]
 
@@ -237,6 +247,12 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
     def validate(self) -> None:
         """Raises ValueError for values that do not fit together; each alone is checked whenever it is set."""
         _resolve_labels(self.id2label, self.label2id, None)
+        auxiliary = self.auxiliary_labels or []
+        if sorted(self.trained_labels[len(self.entity_labels) :]) != sorted(auxiliary) or not self.entity_labels:
+            raise ValueError(
+                f"{WHERE}: `auxiliary_labels` is {auxiliary}, but the labels are {self.trained_labels}. Auxiliary "
+                "labels are the last of the labels before None, and at least one label is none of them."
+            )
         check_threshold(self.label_thresholds, self.entity_labels, f"{WHERE}: label_thresholds")
         for is_wrong, problem in (*self._combinations(), *self._sizes()):
             if is_wrong:

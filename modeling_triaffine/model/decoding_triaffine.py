@@ -81,11 +81,12 @@ def final_scores(output: Any) -> tuple[Tensor, Tensor, Tensor]:
 def entity_mask(
     logits: Tensor, thresholds: Sequence[float | None], multi_label: bool, temperature: float = 1.0
 ) -> Tensor:
-    """Which labels of spans are accepted as entities ([`find_entities`]): logits [..., R] → [..., R - 1].
+    """Which labels of spans are accepted as entities ([`find_entities`]): logits [..., R] → [..., T].
 
     Args:
         logits: with `multi_label` [..., R - 1].
-        thresholds: one for each entity label, None for a label without.
+        thresholds: one for each of the T labels that can be predicted, None for a label without. Auxiliary labels,
+            between these and None, compete with them, and are never accepted.
         temperature: of the probabilities that the thresholds are for. It does not change what is accepted without one,
             although with `multi_label` None's probability, a product, depends on it in another way than the labels'.
     """
@@ -94,12 +95,16 @@ def entity_mask(
     is_best = torch.zeros_like(of_entities, dtype=torch.bool).scatter_(-1, of_entities.argmax(-1, keepdim=True), True)
     found = of_entities >= torch.where(is_best, of_none, 0.5)
     if any(least is not None for least in thresholds):
-        given = probabilities.new_tensor([float("nan") if least is None else least for least in thresholds])
+        auxiliary = [None] * (of_entities.shape[-1] - len(thresholds))
+        given = probabilities.new_tensor(
+            [float("nan") if least is None else least for least in [*thresholds, *auxiliary]]
+        )
         reached = label_probabilities(logits, multi_label, temperature)[..., :-1] >= given
         found = torch.where(given.isnan(), found, reached)
     # Pairs of words that are no span have probability 0, which not even a threshold of 0 accepts.
     found &= of_entities > 0
-    return found if multi_label else found & is_best
+    found = found if multi_label else found & is_best
+    return found[..., : len(thresholds)]
 
 
 @dataclass

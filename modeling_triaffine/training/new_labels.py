@@ -31,7 +31,7 @@ def continue_with_labels(
 
     With `keep_labels`, labels of the model that the data lacks are learned from the model's own predictions.
     """
-    known = model.config.entity_labels
+    known = model.config.trained_labels
     new, gone = [name for name in labels if name not in (*known, NONE_LABEL)], missing_labels(model, labels)
     if new:
         logger.warning("New labels, in addition to the model's %s: %s.", ", ".join(known), ", ".join(new))
@@ -58,7 +58,8 @@ def extend_labels(model: TriaffineForNestedNER, new: Sequence[str]) -> Triaffine
     and the score 0, a new label starts with those of the last label, and 0 where its scores are proportional to them.
     """
     old: Any = model.config
-    names = [*old.entity_labels, *new, NONE_LABEL]
+    reported, auxiliary = old.entity_labels, old.auxiliary_labels or []
+    names = [*reported, *new, *auxiliary, NONE_LABEL]
     fields = {name: value for name, value in old.to_dict().items() if name != "label2id"}
     extended = TriaffineForNestedNER(TriaffineConfig(**{**fields, "id2label": dict(enumerate(names))}))
     entities, last = len(old.entity_labels), old.num_scores - 1

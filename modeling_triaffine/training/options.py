@@ -285,6 +285,12 @@ class TrainingOptions:
         metavar="NAME",
         section=SCORES,
     )
+    calibrate_threshold: bool = option(
+        False,
+        "At the end, calibrate the probabilities on the validation data, and accept an entity from one threshold, half "
+        "of the F1 that is reached with it, in place of the likeliest label",
+        section=SCORES,
+    )
     push_to_hub: bool = option(False, "Publish the final model", section=SCORES, is_of_one_run=True)
     hub_model_id: str | None = option(
         None, "Repository to publish to", metavar="OWNER/NAME", section=SCORES, is_of_one_run=True

@@ -119,12 +119,12 @@ def entity_types(records: datasets.Dataset, what: str) -> list[set[str]]:
 def check_types(records: datasets.Dataset, what: str, config: TriaffineConfig) -> None:
     """Raises ValueError for entities whose type is not a label of the model; `what` names the records."""
     types = entity_types(records, what)
-    unknown = set().union(*types) - {*config.entity_labels}
+    unknown = set().union(*types) - {*config.trained_labels}
     if unknown:
         row = next(row for row, found in enumerate(types) if found & unknown)
         name = records[row].get("id") or row
         raise ValueError(
             f"{what} has entities of type {', '.join(sorted(unknown))} (the first in sentence {name!r}), which the "
-            f"model has no label for; it knows {', '.join(config.entity_labels)}. Train on data with all types, or "
+            f"model has no label for; it knows {', '.join(config.trained_labels)}. Train on data with all types, or "
             "remove these entities."
         )

@@ -14,6 +14,7 @@ import transformers
 
 from ..data import add_context
 from ..data.collator import DataCollatorForNestedNER
+from ..evaluation.calibration import fit_temperature, score_spans, shared_threshold
 from ..evaluation.prediction import score_raw_text
 from ..evaluation.scores import Scores, format_scores
 from ..evaluation.scoring import score_entities, scores_by_length, without_labels
@@ -83,6 +84,8 @@ def train_and_save(run: Run) -> dict[str, float]:
     training, trainer, scored = run.plan.training, run.trainer, Scored()
     if training.do_train:
         scored.metrics |= trainer.train(resume_from_checkpoint=training.resume_from_checkpoint).metrics
+    if training.calibrate_threshold:
+        _calibrate(run)
     for split, is_wanted in (("validation", training.do_eval), ("test", training.do_predict)):
         if is_wanted and split in run.corpus.given:
             _score(run, split, scored)
@@ -129,6 +132,22 @@ def _build_trainer(plan: TrainingPlan, corpus: Corpus, start: Start) -> NestedNE
 
 
 # ---- Scoring ----
+
+
+def _calibrate(run: Run) -> None:
+    """Sets temperature and threshold of the model, by the validation data as it is read in training."""
+    model = run.trainer.whole_model()
+    if model is None or "validation" not in run.corpus.given:
+        raise ValueError("--calibrate_threshold needs validation data, and a model that one process holds as a whole.")
+    processor: Any = run.trainer.processing_class
+    records = list(run.corpus.to_train_on()["validation"])
+    config: Any = model.config
+    spans = score_spans(model, processor, records, run.plan.training.per_device_eval_batch_size)
+    config.temperature = fit_temperature(spans, config.multi_label)
+    threshold = shared_threshold(spans, config.multi_label, config.temperature)
+    config.label_thresholds = None if threshold is None else dict.fromkeys(config.entity_labels, threshold)
+    found = "the likeliest label" if threshold is None else f"a threshold of {threshold:.3f}"
+    logger.info("Calibrated on the validation data: temperature %.3f, %s.", config.temperature, found)
 
 
 def _score(run: Run, split: str, scored: Scored) -> None:

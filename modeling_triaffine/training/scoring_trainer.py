@@ -148,7 +148,7 @@ class ScoringTrainer(HubTrainer):
         metrics: dict[str, float] = {}
         references: Any = None
         if dataset[0].get("entities") is not None:  # else it is not labelled
-            references = [record["entities"] for record in dataset]
+            references = without_labels(dataset["entities"], self.model.config.auxiliary_labels or ())
             scored = without_labels(predictions, self.unscored_labels(references))
             metrics = {"loss": loss, **score_entities(scored, references).metrics()}
             if self.model.config.cross_span:

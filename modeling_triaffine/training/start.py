@@ -196,7 +196,7 @@ def _load_trained(
         model = continue_with_labels(model, labels, plan.model.keep_labels)
     if not (is_trained and resumes):
         known: Any = model.config
-        unseen = _unseen_types(dataset, known.entity_labels, "the training data" if is_trained else "the model")
+        unseen = _unseen_types(dataset, known.trained_labels, "the training data" if is_trained else "the model")
         model = extend_labels(model, unseen) if unseen else model
     if plan.model.word_vectors and not resumes:
         logger.warning("--word_vectors is for new models; the model in %s keeps its own vectors.", origin.name)
@@ -207,8 +207,9 @@ def _start_new(
     plan: TrainingPlan, dataset: DatasetDict, labels: list[str]
 ) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
     """Builds a model on a pretrained encoder, or on a new one as the recipe describes it."""
-    names = sorted({*labels, *_unseen_types(dataset, labels, "the training data")} - {NONE_LABEL})
-    fields = {"id2label": dict(enumerate([*names, NONE_LABEL])), **plan.config}
+    auxiliary = plan.config.get("auxiliary_labels") or []
+    names = {*labels, *_unseen_types(dataset, labels, "the training data")} - {NONE_LABEL, *auxiliary}
+    fields = {"id2label": dict(enumerate([*sorted(names), *auxiliary, NONE_LABEL])), **plan.config}
     encoder_config = fields.pop("encoder_config", None)
     encoder = plan.model.model_name_or_path
     options = {name: fields.get(name, MODEL_OPTIONS[name].default) for name in ("max_subwords", "context")}

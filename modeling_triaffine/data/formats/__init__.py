@@ -37,6 +37,7 @@ BUILT_IN = {
     "ere": "ere:ERE",
     "genia": "genia:GENIA",
     "genia_all_types": "genia:GENIA_ALL_TYPES",
+    "genia_other_types": "genia:GENIA_OTHER_TYPES",
     "inclusive_spans": "word_spans:INCLUSIVE_SPANS",
     "iob2": "iob2:IOB2",
     "iob2_text": "iob2:IOB2_TEXT",

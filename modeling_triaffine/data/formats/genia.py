@@ -34,6 +34,8 @@ SPLIT_STARTS = {"train": 0, "validation": 15_023, "test": 16_692}
 """Index of each split's first sentence in the corpus."""
 
 ENTITY_CLASS = re.compile(r"G#(?:(DNA|RNA|protein)_.*|(cell_line|cell_type))")
+AUXILIARY_TYPES = ("other_name", "coordination", "other")
+"""Types of the format `genia_other_types` beside the five: what the XML annotates and the literature leaves out."""
 COORDINATION = re.compile(r"\(.*G#(?:(?:DNA|RNA|protein)_|cell_line|cell_type)")
 
 
@@ -45,6 +47,7 @@ class XmlSentence:
     sent_id: int
     in_title: bool
     text: str = ""
+    other_types: bool = False
     tag_positions: set[int] = field(default_factory=set)
     entities: list[Entity] = field(default_factory=list)
 
@@ -72,7 +75,10 @@ class XmlSentence:
 
     def _add_entity(self, sem: str, start: int, check: RecordChecker) -> None:
         entity_class = ENTITY_CLASS.fullmatch(sem)
-        if entity_class is None:
+        if entity_class is None and self.other_types and sem and start < len(self.text):
+            kind = "coordination" if sem.startswith("(") else "other_name" if sem == "G#other_name" else "other"
+            self.entities.append(Entity(start=start, end=len(self.text), type=kind))
+        elif entity_class is None:
             if COORDINATION.match(sem):
                 check.drop("coordinated entities dropped")
         elif start == len(self.text):
@@ -82,7 +88,9 @@ class XmlSentence:
             self.entities.append(Entity(start=start, end=len(self.text), type=kind))
 
 
-def read_genia(path: Path, check: RecordChecker, all_types: bool = False) -> Iterator[Document]:
+def read_genia(
+    path: Path, check: RecordChecker, all_types: bool = False, other_types: bool = False
+) -> Iterator[Document]:
     """Reads the documents: the title, a line break, then the sentences of the abstract joined by spaces.
 
     Sentences are kept exactly as written. A document that crosses the border of two splits is given in two parts, one
@@ -92,7 +100,7 @@ def read_genia(path: Path, check: RecordChecker, all_types: bool = False) -> Ite
     def part(numbered: tuple[int, XmlSentence]) -> tuple[str, str]:
         return numbered[1].doc_id, [name for name, start in SPLIT_STARTS.items() if start <= numbered[0]][-1]
 
-    for (doc_id, split), numbered in groupby(enumerate(_sentences(path, check)), key=part):
+    for (doc_id, split), numbered in groupby(enumerate(_sentences(path, check, other_types)), key=part):
         yield document_of_sentences(doc_id, _in_own_words((one for _, one in numbered), check, all_types), split)
 
 
@@ -116,7 +124,10 @@ def _in_own_words(sentences: Iterable[XmlSentence], check: RecordChecker, all_ty
 
 
 def _sorted(entities: list[Entity], check: RecordChecker, all_types: bool) -> list[Entity]:
-    """The entities by position, each once; unless `all_types`, of several types of a span the last in ASCII order."""
+    """The entities by position, each once; unless `all_types`, of several types of a span the last in ASCII order.
+
+    One of the five types prevails over the auxiliary ones.
+    """
     types: dict[tuple[int, int], set[str]] = {}
     for entity in entities:
         known = types.setdefault((entity["start"], entity["end"]), set())
@@ -128,25 +139,27 @@ def _sorted(entities: list[Entity], check: RecordChecker, all_types: bool) -> li
     return [
         Entity(start=start, end=end, type=kind)
         for (start, end), kinds in sorted(types.items())
-        for kind in (sorted(kinds) if all_types else [max(kinds)])
+        for kind in (sorted(kinds) if all_types else [max(kinds, key=lambda kind: (kind not in AUXILIARY_TYPES, kind))])
     ]
 
 
-def _sentences(path: Path, check: RecordChecker) -> Iterator[XmlSentence]:
+def _sentences(path: Path, check: RecordChecker, other_types: bool) -> Iterator[XmlSentence]:
     occurrences: Counter[str] = Counter()
     element = None
     for element in xml_elements(path, check):
         if element.tag == "article":
             sentences: list[XmlSentence] = []
             with check.record():
-                sentences += _sentences_of(element, occurrences, check)
+                sentences += _sentences_of(element, occurrences, check, other_types)
             yield from sentences
             element.clear()
     if element is not None and (outside := sum(1 for _ in element.iter("sentence"))):
         check.note("sentences outside of articles not read", outside)
 
 
-def _sentences_of(article: Element, occurrences: Counter[str], check: RecordChecker) -> Iterator[XmlSentence]:
+def _sentences_of(
+    article: Element, occurrences: Counter[str], check: RecordChecker, other_types: bool
+) -> Iterator[XmlSentence]:
     name = (article.findtext(".//bibliomisc") or "").strip()
     if not name:
         number = occurrences.total() + 1
@@ -156,7 +169,7 @@ def _sentences_of(article: Element, occurrences: Counter[str], check: RecordChec
     doc_id = name if occurrences[name] == 1 else f"{name}#{occurrences[name]}"
     in_title = {id(sentence) for title in article.iter("title") for sentence in title.iter("sentence")}
     for number, element in enumerate(article.iter("sentence")):
-        sentence = XmlSentence(doc_id, number, in_title=id(element) in in_title)
+        sentence = XmlSentence(doc_id, number, in_title=id(element) in in_title, other_types=other_types)
         sentence.add(element, check)
         yield sentence
 
@@ -180,4 +193,12 @@ GENIA_ALL_TYPES = replace(
     description="the same, with every type of a span",
     by_name_only=True,  # the literature's figures are those of one type per span
     read=partial(read_genia, all_types=True),
+)
+
+GENIA_OTHER_TYPES = replace(
+    GENIA,
+    name="genia_other_types",
+    description="the same, with its other types as other_name, coordination and other, for auxiliary labels",
+    by_name_only=True,
+    read=partial(read_genia, other_types=True),
 )
