@@ -59,6 +59,7 @@ def command(
 
     from ..data import corpus_statistics
     from ..data.loading import CorpusFiles
+    from ..data.statistics import repeated_sentences
     from ..data.windows import Windows
 
     files = CorpusFiles(paths, corpus_format, max_bad_records=max_bad_records)
@@ -66,6 +67,7 @@ def command(
     chosen = list(map(split_name, splits)) if splits else list(corpus)
     check_splits("--splits", chosen, [*corpus], paths)
     parts = {split: corpus[split] for split in chosen}
+    repeated = repeated_sentences(parts)
     if len(parts) > 1:
         parts["total"] = concatenate_datasets(list(parts.values()))
     columns = {
@@ -73,6 +75,8 @@ def command(
         for name, records in parts.items()
     }
     print(json.dumps(columns, indent=2) if as_json else table(columns))
+    if repeated:
+        print(repeated, file=sys.stderr)
     for name, statistics in columns.items():
         if statistics["long_sentences"] and (name != "total" or len(columns) == 1):
             print(f"warning: {name}: {statistics['long_sentences']}", file=sys.stderr)

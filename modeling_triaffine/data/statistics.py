@@ -80,6 +80,33 @@ def corpus_statistics(records: Iterable[Any], max_candidates: int = ModelOptions
     }
 
 
+def repeated_sentences(splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> str:
+    """One line on sentences that repeat an earlier one, and on those of `train` in other splits; empty without any.
+
+    >>> orsk = {"tokens": ["Orsk", "slept"], "entities": []}
+    >>> repeated_sentences({"train": [orsk, orsk], "test": [orsk]})
+    'equal sentences: 1 in train, 0 of them with other entities; of test in train: 1 of 1'
+    """
+    of_train = {tuple(record["tokens"]) for record in splits.get("train", ())}
+    repeated, shared = [], []
+    for split, records in splits.items():
+        first: dict[tuple[str, ...], set[tuple[int, int, str]]] = {}
+        total = equal = differing = in_train = 0
+        for record in records:
+            words = tuple(record["tokens"])
+            entities = {(entity["start"], entity["end"], entity["type"]) for entity in record["entities"]}
+            total += 1
+            equal += words in first
+            differing += first.setdefault(words, entities) != entities
+            in_train += split != "train" and words in of_train
+        if equal:
+            repeated.append(f"{equal:,} in {split}, {differing:,} of them with other entities")
+        if in_train:
+            shared.append(f"of {split} in train: {in_train:,} of {total:,}")
+    lines = [f"equal sentences: {', '.join(repeated)}", *shared] if repeated else shared
+    return "; ".join(lines)
+
+
 def quantile(distribution: Mapping[int, int], share: float) -> int:
     """The smallest value that at least a `share` of the cases does not exceed; 0 for an empty distribution.
 

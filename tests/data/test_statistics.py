@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modeling_triaffine.data import corpus_statistics, load_nested_ner
-from modeling_triaffine.data.statistics import quantile
+from modeling_triaffine.data.statistics import quantile, repeated_sentences
 from tests.helpers.corpora import write_files
 
 
@@ -64,6 +64,15 @@ def test_splits_are_counted_together():
     assert corpus_statistics(splits) == corpus_statistics(chain.from_iterable(splits.values()))
 
 
+def test_equal_sentences_are_counted():
+    orsk, other, alone = record("Orsk slept", [(0, 1, "City")]), record("Orsk slept", []), record("He ran", [])
+    assert repeated_sentences({"train": [orsk, other, orsk, alone], "test": [alone]}) == (
+        "equal sentences: 2 in train, 1 of them with other entities; of test in train: 1 of 1"
+    )
+    assert repeated_sentences({"validation": [alone, orsk], "train": [orsk]}) == "of validation in train: 1 of 2"
+    assert repeated_sentences({"train": [orsk, alone]}) == ""
+
+
 @given(st.lists(st.integers(0, 20), min_size=1), st.floats(0.01, 1))
 def test_quantile(values, share):
     distribution = {value: values.count(value) for value in values}
@@ -108,7 +117,8 @@ class TestCommand:
         """Runs the command on a small corpus; returns its standard output, standard error and exit code."""
         for name, count in (("train", 4), ("dev", 1)):
             entities = [(start, start + 1, "PER") for start in range(count)]
-            short = [record(words, []) for words in ["a b"] * 40 + ["a b c"] * 3]
+            short = [record(f"{name} {number}", []) for number in range(40)]
+            short += [record(f"{name} {number} b", []) for number in range(3)]
             (tmp_path / f"{name}.jsonl").write_text(
                 "".join(f"{json.dumps(one)}\n" for one in (*short, record("a b c d", entities)))
             )
@@ -136,6 +146,15 @@ class TestCommand:
         assert "train: 1 sentences have more entities than max_candidates = 3; 1 entities cannot be found" in err
         assert "recall cannot exceed 75.00%" in err
         assert code == 0
+        assert "equal sentences" not in err
+
+    def test_equal_sentences_are_told(self, command, tmp_path):
+        row = json.dumps({"text": "Ion came.", "entities": [[0, 3, "PER"]]})
+        other = json.dumps({"text": "Ion came.", "entities": [[0, 3, "LOC"]]})
+        write_files(tmp_path, {"train.jsonl": f"{row}\n{other}\n", "dev.jsonl": f"{row}\n"})
+        assert command("statistics", tmp_path).err.splitlines()[-1] == (
+            "equal sentences: 1 in train, 1 of them with other entities; of validation in train: 1 of 1"
+        )
 
     def test_json_of_one_split(self, run):
         out, err, _ = run("--splits", "dev", "--json")
