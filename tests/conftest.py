@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, settings
 # What is imported stays: to look through it for garbage takes a quarter of the time of a short run.
 gc.disable()
 
-REQUIRE_SHARED = "TRIAFFINE_REQUIRE_SHARED"
 DISTURB = "TRIAFFINE_DISTURB_LAST_BITS"
 TEST_GPU = "TRIAFFINE_TEST_GPU"
 
@@ -104,18 +103,6 @@ def skipped_line(stats: dict[str, list]) -> str:
     skipped = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in stats.get("skipped", ()))
     reasons = "; ".join(f"{count} ({reason})" for reason, count in skipped.most_common())
     return f"Skipped: {reasons or 'nothing'}. The slow tests run with `make nightly`."
-
-
-@pytest.fixture(scope="session")
-def shared() -> Path:
-    """Folder `shared` beside the checkout (golden arrays, GENIA); without it the test is skipped."""
-    folder = Path(__file__).resolve().parents[2] / "shared"
-    if not folder.is_dir():
-        reason = f"needs the folder 'shared' (golden arrays, GENIA) beside the checkout, not found: {folder}"
-        if os.environ.get(REQUIRE_SHARED):
-            pytest.fail(f"{reason}; {REQUIRE_SHARED} is set, so this is a failure", pytrace=False)
-        pytest.skip(reason)
-    return folder
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,7 +1,12 @@
 """The golden arrays of the published implementation, put into the span head of this project.
 
-`load_golden(path)` reads one file of arrays (weights, inputs, outputs, gradients; float64 exact) and returns the head
-with those weights, the inputs, and everything else the file holds.
+`tests/data/golden/` holds its numbers for random weights: a file for the whole head, with shared and with own tensors,
+and one for each ablation. Weights and inputs are numbers of float32, outputs and gradients were computed in float64.
+`load_golden(name)` returns the head with those weights, the inputs, and everything else the file holds.
+
+Arrays have the axes sentence b, head word i, tail word j, inside word k, label r, None the last, and candidate m, in
+the order of (i, j); those of the tensors W and V are head, inside, tail, label. Names with `paper` and `official` have
+the softmax of the cross-span stage over g and over l.
 """
 
 from collections.abc import Callable
@@ -14,17 +19,18 @@ from torch import Tensor, nn
 from modeling_triaffine.model.configuration_triaffine import TriaffineConfig
 from modeling_triaffine.model.span_head_triaffine import TriaffineSpanHead
 
+GOLDEN = Path(__file__).parent / "data" / "golden"
 INPUTS = ("h", "lengths", "labels")
 
 
 def load_golden(
-    path: str | Path, cross_span_axis: str = "key"
+    name: str, cross_span_axis: str = "key"
 ) -> tuple[TriaffineSpanHead, dict[str, Tensor], dict[str, Tensor]]:
-    """Span head (float64, eval mode) with the weights of the arrays at `path`, its inputs, and the expected values.
+    """Span head (float64, eval mode) with the weights of the file `name`, its inputs, and the expected values.
 
     inputs: h [B, N, H], lengths [B], labels [B, N, N]. expected: every other array of the file under its own name.
     """
-    with np.load(path) as archive:
+    with np.load(GOLDEN / f"{name}.npz") as archive:
         arrays = {name: torch.from_numpy(archive[name]) for name in archive.files}
     head = TriaffineSpanHead(golden_config(arrays, cross_span_axis)).double().eval()
     if head.config.attention == "linear" and head.config.scoring == "linear_boundary_shared":
@@ -32,15 +38,11 @@ def load_golden(
         # attention's inside words too; its own MLPs lie in the file unused, with gradients of zero.
         head.scoring.inside = head.attention.inside
     parameters = dict(head.named_parameters())
-    for name, (parameter, convert) in golden_names(arrays).items():
-        value = convert(arrays[name].double())
-        if parameters[parameter].shape != value.shape:
-            raise ValueError(
-                f"{path}: {name} has shape {tuple(value.shape)}, {parameter} {tuple(parameters[parameter].shape)}"
-            )
+    for array, (parameter, convert) in golden_names(arrays).items():
+        value = convert(arrays[array].double())
+        assert parameters[parameter].shape == value.shape, array
         parameters.pop(parameter).data.copy_(value)
-    if parameters:
-        raise ValueError(f"{path}: no array for {sorted(parameters)}")
+    assert not parameters
     inputs = {name: arrays[name].double() if name == "h" else arrays[name].long() for name in INPUTS}
     expected = {name: value for name, value in arrays.items() if name not in INPUTS}
     return head, inputs, expected

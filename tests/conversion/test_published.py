@@ -30,7 +30,7 @@ from tests.helpers.published_stand_ins import (
     stand_in,
 )
 from tests.helpers.tiny import save_tiny_encoder
-from tests.reference import load_golden
+from tests.reference import GOLDEN, load_golden
 
 LABELS = ["DNA", "RNA", "protein"]
 
@@ -83,9 +83,9 @@ GOLDEN_TENSORS = {
 }
 
 
-def published_tensors(path: Path) -> dict[str, torch.Tensor]:
+def published_tensors(name: str) -> dict[str, torch.Tensor]:
     """The weights of a file of golden arrays by their published names."""
-    with np.load(path) as archive:
+    with np.load(GOLDEN / f"{name}.npz") as archive:
         arrays = {name: torch.from_numpy(archive[name]).float() for name in archive.files}
     bias = "parser_list.0.biaffine.offset" if "V_biaffine" in arrays else "parser_list.0.uni"
     names = {**GOLDEN_TENSORS, "label_bias": bias}
@@ -135,13 +135,12 @@ def vocabularies(tmp_path_factory) -> Path:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_scores_are_those_of_the_published_implementation(shared, pretrained, tmp_path, name):
-    golden = shared / "golden" / f"{name}.npz"
+def test_scores_are_those_of_the_published_implementation(pretrained, tmp_path, name):
     kind, scorer = MODELS[name]
-    published = published_model(kind, scorer, published_tensors(golden), published_encoder(pretrained))
+    published = published_model(kind, scorer, published_tensors(name), published_encoder(pretrained))
     path = save_published(published, tmp_path / "best_epoch.pth")
     head = convert_published(path, pretrained, LABELS).model.head.double()
-    reference, inputs, expected = load_golden(golden, cross_span_axis="query")
+    reference, inputs, expected = load_golden(name, cross_span_axis="query")
     output, wanted = head(inputs["h"], inputs["lengths"]), reference(inputs["h"], inputs["lengths"])
     torch.testing.assert_close(output.span_logits, wanted.span_logits, rtol=1e-12, atol=1e-12)
     if kind == "SpanAttModelV3":
@@ -383,8 +382,8 @@ def test_labels_and_vocabularies_must_fit(small, pretrained, vocabularies, tmp_p
 # ---- The command ----
 
 
-def test_the_command_writes_a_whole_model(shared, pretrained, vocabularies, tmp_path, command):
-    tensors = published_tensors(shared / "golden" / "full_shared.npz")
+def test_the_command_writes_a_whole_model(pretrained, vocabularies, tmp_path, command):
+    tensors = published_tensors("full_shared")
     published = published_model("SpanAttModelV3", "TriAffineParser", tensors, published_encoder(pretrained, parts=True))
     path = save_published(published, tmp_path / "best_epoch.pth")
     output = tmp_path / "out" / "model"

@@ -1,5 +1,8 @@
 """Fixtures of the tests of corpora."""
 
+import os
+from pathlib import Path
+
 import pytest
 from datasets import DatasetDict
 
@@ -7,6 +10,14 @@ from modeling_triaffine.data import load_nested_ner
 
 
 @pytest.fixture(scope="session")
-def genia_corpus(shared, tmp_path_factory) -> DatasetDict:
-    """GENIA's training and validation sentences, from JSON lines; only to be read."""
-    return load_nested_ner(shared / "data" / "genia", cache_dir=tmp_path_factory.mktemp("cache"))
+def genia_xml() -> Path:
+    """GENIA's XML, articles of training and development, which may not be shipped."""
+    if not (path := os.environ.get("TRIAFFINE_GENIA_XML")):
+        pytest.skip("needs the path of GENIA's XML in TRIAFFINE_GENIA_XML")
+    return Path(path)
+
+
+@pytest.fixture(scope="session")
+def genia_corpus(genia_xml, tmp_path_factory) -> DatasetDict:
+    """GENIA's training and validation sentences; only to be read."""
+    return load_nested_ner(genia_xml, cache_dir=tmp_path_factory.mktemp("cache"))

@@ -48,8 +48,8 @@ def inside_mask(lengths, num_words):
 
 @pytest.mark.parametrize("name", ABLATIONS)
 @pytest.mark.parametrize("reference", [False, True], ids=["fast", "reference"])
-def test_ablation(shared, name, reference):
-    head, inputs, expected = load_golden(shared / "golden" / f"{name}.npz")
+def test_ablation(name, reference):
+    head, inputs, expected = load_golden(name)
     head.reference = reference
     hidden = inputs["h"].requires_grad_()
     output = head(hidden, inputs["lengths"], inputs["labels"])
@@ -65,8 +65,8 @@ def test_ablation(shared, name, reference):
 @pytest.mark.parametrize("name", FULL)
 @pytest.mark.parametrize(("axis", "suffix"), [("key", "paper"), ("query", "official")])
 @pytest.mark.parametrize("reference", [False, True], ids=["fast", "reference"])
-def test_full_model(shared, name, axis, suffix, reference):
-    head, inputs, expected = load_golden(shared / "golden" / f"{name}.npz", cross_span_axis=axis)
+def test_full_model(name, axis, suffix, reference):
+    head, inputs, expected = load_golden(name, cross_span_axis=axis)
     head.reference = reference
     hidden = inputs["h"].requires_grad_()
     num_words = hidden.shape[1]
@@ -89,9 +89,9 @@ def test_full_model(shared, name, axis, suffix, reference):
     check_gradients(head, expected, hidden, f"grad_{suffix}.")
 
 
-def test_attention_of_every_span_as_candidate(shared):
+def test_attention_of_every_span_as_candidate():
     """`max_candidates` is read at every call: with all spans as candidates the typed output holds the whole α."""
-    head, inputs, expected = load_golden(shared / "golden" / "full_shared.npz")
+    head, inputs, expected = load_golden("full_shared")
     head.config.max_candidates = 28
     output = head(inputs["h"], inputs["lengths"])
     for sentence, length in enumerate(inputs["lengths"]):
@@ -101,8 +101,8 @@ def test_attention_of_every_span_as_candidate(shared):
             close(attention[i : j + 1], expected["alpha"][sentence, i, j, i : j + 1])
 
 
-def test_candidate_representations(shared):
-    head, inputs, expected = load_golden(shared / "golden" / "full_shared.npz")
+def test_candidate_representations():
+    head, inputs, expected = load_golden("full_shared")
     candidates = expected["topm_row_major"]
     factor, _ = head.attention(inputs["h"])
     attention = candidate_attention(factor, candidates, inputs["h"].shape[1])
@@ -110,9 +110,9 @@ def test_candidate_representations(shared):
     close(spans.transpose(1, 2), expected["span_repr_topm"])
 
 
-def test_sentence_with_fewer_spans_than_candidates(shared):
+def test_sentence_with_fewer_spans_than_candidates():
     """The published code lets invalid spans in here; this model never does, and agrees on all that is valid."""
-    head, inputs, expected = load_golden(shared / "golden" / "full_shared_short.npz")
+    head, inputs, expected = load_golden("full_shared_short")
     output = head(inputs["h"], inputs["lengths"], inputs["labels"])
     spans, insides = span_mask(inputs["lengths"], 7), inside_mask(inputs["lengths"], 7)
     close(output.span_logits, expected["p"], spans)

@@ -1,7 +1,6 @@
 """One browser, one page server and two models for all tests of the page."""
 
 import importlib.util
-import os
 import shutil
 import threading
 from collections.abc import Iterator
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from modeling_triaffine.addresses import listen, url_of
-from tests.conftest import REQUIRE_SHARED
 from tests.helpers.demo_page import LAPTOP, PATIENCE, find, save_models
 
 if TYPE_CHECKING:
@@ -54,13 +52,11 @@ def address(models, tmp_path_factory) -> Iterator[str]:
 # Of this package, not of the session: while it runs, playwright's event loop is this thread's, and no other can be.
 @pytest.fixture(scope="package")
 def browser() -> Iterator["Browser"]:
-    """Headless Chromium; without it or playwright the test is skipped, or fails if TRIAFFINE_REQUIRE_SHARED is set."""
+    """Headless Chromium; without it or playwright the test is skipped."""
     executable = next(filter(None, map(shutil.which, EXECUTABLES)), None)
     missing = None if executable else f"needs a browser, none of {', '.join(EXECUTABLES)} is installed"
     if importlib.util.find_spec("playwright") is None:
         missing = "needs playwright: pip install playwright"
-    if missing and os.environ.get(REQUIRE_SHARED):
-        pytest.fail(f"{missing}; {REQUIRE_SHARED} is set, so this is a failure", pytrace=False)
     if missing:
         pytest.skip(missing)
     from playwright.sync_api import sync_playwright

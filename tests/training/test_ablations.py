@@ -34,9 +34,9 @@ GOLDEN = {
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_configuration_is_that_of_the_published_arrays(shared, name):
+def test_configuration_is_that_of_the_published_arrays(name):
     """Whose values and gradients `test_golden.py` compares."""
-    head, _, _ = load_golden(shared / "golden" / f"{GOLDEN[name]}.npz")
+    head, _, _ = load_golden(GOLDEN[name])
     config = TriaffineConfig.from_pretrained(REPOSITORY / "hub_configs" / "ablations" / name)
     assert [getattr(config, field) for field in FIELDS] == [getattr(head.config, field) for field in FIELDS]
 
