@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from .conversion.onnx_predictor import OnnxNestedNER as OnnxNestedNER
     from .data.collator import DataCollatorForNestedNER as DataCollatorForNestedNER
     from .data.loading import load_nested_ner as load_nested_ner
+    from .drawing.html_drawing import draw_entities_html as draw_entities_html
+    from .drawing.text_drawing import draw_entities as draw_entities
     from .evaluation.metric import NestedNERMetric as NestedNERMetric
     from .model.configuration_triaffine import TriaffineConfig as TriaffineConfig
     from .model.modeling_triaffine import TriaffineForNestedNER as TriaffineForNestedNER
@@ -28,6 +30,8 @@ _MODULES = {
     "OnnxNestedNER": "conversion.onnx_predictor",
     "DataCollatorForNestedNER": "data.collator",
     "load_nested_ner": "data.loading",
+    "draw_entities": "drawing.text_drawing",
+    "draw_entities_html": "drawing.html_drawing",
     "NestedNERMetric": "evaluation.metric",
     "TriaffineConfig": "model.configuration_triaffine",
     "TriaffineForNestedNER": "model.modeling_triaffine",

@@ -1,10 +1,11 @@
 """Draws texts with their nested entities: `text_drawing.py` in plain Unicode, `html_drawing.py` in HTML.
 
-`entities.py` checks entities, `tables.py` formats tables, `templates.py` fills Jinja templates, `safe_text.py` escapes
-text, `figure_style.py` is the style of matplotlib's figures.
+`predictions_page.py` draws many on a page, `drawing.py` one for a notebook. `entities.py` checks entities, `tables.py`
+formats tables, `templates.py` fills Jinja templates, `safe_text.py` escapes text, `figure_style.py` styles figures.
 """
 
 from .html_drawing import draw_entities_html, drawing_style
+from .predictions_page import predictions_page
 from .text_drawing import draw_entities
 
-__all__ = ["draw_entities", "draw_entities_html", "drawing_style"]
+__all__ = ["draw_entities", "draw_entities_html", "drawing_style", "predictions_page"]

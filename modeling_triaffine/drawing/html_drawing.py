@@ -59,7 +59,7 @@ def draw_entities_html(
         ValueError: an entity is malformed or outside the text.
 
     Examples:
-        >>> from modeling_triaffine.drawing import draw_entities_html
+        >>> from modeling_triaffine import draw_entities_html
         >>> html = draw_entities_html("Orsk slept.", [{"type": "City", "start": 0, "end": 4}])
         >>> 'data-label="City"' in html
         True
@@ -68,10 +68,9 @@ def draw_entities_html(
     others = {entity.label for entity in ordered}.difference(labels)
     kinds = {label: kind for kind, label in enumerate([*labels, *sorted(others)])}
     lanes = _lanes(ordered)
-    depth = max(lanes.values(), default=-1) + 1
     drawn = "".join(_draw_text(clean_text(text), lanes, kinds, is_reachable=not embedded))
     return (
-        f'<div class="nested-entities" style="--lanes:{depth}">'
+        '<div class="nested-entities">'
         + ("" if embedded else f"<style>{drawing_style(len(kinds))}</style>{_legend(ordered, kinds)}")
         + f'<div class="text" dir="auto">{drawn}</div>'
         + _note(len(ordered) - len(lanes))

@@ -92,7 +92,7 @@ def draw_entities(text: str, entities: Iterable[Mapping[str, Any]], width: int =
         ValueError: An entity is malformed or outside the text.
 
     Examples:
-        >>> from modeling_triaffine.drawing import draw_entities
+        >>> from modeling_triaffine import draw_entities
         >>> person, city = {"type": "Person", "start": 0, "end": 17}, {"type": "City", "start": 13, "end": 17}
         >>> print(draw_entities("The mayor of Orsk slept.", [person, city]))
         The mayor of Orsk slept.

@@ -3,6 +3,7 @@
 import copy
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sized
+from importlib import import_module
 from numbers import Integral
 from typing import Any
 
@@ -172,6 +173,17 @@ class NestedNERPipeline(ChunkPipeline):
             raise ValueError(f"`ignore_labels` is {shortened(ignored)}; give a list of the model's {sorted(labels)}.")
         overlap = {"overlap": parameters.pop("overlap")} if "overlap" in parameters else {}
         return {"is_stream": is_stream}, parameters, {"in_words": in_words, **overlap}
+
+    def draw(self, text: str, **options: Any) -> Any:
+        """The text with its entities, drawn in characters where it is printed and in HTML where a notebook shows it.
+
+        `options` are those of a call. Needs the package `modeling_triaffine`.
+        """
+        try:
+            drawing = import_module("modeling_triaffine.drawing.drawing")
+        except ImportError as error:
+            raise ImportError("`draw` needs the package: pip install modeling_triaffine") from error
+        return drawing.Drawing(text, self(text, **options), self.model.config.entity_labels)
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and the hashes of data sets, which the number of calls so far must not change."""

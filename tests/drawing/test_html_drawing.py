@@ -117,7 +117,6 @@ def test_nested_entities_are_nested_elements():
     assert (inner.lane, outer.lane) == (0, 1)
     assert inner.attributes["aria-label"] == inner.attributes["title"] == "LOCATION 0.99"
     assert outer.attributes["aria-label"] == "PERSON"
-    assert "--lanes:2" in draw_entities_html(VELMAR, [entity(13, 24), entity(0, 24)])
 
 
 def test_of_two_crossing_entities_one_is_split():

@@ -1,0 +1,61 @@
+"""`predictions_page`: predictions as one HTML page to look at and to send, which loads and runs nothing."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Any
+
+from ..model.text_triaffine import clean_text
+from .entities import read_entities
+from .html_drawing import draw_entities_html, drawing_style
+from .tables import Table
+from .templates import render_html
+
+# More drawn texts would stop a browser; the tables count the entities of all.
+MOST_TEXTS = 500
+MOST_NAMES = 10  # of each label
+
+
+def predictions_page(texts_with_entities: Iterable[tuple[str, Iterable[Mapping[str, Any]]]], title: str) -> str:
+    """Draws texts and counts the most frequent entities of each label, on a page for light and dark screens and phones.
+
+    Args:
+        texts_with_entities: each text with its entities as [`NestedNERPipeline`] returns them; may be a generator.
+        title: the title of the page.
+
+    Raises:
+        ValueError: an entity is malformed or outside its text.
+
+    Examples:
+        >>> from modeling_triaffine.drawing import predictions_page
+        >>> page = predictions_page([("Orsk slept.", [{"type": "City", "start": 0, "end": 4}])], "Cities")
+        >>> page.count("Orsk")
+        2
+    """
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    shown: list[tuple[str, list[Mapping[str, Any]]]] = []
+    number = 0
+    for number, (text, given) in enumerate(texts_with_entities, 1):
+        entities = list(given)
+        for entity in read_entities(entities, text, clean_text):
+            counts[entity.label][" ".join(text[entity.start : entity.end].split())] += 1
+        if number <= MOST_TEXTS:
+            shown.append((text, entities))
+    labels = sorted(counts, key=lambda label: (-counts[label].total(), label))
+    tables = [_frequent(label, counts[label]) for label in labels]
+    introduction = f"{sum(counts[label].total() for label in labels):,} entities in {number:,} texts."
+    if number > MOST_TEXTS:
+        introduction += f" The first {MOST_TEXTS} texts are drawn; the tables count all."
+    return render_html(
+        "drawing/predictions.html",
+        title=title,
+        introduction=introduction,
+        tables=list(enumerate(tables)),
+        drawings=[draw_entities_html(text, entities, labels, embedded=True) for text, entities in shown],
+        drawing_style=drawing_style(len(labels)),
+    )
+
+
+def _frequent(label: str, counts: Counter[str]) -> Table:
+    ranked = sorted(counts.items(), key=lambda counted: (-counted[1], counted[0]))
+    return Table(["Entity", "Times"], list(islice(ranked, MOST_NAMES)), f"{label} ({counts.total():,})")
