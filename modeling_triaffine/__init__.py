@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .drawing.text_drawing import draw_entities as draw_entities
     from .evaluation.metric import NestedNERMetric as NestedNERMetric
     from .model.configuration_triaffine import TriaffineConfig as TriaffineConfig
-    from .model.modeling_triaffine import TriaffineForNestedNER as TriaffineForNestedNER
+    from .model.model_triaffine import TriaffineForNestedNER as TriaffineForNestedNER
     from .model.pipeline_triaffine import NestedNERPipeline as NestedNERPipeline
     from .model.processing_triaffine import TriaffineProcessor as TriaffineProcessor
     from .training import NestedNERTrainer as NestedNERTrainer
@@ -34,7 +34,7 @@ _MODULES = {
     "draw_entities_html": "drawing.html_drawing",
     "NestedNERMetric": "evaluation.metric",
     "TriaffineConfig": "model.configuration_triaffine",
-    "TriaffineForNestedNER": "model.modeling_triaffine",
+    "TriaffineForNestedNER": "model.model_triaffine",
     "NestedNERPipeline": "model.pipeline_triaffine",
     "TriaffineProcessor": "model.processing_triaffine",
     **dict.fromkeys(("NestedNERTrainer", "NestedNERTrainingArguments", "start_from_recipe"), "training"),

@@ -17,7 +17,7 @@ from transformers.utils import logging
 from .model.checks_triaffine import reading
 from .model.configuration_triaffine import TriaffineConfig
 from .model.factors_triaffine import SMALLEST_SQUARED_NORM, TriaffineTensor
-from .model.modeling_triaffine import TriaffineForNestedNER, evaluating
+from .model.model_triaffine import TriaffineForNestedNER, evaluating
 from .model.processing_triaffine import PADDING, UNKNOWN, TriaffineProcessor, check_parts
 from .model.repository_triaffine import ORIGIN_OPTIONS, check_available, refuse_broken
 from .model.text_triaffine import composed

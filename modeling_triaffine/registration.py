@@ -67,7 +67,7 @@ def _register_model() -> None:
     from .model.triaffine_weights import ACCELERATION
 
     PipelineTasks.is_installed = True  # by `_register_task`, as soon as there are tasks
-    from .model.modeling_triaffine import TriaffineForNestedNER
+    from .model.model_triaffine import TriaffineForNestedNER
     from .model.processing_triaffine import TriaffineProcessor
     from .new_model import extend_model
 

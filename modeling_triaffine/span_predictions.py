@@ -9,7 +9,7 @@ from .model.batches_triaffine import Feature
 from .model.configuration_triaffine import TriaffineConfig
 from .model.decoding_triaffine import Threshold, entity_mask, thresholds_of
 from .model.kinds_triaffine import NONE_LABEL
-from .model.modeling_triaffine import NestedNEROutput, TriaffineForNestedNER
+from .model.model_triaffine import NestedNEROutput, TriaffineForNestedNER
 from .model.processing_triaffine import TriaffineProcessor
 from .model.span_head_triaffine import SpanHeadOutput
 from .model.triaffine_ops import entity_likelihood, label_probabilities, span_mask

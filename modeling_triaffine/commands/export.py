@@ -26,7 +26,7 @@ def command(
     warnings.simplefilter("ignore")
     from ..conversion.onnx_export import export_onnx, quantize_onnx
     from ..files import new_folder
-    from ..model.modeling_triaffine import TriaffineForNestedNER
+    from ..model.model_triaffine import TriaffineForNestedNER
     from ..model.processing_triaffine import TriaffineProcessor
 
     loaded = TriaffineForNestedNER.from_pretrained(model)

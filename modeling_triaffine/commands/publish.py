@@ -39,7 +39,7 @@ def command(
         raise ValueError("--output is for a --dry-run. Leave it out, or add --dry-run.")
     if output:
         check_new(output)
-    from ..model.modeling_triaffine import TriaffineForNestedNER
+    from ..model.model_triaffine import TriaffineForNestedNER
     from ..publishing.hub_requests import full_name
     from ..publishing.repository import assemble_repository, write_repository
     from ..publishing.upload import fetch_checkpoint, upload_repository

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from ..errors import importing_extra
 from ..model import span_head_triaffine, triaffine_ops
 from ..model.factors_triaffine import TriaffineTensor
-from ..model.modeling_triaffine import TriaffineForNestedNER
+from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.triaffine_blocks import OUTSIDE, ProductCube, attend_from_heads
 from ..model.triaffine_ops import Factor, SpanScores, TriaffineFactor, project

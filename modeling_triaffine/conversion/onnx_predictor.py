@@ -10,7 +10,7 @@ from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME
 from ..acceleration.int8 import CHOICES, require_cpu, require_float32
 from ..errors import importing_extra
 from ..model.configuration_triaffine import TriaffineConfig
-from ..model.modeling_triaffine import NestedNEROutput
+from ..model.model_triaffine import NestedNEROutput
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import ORIGIN_OPTIONS, find_file

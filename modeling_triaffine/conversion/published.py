@@ -20,7 +20,7 @@ from transformers import AutoConfig
 
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.kinds_triaffine import NONE_LABEL
-from ..model.modeling_triaffine import TriaffineForNestedNER
+from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import PADDING, UNKNOWN, TriaffineProcessor
 from ..new_model import number_names
 from .inert_checkpoint import CheckpointError, InertObject, module_tensors, read_checkpoint, submodule

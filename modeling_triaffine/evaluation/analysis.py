@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from datasets import Dataset
 
-from ..model.modeling_triaffine import TriaffineForNestedNER
+from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.options_triaffine import PredictionOptions
 from ..model.processing_triaffine import TriaffineProcessor
 from .cases import Case, make_cases

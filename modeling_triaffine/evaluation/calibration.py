@@ -18,7 +18,7 @@ from torch.nn import functional
 from ..data.windows import Windows
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import entity_mask, final_scores
-from ..model.modeling_triaffine import TriaffineForNestedNER
+from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.options_triaffine import PredictionOptions
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.triaffine_ops import label_probabilities

@@ -11,7 +11,7 @@ from ..data.collator import encode_records
 from ..data.windows import Windows
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.kinds_triaffine import NONE_LABEL
-from ..model.modeling_triaffine import NestedNEROutput, TriaffineForNestedNER, evaluating
+from ..model.model_triaffine import NestedNEROutput, TriaffineForNestedNER, evaluating
 from ..model.processing_triaffine import TriaffineProcessor
 from ..nesting import Span
 from ..span_predictions import model_inputs, rank_of_span, read_labels

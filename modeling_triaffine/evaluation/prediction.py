@@ -17,7 +17,7 @@ from ..model.batches_triaffine import BATCHES_AT_ONCE, Feature, run_by_length
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import Threshold, find_entities
 from ..model.kinds_triaffine import WordEntity
-from ..model.modeling_triaffine import TriaffineForNestedNER, evaluating
+from ..model.model_triaffine import TriaffineForNestedNER, evaluating
 from ..model.options_triaffine import PredictionOptions
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor

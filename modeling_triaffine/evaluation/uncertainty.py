@@ -11,7 +11,7 @@ from ..model.batches_triaffine import Feature, run_by_length
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import FoundInText, final_scores, find_entities
 from ..model.kinds_triaffine import Keep, TextEntity, WordEntity
-from ..model.modeling_triaffine import evaluating
+from ..model.model_triaffine import evaluating
 from ..model.options_triaffine import PredictionOptions
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.text_triaffine import Offsets

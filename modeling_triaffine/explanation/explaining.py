@@ -10,7 +10,7 @@ from ..model.checks_triaffine import check_threshold
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import Threshold
 from ..model.kinds_triaffine import NONE_LABEL
-from ..model.modeling_triaffine import evaluating
+from ..model.model_triaffine import evaluating
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.text_triaffine import Offsets

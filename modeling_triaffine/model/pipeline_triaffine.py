@@ -16,7 +16,7 @@ from .batches_triaffine import BATCHES_AT_ONCE, Feature, run_by_length
 from .checks_triaffine import check_threshold, shortened
 from .decoding_triaffine import FoundInText, Threshold, find_entities
 from .kinds_triaffine import Keep, TextEntity, WordEntity, overlap_policy
-from .modeling_triaffine import TriaffineForNestedNER, evaluating
+from .model_triaffine import TriaffineForNestedNER, evaluating
 from .options_triaffine import PREDICTION_OPTIONS, PredictionOptions
 from .processing_triaffine import PosTagger, TriaffineProcessor
 from .repository_triaffine import ORIGIN_OPTIONS, complete_import

@@ -33,7 +33,7 @@ REMOTE_CODE_FILES = (
     "processing_triaffine.py",
     "batches_triaffine.py",
     "text_triaffine.py",
-    "modeling_triaffine.py",
+    "model_triaffine.py",
     "words_triaffine.py",
     "span_head_triaffine.py",
     "factors_triaffine.py",
@@ -53,8 +53,8 @@ REQUIREMENTS = "".join(f"{package}>={lowest}\n" for package, lowest in LOWEST_VE
 
 AUTO_MAP = {
     "AutoConfig": "configuration_triaffine.TriaffineConfig",
-    "AutoModel": "modeling_triaffine.TriaffineForNestedNER",
-    "AutoModelForTokenClassification": "modeling_triaffine.TriaffineForNestedNER",
+    "AutoModel": "model_triaffine.TriaffineForNestedNER",
+    "AutoModelForTokenClassification": "model_triaffine.TriaffineForNestedNER",
     "AutoProcessor": "processing_triaffine.TriaffineProcessor",
 }
 CUSTOM_PIPELINES: dict[str, dict[str, Any]] = {

@@ -16,7 +16,7 @@ from safetensors import safe_open
 from torch import Tensor
 from transformers.utils import CONFIG_NAME
 
-from ..model.modeling_triaffine import TriaffineForNestedNER
+from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import HANDLER_FILE, REQUIREMENTS_FILE, origin_of
 from .hub_requests import download, names_on_hub

@@ -16,7 +16,7 @@ from transformers.utils import CONFIG_NAME, PROCESSOR_NAME
 
 from ..files import new_folder
 from ..model.configuration_triaffine import TriaffineConfig
-from ..model.modeling_triaffine import ADAPTED, MERGE_ADAPTERS
+from ..model.model_triaffine import ADAPTED, MERGE_ADAPTERS
 from ..model.processing_triaffine import VOCABULARIES_FILE, TriaffineProcessor
 from ..model.repository_triaffine import (
     HANDLER_FILE,

@@ -11,7 +11,7 @@ from transformers import Trainer
 from transformers.utils import logging
 
 from ..files import write_text
-from ..model.modeling_triaffine import TriaffineForNestedNER
+from ..model.model_triaffine import TriaffineForNestedNER
 from ..publishing.hub_requests import errors_of_hub
 from ..publishing.model_card import CARD_NAME, card_text, is_edited, renew_card, repository_name
 from ..publishing.repository import CALIBRATION_DIAGRAM

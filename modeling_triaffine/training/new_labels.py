@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.kinds_triaffine import NONE_LABEL
-from ..model.modeling_triaffine import NestedNEROutput, TriaffineForNestedNER
+from ..model.model_triaffine import NestedNEROutput, TriaffineForNestedNER
 from ..model.span_head_triaffine import smoothed_targets
 from ..model.triaffine_ops import label_probabilities, span_mask
 

@@ -18,7 +18,7 @@ from ..evaluation.calibration import fit_temperature, score_spans, shared_thresh
 from ..evaluation.prediction import score_raw_text
 from ..evaluation.scores import Scores, format_scores
 from ..evaluation.scoring import score_entities, scores_by_length, without_labels
-from ..model.modeling_triaffine import TriaffineForNestedNER
+from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..publishing.run_summary import Evaluation
 from .checkpoints import choose_checkpoint

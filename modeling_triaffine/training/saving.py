@@ -13,7 +13,7 @@ from transformers import Trainer
 
 from ..files import write_text
 from ..model.kinds_triaffine import WordEntity
-from ..model.modeling_triaffine import TriaffineForNestedNER
+from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.options_triaffine import Option
 from ..publishing.run_summary import Evaluation
 from ..publishing.upload import NotPublishedError

@@ -22,7 +22,7 @@ from ..data.parts_of_speech import spacy_tagger
 from ..data.windows import Windows, spans_of
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.kinds_triaffine import NONE_LABEL
-from ..model.modeling_triaffine import TriaffineForNestedNER
+from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.options_triaffine import MODEL_OPTIONS
 from ..model.processing_triaffine import PosTagger, TriaffineProcessor, beginning
 from ..model.text_triaffine import composed

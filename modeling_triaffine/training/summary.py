@@ -14,7 +14,7 @@ from transformers import Trainer
 from ..data.alignment import detokenize
 from ..environment import describe_hardware, describe_versions
 from ..evaluation.scores import summary_metrics
-from ..model.modeling_triaffine import TriaffineForNestedNER
+from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.options_triaffine import MODEL_OPTIONS
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..nesting import nested_spans

@@ -22,7 +22,7 @@ from transformers.trainer_utils import BestRun, IntervalStrategy, TrainOutput
 
 from ..data.collator import DataCollatorForNestedNER
 from ..model.configuration_triaffine import TriaffineConfig
-from ..model.modeling_triaffine import TriaffineForNestedNER
+from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import broken_weights
 from .arguments import NestedNERTrainingArguments, check_arguments

@@ -7,7 +7,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
-from modeling_triaffine.model.modeling_triaffine import TriaffineForNestedNER
+from modeling_triaffine.model.model_triaffine import TriaffineForNestedNER
 from modeling_triaffine.model.pipeline_triaffine import NestedNERPipeline
 from modeling_triaffine.model.processing_triaffine import TriaffineProcessor
 

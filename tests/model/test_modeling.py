@@ -9,7 +9,7 @@ from transformers import AutoConfig, AutoModel, AutoModelForTokenClassification
 
 from modeling_triaffine import DataCollatorForNestedNER, TriaffineConfig, TriaffineForNestedNER
 from modeling_triaffine.model.factors_triaffine import TriaffineTensor
-from modeling_triaffine.model.modeling_triaffine import evaluating
+from modeling_triaffine.model.model_triaffine import evaluating
 from modeling_triaffine.new_model import match_low_rank_start, words_of_random_subwords
 from tests.helpers.factors import FACTORS, HAVE_TENSORS, WITHOUT_WORDS, DiagonalTensor, fields_of
 from tests.helpers.portable import move_to_odd_addresses

@@ -143,7 +143,7 @@ def test_code_loaded_from_a_folder_does_not_take_the_place_of_the_package(finder
     tasks = PIPELINE_REGISTRY.supported_tasks
     monkeypatch.setitem(tasks, "token-classification", tasks["token-classification"])
     finder.save_pretrained(tmp_path)
-    remote = get_class_from_dynamic_module("modeling_triaffine.TriaffineForNestedNER", str(tmp_path))
+    remote = get_class_from_dynamic_module("model_triaffine.TriaffineForNestedNER", str(tmp_path))
     assert remote is not TriaffineForNestedNER
     built = transformers_pipeline("ner", model=finder.model, processor=finder.processor)
     assert isinstance(built, NestedNERPipeline)

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from modeling_triaffine import NestedNERPipeline
-from modeling_triaffine.model.repository_triaffine import save_remote_code
+from modeling_triaffine import NestedNERPipeline, TriaffineConfig
 from tests.helpers.portable import near
 from tests.helpers.stranger import TEXT, ask_a_stranger, expected_answer
 
@@ -36,7 +35,7 @@ def test_it_loads_without_the_package(tmp_path):
             shutil.copytree(SAVED / name, folder)
         with zipfile.ZipFile(SAVED / "code.zip") as code:
             code.extractall(own)
-        save_remote_code(todays)
+        TriaffineConfig.from_pretrained(todays).save_pretrained(todays)
         questions += [("load", {"name": str(own)}), ("load", {"name": str(todays)})]
     lower = ("find", {"name": str(todays), "dtype": "bfloat16"}), ("refuse", {"name": str(todays), "quantize": "int8"})
     *answers, in_bfloat16, refusal = ask_a_stranger(tmp_path, *questions, *lower)

@@ -1,0 +1,390 @@
+"""The model: sub-words → words → span scores → loss.
+
+`TriaffineForNestedNER` = encoder + `WordRepresentation` (`words_triaffine.py`) + `TriaffineSpanHead`
+(`span_head_triaffine.py`). `decoding_triaffine.py` converts the scores to entities.
+"""
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
+
+import torch
+from safetensors import SafetensorError
+from torch import Tensor, nn
+from transformers import AutoModel, PreTrainedModel
+from transformers.utils import can_return_tuple, logging
+
+from .checks_triaffine import listed, reading, too_few_positions
+from .configuration_triaffine import PipelineTasks, TriaffineConfig
+from .repository_triaffine import (
+    ORIGIN_OPTIONS,
+    HubMixin,
+    check_index,
+    complete_import,
+    find_pipeline_class,
+    refuse_broken,
+    register_task,
+)
+from .span_head_triaffine import SpanHeadOutput, TriaffineSpanHead
+from .triaffine_weights import ACCELERATION
+from .words_triaffine import WordRepresentation, pool_subwords
+
+logger = logging.get_logger(__name__)
+
+# How the names of weights begin that PEFT has wrapped, and what to do about them.
+ADAPTED = "encoder.base_model."
+MERGE_ADAPTERS = "merge them first, model.encoder = model.encoder.merge_and_unload()"
+# Models that threads evaluate at the moment: how many threads, and which parts were in training mode before.
+_EVALUATING: WeakKeyDictionary[nn.Module, tuple[int, list[nn.Module]]] = WeakKeyDictionary()
+_LOCK = threading.Lock()
+
+# OpenMP's threads do not live on in a fork, and torch would wait for them for ever. Where one thread computes, there is
+# none to wait for; PyTorch's own workers, those of its DataLoader, do the same.
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(after_in_child=partial(torch.set_num_threads, 1))
+
+
+@dataclass
+class NestedNEROutput(SpanHeadOutput):
+    """[`SpanHeadOutput`] and, if requested, the encoder's hidden states (of long sentences, a row per window)."""
+
+    hidden_states: tuple[Tensor, ...] | None = None
+
+
+class TriaffineForNestedNER(HubMixin, PreTrainedModel):
+    """Nested named entity recognition by span classification with triaffine attention and scoring.
+
+    ```python
+    model = TriaffineForNestedNER.from_encoder("bert-base-cased", id2label={0: "protein", 1: "DNA", 2: "None"})
+    ```
+
+    Examples:
+        >>> import torch
+        >>> from modeling_triaffine import TriaffineForNestedNER, TriaffineProcessor
+        >>> model = TriaffineForNestedNER.from_pretrained("outputs/demo/model").eval()
+        >>> processor = TriaffineProcessor.from_pretrained("outputs/demo/model")
+        >>> batch = processor(words=["The", "mayor", "of", "Orsk"])
+        >>> with torch.no_grad():
+        ...     output = model(**batch)
+        >>> output.span_logits.shape == (1, 4, 4, model.config.num_labels)
+        True
+    """
+
+    config: TriaffineConfig
+    base_model_prefix = ""
+    main_input_name = "input_ids"
+    # transformers adds the encoder's. The stages of the head share tensors, and cannot run on two devices.
+    _no_split_modules = ["TriaffineSpanHead", "WordRepresentation"]  # noqa: RUF012
+    # Also in a model loaded in float16, whose range products of three vectors exceed.
+    _keep_in_fp32_modules = ["head"]  # noqa: RUF012
+    _supports_sdpa = True
+    _supports_flash_attn = True
+    _supports_flex_attn = True
+
+    # Set by the package: what builds, starts and publishes models is not remote code.
+    from_encoder: ClassVar[Callable[..., Any]]
+    start_weights: Callable[..., None] | None = None
+    push_repository: Callable[..., Any] | None = None
+    # `ORIGIN_OPTIONS` that the model was loaded with.
+    origin: Mapping[str, Any] = MappingProxyType({})
+
+    def __init__(self, config: TriaffineConfig):
+        super().__init__(config)
+        if config.encoder_config is None:
+            raise ValueError("TriaffineForNestedNER: the configuration has no `encoder_config`; use from_encoder().")
+        with reading("TriaffineForNestedNER: transformers cannot build the encoder", "`encoder_config`"):
+            self.encoder = AutoModel.from_config(config.encoder_config, trust_remote_code=False)
+        if getattr(self.encoder, "pooler", None) is not None:
+            # Unused, and data-parallel training rejects unused weights; some encoders call it in any case.
+            self.encoder.pooler = nn.Identity()
+        _check_positions(self.encoder, config.max_subwords)
+        self.supports_gradient_checkpointing = self.encoder.supports_gradient_checkpointing
+        self.words = WordRepresentation(config)
+        self.head = TriaffineSpanHead(config)
+        self.post_init()
+
+    @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **kwargs: Any) -> Any:
+        wants_report = kwargs.pop("output_loading_info", False)
+        kwargs["use_safetensors"] = True  # pickles could run code
+        where = f"The weights in {pretrained_model_name_or_path}"
+        if pretrained_model_name_or_path is not None:
+            check_index(pretrained_model_name_or_path, kwargs)
+        try:
+            loaded: Any = super().from_pretrained(
+                pretrained_model_name_or_path, *args, output_loading_info=True, **kwargs
+            )
+        except SafetensorError as error:
+            raise ValueError(f"{where} are damaged or cut off ({error}); copy or download the file again.") from None
+        except RuntimeError as error:
+            if "ignore_mismatched_sizes" not in str(error):
+                raise
+            raise ValueError(
+                f"{where} do not match the shapes in config.json (see the table above); the two files belong to "
+                "different models. Restore the config.json that was saved with the weights, or save the model again. "
+                "If you gave other labels, add ignore_mismatched_sizes=True; the weights that depend on them are then "
+                "newly initialized."
+            ) from None
+        model, report = loaded
+        model.origin = {name: kwargs[name] for name in ORIGIN_OPTIONS if name in kwargs}
+        if missing := sorted(report["missing_keys"] & _own_weights(model)):
+            remedy = "save the model again, or build one on an encoder with from_encoder()"
+            if any(name.startswith(ADAPTED) for name in report["unexpected_keys"]):
+                remedy = f"the encoder was saved with PEFT adapters; {MERGE_ADAPTERS}, and save the model again"
+            raise ValueError(f"{where} are missing {listed(missing)}, which would be randomly initialized; {remedy}.")
+        refuse_broken(where, model)
+        if new := sorted(name for name, *_ in report["mismatched_keys"]):
+            logger.warning(
+                f"Newly initialized, because the shapes in the file differ: {listed(new)}. Train the model before you "
+                "use it."
+            )
+            if model.start_weights is not None:
+                model.start_weights(new)
+        return (model, report) if wants_report else model
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle and the hashes of data sets, without what must not, or cannot, be in a file.
+
+        That is the token that the model was loaded with, and the hooks by which transformers captures the layers for
+        `mix_layers`: local functions, which it registers again in the next call. Such a model must not be copied while
+        another thread runs it.
+        """
+        for module in self.encoder.modules():
+            for number, hook in list(module._forward_hooks.items()):
+                if getattr(hook, "__module__", None) == "transformers.utils.output_capturing":
+                    del module._forward_hooks[number]
+            module.__dict__.pop("_output_capturing_hooks_installed", None)
+        return {**self.__dict__, "origin": {name: value for name, value in self.origin.items() if name != "token"}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        # transformers notes which layers an encoder can return when one is built; in this process none may have been.
+        with torch.device("meta"):
+            AutoModel.from_config(self.config.encoder_config, trust_remote_code=False)
+
+    def save_pretrained(  # type: ignore[override]
+        self,
+        save_directory: Any,
+        is_main_process: bool = True,
+        state_dict: dict[str, Tensor] | None = None,
+        push_to_hub: bool = False,
+        **options: Any,
+    ) -> None:
+        """As in transformers; a push is of the whole repository, by the main process."""
+        if push_to_hub and state_dict is not None and self.push_repository is None:
+            raise ValueError(
+                "As remote code, a model pushes its own weights, not `state_dict`, so nothing was saved; import "
+                "modeling_triaffine first, or save without push_to_hub and upload the folder."
+            )
+        options |= {"is_main_process": is_main_process, "state_dict": state_dict}
+        super().save_pretrained(save_directory, push_to_hub, **options)
+
+    def push_to_hub(  # type: ignore[override]
+        self, repo_id: str, *, private: bool | None = True, **options: Any
+    ) -> Any:
+        """Uploads the whole repository: weights, code, processor, card and what an endpoint needs, in one commit.
+
+        A new repository is private unless `private` is False. The processor is `processor=`, or the one saved where the
+        model was loaded from; without either, `processor.push_to_hub(repo_id)` completes the repository. For the other
+        options see [`publishing.push_model`]. As remote code, without this package, a model uploads what
+        `save_pretrained` writes, as any model of transformers does.
+        """
+        push = super().push_to_hub if self.push_repository is None else self.push_repository
+        return push(repo_id, private=private, **options)
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.encoder.get_input_embeddings()
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        self.encoder.set_input_embeddings(value)
+
+    def resize_token_embeddings(self, *args: Any, **options: Any) -> nn.Module:  # type: ignore[override]
+        """Resizes the encoder's embeddings, and updates `vocab_size` in the configuration that is saved."""
+        embeddings: nn.Module = self.encoder.resize_token_embeddings(*args, **options)
+        assert self.config.encoder_config is not None
+        self.config.encoder_config.vocab_size = self.encoder.config.vocab_size
+        return embeddings
+
+    def _init_weights(self, module: nn.Module) -> None:
+        """By their `reset_parameters`, torch's or the paper's; modules without it as transformers does."""
+        reset = getattr(module, "reset_parameters", None)
+        if reset is None:
+            super()._init_weights(module)
+        else:
+            reset()
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        word_index: Tensor | None = None,
+        num_words: Tensor | None = None,
+        *,
+        token_type_ids: Tensor | None = None,
+        word_ids: Tensor | None = None,
+        pos_ids: Tensor | None = None,
+        char_ids: Tensor | None = None,
+        packed_words: Tensor | None = None,
+        labels: Tensor | None = None,
+        targets: Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+    ) -> NestedNEROutput:
+        """Scores all spans of each sentence. B sentences, S sub-words, N words, C characters.
+
+        Args:
+            input_ids, attention_mask [B, S]: sub-words with their context. If S exceeds `max_subwords`, windows of
+                `max_subwords` one after the other, as the processor lays out a long sentence.
+            word_index [B, S]: the word of each sub-word; -1 for special tokens, context and padding.
+            num_words [B]: words of each sentence.
+            token_type_ids [B, S]: 1 for context (ignored by encoders without segments).
+            word_ids, pos_ids [B, N], char_ids [B, N, C]: ids of the optional word parts.
+            packed_words [n]: index b·N + k of the batch's words, ordered by k, then b, as `TriaffineProcessor.pad`
+                returns it; a GPU then computes without padding. N must be the length of the longest sentence.
+            labels [B, N, N]: label of each span (i, j), -100 for other pairs; with `multi_label` [B, N, N, R - 1].
+            targets [B, N, N, R], or R - 1 with `multi_label`: soft targets in place of the labels, of which then only
+                the -100 count.
+            output_attentions, output_hidden_states: whether to return them; by default as the configuration says.
+
+        Raises:
+            ValueError: `word_index` or `num_words` is missing, as in the output of a tokenizer, or `labels` has another
+                shape.
+            NotImplementedError: torch traces the model to export it, which `triaffine-ner export` does.
+        """
+        is_exporting = getattr(torch.compiler, "is_exporting", bool)  # since torch 2.7
+        if torch.jit.is_tracing() or is_exporting():  # type: ignore[attr-defined]
+            raise NotImplementedError(
+                "torch cannot export this model as it is, because sizes depend on the words of a batch. "
+                "`triaffine-ner export --model … --output …` writes an ONNX graph of it, which OnnxNestedNER and ONNX "
+                "Runtime run."
+            )
+        if word_index is None or num_words is None:
+            raise ValueError(
+                "TriaffineForNestedNER needs `word_index` and `num_words`, which a tokenizer does not return. Make "
+                "its inputs with TriaffineProcessor (model(**processor(text))), or find entities in text with "
+                "NestedNERPipeline."
+            )
+        if labels is not None and (labels.dim() != 3 + self.config.multi_label or labels.shape[1] != labels.shape[2]):
+            needed = "[B, N, N, R - 1]" if self.config.multi_label else "[B, N, N]"
+            raise ValueError(
+                f"TriaffineForNestedNER needs a label for each span, {needed}, but `labels` is {[*labels.shape]}. "
+                "DataCollatorForNestedNER makes these."
+            )
+        if output_attentions is None:
+            output_attentions = self.config.output_attentions
+        if output_hidden_states is None:
+            output_hidden_states = self.config.output_hidden_states
+        states, layers = self._encode(input_ids, attention_mask, token_type_ids, output_hidden_states)
+        longest = None if labels is None else labels.shape[1]
+        hidden = self._pool_words(states, word_index, num_words, longest, word_ids, pos_ids, char_ids)
+        output = dict(self.head(hidden, num_words, labels, packed_words, targets))
+        if not output_attentions:
+            output = {name: value for name, value in output.items() if not name.endswith("_attentions")}
+        if output_hidden_states:
+            output["hidden_states"] = layers
+        return NestedNEROutput(**output)
+
+    def represent_words(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        word_index: Tensor,
+        num_words: Tensor,
+        token_type_ids: Tensor | None = None,
+        word_ids: Tensor | None = None,
+        pos_ids: Tensor | None = None,
+        char_ids: Tensor | None = None,
+    ) -> Tensor:
+        """h_1 … h_N of each sentence, the input of the head: [B, N, H]; arguments as in `forward`."""
+        states, _ = self._encode(input_ids, attention_mask, token_type_ids)
+        return self._pool_words(states, word_index, num_words, None, word_ids, pos_ids, char_ids)
+
+    def _pool_words(
+        self, states: Tensor, word_index: Tensor, num_words: Tensor, longest: int | None, *parts: Tensor | None
+    ) -> Tensor:
+        """Sub-word states and ids of word parts → [B, N, H]; `longest` is N if known without waiting for the device."""
+        longest = max(1, int(num_words.max())) if longest is None else longest
+        words = pool_subwords(states.reshape(*word_index.shape, -1), word_index, longest, self.config.subword_pooling)
+        return self.words(words, num_words, *parts).to(self.head.label_bias.dtype)
+
+    def _encode(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        token_type_ids: Tensor | None,
+        output_hidden_states: bool | None = False,
+    ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
+        """Sub-word states and the encoder's layers, of rows of at most `max_subwords`: each window of a long sentence.
+
+        The states are the last layer, or the mix of all.
+        """
+        inputs = {"input_ids": input_ids, "attention_mask": attention_mask}
+        if token_type_ids is not None and (getattr(self.encoder.config, "type_vocab_size", 0) or 0) >= 2:
+            inputs["token_type_ids"] = token_type_ids
+        width = self.config.max_subwords
+        if input_ids.shape[1] > width:
+            inputs = {name: values.reshape(-1, width) for name, values in inputs.items()}
+            # A row of padding only, beside a longer sentence, would have nothing to attend to.
+            first = torch.zeros(1, dtype=torch.long, device=input_ids.device)
+            inputs["attention_mask"] = inputs["attention_mask"].index_fill(1, first, 1)
+        mixes = self.config.mix_layers
+        with ACCELERATION.linear_layers(self.encoder):
+            encoded = self.encoder(**inputs, output_hidden_states=output_hidden_states or mixes, return_dict=True)
+        states = self.words.layer_mix(encoded.hidden_states[1:]) if mixes else encoded.last_hidden_state
+        return states, getattr(encoded, "hidden_states", None)
+
+
+@contextlib.contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Disables dropout and gradients inside the block, and restores the mode of every part of the model after it.
+
+    If several threads share the model, the last one to leave the block restores it.
+    """
+    with _LOCK:
+        threads, in_training = _EVALUATING.get(model) or (0, [part for part in model.modules() if part.training])
+        _EVALUATING[model] = threads + 1, in_training
+        for part in in_training:
+            part.training = False
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        with _LOCK:
+            threads, in_training = _EVALUATING.pop(model)
+            if threads > 1:
+                _EVALUATING[model] = threads - 1, in_training
+            else:
+                for part in in_training:
+                    part.training = True
+
+
+def _own_weights(model: PreTrainedModel) -> set[str]:
+    """Names of the model's weights but for those of layers that a subclass adds, which start untrained."""
+    names = {*model.state_dict()}
+    if type(model) is not TriaffineForNestedNER:
+        with torch.device("meta"):
+            names &= {*TriaffineForNestedNER(model.config).state_dict()}
+    return names
+
+
+def _check_positions(encoder: nn.Module, max_subwords: int) -> None:
+    """Raises ValueError for encoders of RoBERTa's family, whose positions begin after their padding index."""
+    table = getattr(getattr(encoder, "embeddings", None), "position_embeddings", None)
+    if isinstance(table, nn.Embedding) and table.padding_idx is not None:
+        positions = table.num_embeddings - table.padding_idx - 1
+        if max_subwords > positions:
+            raise ValueError(f"{too_few_positions(max_subwords, positions)}.")
+
+
+complete_import(__name__)
+if not PipelineTasks.is_installed:  # loaded as remote code; the package, if it is imported, keeps its place
+    register_task(
+        lambda model: model.config.model_type == TriaffineConfig.model_type, find_pipeline_class, replace=False
+    )
