@@ -30,7 +30,6 @@ COMMANDS = {
     "publish": "Upload a model to the Hub, or write its repository to a folder.",
     "export": "Export a model to ONNX.",
     "convert-published": "Convert a checkpoint of the published implementation.",
-    "ablate": "Train the paper's ablations and tabulate their scores.",
     "page": "Serve a web page to try a model.",
     "serve": "Serve a model over HTTP.",
 }

@@ -4,8 +4,7 @@
 the command line and a recipe), the corpus (`corpora.py`), processor and model, new or trained (`start.py`), the trained
 model (`trainer.py`, whose optimizer is in `optimization.py`), its scores (`scoring_trainer.py`), and what is saved
 (`saving.py`, with the facts in `summary.py`). `callbacks.py` acts at the trainer's events, `progress.py` reports them,
-`interruptions.py` explains what can stop a run, `checkpoints.py` finds the checkpoint to resume from. `ablations.py`
-trains the paper's ablations and tabulates their scores.
+`interruptions.py` explains what can stop a run, `checkpoints.py` finds the checkpoint to resume from.
 
 The public names are imported when they are first used: `options.py`, which declares the options, needs no library.
 """
