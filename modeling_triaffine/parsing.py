@@ -11,7 +11,14 @@ from codecs import BOM_UTF8
 from typing import Any
 
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")  # of JSON lines, and of one JSON value
-GZIP_MAGIC = b"\x1f\x8b"  # how its files begin
+GZIP_MAGIC = b"\x1f\x8b"
+# How files begin that are no text → what they are, and what to do.
+NO_TEXT = {
+    GZIP_MAGIC: ("the file is compressed with gzip", "Uncompress it, for instance with gunzip"),
+    b"%PDF-": ("the file is a PDF", "Extract its text, for instance with pdftotext"),
+    b"PK\x03\x04": ("the file is a Word document or a zip archive", "Save it as text, or unpack it"),
+    b"\xd0\xcf\x11\xe0": ("the file is a Word document", "Save it as text"),
+}
 SEVERAL_LINES = re.compile(rb"\s*([\[{]|\[.*,)\s*")  # the first line of a JSON value on several
 JOINERS = "\u200c\u200d"
 """Invisible, but parts of ordinary words, in Persian or Hindi, and of emoji."""
@@ -26,14 +33,14 @@ class DataError(ValueError):
 
 
 def decode_text(data: bytes) -> str:
-    """Decodes UTF-8; raises a DataError that names the first invalid byte."""
+    """Decodes UTF-8; raises a DataError that names the first invalid byte, or what the file is instead of text."""
+    for beginning, problem_and_remedy in NO_TEXT.items():
+        if data.startswith(beginning):
+            raise DataError(*problem_and_remedy)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        problem, remedy = f"byte {error.start + 1} is not valid utf-8", "Save the file as UTF-8"
-        if data.startswith(GZIP_MAGIC):
-            problem, remedy = "the file is compressed with gzip", "Uncompress it, for instance with gunzip"
-        raise DataError(problem, remedy) from None
+        raise DataError(f"byte {error.start + 1} is not valid utf-8", "Save the file as UTF-8") from None
 
 
 def decode_object(data: bytes) -> dict[str, Any]:
@@ -45,12 +52,7 @@ def decode_object(data: bytes) -> dict[str, Any]:
 
 
 def check_is_line(data: bytes) -> None:
-    """Raises a DataError for what people take for JSON lines: a compressed file, a list or an object on several lines.
-
-    `data` is the first line of the file.
-    """
-    if data.startswith(GZIP_MAGIC):
-        decode_text(data)
+    """Raises a DataError for a first line of what people take for JSON lines: a list or object on several lines."""
     if SEVERAL_LINES.fullmatch(data):
         raise DataError(
             "a JSON value goes on in the next line",

@@ -32,6 +32,7 @@ SHARED_FILES = {
     "nesting",
     "new_model",
     "parsing",
+    "progress",
     "span_predictions",
     "version",
 }
