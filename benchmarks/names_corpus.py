@@ -1,0 +1,277 @@
+"""Makes the corpus that the model `names-en` is trained on: nested names in English texts of open corpora.
+
+    python benchmarks/names_corpus.py OUTPUT --gum FOLDER [--litbank FOLDER] [--wikigold FILE] [--wnut FILE] \
+        [--ewt FILE] [--silver MODEL]
+
+writes `train.jsonl` and `validation.jsonl`, a sentence each line with its text and entities by characters.
+
+- GUM (Zeldes 2017; github.com/amir-zeldes/gum, `dep/` with `splits.md` in one folder): documents of the genres whose
+  texts are CC BY or CC BY-SA. A mention is a name if the head of its span is a proper noun; of the span, what is before
+  and after the name is left out (articles, clauses, appositions). Documents of its test split are not read.
+- LitBank (Bamman et al. 2019; CC BY 4.0, `coref/brat`): mentions that it marks as proper names.
+- wikigold (Balasuriya et al. 2009; CC BY 4.0), WNUT 2017 (Derczynski et al. 2017; CC BY 4.0), and UNER's EWT (Mayhew et
+  al. 2024; CC BY-SA 4.0): flat, and without some of GUM's types.
+
+With `--silver`, a model that is trained on GUM alone adds what these corpora do not annotate: its types that a corpus
+lacks, and names inside the corpus's own.
+"""
+
+import argparse
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+OPEN_GENRES = ("academic", "bio", "court", "interview", "news", "voyage")
+GUM_TYPES = {
+    "person": "PERSON",
+    "place": "PLACE",
+    "organization": "ORGANIZATION",
+    "event": "EVENT",
+    "time": "TIME",
+    **dict.fromkeys(("abstract", "object", "substance", "animal", "plant"), "OTHER"),
+}
+LITBANK_TYPES = {
+    "PER": "PERSON",
+    "FAC": "PLACE",
+    "GPE": "PLACE",
+    "LOC": "PLACE",
+    "ORG": "ORGANIZATION",
+    "VEH": "OTHER",
+}
+TAGS = {
+    **dict.fromkeys(("PER", "person"), "PERSON"),
+    **dict.fromkeys(("LOC", "location"), "PLACE"),
+    **dict.fromkeys(("ORG", "corporation", "group"), "ORGANIZATION"),
+    **dict.fromkeys(("product", "creative-work"), "OTHER"),
+}
+FLAT_TYPES = {"PERSON", "PLACE", "ORGANIZATION"}
+SURE = 0.6  # probability from which a silver name is added
+CONNECTORS = frozenset("of de du des da di del von van der den la le el al & for 's ’s - – / and".split(" "))
+SUFFIXES = frozenset("Inc. Inc Ltd Ltd. LLC Jr. Jr Sr. Sr D.C. DC PhD".split(" "))
+NO_SPACE_BEFORE = re.compile(r"[.,;:!?%)\]}…]+|n't|n’t|['’](?:s|re|ve|ll|d|m|S)?|''|”")
+NO_SPACE_AFTER = re.compile(r"[(\[{$£€#“]|``")
+
+
+@dataclass
+class Sentence:
+    """Words with their offsets in a text, and names as (first word, last word, type)."""
+
+    name: str
+    text: str
+    words: list[tuple[int, int]]
+    names: set[tuple[int, int, str]] = field(default_factory=set)
+
+    def record(self) -> dict[str, object]:
+        """The line of the corpus: entities by characters."""
+        entities = [
+            {"start": self.words[first][0], "end": self.words[last][1], "type": kind}
+            for first, last, kind in sorted(self.names)
+        ]
+        return {"doc_id": self.name, "text": self.text, "entities": entities}
+
+
+def joined(name: str, words: list[str]) -> Sentence:
+    """A sentence of words, written as a text is."""
+    text, offsets, glued, quoted = "", [], True, False
+    for word in words:
+        opens = word == '"' and not quoted
+        closes = word == '"' and quoted
+        if not (glued or closes or NO_SPACE_BEFORE.fullmatch(word)):
+            text += " "
+        offsets.append((len(text), len(text) + len(word)))
+        text += word
+        glued = opens or bool(NO_SPACE_AFTER.fullmatch(word))
+        quoted = quoted != (word == '"')
+    return Sentence(name, text, offsets)
+
+
+# ---- GUM ----
+
+
+def read_gum(folder: Path) -> dict[str, list[Sentence]]:
+    """The sentences of GUM's open genres, by split."""
+    splits: dict[str, list[Sentence]] = {"train": [], "validation": []}
+    split = ""
+    for line in (folder / "splits.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            split = {"dev": "validation"}.get(line[3:].strip(), line[3:].strip())
+        document = line.strip(" *\\").replace("\\_", "_")
+        if split in splits and document.startswith("GUM_") and document.split("_")[1] in OPEN_GENRES:
+            splits[split] += gum_sentences(folder / f"{document}.conllu", document)
+    return splits
+
+
+def gum_sentences(path: Path, document: str) -> Iterator[Sentence]:
+    open_mentions: dict[str, tuple[int, str]] = {}
+    for number, block in enumerate(path.read_text(encoding="utf-8").strip().split("\n\n")):
+        rows = [line.split("\t") for line in block.splitlines() if line[:1].isdigit()]
+        contractions = {row[0].split("-")[0]: row for row in rows if "-" in row[0]}
+        rows = [row for row in rows if row[0].isdigit()]
+        text, words = "", []
+        for row in rows:
+            words.append((len(text), len(text) + len(row[1])))
+            text += row[1] if "SpaceAfter=No" in row[9] or in_contraction(row, contractions) else row[1] + " "
+        sentence = Sentence(f"{document}-{number}", text.rstrip(), words)
+        for first, last, kind in mentions(rows, open_mentions):
+            span = name_in(rows, first, last)
+            if span and kind in GUM_TYPES:
+                sentence.names.add((*span, GUM_TYPES[kind]))
+        yield sentence
+
+
+def in_contraction(row: list[str], contractions: dict[str, list[str]]) -> bool:
+    """Whether the next word is of the same contraction ("don't"), or none follows it with a space."""
+    number = int(row[0])
+    for whole in contractions.values():
+        first, last = map(int, whole[0].split("-"))
+        if first <= number < last or (number == last and "SpaceAfter=No" in whole[9]):
+            return True
+    return False
+
+
+def mentions(rows: list[list[str]], opened: dict[str, tuple[int, str]]) -> Iterator[tuple[int, int, str]]:
+    """The mentions of a sentence, from `Entity=` in the last column: first word, last word, type."""
+    opened.clear()
+    for number, row in enumerate(rows):
+        found = re.search(r"(?:^|\|)Entity=([^|]+)", row[9])
+        for opens, closes in re.findall(r"\(([^()]+)|([^()]*)\)", found[1]) if found else ():
+            if opens:
+                identity, kind, *_ = opens.split("-")
+                opened[identity] = (number, kind)
+                last = identity
+            else:
+                identity = closes or last
+                if identity in opened:
+                    first, kind = opened.pop(identity)
+                    yield first, number, kind
+
+
+def name_in(rows: list[list[str]], first: int, last: int) -> tuple[int, int] | None:
+    """The name in a mention whose head is a proper noun, without what precedes and follows it; else None."""
+    inside = {rows[number][0] for number in range(first, last + 1)}
+    heads = [number for number in range(first, last + 1) if rows[number][6] not in inside]
+    if not heads or rows[heads[0]][3] != "PROPN":
+        return None
+    head = heads[0]
+    if any(row[6] == rows[head][0] and row[7] == "conj" for row in rows[head + 1 : last + 1]):
+        return None
+    while first < head and not begins_a_name(rows[first]):
+        first += 1
+    end = head
+    for number in range(head + 1, last + 1):
+        between = [row[1] for row in rows[end + 1 : number]]
+        if not is_capital(rows[number]):
+            if rows[number][1] not in CONNECTORS and rows[number][1] not in (",", "the"):
+                break
+        elif (
+            not between or (set(between) <= CONNECTORS | {"the"}) or (between == [","] and rows[number][1] in SUFFIXES)
+        ):
+            end = number
+        else:
+            break
+    return first, end
+
+
+def is_capital(row: list[str]) -> bool:
+    return row[1][:1].isupper() or row[1][:1].isdigit()
+
+
+def begins_a_name(row: list[str]) -> bool:
+    return is_capital(row) and row[3] not in ("DET", "PRON", "PUNCT", "ADP", "CCONJ")
+
+
+# ---- The others ----
+
+
+def read_litbank(folder: Path) -> Iterator[Sentence]:
+    for path in sorted(folder.glob("*.ann")):
+        text = path.with_suffix(".txt").read_text(encoding="utf-8")
+        found = re.findall(r"^T\d+\tPROP_(\w+) (\d+) (\d+)\t", path.read_text(encoding="utf-8"), re.MULTILINE)
+        for line in re.finditer(r"[^\n]+", text):
+            tokens = [(line.start() + word.start(), word[0]) for word in re.finditer(r"\S+", line[0])]
+            sentence = joined(f"{path.stem}-{line.start()}", [word for _, word in tokens])
+            for kind, start, end in found:
+                inside = [n for n, (at, word) in enumerate(tokens) if int(start) <= at and at + len(word) <= int(end)]
+                if inside and tokens[inside[0]][1].lower() == "the":
+                    inside = inside[1:]
+                if inside and kind in LITBANK_TYPES:
+                    sentence.names.add((inside[0], inside[-1], LITBANK_TYPES[kind]))
+            yield sentence
+
+
+def read_tags(path: Path, word: int, tag: int) -> Iterator[Sentence]:
+    """Sentences of a column file with IO or IOB2 tags."""
+    for number, block in enumerate(re.split(r"\n\s*\n", path.read_text(encoding="utf-8").strip())):
+        rows = [line.split() for line in block.splitlines() if line and not line.startswith("# ")]
+        if not rows or rows[0][0] == "-DOCSTART-":
+            continue
+        sentence = joined(f"{path.stem}-{number}", [row[word] for row in rows])
+        begin = None
+        tags = [row[tag] for row in rows] + ["O"]
+        for place, label in enumerate(tags):
+            continues = label.startswith("I-") and begin is not None and label[2:] == tags[begin][2:]
+            if begin is not None and not continues:
+                if kind := TAGS.get(tags[begin][2:]):
+                    sentence.names.add((begin, place - 1, kind))
+                begin = None
+            if begin is None and label != "O":
+                begin = place
+        yield sentence
+
+
+def add_silver(sentences: list[Sentence], model: str, annotated: set[str]) -> None:
+    """Adds what the model finds and the corpus does not annotate: other types, and names inside the corpus's own."""
+    from modeling_triaffine import NestedNERPipeline
+
+    found = NestedNERPipeline(model)([sentence.text for sentence in sentences], threshold=SURE)
+    for sentence, entities in zip(sentences, found, strict=True):
+        starts = {start: number for number, (start, _) in enumerate(sentence.words)}
+        ends = {end: number for number, (_, end) in enumerate(sentence.words)}
+        gold = [(first, last) for first, last, _ in sentence.names]
+        for entity in entities:
+            first, last = starts.get(entity["start"]), ends.get(entity["end"])
+            if first is None or last is None or (first, last) in gold:
+                continue
+            crosses = any(a <= last and first <= b and not (a <= first and last <= b) for a, b in gold)
+            is_inside = any(a <= first and last <= b for a, b in gold)
+            if not crosses and (is_inside or entity["entity_group"] not in annotated):
+                sentence.names.add((first, last, entity["entity_group"]))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("output", type=Path)
+    parser.add_argument("--gum", type=Path, required=True)
+    for name in ("litbank", "wikigold", "wnut", "ewt"):
+        parser.add_argument(f"--{name}", type=Path)
+    parser.add_argument("--silver", metavar="MODEL")
+    given = parser.parse_args()
+    splits = read_gum(given.gum)
+    others = {
+        "litbank": (read_litbank, (given.litbank,), FLAT_TYPES),
+        "wikigold": (read_tags, (given.wikigold, 0, 1), FLAT_TYPES),
+        "wnut": (read_tags, (given.wnut, 0, 1), {*FLAT_TYPES, "OTHER"}),
+        "ewt": (read_tags, (given.ewt, 1, 2), FLAT_TYPES),
+    }
+    for reader, arguments, annotated in others.values():
+        if arguments[0]:
+            sentences = list(reader(*arguments))
+            if given.silver:
+                add_silver(sentences, given.silver, annotated)
+            # Most sentences of fiction and tweets have no name.
+            splits["train"] += [
+                sentence for number, sentence in enumerate(sentences) if sentence.names or number % 4 == 0
+            ]
+    given.output.mkdir(parents=True, exist_ok=True)
+    for split, sentences in splits.items():
+        counts = Counter(kind for sentence in sentences for *_, kind in sentence.names)
+        print(f"{split}: {len(sentences)} sentences, {dict(counts.most_common())}")
+        lines = (json.dumps(sentence.record(), ensure_ascii=False) + "\n" for sentence in sentences)
+        (given.output / f"{split}.jsonl").write_text("".join(lines), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
