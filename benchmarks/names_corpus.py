@@ -49,8 +49,8 @@ TAGS = {
 }
 FLAT_TYPES = {"PERSON", "PLACE", "ORGANIZATION"}
 SURE = 0.6  # probability from which a silver name is added
-CONNECTORS = frozenset("of de du des da di del von van der den la le el al & for 's ’s - – / and".split(" "))
-SUFFIXES = frozenset("Inc. Inc Ltd Ltd. LLC Jr. Jr Sr. Sr D.C. DC PhD".split(" "))
+CONNECTOR = re.compile(r"of|d[aeiu]|des|del|von|van|der|den|l[ae]|el|al|&|for|['’]s|[-–/]|and|the")
+SUFFIX = re.compile(r"(Inc|Ltd|Jr|Sr)\.?|LLC|D\.C\.|DC|PhD")
 NO_SPACE_BEFORE = re.compile(r"[.,;:!?%)\]}…]+|n't|n’t|['’](?:s|re|ve|ll|d|m|S)?|''|”")
 NO_SPACE_AFTER = re.compile(r"[(\[{$£€#“]|``")
 
@@ -164,11 +164,9 @@ def name_in(rows: list[list[str]], first: int, last: int) -> tuple[int, int] | N
     for number in range(head + 1, last + 1):
         between = [row[1] for row in rows[end + 1 : number]]
         if not is_capital(rows[number]):
-            if rows[number][1] not in CONNECTORS and rows[number][1] not in (",", "the"):
+            if rows[number][1] != "," and not CONNECTOR.fullmatch(rows[number][1]):
                 break
-        elif (
-            not between or (set(between) <= CONNECTORS | {"the"}) or (between == [","] and rows[number][1] in SUFFIXES)
-        ):
+        elif all(map(CONNECTOR.fullmatch, between)) or (between == [","] and SUFFIX.fullmatch(rows[number][1])):
             end = number
         else:
             break
