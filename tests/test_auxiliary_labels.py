@@ -1,0 +1,85 @@
+"""Labels that are trained and never predicted, and the one threshold for all labels."""
+
+import pytest
+import torch
+
+from modeling_triaffine import TriaffineConfig
+from modeling_triaffine.evaluation.calibration import ScoredSpans, shared_threshold
+from modeling_triaffine.model.decoding_triaffine import entity_mask
+from modeling_triaffine.training.new_labels import extend_labels
+
+from .helpers.micro_training import micro_records, micro_trainer
+
+LABELS = {0: "DNA", 1: "protein", 2: "other_name", 3: "None"}
+
+
+@pytest.mark.parametrize("auxiliary", [["DNA"], ["None"], ["DNA", "protein", "other_name"], "other_name"])
+def test_auxiliary_labels_are_the_last_ones_before_none(auxiliary):
+    with pytest.raises(ValueError, match="auxiliary_labels"):
+        TriaffineConfig(id2label=LABELS, auxiliary_labels=auxiliary)
+
+    assert TriaffineConfig(id2label=LABELS, auxiliary_labels=["other_name"]).entity_labels == ["DNA", "protein"]
+
+
+def test_a_span_whose_likeliest_label_is_auxiliary_is_no_entity():
+    logits = torch.tensor([[2.0, 0.0, -1.0, 1.0], [1.5, 0.0, 2.0, 1.0], [0.0, 0.0, 0.0, 5.0]])
+
+    assert entity_mask(logits, [None, None], multi_label=False).tolist() == [[True, False], [False] * 2, [False] * 2]
+    assert entity_mask(logits, [0.0, 0.9], multi_label=False).tolist() == [[True, False], [False] * 2, [True, False]]
+    # With several labels a span, each label is accepted by itself.
+    several = entity_mask(logits[:, :3] - 1, [None, None], multi_label=True)
+    assert several.tolist() == [[True, False], [True, False], [False] * 2]
+
+
+def test_trained_but_neither_predicted_nor_scored(tmp_path):
+    records = micro_records(60)
+    for record in records:
+        record["entities"] = [
+            {**entity, "type": "other_name" if entity["type"] == "DNA" else entity["type"]}
+            for entity in record["entities"]
+        ]
+    config = {"id2label": {0: "protein", 1: "other_name", 2: "None"}, "auxiliary_labels": ["other_name"]}
+    trainer = micro_trainer(tmp_path, records, records, config, num_train_epochs=8)
+    trainer.train()
+
+    output = trainer.predict(trainer.eval_dataset)
+
+    found = {entity["type"] for entities in output.predictions for entity in entities}
+    gold = [entity["type"] for entities in output.label_ids for entity in entities]
+    assert found == {*gold} == {"protein"}
+    assert output.metrics["test_f1"] > 0.9
+    assert output.metrics["test_gold"] == len(gold)
+
+
+def test_new_labels_come_before_auxiliary_ones(tmp_path):
+    config = {"id2label": {0: "protein", 1: "other_name", 2: "None"}, "auxiliary_labels": ["other_name"]}
+    model = micro_trainer(tmp_path, micro_records(4), config=config).model
+
+    extended = extend_labels(model, ["DNA"])
+
+    assert list(extended.config.id2label.values()) == ["protein", "DNA", "other_name", "None"]
+    old, new = model.head.state_dict(), extended.head.state_dict()
+    changed = [name for name in old if old[name].shape != new[name].shape]
+    assert changed
+    for name in changed:
+        assert torch.equal(new[name][0], old[name][0])
+        assert torch.equal(new[name][2], old[name][1])
+
+
+def test_shared_threshold_is_half_of_the_f1_that_it_reaches():
+    generator = torch.Generator().manual_seed(0)
+    probabilities = torch.rand(20_000, generator=generator, dtype=torch.float64).clamp(0.001, 0.999)
+    gold = torch.rand(20_000, generator=generator, dtype=torch.float64) < probabilities
+    logits = torch.stack([probabilities.log(), (1 - probabilities).log()], dim=-1)
+    spans = ScoredSpans(logits, gold.unsqueeze(-1), [int(gold.sum())])
+
+    threshold = shared_threshold(spans, multi_label=False, temperature=1.0)
+
+    def f1(least):
+        chosen = probabilities >= least
+        return 2 * float(gold[chosen].sum()) / float(chosen.sum() + gold.sum())
+
+    assert threshold == pytest.approx(f1(threshold) / 2, abs=2e-3)
+    assert f1(threshold) >= max(f1(least / 50) for least in range(1, 50)) - 2e-3
+    # Probabilities that are no probabilities have no such threshold.
+    assert shared_threshold(ScoredSpans(4 * logits, gold.unsqueeze(-1), spans.entities), False, 1.0) is None
