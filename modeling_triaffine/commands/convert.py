@@ -1,12 +1,12 @@
-"""Converts a corpus of any supported format to JSON lines, IOB2 columns, brat, PubTator, BioC or JSON of texts.
+"""Converts a corpus of any supported format to JSON lines, IOB2 columns, brat, PubTator or BioC.
 
-    triaffine-ner convert annotated/ corpus/ --to json_lines
+    triaffine-ner convert annotated/ corpus/
     triaffine-ner convert annotated/ corpus/ --to bioc
     triaffine-ner convert germeval.tsv corpus/ --to brat --columns tokens=1 entities=2,3
     triaffine-ner convert inception/ corpus/ --to bioc --columns entities=webanno.custom.Term:kind
 
 Writes a file or folder for each split, and reports on standard error what was dropped in reading and what the new
-format cannot represent. From a format of texts to one of texts, the text stays as it is, with all offsets.
+format cannot represent. Texts stay as they are, with all offsets; to columns, they are split into words.
 """
 
 import sys
@@ -22,13 +22,11 @@ from .choices import choice
 from .options import Corpus, Format, MaxBadRecords
 
 TARGETS = {
-    "json_lines": "words",
+    "json_lines": "texts as they are, or sentences of words, which all commands read",
     "iob2": "words in columns",
-    "text_spans": "texts in JSON lines",
     "brat": "texts",
     "pubtator": "texts",
     "bioc": "texts in XML",
-    "bioc_json": "the same in JSON",
 }
 
 FROM_WORDS = (
@@ -76,12 +74,12 @@ def command(
     from ..data.loading import CorpusFiles
 
     files = CorpusFiles(corpus, corpus_format, columns=named, offsets=offsets, max_bad_records=max_bad_records)
-    of_texts = WRITERS[to].of_texts
+    takes_texts = WRITERS[to].rows != "sentences"
     splits: dict[str, Any] = {}
     units: dict[str, str] = {}
     for of_split in files.by_split():
         found: Mapping[str, Any]
-        if of_texts and of_split.keeps_text:
+        if takes_texts and of_split.keeps_text:
             if sentences is not None:
                 raise ValueError(f"--sentences {sentences}: {to} has whole texts, no sentences. Leave --sentences out.")
             found, unit = of_split.texts(to_convert=True), "texts"
@@ -94,7 +92,7 @@ def command(
         entities = sum(len(record["entities"]) for record in records)
         lost = "".join(f"; {what} not kept: {count}" for what, count in not_held[split].items())
         print(f"{split}: {len(records)} {units[split]} with {entities} entities written{lost}.", file=sys.stderr)
-    if of_texts and not files.keeps_text:
+    if WRITERS[to].rows == "texts" and not files.keeps_text:
         print(FROM_WORDS, file=sys.stderr)
 
 

@@ -12,7 +12,7 @@ import sys
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -33,7 +33,6 @@ from .options import (
 from .texts import check_input, check_stays, decode, read_records
 
 if TYPE_CHECKING:
-    from ..data.writing_texts import TextDocument
     from ..evaluation.uncertainty import ReadText
 
 TOOLS = dict.fromkeys(("label_studio", "brat", "doccano", "inception"), "")
@@ -64,14 +63,16 @@ def command(
     check_output(to, output)
     named = list(named_texts(texts, text_column, output, form))
     from ..data.formats.cas import make_cas
-    from ..data.writing_texts import PREDICTION_WRITERS, check_file_names, label_studio_config
+    from ..data.writing import check_file_name
+    from ..data.writing_texts import PREDICTION_WRITERS, label_studio_config
     from ..evaluation.uncertainty import read_texts
     from ..files import atomic_path
     from ..model.pipeline_triaffine import NestedNERPipeline
 
     ranked = sort == "uncertain" and to in FOLDERS
     if to in FOLDERS:  # before the prediction, which can take hours
-        check_file_names((name_of(name, 1, ranked) for name, _ in named), to)
+        for name, _ in named:
+            check_file_name(name_of(name, 1, ranked), to)
     if to == "inception":
         make_cas("", (), ())  # raises without the extra `cas`
     pipeline = NestedNERPipeline(model=model, device=device, text_splitter=text_splitter(splitter))
@@ -163,12 +164,11 @@ def name_of(name: str, place: int, ranked: bool) -> str:
 
 def documents(
     found: Sequence[tuple[str, "ReadText"]], ranked: bool, types: Mapping[str, str]
-) -> Iterator["TextDocument"]:
+) -> Iterator[dict[str, Any]]:
     """The texts to write; `ranked` puts their rank before their names, by which tools sort them.
 
     types: label → type in the tool.
     """
-    from ..data.writing_texts import TextDocument
     from ..model.text_triaffine import clean_text
 
     for place, (name, read) in enumerate(found, start=1):
@@ -178,4 +178,5 @@ def documents(
         ]
         doc_id = name_of(name, place, ranked)
         fields = {"uncertainty": round(read.uncertainty, 6)}
-        yield TextDocument(doc_id, clean_text(read.text), entities, read.sentences, fields)
+        text = {"doc_id": doc_id, "text": clean_text(read.text), "entities": entities}
+        yield {**text, "words": read.sentences, "fields": fields}

@@ -1,64 +1,58 @@
-"""Data sets → corpora on disk: JSON lines, columns of IOB2 tags, and the forms of texts (`writing_texts.py`).
+"""Data sets → corpora on disk: JSON lines, columns of IOB2 tags, brat, PubTator and BioC.
 
-Texts are written as they are; sentences of words are joined to texts for these forms. Reading what was written gives
-the same records. If a format cannot represent a record, that is an error where it would be read as a different one (a
-tab in a token of tab-separated columns), and counted otherwise (brat has no tags).
+Texts are written as they are, with all offsets; sentences of words are joined to texts for the forms of texts. What a
+form would change into something else (a tab in a token of tab-separated columns) is an error that names the row; what
+it has no place for is counted.
 """
 
 import json
 import os
 import re
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, groupby
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain, groupby, pairwise
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
+from xml.etree import ElementTree
 
 from datasets import Dataset
 
 from ..files import new_folder
+from ..model.text_triaffine import Offsets
 from .alignment import join_tokens
 from .features import FEATURES
+from .formats.brat import ANNOTATION_SUFFIX, TEXT_SUFFIX
 from .formats.layout import DOCUMENT_START, POS_NAME, TAGS_NAME, TOKENS_NAME
 from .formats.tags import BETWEEN_TAGS, OUTSIDE
-from .offsets import BYTE_ORDER_MARK
 from .record_checker import RecordChecker
-from .schema import CONTEXT_FIELDS, Entity
-from .writing_texts import (
-    LINE_ENDS,
-    TextDocument,
-    representable,
-    write_bioc_json,
-    write_bioc_xml,
-    write_brat,
-    write_pubtator,
-    write_text_spans,
-)
+from .schema import CONTEXT_FIELDS, Entity, Text
 
-NOT_ONE_WORD = re.compile(rf"\s|^{BYTE_ORDER_MARK}")
-"""In a token: what changes or splits it when the text is split at white space."""
+SOURCE = "triaffine-ner"
+XML_DECLARATION = '<?xml version="1.0" encoding="utf-8"?>'
+NOT_IN_XML = re.compile("[^\t\r\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+SEPARATORS = re.compile("[\t\r\n]")
+NOT_WRITTEN = ("doc_id", "text", "entities", "where", "split")
+"""Fields of a [`Text`] that a line of JSON has under other names, or not at all."""
 
-Records = Iterable[Mapping[str, Any]]
-"""Sentences in the form of the schema, as a `Dataset` gives them."""
+Row = Mapping[str, Any]
+"""A sentence in the form of the schema, or a [`Text`]."""
 
 
 class Writer(NamedTuple):
-    """How a split is written: the suffix of its file, and the function for its sentences, or for its texts.
+    """How a split is written: the suffix of its file, what a row is, and the function for the rows.
 
-    The function returns what is not in the file, in words, with how often.
+    `rows` is "texts" for forms of texts, "sentences" for columns, and "any" for JSON, which holds both. The function
+    returns what is not in the file, in words, with how often.
     """
 
     suffix: str
-    write: Callable[[Iterable[Any], Path], Counter[str]]
-    of_texts: bool = False
-
-    def write_words(self, records: Records, path: Path) -> Counter[str]:
-        """Writes sentences of words, in a form of texts one per line, with words separated by spaces."""
-        return write_joined(records, path, self.write) if self.of_texts else self.write(records, path)
+    rows: str
+    write: Callable[[Iterable[Row], Path], Counter[str]]
 
 
 def write_nested_ner(
-    splits: Mapping[str, Records], folder: str | os.PathLike[str], format: str
+    splits: Mapping[str, Iterable[Row]], folder: str | os.PathLike[str], format: str
 ) -> dict[str, Counter[str]]:
     """Writes a corpus for `load_nested_ner(folder)`. The folder is atomic: it appears when all is written.
 
@@ -66,27 +60,26 @@ def write_nested_ner(
         splits: split → sentences of words; a `DatasetDict` is such a mapping. Or split → texts, of [`load_texts`],
             which stay as they are, with all their offsets.
         folder: a new or empty folder.
-        format: for words, "json_lines": `train.jsonl` …, or "iob2": `train.conll` …, with a column for every level of
-            nesting and further columns for crossing entities. For texts, "text_spans": `train.jsonl` …; "brat": folders
-            `train` … with a `.txt` and an `.ann` for every document; "pubtator": `train.pubtator` …, with line ends
-            written as spaces; "bioc": `train.xml` …, or "bioc_json": `train.json` …. Of words, these make texts: words
-            separated by spaces, one sentence per line. To get the same words and sentences again, read them with
-            `word_splitter("whitespace")` and `sentence_splitter="lines"`.
+        format: "json_lines": `train.jsonl` …, with a sentence or a text a line. For sentences, "iob2": `train.conll` …,
+            with a column for every level of nesting and further columns for crossing entities. For texts, "brat":
+            folders `train` … with a `.txt` and an `.ann` for every document; "pubtator": `train.pubtator` …, with line
+            ends written as spaces; "bioc": `train.xml` …. Sentences become texts there: words separated by spaces, one
+            sentence per line. To get the same words and sentences again, read them with `word_splitter("whitespace")`
+            and `sentence_splitter="lines"`.
 
     Returns:
         Split → what is not in the result (what the format cannot represent, duplicates, other fields), in words, → how
         often.
 
     Raises:
-        TypeError: `splits` is not a mapping.
-        ValueError: there is no such format, it cannot represent a record, or a record is not in the schema; the message
-            names the record.
+        ValueError: there is no such format, it cannot represent a row, or a row is not in the schema; the message
+            names the row.
         FileExistsError: `folder` is not empty.
 
     Examples:
         >>> from modeling_triaffine.data import write_nested_ner
-        >>> record = {"id": "1:0", "doc_id": "1", "sent_id": 0, "tokens": ["Orsk"], "pos": [], "left_tokens": [],
-        ...           "right_tokens": [], "entities": [{"start": 0, "end": 1, "type": "City"}]}
+        >>> record = {"id": "1:0", "doc_id": "1", "sent_id": 0, "tokens": ["Orsk"],
+        ...           "entities": [{"start": 0, "end": 1, "type": "City"}]}
         >>> _ = write_nested_ner({"train": [record]}, "columns", "iob2")
         >>> print(open("columns/train.conll", encoding="utf-8").read().split()[-2:])
         ['Orsk', 'B-City']
@@ -94,59 +87,97 @@ def write_nested_ner(
     if format not in WRITERS:
         raise ValueError(f"There is no writer of {format!r}. Choose one of {', '.join(WRITERS)}.")
     if not isinstance(splits, Mapping):
-        raise TypeError(
-            f"write_nested_ner needs a mapping of splits to records, but the data is of type {type(splits).__name__}. "
-            'Give {"train": data}.'
-        )
+        raise TypeError(f'`splits` is of type {type(splits).__name__}. Give {{"train": data}}.')
     folder = Path(folder).expanduser()
-    if folder.is_file():
-        raise FileExistsError(f"{folder} is a file. Give the name of a new folder.")
-    if folder.exists() and any(folder.iterdir()):
-        raise FileExistsError(
-            f"{folder} is not empty. Give a new folder, so that this corpus is not mixed with another."
-        )
-    writer = WRITERS[format]
+    if folder.is_file() or (folder.exists() and any(folder.iterdir())):
+        raise FileExistsError(f"{folder} is not empty, or a file. Give a new folder.")
     lost = {}
     with new_folder(folder) as unfinished:
-        for split, records in splits.items():
-            records = records.with_format(None) if isinstance(records, Dataset) else records
-            lost[split] = _write_split(records, unfinished / f"{split}{writer.suffix}", writer, f"split {split!r}")
+        for split, rows in splits.items():
+            rows = rows.with_format(None) if isinstance(rows, Dataset) else rows
+            lost[split] = _write_split(rows, unfinished / f"{split}{WRITERS[format].suffix}", format, split)
     return lost
 
 
-def _write_split(records: Records, path: Path, writer: Writer, name: str) -> Counter[str]:
-    check = RecordChecker(name)
-    rows = iter(records)
-    first = next(rows, None)
-    rows = rows if first is None else chain([first], rows)
-    if first is None or "text" not in first or "tokens" in first:
-        checked = (check(record, f"sentence {number}") for number, record in enumerate(rows))
-        return writer.write_words(checked, path) + check.counts
-    if not writer.of_texts:
-        of_texts = ", ".join(known for known, one in WRITERS.items() if one.of_texts)
-        raise ValueError(f"{name} has texts, but the format has words. Choose one of {of_texts}, or give sentences.")
-    texts = (_checked_text(text, f"text {number}", check) for number, text in enumerate(rows))
-    return writer.write(texts, path) + check.counts
-
-
-def _checked_text(row: Mapping[str, Any], where: str, check: RecordChecker) -> TextDocument:
-    """Raises CorpusError unless the row is a `Text` whose entities are inside of it."""
-    doc_id, text = check.typed(row, "doc_id", str, where), check.typed(row, "text", str, where)
-    return TextDocument(
-        doc_id, text, check.entities(row, len(text), where, "characters"), borders=row.get("borders") or ()
+def _write_split(rows: Iterable[Row], path: Path, format: str, split: str) -> Counter[str]:
+    _, taken, write = WRITERS[format]
+    check = RecordChecker(f"split {split!r}")
+    rows = iter(rows)
+    head = [first for first in [next(rows, None)] if first is not None]
+    rows = chain(head, rows)
+    if head and "tokens" not in head[0]:
+        if taken == "sentences":
+            raise ValueError(
+                f"Split {split!r} has texts, but {format} has words. Give sentences, or choose json_lines."
+            )
+        return write(map(_checked_text, rows), path)
+    sentences: Iterable[Any] = (check(record, f"sentence {number}") for number, record in enumerate(rows))
+    if taken != "texts":
+        return write(sentences, path) + check.counts
+    sentences = list(sentences)
+    return (
+        write(texts_of_sentences(sentences), path) + _without_place(sentences, ("pos", *CONTEXT_FIELDS)) + check.counts
     )
 
 
-def write_json_lines(records: Records, path: Path) -> Counter[str]:
-    """Writes one record per line, with all its fields."""
+def _checked_text(text: Row) -> Row:
+    for entity in text["entities"]:
+        if not 0 <= entity["start"] < entity["end"] <= len(text["text"]):
+            raise ValueError(
+                f"Document {text['doc_id']!r} has the entity {dict(entity)}, which is outside of its text."
+            )
+    return text
+
+
+def texts_of_sentences(sentences: Iterable[Row]) -> Iterator[Text]:
+    """The documents of sentences: their words separated by spaces, one sentence per line."""
+    documents: dict[str, list[Row]] = {}
+    for sentence in sentences:
+        documents.setdefault(sentence["doc_id"], []).append(sentence)
+    for doc_id, inside in documents.items():
+        lines: list[str] = []
+        entities: list[Entity] = []
+        first = 0  # of the characters of a line
+        for sentence in inside:
+            line, found = join_tokens(sentence["tokens"], sentence["entities"])
+            if "\n" in line:
+                raise _unfit("a text of one sentence per line", doc_id, "a token with a line end in it")
+            entities += [Entity(start=first + e["start"], end=first + e["end"], type=e["type"]) for e in found]
+            lines.append(line)
+            first += len(line) + 1
+        yield Text(doc_id=doc_id, text="\n".join(lines), entities=entities, borders=[])
+
+
+def _without_place(rows: Iterable[Row], fields: Iterable[str]) -> Counter[str]:
+    """How many rows have a value of these fields, which a form has no place for."""
+    return +Counter({f"values of {name}": sum(bool(row.get(name)) for row in rows) for name in fields})
+
+
+def _unfit(form: str, name: str, problem: str) -> ValueError:
+    return ValueError(f"{name!r} has {problem}, which {form} cannot represent. Change it, or write another form.")
+
+
+# ---- One row a line ----
+
+
+def write_json_lines(rows: Iterable[Row], path: Path) -> Counter[str]:
+    """Writes one sentence or text per line, with all its fields."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        for record in records:
-            fields = {name: record[name] for name in FEATURES if record[name] is not None}
+        for row in rows:
+            if "tokens" in row and "text" not in row:
+                fields = {name: row[name] for name in FEATURES if row[name] is not None}
+            else:
+                spans = [{"start": e["start"], "end": e["end"], "label": e["type"]} for e in row["entities"]]
+                others = {name: value for name, value in row.items() if value and name not in NOT_WRITTEN}
+                fields = {"id": row["doc_id"], "text": row["text"], "entities": spans, **others}
             file.write(json.dumps(fields, ensure_ascii=False) + "\n")
     return Counter()
 
 
-def write_iob2(records: Records, path: Path) -> Counter[str]:
+# ---- Columns ----
+
+
+def write_iob2(records: Iterable[Row], path: Path) -> Counter[str]:
     """Writes columns of tokens, part-of-speech tags if there are any, and IOB2 tags; ids are comments."""
     records = list(records)
     levels = [_levels(record) for record in records]
@@ -155,113 +186,174 @@ def write_iob2(records: Records, path: Path) -> Counter[str]:
     names = [TOKENS_NAME, *([POS_NAME] if has_pos else []), *(f"{TAGS_NAME}:{n}" for n in range(1, num_levels + 1))]
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.write(f"# global.columns = {' '.join(names)}\n")
-        doc_id = None
-        for record, tags in zip(representable(records, _not_in_columns, "iob2"), levels, strict=True):
-            if record["doc_id"] != doc_id:
-                doc_id = record["doc_id"]
-                file.write(f"# newdoc id = {doc_id}\n")
-            file.write(f"# sent_id = {record['id']}\n")
-            nothing = ["O"] * len(record["tokens"])
-            pos = [record["pos"] or ["_"] * len(record["tokens"])] if has_pos else []
-            rows = zip(record["tokens"], *pos, *tags, *[nothing] * (num_levels - len(tags)), strict=True)
-            file.write("".join("\t".join(row) + "\n" for row in rows) + "\n")
-    lost = _lost_in_text(records)
-    lost["sentences with tags that are all '_'"] = sum(set(record["pos"]) == {"_"} for record in records)
-    return +lost
+        for doc_id, sentences in groupby(zip(records, levels, strict=True), key=lambda pair: pair[0]["doc_id"]):
+            file.write(f"# newdoc id = {doc_id}\n")
+            for record, tags in sentences:
+                if problem := _not_in_columns(record):
+                    raise _unfit("iob2", record["id"], problem)
+                nothing = [OUTSIDE] * len(record["tokens"])
+                pos = [record["pos"] or ["_"] * len(record["tokens"])] if has_pos else []
+                rows = zip(record["tokens"], *pos, *tags, *[nothing] * (num_levels - len(tags)), strict=True)
+                file.write(f"# sent_id = {record['id']}\n" + "".join("\t".join(row) + "\n" for row in rows) + "\n")
+    return _without_place(records, CONTEXT_FIELDS)
 
 
-def write_joined(
-    records: Records, path: Path, write: Callable[[Iterable[TextDocument], Path], Counter[str]]
-) -> Counter[str]:
-    """Writes documents in a form of texts: their sentences one per line, words separated by spaces."""
-    documents: dict[str, list[Mapping[str, Any]]] = {}
-    for record in representable(records, _not_on_a_line, "a text of one sentence per line"):
-        documents.setdefault(record["doc_id"], []).append(record)
-    lost = write((_text_document(doc_id, sentences) for doc_id, sentences in documents.items()), path)
-    has_lines = lost.pop(LINE_ENDS, 0) == 0
-    in_order = list(chain.from_iterable(documents.values()))
-    for number, record in _numbered(in_order):
-        lost["ids"] += record["id"] != f"{record['doc_id']}:{number}"
-        lost["sentences with part-of-speech tags"] += bool(record["pos"])
-        lost["tokens with white space in them"] += sum(1 for token in record["tokens"] if NOT_ONE_WORD.search(token))
-        lost["ends of sentences"] += not has_lines and number > 1
-    return +(lost + _lost_in_text(in_order))
-
-
-def _text_document(doc_id: str, sentences: Sequence[Mapping[str, Any]]) -> TextDocument:
-    lines: list[str] = []
-    entities: list[Entity] = []
-    first = 0  # of the characters of a line
-    for sentence in sentences:
-        line, inside = join_tokens(sentence["tokens"], sentence["entities"])
-        entities += [Entity(start=first + e["start"], end=first + e["end"], type=e["type"]) for e in inside]
-        lines.append(line)
-        first += len(line) + 1
-    return TextDocument(doc_id, "\n".join(lines), entities)
-
-
-def _not_on_a_line(sentence: Mapping[str, Any]) -> str:
-    return "a token with a line end in it" if any("\n" in token for token in sentence["tokens"]) else ""
-
-
-def _lost_in_text(records: Records) -> Counter[str]:
-    """What neither texts nor columns can represent."""
-    lost = Counter[str]()
-    for number, record in _numbered(records):
-        lost["numbers of sentences"] += record["sent_id"] != number
-        lost["sentences with their own context"] += any(record[side] is not None for side in CONTEXT_FIELDS)
-    return lost
-
-
-def _numbered(records: Records) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Every record with its number in its document, or in a contiguous part of its document."""
-    for _, sentences in groupby(records, key=lambda record: record["doc_id"]):
-        yield from enumerate(sentences)
-
-
-def _levels(record: Mapping[str, Any]) -> list[list[str]]:
+def _levels(record: Row) -> list[list[str]]:
     """The tags of a sentence, one list per level: each entity, outer ones first, is in the first level with room."""
     levels: list[list[str]] = []
     for entity in sorted(record["entities"], key=lambda entity: (entity["start"], -entity["end"], entity["type"])):
         inside = slice(entity["start"], entity["end"])
-        tags = next((tags for tags in levels if set(tags[inside]) == {"O"}), None)
+        tags = next((tags for tags in levels if set(tags[inside]) == {OUTSIDE}), None)
         if tags is None:
-            tags = ["O"] * len(record["tokens"])
+            tags = [OUTSIDE] * len(record["tokens"])
             levels.append(tags)
         kind = entity["type"]
         tags[inside] = [f"B-{kind}"] + [f"I-{kind}"] * (entity["end"] - entity["start"] - 1)
     return levels
 
 
-def _not_in_columns(record: Mapping[str, Any]) -> str:
-    for field in ("doc_id", "id"):
-        if not (value := record[field]) or value != value.strip() or re.search("[\t\r\n]", value):
-            return f"the {field} {value!r}, which is empty or has white space around it, a tab or a line end"
+def _not_in_columns(record: Row) -> str:
+    names = [record["doc_id"], record["id"]]
+    types = [entity["type"] for entity in record["entities"]]
+    if any(not name or name != name.strip() for name in names):
+        return "an id that is empty or has white space around it"
     if DOCUMENT_START.match(record["tokens"][0]):
         return f"{record['tokens'][0]} as its first token, which would begin a document"
-    types = [entity["type"] for entity in record["entities"]]
-    for kind in types:
-        if kind == OUTSIDE:
-            return f"the type {kind!r}, which would be no type"
-        if BETWEEN_TAGS.search(kind):
-            return f"the type {kind!r}, which would be several tags"
-    broken = (value for value in (*record["tokens"], *record["pos"], *types) if re.search(r"[\t\r\n]", value))
-    return next((f"{value!r}, with a tab or a line end" for value in broken), "")
+    if wrong := next((kind for kind in types if kind == OUTSIDE or BETWEEN_TAGS.search(kind)), ""):
+        return f"the type {wrong!r}, which would be no type, or several"
+    values = (*names, *record["tokens"], *record["pos"], *types)
+    return next((f"{value!r}, with a tab or a line end" for value in values if SEPARATORS.search(value)), "")
+
+
+# ---- Texts ----
+
+
+def write_brat(texts: Iterable[Row], folder: Path) -> Counter[str]:
+    """Writes a `.txt` and an `.ann` for every document; the score of a prediction is a note on its entity."""
+    folder.mkdir(exist_ok=True)
+    lost = Counter[str]()
+    for document in texts:
+        name, text = check_file_name(document["doc_id"], "brat"), document["text"]
+        lost["borders of passages"] += len(_passages(document)) - 1
+        lines = []
+        for number, entity in enumerate(document["entities"], start=1):
+            start, end, kind = entity["start"], entity["end"], entity["type"]
+            # A line end ends a fragment; in the quote it is a space.
+            pieces = [(start + one.start(), start + one.end()) for one in re.finditer(r"[^\r\n]+", text[start:end])]
+            if re.search(r"\s", kind) or not pieces:
+                raise _unfit("brat", name, f"an entity of line ends alone, or white space in the type {kind!r}")
+            lost["line ends at the boundaries of entities"] += (pieces[0][0], pieces[-1][1]) != (start, end)
+            offsets = ";".join(f"{first} {last}" for first, last in pieces)
+            quote = " ".join(text[first:last] for first, last in pieces)
+            lines.append(f"T{number}\t{kind} {offsets}\t{quote}\n")
+            if "score" in entity:
+                lines.append(f"#{number}\tAnnotatorNotes T{number}\tscore {entity['score']:.4f}\n")
+        write_new(folder / f"{name}{TEXT_SUFFIX}", text)
+        write_new(folder / f"{name}{ANNOTATION_SUFFIX}", "".join(lines))
+    return +lost
+
+
+def write_pubtator(texts: Iterable[Row], path: Path) -> Counter[str]:
+    """Writes title and abstract, which are separated by the first border of passages or line end, as one line each."""
+    lost = Counter[str]()
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for document in texts:
+            name = document["doc_id"]
+            for value in (name, *(entity["type"] for entity in document["entities"])):
+                if SEPARATORS.search(value) or not name or "|" in name:
+                    raise _unfit("pubtator", name, f"no name, '|' in it, or a tab or line end in {value!r}")
+            text, changed = re.subn(r"[\r\n]", " ", document["text"])
+            begin = _abstract_of(document)
+            lost["line ends (written as spaces)"] += changed
+            lost["borders of passages"] += max(0, len(_passages(document)) - 1 - (begin in _borders(document)))
+            title, abstract = (text[: begin - 1], text[begin:]) if begin else (text, "")
+            file.write(f"{name}|t|{title}\n{name}|a|{abstract}\n")
+            for entity in document["entities"]:
+                quote = text[entity["start"] : entity["end"]].replace("\t", " ")
+                file.write(f"{name}\t{entity['start']}\t{entity['end']}\t{quote}\t{entity['type']}\n")
+            file.write("\n")
+    return +lost
+
+
+def _abstract_of(document: Row) -> int:
+    """Where the abstract begins, after one character of white space; 0 without one."""
+    text = document["text"]
+    line_end = re.search(r"\r?\n(?=.)", text, re.DOTALL)
+    at_borders = (border for border in _borders(document) if border < len(text) and text[border - 1] in " \r\n")
+    return next(at_borders, line_end.end() if line_end else 0)
+
+
+def write_bioc(texts: Iterable[Row], path: Path) -> Counter[str]:
+    """Writes one collection in XML, every document with its passages."""
+    collection = ElementTree.Element("collection")
+    for tag, value in (("source", SOURCE), ("date", ""), ("key", "")):
+        ElementTree.SubElement(collection, tag).text = value
+    for text in texts:
+        name = text["doc_id"]
+        types = "".join(entity["type"] for entity in text["entities"])
+        if NOT_IN_XML.search(name + text["text"] + types) or not name or name != name.strip():
+            raise _unfit("bioc", name, "a character that is none of XML, no name, or white space around it")
+        document = ElementTree.SubElement(collection, "document")
+        ElementTree.SubElement(document, "id").text = name
+        places = _passages(text)
+        passages = [_bioc_passage(document, text["text"], place) for place in places]
+        starts = [start for start, _ in places]
+        for number, entity in enumerate(text["entities"], start=1):
+            inside = passages[max(0, bisect_right(starts, entity["start"]) - 1)]
+            annotation = ElementTree.SubElement(inside, "annotation", id=f"T{number}")
+            ElementTree.SubElement(annotation, "infon", key="type").text = entity["type"]
+            start, end = entity["start"], entity["end"]
+            ElementTree.SubElement(annotation, "location", offset=str(start), length=str(end - start))
+            ElementTree.SubElement(annotation, "text").text = text["text"][start:end]
+    content = ElementTree.tostring(collection, encoding="unicode").replace("\r", "&#13;")  # else read as a line feed
+    path.write_text(f"{XML_DECLARATION}\n{content}", encoding="utf-8", newline="")
+    return Counter()
+
+
+def _bioc_passage(document: ElementTree.Element, text: str, place: Offsets) -> ElementTree.Element:
+    passage = ElementTree.SubElement(document, "passage")
+    ElementTree.SubElement(passage, "offset").text = str(place[0])
+    ElementTree.SubElement(passage, "text").text = text[slice(*place)]
+    return passage
+
+
+def _borders(text: Row) -> list[int]:
+    return list(text.get("borders") or ())
+
+
+def _passages(text: Row) -> list[Offsets]:
+    """What is between the borders, without the spaces between two passages; at least one."""
+    *parts, last = pairwise((0, *_borders(text), len(text["text"])))
+    return [*((start, end) for start, end in parts if text["text"][start:end].strip(" ")), last]
+
+
+def check_file_name(name: str, form: str) -> str:
+    """Returns the name of a document; ValueError if it is none of a file inside a folder."""
+    path = PurePosixPath(name)
+    is_hidden = any(part.startswith(".") for part in path.parts)  # also of "..", which leads out of the folder
+    if is_hidden or str(path) != name or not path.name or path.is_absolute() or "\0" in name:
+        raise _unfit(form, name, "a name that is not a valid file name")
+    return name
+
+
+def write_new(file: Path, content: str) -> None:
+    """Writes a file of a document; FileExistsError if another has its name, perhaps in another case."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("x", encoding="utf-8", newline="") as opened:
+        opened.write(content)
 
 
 WRITERS = {
-    "json_lines": Writer(".jsonl", write_json_lines),
-    "iob2": Writer(".conll", write_iob2),
-    "text_spans": Writer(".jsonl", write_text_spans, of_texts=True),
-    "brat": Writer("", write_brat, of_texts=True),
-    "pubtator": Writer(".pubtator", write_pubtator, of_texts=True),
-    "bioc": Writer(".xml", write_bioc_xml, of_texts=True),
-    "bioc_json": Writer(".json", write_bioc_json, of_texts=True),
+    "json_lines": Writer(".jsonl", "any", write_json_lines),
+    "iob2": Writer(".conll", "sentences", write_iob2),
+    "brat": Writer("", "texts", write_brat),
+    "pubtator": Writer(".pubtator", "texts", write_pubtator),
+    "bioc": Writer(".xml", "texts", write_bioc),
 }
 """Format → how it is written.
 
 Examples:
     >>> from modeling_triaffine.data import WRITERS
     >>> list(WRITERS)
-    ['json_lines', 'iob2', 'text_spans', 'brat', 'pubtator', 'bioc', 'bioc_json']
+    ['json_lines', 'iob2', 'brat', 'pubtator', 'bioc']
 """

@@ -128,7 +128,7 @@ def test_names_that_no_file_can_have_are_refused_before_predicting(command, save
     options = ("--model", saved_model, "--format", "jsonl", "--to", tool, "--output", tmp_path / "out")
     result = command("preannotate", source, *options)
     assert result.code != 0
-    assert "Document '../bad' has a name that is not a valid file name" in result.err
+    assert "'../bad' has a name that is not a valid file name" in result.err
     assert not (tmp_path / "out").exists()
 
 

@@ -23,7 +23,7 @@ SPANS, SPANS_OF_SENTENCES = "ner", "ners"
 TOKENIZED_TEXT, SENTENCE, SENTENCES = "tokenized_text", "sentence", "sentences"
 OF_TEXTS = (
     "If its spans count characters, as in RuNNE, convert it with its fields named: triaffine-ner convert "
-    f"--to text_spans --columns text={SENTENCES} entities={SPANS_OF_SENTENCES} inclusive_end=true "
+    f"--columns text={SENTENCES} entities={SPANS_OF_SENTENCES} inclusive_end=true "
     f"(columns={{'text': '{SENTENCES}', 'entities': '{SPANS_OF_SENTENCES}', 'inclusive_end': True}} in Python)"
 )
 """What to do with a text in place of sentences."""
