@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..data.offsets import COUNTS
+from ..data.offsets import OFFSET_UNITS
 from ..model.options_triaffine import PROCESSOR_OPTIONS
 from ..training.options import BOOLEANS
 from .choices import choice
@@ -62,9 +62,7 @@ def command(
     ] = None,
     offsets: Annotated[
         str | None,
-        choice(
-            "What the offsets of entities in texts count", COUNTS, unset="characters, or what fits the quoted entities"
-        ),
+        choice("What the offsets of entities in texts count", OFFSET_UNITS, unset="characters"),
     ] = None,
 ) -> None:
     if output == "-":
@@ -82,7 +80,7 @@ def command(
         if takes_texts and of_split.keeps_text:
             if sentences is not None:
                 raise ValueError(f"--sentences {sentences}: {to} has whole texts, no sentences. Leave --sentences out.")
-            found, unit = of_split.texts(to_convert=True), "texts"
+            found, unit = of_split.texts(), "texts"
         else:
             found, unit = of_split.sentences(sentence_splitter=sentences), "sentences"
         splits |= found

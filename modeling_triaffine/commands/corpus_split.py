@@ -40,7 +40,7 @@ def load_split(
     wanted = split_name(split or "validation")
     files = CorpusFiles(corpus, corpus_format, max_bad_records=max_bad_records, only=wanted)
     words = None if files.has_own_words else processor.split_words
-    splits = files.sentences(words, None if files.marks_sentences else processor.sentence_splitter)
+    splits = files.sentences(words, processor.sentence_splitter)
     called = {key: files.name_of_only_split or key for key in splits}
     is_any = split is None and len(splits) == 1
     matching = [key for key, name in called.items() if is_any or wanted in (key, name)]

@@ -45,7 +45,7 @@ def command(
 
     pipeline = NestedNERPipeline(model=model, device=device, batch_size=batch_size, **precision(int8, bf16))
     corpus = load_split(data, corpus_format, split, pipeline.processor, max_bad_records)
-    read = [file for part in corpus.files.parts.values() for file in part.files]
+    read = [file for part in corpus.files.files.values() for file in part.files]
     if output is not None and output.exists() and any(map(output.samefile, read)):
         raise ValueError(f"--output {output} is a file of the corpus, which would be lost. Give another name.")
     records = with_context(corpus.records, pipeline.processor)

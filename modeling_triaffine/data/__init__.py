@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from .corpus_format import CorpusFormat as CorpusFormat
     from .corpus_format import Keys as Keys
     from .detection import detect_format as detect_format
-    from .documents import Annotation as Annotation
-    from .documents import Document as Document
-    from .documents import Sentence as Sentence
     from .features import ENTITY_FEATURES as ENTITY_FEATURES
     from .features import FEATURES as FEATURES
     from .formats import FORMATS as FORMATS
@@ -45,7 +42,6 @@ _MODULES = {
     "add_context": "context",
     **dict.fromkeys(("CorpusFormat", "Keys"), "corpus_format"),
     "detect_format": "detection",
-    **dict.fromkeys(("Annotation", "Document", "Sentence"), "documents"),
     **dict.fromkeys(("ENTITY_FEATURES", "FEATURES"), "features"),
     **dict.fromkeys(("FORMATS", "register_format"), "formats"),
     **dict.fromkeys(("load_nested_ner", "load_texts"), "loading"),

@@ -10,15 +10,15 @@ from datasets import ClassLabel, Dataset, DatasetDict, LargeList, List, concaten
 
 from .alignment import WordSplitter
 from .corpus_format import check_columns
-from .cutting import DEFAULT_SENTENCE_SPLITTER, sentences_of
-from .documents import Document, Sentence, document_of_words, numbered
+from .documents import Document, Sentence, as_texts, document_of_words
 from .features import FEATURES, AnyDataset, as_records
 from .formats.bigbio import BIGBIO, bigbio_document
 from .formats.text_spans import OF_SPAN, TextForm, annotated_text
 from .formats.word_tags import HEAD, NESTED, TAGS, TagForm, entities_in, tag_form
 from .json_records import JsonObject
-from .offsets import check_count
+from .offsets import check_unit
 from .record_checker import RecordChecker
+from .texts import DEFAULT_SENTENCE_SPLITTER, numbered, sentences_of
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ def _adapt(
 ) -> Dataset:
     dataset = as_records(dataset, (), "adapt_dataset")
     name = str(split or dataset.split or "dataset")
-    check_count(offsets)
+    check_unit(offsets)
     check = RecordChecker(name, labels, offsets=offsets)
     if isinstance(columns, Mapping):
         named = _columns_named(columns, dataset.column_names)
@@ -102,7 +102,7 @@ def _adapt(
     documents = _of_words(dataset, columns, name, check) if of_words else _of_texts(dataset, columns, name, check)
     records = (
         record
-        for one in numbered(documents, check)
+        for one in numbered(as_texts(documents, check), check)
         for record in sentences_of(one, check, word_splitter, sentence_splitter)
     )
     parts: list[Dataset] = []

@@ -12,13 +12,13 @@ from itertools import accumulate
 from typing import Any
 
 from datasets import DatasetDict
+from datasets.fingerprint import generate_random_fingerprint
 
 from ..model.text_triaffine import FINER_SPLITTERS, INVISIBLE_SPACES, LONGEST_STRING, check_words
 from ..model.text_triaffine import word_splitter as named_word_splitter
-from .cache_keys import fingerprint_of
-from .counts import ReadingCounts
-from .documents import in_context
 from .features import AnyDataset, as_records
+from .offsets import in_context
+from .record_checker import RecordChecker
 from .schema import CONTEXT_FIELDS, Entity
 
 logger = logging.getLogger(__name__)
@@ -157,12 +157,12 @@ def retokenize(dataset: AnyDataset, word_splitter: WordSplitter) -> AnyDataset:
     if isinstance(dataset, DatasetDict):
         return DatasetDict({split: retokenize(part, word_splitter) for split, part in dataset.items()})
     dataset = as_records(dataset, ("tokens", "entities"), "retokenize")
-    counts = ReadingCounts(str(dataset.split or "dataset"))
+    counts = RecordChecker(str(dataset.split or "dataset"))
     cut = dataset.map(
         lambda record: retokenize_record(record, word_splitter, counts),
         features=dataset.features,
         load_from_cache_file=False,  # which would count nothing
-        new_fingerprint=fingerprint_of([dataset._fingerprint, word_splitter], [word_splitter]),
+        new_fingerprint=generate_random_fingerprint(),
         desc="Retokenizing",
     )
     if report := counts.report():
@@ -171,7 +171,7 @@ def retokenize(dataset: AnyDataset, word_splitter: WordSplitter) -> AnyDataset:
     return cut
 
 
-def retokenize_record(record: dict[str, Any], word_splitter: WordSplitter, counts: ReadingCounts) -> dict[str, Any]:
+def retokenize_record(record: dict[str, Any], word_splitter: WordSplitter, counts: RecordChecker) -> dict[str, Any]:
     """Retokenizes one record (see `retokenize`), without the entities that do not align with the new words."""
     text, by_characters = join_tokens(record["tokens"], record["entities"])
     words = split_words(text, word_splitter)

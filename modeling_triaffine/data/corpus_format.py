@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..parsing import JSON_SUFFIXES
 
 if TYPE_CHECKING:
-    from .documents import Document
+    from .schema import Text
 
 IN_LIST = "[]"
 """Stands among the keys of JSON for the brackets of a list of records, which JSON lines do not have."""
@@ -48,29 +47,27 @@ class Keys:
 
 @dataclass(frozen=True)
 class CorpusFormat:
-    """A corpus format, as its reader declares it; `register_format` makes it known, or an entry point.
+    """A corpus format, as its reader declares it; `register_format` makes it known.
 
     Args:
         name: value of `load_nested_ner(format=…)`.
         description: a few words for error messages.
-        read: `read(path, check) → documents`, a generator which reports to `check` (a `RecordChecker`) what it drops
-            (`check.drop`) or ignores (`check.note`). What it cannot read is a `check.error`, which names the place.
-            What reads one record stands in `with check.record():`, so that `max_bad_records` can drop it.
-        keeps_text: whether its documents have the text as written, which can be cut into any words and scored as raw
-            text. They do by default, without sentences or words of the corpus.
-        marks_sentences: whether it says where sentences end; otherwise a splitter finds them. Without text it does.
-        has_own_words: whether it has words that the corpus cut itself; otherwise a splitter cuts the text. Without text
-            it has.
+        read: `read(path, check) → texts`, a generator of [`Text`] which reports to `check` (a `RecordChecker`) what it
+            drops (`check.drop`) or ignores (`check.note`). What it cannot read is a `check.error`, which names the
+            place. What reads one record stands in `with check.record():`, so that `max_bad_records` can drop it.
+        keeps_text: its texts are as written, not words joined by spaces, so that a model can be scored on raw text.
+        has_own_words: it has words that the corpus cut itself, always so without `keeps_text`.
         suffixes: of file names, without `.gz`; they decide where the content of a file does not. With `keys`, those of
             JSON by default.
         keys: for JSON, the keys of its records, in one or several forms.
-        recognizes: for other files, whether their first characters look like this format.
+        recognizes: for other files, their first characters → it looks like this format.
+        may_be: the same for a file whose neighbours, or the user, say that it is of this format.
         columns: what `read(columns=…)` names, as in "{'entities': 'layer:feature'}"; empty if it takes none.
         split_starts: split → index of its first sentence, for a format whose file contains several splits.
         documents: for a format of many small files, `documents(path) → files`: all files of this format that belong to
             the folder or document `path`, empty if there are none. `read` is then called with that `path`.
         lists: suffixes of files that list the documents of a split; `documents` and `read` accept them as `path`.
-        by_name_only: whether it is never detected.
+        by_name_only: it is never detected.
         tools: what writes it, for the documentation.
         example: one line of it, for the documentation.
 
@@ -82,13 +79,13 @@ class CorpusFormat:
 
     name: str
     description: str
-    read: Callable[..., Iterator[Document]]
+    read: Callable[..., Iterator[Text]]
     keeps_text: bool = True
-    marks_sentences: bool = False
     has_own_words: bool = False
     suffixes: tuple[str, ...] = ()
     keys: tuple[Keys, ...] = ()
     recognizes: Callable[[str], bool] | None = None
+    may_be: Callable[[str], bool] | None = None
     columns: str = ""
     split_starts: Mapping[str, int] = field(default_factory=dict)
     documents: Callable[[Path], list[Path]] | None = None
@@ -98,15 +95,9 @@ class CorpusFormat:
     example: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("marks_sentences", "has_own_words"):
-            object.__setattr__(self, name, getattr(self, name) or not self.keeps_text)
+        object.__setattr__(self, "has_own_words", self.has_own_words or not self.keeps_text)
         if self.keys and not self.suffixes:
             object.__setattr__(self, "suffixes", JSON_SUFFIXES)
-
-    @property
-    def module(self) -> str:
-        """The module of the reader."""
-        return module_of(self.read)
 
     def splits(self, num_sentences: int) -> dict[str, range]:
         """The sentence indices of each split in a file of `num_sentences`; splits beyond its end are left out."""
@@ -124,9 +115,3 @@ def check_columns(columns: Mapping[str, object], required: Iterable[str], option
     if not {*required} <= columns.keys() <= {*required, *optional}:
         further = f", optionally {', '.join(sorted(optional))}" if optional else ""
         raise ValueError(f"`columns` names {sorted(columns)}. Name {' and '.join(required)}{further}.")
-
-
-def module_of(function: object) -> str:
-    """The module of a function, also where some arguments of it are given; of another object, that of its class."""
-    function = function.func if isinstance(function, partial) else function
-    return getattr(function, "__module__", None) or type(function).__module__

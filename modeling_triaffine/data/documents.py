@@ -7,22 +7,18 @@ words of its own (GENIA, CoNLL-U, DocBin) are all documents; so are passages wit
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
-from ..model.text_triaffine import INVISIBLE_SPACES, Offsets
-from ..parsing import JOINERS
-from .offsets import positions, possible_counts
+from ..model.text_triaffine import Offsets
+from .offsets import in_context, positions
+from .record_checker import RecordChecker
+from .schema import Text
+from .texts import WrittenSentence as NewSentence
+from .texts import text_of_sentences
 
-if TYPE_CHECKING:
-    from .record_checker import RecordChecker
-    from .schema import Entity
-
-SHOWN_AROUND = 20  # characters of context on either side of an example
-SHOWN_INSIDE = 40
 MAX_GAP = 100_000
 """Characters between two passages: a larger offset is a mistake, and not filled with spaces."""
 
@@ -172,78 +168,58 @@ def document_of_passages(
     return Document(id=doc_id, text=text, annotations=placed, where=where, borders=sorted({*borders}))
 
 
-def _gaps(passages: Sequence[Passage], named: str | None) -> list[int]:
-    """What is between each passage and the one before, in the count that is `named`, or else in characters.
-
-    If another count than that of characters leaves at most one character between all passages, it is taken.
-    """
-    text = "".join(passage.text for passage in passages)
-    counts = [named] if named else [count for count, mark_counts in possible_counts(text) if mark_counts]
-    found = []
-    for count in counts:
-        ends = [passage.offset + positions(passage.text, count)[-1] for passage in passages]
-        found.append([passage.offset - end for passage, end in zip(passages, [0, *ends], strict=False)])
-    return next((gaps for gaps in found if {*gaps} <= {0, 1}), found[0])
+def _gaps(passages: Sequence[Passage], unit: str) -> list[int]:
+    """What is between each passage and the one before."""
+    ends = [passage.offset + positions(passage.text, unit)[-1] for passage in passages]
+    return [passage.offset - end for passage, end in zip(passages, [0, *ends], strict=False)]
 
 
-def num_entities(document: Document) -> int:
-    """How many entities a document has, also those that no record can have; of what is invalid, none."""
-    of_words = sum(entity_count(sentence.fields.get("entities")) for sentence in document.sentences or ())
-    return len(document.annotations) + of_words
-
-
-def entity_count(entities: object) -> int:
-    return len(entities) if isinstance(entities, Sequence) and not isinstance(entities, str) else 0
-
-
-def in_context(text: str, start: int, end: int) -> str:
-    """The characters `start` to `end` in brackets with some context, on one line; invisible characters are escaped.
-
-    >>> in_context("It rained on the mayor of Orsk", 26, 29)
-    '…ned on the mayor of [Ors]k'
-    """
-    before = ("…" if start > SHOWN_AROUND else "") + text[max(0, start - SHOWN_AROUND) : start]
-    after = text[end : end + SHOWN_AROUND] + ("…" if end + SHOWN_AROUND < len(text) else "")
-    inside = text[start:end]
-    if len(inside) > SHOWN_INSIDE:
-        inside = f"{inside[: SHOWN_INSIDE // 2]}…{inside[-SHOWN_INSIDE // 2 :]}"
-    shown = re.sub(r"\s", " ", f"{before}[{inside}]{after}").strip()
-    return "".join(c if c.isprintable() or c in JOINERS else c.encode("unicode_escape").decode() for c in shown)
-
-
-def joined(text: str, fragments: Sequence[Offsets]) -> list[Offsets]:
-    """The fragments in order, joined if white space alone separates them: brat starts a new one on every line."""
-    parts: list[Offsets] = []
-    for start, end in sorted(fragments):
-        if parts and not text[parts[-1][1] : start].translate(INVISIBLE_SPACES).strip():
-            parts[-1] = (parts[-1][0], max(end, parts[-1][1]))
+def as_texts(found: Iterable[Any], check: RecordChecker) -> Iterator[Text]:
+    """Bridge for readers that still yield documents: as texts."""
+    for one in found:
+        if not isinstance(one, Document):
+            yield one
+        elif (
+            one.sentences is None
+            or not any("tokens" in s.fields and s.fields.get("entities") for s in one.sentences)
+            and one.text is not None
+            and one.annotations
+        ):
+            text = one.text or ""
+            entities = (check.entity(text, a.fragments, a.type, a.quote, a.where, a.name) for a in one.annotations)
+            with check.record():
+                yielded = Text(doc_id=one.id, text=text, entities=[e for e in entities if e], where=one.where)
+                borders = [border for border in one.borders if 0 < border < len(text)]
+                if one.has_sentences and one.sentences is None:
+                    yielded["sentences"] = list(pairwise((0, *borders, len(text))))
+                elif borders:
+                    yielded["borders"] = borders
+                if one.sentences is not None:
+                    _own_words(yielded, one)
+                yield yielded
         else:
-            parts.append((start, end))
-    return parts
+            sentences: list[NewSentence] = []
+            last = 0
+            for number, s in enumerate(one.sentences):
+                with check.record():
+                    raw = {"id": f"{one.id}:{number}", "doc_id": one.id, "sent_id": number, **s.fields}
+                    record = check(raw, s.where)
+                    if one.text is None:
+                        sentences.append(NewSentence(record))
+                    else:
+                        start, end = s.offsets[0][0], s.offsets[-1][1]
+                        offsets = [(a - start, b - start) for a, b in s.offsets]
+                        sentences.append(NewSentence(record, one.text[start:end], offsets, one.text[last:start]))
+                        last = end
+            if sentences:
+                yield text_of_sentences(sentences, one.where, one.split)
 
 
-def example_of(document: Document, entity: Entity) -> str:
-    shown = in_context(document.text or "", entity["start"], entity["end"])
-    return f"{document.where}: {entity['type']} {shown}"
-
-
-def numbered(documents: Iterator[Document], check: RecordChecker) -> Iterator[Document]:
-    """The documents, those with the id of an earlier one numbered, as exports have the pages of one document.
-
-    Where the sentences have ids of their own, documents of one id are parts of one.
-    """
-    ids: set[str] = set()
-    last: Counter[str] = Counter()  # the number of the last document of an id, so that many take no longer
-    for document in documents:
-        if any("id" in sentence.fields for sentence in document.sentences or ()):
-            yield document
-            continue
-        name = document.id
-        while name in ids:
-            last[document.id] = max(last[document.id], 1) + 1
-            name = f"{document.id}#{last[document.id]}"
-        ids.add(name)
-        if name != document.id:
-            check.note("documents with the id of an earlier one, numbered", example=f"{document.where}: {name}")
-            document = replace(document, id=name)
-        yield document
+def _own_words(text: Text, document: Document) -> None:
+    words = [word for s in document.sentences or () for word in s.offsets]
+    text["words"] = words
+    pos = [tag for s in document.sentences or () for tag in s.fields.get("pos") or [""] * len(s.offsets)]
+    if any(pos):
+        text["pos"] = pos
+    if document.has_sentences:
+        text["sentences"] = [(s.offsets[0][0], s.offsets[-1][1]) for s in document.sentences or () if s.offsets]

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Strict
 
 from ..model.text_triaffine import Offsets
 from ..parsing import decode_json
-from .documents import Annotation, Document
 from .reading import decoded, document_name, open_corpus, read_head
 from .record_checker import RecordChecker, Value, names_of
-from .schema import CorpusError
+from .schema import CorpusError, Entity, Text
 
 JSON_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}\[\]:]', re.DOTALL)
 """Strings (the last one may be truncated), brackets and colons: enough to find the keys of a JSON object."""
@@ -103,11 +102,15 @@ class JsonObject:
 
     def get(self, field: str) -> object:
         """The value of a field, which may be a path; None if it is missing."""
-        try:
-            owner, name = self._owner(field)
-        except CorpusError:
-            return None
-        return owner.fields.get(name)
+        if field in self.fields:
+            return self.fields[field]
+        value: object = self.fields
+        for name in field.split("."):
+            if isinstance(value, list) and name.isdecimal() and int(name) < len(value):
+                value = value[int(name)]
+            else:
+                value = value.get(name) if isinstance(value, Mapping) else None
+        return value
 
     def _owner(self, path: str) -> tuple[JsonObject, str]:
         """The object that has the field at the end of a path, and its name there. A number counts in a list."""
@@ -153,34 +156,41 @@ class JsonObject:
         """The error for a field; the `problem` is said of it: "has 2 values"."""
         return self.check.error(self.where, f"field '{self.name_of(field)}' {problem}", remedy)
 
-    def annotation(self, fragments: Sequence[Offsets], kind: str, quoted: str = "text") -> Annotation:
-        """The entity that this object describes; the quote is its field `quoted`, if it has one."""
+    def annotation(self, fragments: Sequence[Offsets], kind: str, quoted: str = "text") -> Any:
+        """Bridge for readers that still yield documents."""
+        from .documents import Annotation
+
         quote = self.value(quoted, str) if self.get(quoted) else None
         return Annotation(self.name, tuple(fragments), kind, quote, self.where)
 
+    def entity(self, text: str, fragments: Sequence[Offsets], type: str, quoted: str = "text") -> Entity | None:
+        """The entity that this object describes, as the checker returns it; the quote is its field `quoted`, if any."""
+        quote = self.value(quoted, str) if self.get(quoted) else None
+        return self.check.entity(text, fragments, type, quote, self.where, self.name)
+
 
 def json_reader(
-    document_of: Callable[[JsonObject, str], Document | None],
+    text_of: Callable[[JsonObject, str], Text | None],
     fields: str,
     file_name: Callable[[Path, RecordChecker], str] = document_name,
     values: Callable[[Path, RecordChecker], Iterator[tuple[object, str]]] = json_values,
-) -> Callable[[Path, RecordChecker], Iterator[Document]]:
-    """A reader (`CorpusFormat.read`) of JSON whose every record is a document.
+) -> Callable[[Path, RecordChecker], Iterator[Text]]:
+    """A reader (`CorpusFormat.read`) of JSON whose every record is a text.
 
     Args:
-        document_of: the document of a record, which is named by its number in the file if it has no name; None if it is
-            not to be read.
+        text_of: the text of a record, which is named by its number in the file if it has no name; None if it is not to
+            be read.
         fields: what a record is expected to have, for messages.
         file_name: the name of a file, before the number.
         values: the records of a file, each with its place.
     """
 
-    def read(path: Path, check: RecordChecker) -> Iterator[Document]:
+    def read(path: Path, check: RecordChecker) -> Iterator[Text]:
         name, remedy = file_name(path, check), f"A record has the fields {fields}"
         for number, (raw, where) in enumerate(values(path, check)):
             with check.record():
-                document = document_of(JsonObject(raw, where, check, "", remedy, number), f"{name}:{number}")
-                if document is not None:
-                    yield document
+                text = text_of(JsonObject(raw, where, check, "", remedy, number), f"{name}:{number}")
+                if text is not None:
+                    yield text
 
     return read

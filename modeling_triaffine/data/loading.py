@@ -1,31 +1,32 @@
 """`load_nested_ner`: a corpus in any known format → `datasets`, with its splits.
 
-Contains the cache, streaming, and the report of what was dropped. `sources.py` reads the files of a split.
+Contains the reading of a split's files, the cache, and the report of what was dropped.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from datasets import Dataset, DatasetDict, IterableDataset, IterableDatasetDict, NamedSplit
+from datasets import Dataset, DatasetDict, NamedSplit
 from datasets.config import HF_DATASETS_CACHE
 from datasets.exceptions import DatasetGenerationError
+from datasets.fingerprint import Hasher, generate_random_fingerprint
 
 from ..files import FULL
+from ..version import __version__
 from .alignment import WordSplitter
-from .counts import BAD_RECORDS
-from .cutting import text_of
-from .detection import format_of_columns, known_formats
-from .documents import Document, num_entities
+from .detection import format_of_columns
+from .documents import as_texts
 from .features import FEATURES
-from .offsets import check_count
-from .record_checker import RecordChecker
+from .formats import FORMATS
+from .offsets import check_unit
+from .reading import read_head
+from .record_checker import WITHOUT_SPANS, RecordChecker
 from .schema import CorpusError, Record, Text
-from .sources import Source, check_options
-from .splits import CorpusPath, PathLike, find_splits, split_in_name
+from .splits import CorpusPath, PathLike, SplitFiles, find_splits
+from .texts import DEFAULT_SENTENCE_SPLITTER, numbered, sentences_of
 
 logger = logging.getLogger(__name__)
 
@@ -42,13 +43,12 @@ def load_nested_ner(
     columns: Mapping[str, Any] | None = None,
     offsets: str | None = None,
     max_bad_records: int = 0,
-    streaming: bool = False,
     cache_dir: PathLike | None = None,
-) -> DatasetDict | IterableDatasetDict:
+) -> DatasetDict:
     """Loads a nested NER corpus in the schema of this package (`FEATURES`).
 
-    All files except those of documents may be gzipped. The result is cached by the content of the files, so a changed
-    file is read again. What a reader drops is counted, logged as one warning for each split, and kept in the split's
+    All files except those of documents may be gzipped. The result is cached by the files' names, sizes and times of
+    change. What a reader drops is counted, logged as one warning for each split, and kept in the split's
     `info.description`.
 
     Args:
@@ -58,32 +58,30 @@ def load_nested_ner(
             "gum/*.conllu", or a list: as the files in a folder. Or a mapping of splits to any of these.
         format: one of `FORMATS` (see docs/corpora.md); None detects it from content and name.
         labels: the entity types allowed; None allows any.
-        word_splitter: text → [(start, end)] of its words in characters. Only for formats that keep the text as written
-            (GENIA and all that count characters); use `retokenize` for the others.
-        sentence_splitter: how texts are split into sentences: "punctuation" (the default, as in the pipeline), "lines"
-            or "none". Only for formats that do not mark sentences.
+        word_splitter: text → [(start, end)] of its words in characters; None takes the words of the corpus, or if it
+            has none, those of the pipeline. The text of a corpus of words alone is these, joined by spaces.
+        sentence_splitter: how texts are split into sentences whose corpus marks none: "punctuation" (the default, as in
+            the pipeline), "lines" or "none".
         columns: the columns of "iob2", indices from 0: {"tokens": 0, "entities": [1, 2], "pos": 3}; the span group of
             "docbin": {"entities": "sc"}; the layer and feature of "cas": {"entities": "layer:feature"}; of "span_lines"
             {"inclusive_end": True} or False; the fields of JSON, of texts {"text", "entities", "start", "end", "type",
             "inclusive_end"}, of words {"tokens", "entities", "names"}. None detects them, and takes INCEpTION's
             built-in layer.
         offsets: what the offsets in texts count: "characters", "utf16" (units of UTF-16) or "bytes" (of UTF-8), or with
-            "_lf" at the end the same, a line end of two characters as one. None takes characters, unless the quoted
-            texts of entities show another count.
-        max_bad_records: how many records of each split that cannot be read are dropped, each named with its place in
-            the report: a line of JSON, a sentence of columns, a document of a folder, whatever raises CorpusError. One
-            more raises it, and so does what is no single record, such as JSON or XML that does not parse as a whole.
-        streaming: return an `IterableDatasetDict` that reads while it is iterated. Memory is constant, except for JSON
-            lists, which are parsed as a whole; repeated ids are not detected.
+            "_lf" at the end the same, a line end of two characters as one. None takes characters.
+        max_bad_records: how many records and entities of each split that cannot be read are dropped, each named with
+            its place in the report: a line of JSON, a sentence of columns, a document of a folder, an entity that
+            differs from its quote. One more raises CorpusError, and so does what is no single record, such as JSON or
+            XML that does not parse as a whole.
         cache_dir: where prepared data is kept; None is the default of the `datasets` library.
 
     Returns:
-        A `DatasetDict` (or `IterableDatasetDict`) with those of the splits `train`, `validation` and `test` that exist.
+        A `DatasetDict` with those of the splits `train`, `validation` and `test` that exist.
 
     Raises:
         FileNotFoundError: there is no such file, or a folder has no splits.
         CorpusError: a ValueError. The format cannot be detected, or a file cannot be read: the message names file,
-            place, field and remedy. When streaming, it is raised during the iteration.
+            place, field and remedy.
         TypeError: `path` is data in memory, which [`adapt_dataset`] converts; an option is of another type.
 
     Examples:
@@ -95,12 +93,7 @@ def load_nested_ner(
         True
     """
     files = CorpusFiles(path, format, labels=labels, columns=columns, offsets=offsets, max_bad_records=max_bad_records)
-    if not streaming:
-        return DatasetDict(files.sentences(word_splitter, sentence_splitter, cache_dir, keep=False))
-    splits: dict[str, IterableDataset] = {}
-    for split, source in files.sources(word_splitter, sentence_splitter):
-        splits |= _stream(source, split)
-    return IterableDatasetDict(splits)
+    return DatasetDict(files.sentences(word_splitter, sentence_splitter, cache_dir, keep=False))
 
 
 def load_texts(
@@ -111,18 +104,18 @@ def load_texts(
     offsets: str | None = None,
     max_bad_records: int = 0,
 ) -> dict[str, list[Text]]:
-    """The texts of a corpus as they were written, by split: `doc_id`, `text`, `entities` by characters, and `borders`.
+    """The texts of a corpus by split, as they were written, with entities by characters; see [`Text`].
 
-    `borders` are positions that no sentence crosses, such as those of BioC's passages. Entities that no sentence of
+    Texts of a corpus of words alone are these, joined by spaces, one sentence per line. Entities that no sentence of
     words can represent are included, unless they are discontinuous; these are counted and logged as one warning for
-    each file, with what the offsets may count if nothing quotes them.
+    each split.
 
     Args:
         path: as of [`load_nested_ner`].
         format, columns, offsets, max_bad_records: the same.
 
     Raises:
-        CorpusError: a file's format has words only; or as of [`load_nested_ner`].
+        CorpusError: as of [`load_nested_ner`].
 
     Examples:
         >>> import json
@@ -156,37 +149,37 @@ class CorpusFiles:
     ):
         if columns is not None and not isinstance(columns, Mapping):
             raise TypeError(f"`columns` is {columns!r}. Give a mapping, such as {{'tokens': 0, 'entities': [1, 2]}}.")
-        if format is None and columns is not None:
-            format = format_of_columns(columns)
-        parts = find_splits(path, format, only)
-        self.parts = {only: parts[only]} if only in parts else parts
-        check_count(offsets)
-        self._format, self._columns, self._offsets = format, columns, offsets
-        self._max_bad_records = max_bad_records
+        check_unit(offsets)
+        self._format = format
+        format = format_of_columns(columns) if format is None and columns is not None else format
+        found = find_splits(path, format, only)
+        self.files = {only: found[only]} if only in found else found
+        for files in self.files.values():
+            known = files.format
+            if columns is not None and not known.columns:
+                raise CorpusError.at(files.path, "", f"the format {known.name!r} has no columns", "Leave them out")
+            if offsets is not None and not known.keeps_text:
+                raise CorpusError.at(files.path, "", f"the format {known.name!r} has no offsets", "Leave them out")
         labels = [labels] if isinstance(labels, str) else labels
         self._labels = None if labels is None else tuple(sorted(set(labels)))
-        self._documents: dict[str | None, tuple[list[Document], RecordChecker]] = {}
+        self._columns, self._offsets, self._max_bad_records = columns, offsets, max_bad_records
+        self._texts: dict[str | None, tuple[list[Text], RecordChecker]] = {}
 
     @property
     def keeps_text(self) -> bool:
-        """Whether all files keep the text as written."""
-        return all(part.format.keeps_text for part in self.parts.values())
-
-    @property
-    def marks_sentences(self) -> bool:
-        """Whether any file does."""
-        return any(part.format.marks_sentences for part in self.parts.values())
+        """All files keep the text as written."""
+        return all(files.format.keeps_text for files in self.files.values())
 
     @property
     def has_own_words(self) -> bool:
-        """Whether any file has."""
-        return any(part.format.has_own_words for part in self.parts.values())
+        """One of the files has words of its own."""
+        return any(files.format.has_own_words for files in self.files.values())
 
     def by_split(self) -> "list[CorpusFiles]":
         """The files of each split by themselves: those of one may have what others lack, such as their text."""
-        apart = [copy(self) for _ in self.parts]
-        for files, (split, part) in zip(apart, self.parts.items(), strict=True):
-            files.parts = {split: part}
+        apart = [copy(self) for _ in self.files]
+        for one, (split, files) in zip(apart, self.files.items(), strict=True):
+            one.files = {split: files}
         return apart
 
     @property
@@ -195,25 +188,8 @@ class CorpusFiles:
 
         The split that its name tells, or else the name; None if splits are given, or in the files.
         """
-        part = self.parts.get(None)
-        return None if part is None or part.format.split_starts else split_in_name(part) or part.path.name
-
-    def sources(
-        self, word_splitter: WordSplitter | None = None, sentence_splitter: str | None = None
-    ) -> Iterator[tuple[str | None, Source]]:
-        """Split → its files with these options; CorpusError if a format does not have one of them."""
-        if word_splitter is not None and not callable(word_splitter):
-            raise TypeError(f"`word_splitter` is {word_splitter!r}. Give a function, such as {NAMED_SPLITTER}.")
-        given = {
-            "word_splitter": word_splitter,
-            "sentence_splitter": sentence_splitter,
-            "columns": self._columns,
-            "offsets": self._offsets,
-        }
-        options = {name: value for name, value in given.items() if value is not None}
-        for split, part in self.parts.items():
-            check_options(part, options)
-            yield split, Source(part, self._labels, options, self._format, self._max_bad_records)
+        files = self.files.get(None)
+        return None if files is None or files.format.split_starts else files.split_in_name() or files.path.name
 
     def sentences(
         self,
@@ -223,59 +199,107 @@ class CorpusFiles:
         keep: bool = True,
     ) -> dict[str, Dataset]:
         """The splits; see [`load_nested_ner`]. With `keep`, texts stay in memory for what else is made of them."""
+        if word_splitter is not None and not callable(word_splitter):
+            raise TypeError(f"`word_splitter` is {word_splitter!r}. Give a function, such as {NAMED_SPLITTER}.")
         splits: dict[str, Dataset] = {}
-        for split, source in self.sources(word_splitter, sentence_splitter):
-            kept = partial(self._kept, split, source) if keep and source.part.format.keeps_text else None
-            splits |= _prepare(source, split, cache_dir, kept)
+        for split, files in self.files.items():
+            check = self._checker(files)
+            options = {
+                "files": self,
+                "split": split,
+                "check": check,
+                "splitters": (word_splitter, sentence_splitter or DEFAULT_SENTENCE_SPLITTER),
+                "keep": keep and files.format.keeps_text,
+            }
+            key = self._fingerprint(files, split or "train", word_splitter, sentence_splitter)
+            splits |= _prepare(files, split, options, key, cache_dir)
         return splits
 
-    def texts(self, to_convert: bool = False) -> dict[str, list[Text]]:
-        """The texts as written, by split; see [`load_texts`].
-
-        Those `to_convert` have white space at the boundaries of entities as annotated, and all is reported that is not
-        in them, also what is no entity.
-        """
+    def texts(self) -> dict[str, list[Text]]:
+        """The texts by split; see [`load_texts`]."""
         splits: dict[str, list[Text]] = {}
-        for split, source in self.sources():
-            if not (known := source.part.format).keeps_text:
-                problem = f"the format {known.name!r} has words, but not the text that they were split from"
-                with_text = ", ".join(one.name for one in known_formats() if one.keeps_text)
-                remedy = f"Give the corpus in a format that keeps the text: {with_text}"
-                raise CorpusError.at(source.part.path, "", problem, remedy)
-            check = source.checker()
-            for document in self._kept(split, source, check):
-                with check.record(num_entities(document)):
-                    text = text_of(document, check, trim=not to_convert)
-                    splits.setdefault(split or document.split or "train", []).append(text)
-            if check.entities_dropped or check.counts[BAD_RECORDS] or str(check.unchecked_offsets) or to_convert:
-                _warn(check.report())
+        for split, files in self.files.items():
+            check = self._checker(files)
+            for text in self.read(split, check, keep=True):
+                splits.setdefault(split or text.get("split") or "train", []).append(text)
+            _warn(check.report())
         return splits
 
-    def _kept(self, split: str | None, source: Source, check: RecordChecker) -> list[Document]:
-        """The documents of a split, read at the first call; `check` counts what the reader does not read."""
-        if split not in self._documents:
-            reading = source.checker()
-            self._documents[split] = list(source.documents(reading)), reading
-        documents, reading = self._documents[split]
+    def read(self, split: str | None, check: RecordChecker, keep: bool) -> Iterable[Text]:
+        """The texts of a split, which `keep` keeps in memory; `check` counts what the reader does not read."""
+        if not keep and split not in self._texts:
+            return self._read(split, check)
+        if split not in self._texts:
+            reading = self._checker(self.files[split])
+            self._texts[split] = list(self._read(split, reading)), reading
+        texts, reading = self._texts[split]
         check.add(reading)
-        return documents
+        return texts
+
+    def _read(self, split: str | None, check: RecordChecker) -> Iterator[Text]:
+        files = self.files[split]
+        options = {} if self._columns is None else {"columns": self._columns}
+        if files.format.documents is not None:
+            yield from numbered(as_texts(files.format.read(files.path, check, **options), check), check)
+            return
+        number = 0
+        for text in numbered(self._texts_of_files(files, check, options), check):
+            number += 1
+            yield text
+        check.path = files.path
+        if number and check.counts[WITHOUT_SPANS] == number:
+            remedy = "Name the field (convert --columns, columns=), or move a test split without entities elsewhere"
+            raise check.error("", "no text has a field of spans", remedy)
+
+    def _texts_of_files(self, files: SplitFiles, check: RecordChecker, options: Mapping[str, Any]) -> Iterator[Text]:
+        for file in files.files:
+            check.path, check.folder, check.is_document = file, files.path, files.has_documents
+            read_head(file)  # an empty file is reported as such, not as invalid content
+            yield from as_texts(files.format.read(file, check, **options), check)
+
+    def _checker(self, files: SplitFiles) -> RecordChecker:
+        how = "as named" if self._format else "--format (format=) names another"
+        read_as = f"Read as {files.format.name!r} ({files.format.description}); {how}"
+        return RecordChecker(files.path, self._labels, read_as, self._offsets, self._max_bad_records)
+
+    def _fingerprint(
+        self, files: SplitFiles, split: str, word_splitter: WordSplitter | None, sentence_splitter: str | None
+    ) -> str:
+        """The cache key; a new one each time for what a reader or a splitter from outside of this package makes."""
+        splitter = getattr(word_splitter, "func", word_splitter)
+        module = getattr(splitter, "__module__", None) or type(splitter).__module__
+        if files.format.name in FORMATS.registered or (
+            splitter and not module.startswith(f"{__package__.partition('.')[0]}.")
+        ):
+            return str(generate_random_fingerprint())
+        of_files = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files.files]
+        options = (files.format.name, self._labels, self._columns, self._offsets, self._max_bad_records, split)
+        return str(Hasher.hash([__version__, str(files.path), of_files, options, word_splitter, sentence_splitter]))
+
+
+def _records(
+    files: CorpusFiles, split: str | None, check: RecordChecker, splitters: tuple[WordSplitter | None, str], keep: bool
+) -> Iterator[Record]:
+    """The sentences of a split; CorpusError if there are none."""
+    found = False
+    for text in files.read(split, check, keep):
+        for record in sentences_of(text, check, *splitters):
+            found = True
+            yield record
+    if not found:
+        raise check.error("", "it has no sentences", check.report().removesuffix(".") or "Check whether it is complete")
 
 
 def _prepare(
-    source: Source,
-    split: str | None,
-    cache_dir: PathLike | None,
-    documents: Callable[[RecordChecker], Iterable[Document]] | None = None,
+    files: SplitFiles, split: str | None, options: dict[str, Any], fingerprint: str, cache_dir: PathLike | None
 ) -> dict[str, Dataset]:
-    """The splits of one file, from the cache if possible."""
-    check = source.checker()
+    """The splits of the files of one, from the cache if possible."""
     name = split or "train"
-    fingerprint = source.fingerprint(name)
     try:
         whole = Dataset.from_generator(
-            source.records,
+            _records,
             features=FEATURES,
-            gen_kwargs={"check": check, "documents": documents},
+            gen_kwargs=options,
             cache_dir=None if cache_dir is None else str(cache_dir),
             split=NamedSplit(name),
             fingerprint=fingerprint,
@@ -290,8 +314,12 @@ def _prepare(
         if isinstance(cause, (ValueError, OSError, ImportError)):
             raise cause.with_traceback(None) from None
         raise
-    _report(whole, check)
-    if split is not None or not source.part.format.split_starts:
+    if report := options["check"].report():  # what was read now; it is kept beside the cached data for later loads
+        whole.info.description = report
+        for file in whole.cache_files:
+            whole.info.write_to_directory(str(Path(file["filename"]).parent))
+    _warn(whole.info.description)
+    if split is not None or not files.format.split_starts:
         return {name: whole}
     return {
         part: Dataset(
@@ -300,40 +328,8 @@ def _prepare(
             split=NamedSplit(part),
             fingerprint=f"{fingerprint}-{part}",
         )
-        for part, rows in source.part.format.splits(len(whole)).items()
+        for part, rows in files.format.splits(len(whole)).items()
     }
-
-
-def _report(dataset: Dataset, check: RecordChecker) -> None:
-    """Logs what was dropped and stores it beside the cached data, so that later loads report it, too."""
-    if report := check.report():
-        dataset.info.description = report
-        for file in dataset.cache_files:
-            dataset.info.write_to_directory(str(Path(file["filename"]).parent))
-    _warn(dataset.info.description)
-
-
-def _stream(source: Source, split: str | None) -> dict[str, IterableDataset]:
-    def whole(name: str, report: bool) -> IterableDataset:
-        options = {"source": source, "report": report}
-        return IterableDataset.from_generator(_streamed, FEATURES, gen_kwargs=options, split=NamedSplit(name))
-
-    if split is not None or not source.part.format.split_starts:
-        return {split or "train": whole(split or "train", report=True)}
-    check = source.checker(unique_ids=False)
-    num_sentences = sum(1 for _ in source.records(check))  # its splits are known at the end of the file
-    _warn(check.report())
-    return {
-        part: whole(part, report=False).skip(rows.start).take(len(rows))
-        for part, rows in source.part.format.splits(num_sentences).items()
-    }
-
-
-def _streamed(source: Source, report: bool) -> Iterator[Record]:
-    check = source.checker(unique_ids=False)
-    yield from source.records(check)
-    if report:
-        _warn(check.report())
 
 
 def _warn(report: str) -> None:

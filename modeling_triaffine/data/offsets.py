@@ -1,15 +1,16 @@
-"""What offsets count: characters, UTF-16 units or bytes, a line end of `\\r\\n` as two or as one.
+"""Offsets in texts: what they count (characters, UTF-16 units, bytes), and what is between two of them.
 
 Tools write offsets as their language counts. They are converted to characters; texts stay as they are.
 """
 
 import re
 from bisect import bisect_left, bisect_right
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 
-from ..model.text_triaffine import Offsets
+from ..model.text_triaffine import INVISIBLE_SPACES, Offsets
+from ..parsing import JOINERS
+from .schema import Entity
 
 BYTE_ORDER_MARK = "\ufeff"
 CHARACTERS = "characters"
@@ -21,130 +22,78 @@ UNITS: dict[str, tuple[str, Callable[[str], int]]] = {
     "bytes": ("bytes of UTF-8", lambda character: len(character.encode())),
 }
 """Unit → its meaning, and how many a character has."""
-COUNTS = {
+OFFSET_UNITS = {
     **{name: meaning for name, (meaning, _) in UNITS.items()},
     **{f"{name}{AS_ONE}": rf"{meaning}, but \r\n as one" for name, (meaning, _) in UNITS.items()},
 }
 """What offsets may count → its meaning."""
+NOT_COMPARED = re.compile(rf"[\s{BYTE_ORDER_MARK}]+|\\[nrt]")
+"""White space, for which some tools write backslash and n in quotes, and marks of the byte order."""
+SHOWN_AROUND = 20  # characters of context on either side of an example
+SHOWN_INSIDE = 40
 
 
-def check_count(offsets: str | None) -> None:
-    """Raises ValueError unless `offsets` is None or one of `COUNTS`."""
-    if offsets is not None and offsets not in COUNTS:
-        raise ValueError(f"`offsets` is {offsets!r}. Give one of {', '.join(COUNTS)}.")
+def check_unit(offsets: str | None) -> None:
+    """Raises ValueError unless `offsets` is None or one of `OFFSET_UNITS`."""
+    if offsets is not None and offsets not in OFFSET_UNITS:
+        raise ValueError(f"`offsets` is {offsets!r}. Give one of {', '.join(OFFSET_UNITS)}.")
 
 
-def positions(text: str, count: str, mark_counts: bool = True) -> list[int]:
-    """The offset of each character of the text, and at last that of its end.
-
-    Args:
-        count: one of `COUNTS`.
-        mark_counts: whether a byte order mark at the beginning of the text is counted.
-    """
-    _, units = UNITS[count.removesuffix(AS_ONE)]
-    sizes = [units(character) for character in text]
-    if count.endswith(AS_ONE):
-        sizes = [0 if text.startswith("\r\n", n) else size for n, size in enumerate(sizes)]
-    if not mark_counts and text.startswith(BYTE_ORDER_MARK):
-        sizes[0] = 0
+def positions(text: str, unit: str) -> list[int]:
+    """The offset of each character of the text in one of `OFFSET_UNITS`, and at last that of its end."""
+    _, size_of = UNITS[unit.removesuffix(AS_ONE)]
+    sizes = [size_of(character) for character in text]
+    if unit.endswith(AS_ONE):
+        sizes = [0 if text.startswith("\r\n", place) else size for place, size in enumerate(sizes)]
     return list(accumulate(sizes, initial=0))
 
 
 def in_characters(offsets: Offsets, at: Sequence[int]) -> Offsets | None:
-    """Offsets as positions of characters; beyond the text they stay so. None if one is inside of a character.
+    """Offsets as positions of characters; None if one is outside of the text or inside of a character.
 
     Args:
         at: the [`positions`] of the text.
     """
     start, end = offsets
-    size = len(at) - 1
-    if min(start, end) < 0:  # outside of the text, as what is beyond it
-        return offsets
-    first = bisect_right(at, start) - 1 if start <= at[-1] else size + start - at[-1]
-    last = bisect_left(at, end) if end <= at[-1] else size + end - at[-1]
-    if (first <= size and at[first] != start) or (last <= size and at[last] != end):
+    if not 0 <= start <= end <= at[-1]:
         return None
-    return first, last
+    first, last = bisect_right(at, start) - 1, bisect_left(at, end)
+    return (first, last) if at[first] == start and at[last] == end else None
 
 
-def possible_counts(text: str) -> Iterator[tuple[str, bool]]:
-    """The counts, and whether a byte order mark counts, that give other offsets in this text; characters first."""
-    differing = [CHARACTERS]
-    differing += ["utf16"] if any(character > "\uffff" for character in text) else []
-    differing += [] if text.isascii() else ["bytes"]
-    for unit in differing:
-        for end in ("", AS_ONE) if "\r\n" in text else ("",):
-            yield f"{unit}{end}", True
-            if text.startswith(BYTE_ORDER_MARK):
-                yield f"{unit}{end}", False
+def joined(text: str, fragments: Sequence[Offsets]) -> list[Offsets]:
+    """The fragments in order, joined if white space alone separates them: brat starts a new one on every line."""
+    parts: list[Offsets] = []
+    for start, end in sorted(fragments):
+        if parts and not text[parts[-1][1] : start].translate(INVISIBLE_SPACES).strip():
+            parts[-1] = (parts[-1][0], max(end, parts[-1][1]))
+        else:
+            parts.append((start, end))
+    return parts
 
 
-# ---- Offsets that no quote checks ----
-
-_NO_BOUNDARY = re.compile("[\\s，。、；：！？]")
-"""Characters with which no entity begins or ends."""
-_INSIDE_A_WORD = re.compile("[^\\W\\d_]{2}")
-_SPACED_SCRIPTS_END = "\u0e00"
-"""Letters before this one are those of Latin, Greek, Cyrillic, Hebrew, Arabic and Indic words, between spaces."""
+def without_space(text: str, entity: Entity) -> Entity:
+    """The entity without white space at its boundaries, as the pipeline returns entities."""
+    inside = text[entity["start"] : entity["end"]].translate(INVISIBLE_SPACES)
+    start = entity["start"] + len(inside) - len(inside.lstrip())
+    return Entity(start=start, end=start + len(inside.strip()), type=entity["type"])
 
 
-class UncheckedOffsets:
-    """Compares the ways of counting over the texts of a corpus whose offsets nothing checks.
+def same_but_for_space(quote: str, text: str) -> bool:
+    """The quote that a tool wrote is the text, with white space in other places at most."""
+    return quote == text or NOT_COMPARED.sub("", quote) == NOT_COMPARED.sub("", text)
 
-    An entity that begins or ends outside of the text, inside a character or a word, or with white space, is out of
-    place. Only those are compared that another count moves.
+
+def in_context(text: str, start: int, end: int) -> str:
+    """The characters `start` to `end` in brackets with some context, on one line; invisible characters are escaped.
+
+    >>> in_context("It rained on the mayor of Orsk", 26, 29)
+    '…ned on the mayor of [Ors]k'
     """
-
-    def __init__(self) -> None:
-        self.moved, self.out_of_place, self.so_out_of_place = Counter[str](), Counter[str](), Counter[str]()
-        self.impossible: set[str] = set()  # under which an entity would not be in its text, or end inside a character
-
-    def add(self, text: str, spans: Iterable[Offsets]) -> None:
-        """Looks at the entities of a text, with offsets as they are in the file."""
-        spans = list(spans)
-        for count, mark_counts in possible_counts(text) if spans else ():
-            if count == CHARACTERS or not mark_counts:
-                continue
-            at = positions(text, count)
-            for span in spans:
-                converted = in_characters(span, at)
-                if converted != span:
-                    self.moved[count] += 1
-                    self.out_of_place[count] += _is_out_of_place(text, span)
-                    if converted is None or converted[1] > len(text):
-                        self.impossible.add(count)
-                    else:
-                        self.so_out_of_place[count] += _is_out_of_place(text, converted)
-
-    def __str__(self) -> str:
-        """One line if another count fits all, or if none fits better; empty if characters do."""
-        possible = [count for count in self.moved if count not in self.impossible]
-        fitting = [count for count in possible if self.out_of_place[count] and not self.so_out_of_place[count]]
-        if fitting:
-            count = max(fitting, key=lambda one: self.out_of_place[one])
-            return (
-                f"entities that begin or end outside of the text, at white space or inside a word, but none if offsets "
-                f"count {COUNTS[count]}: {self.out_of_place[count]} of {self.moved[count]} ({remedy_of_counts(count)})"
-            )
-        unclear = [count for count in possible if self.out_of_place[count] >= self.so_out_of_place[count]]
-        if unclear:
-            count = max(unclear, key=lambda one: self.moved[one])
-            return (
-                "entities whose offsets cannot be checked, as nothing quotes them, and are taken to count characters: "
-                f"{self.moved[count]} (if they count {COUNTS[count]}: {remedy_of_counts(count)})"
-            )
-        return ""
-
-
-def remedy_of_counts(count: str) -> str:
-    return f"triaffine-ner convert --offsets {count}, offsets={count!r} in Python"
-
-
-def _is_out_of_place(text: str, span: Offsets) -> bool:
-    start, end = span
-    if not 0 <= start < end <= len(text) or _NO_BOUNDARY.match(text[start]) or _NO_BOUNDARY.match(text[end - 1]):
-        return True
-    return any(
-        _INSIDE_A_WORD.fullmatch(around) and max(around) < _SPACED_SCRIPTS_END
-        for around in (text[max(0, start - 1) : start + 1], text[end - 1 : end + 1])
-    )
+    before = ("…" if start > SHOWN_AROUND else "") + text[max(0, start - SHOWN_AROUND) : start]
+    after = text[end : end + SHOWN_AROUND] + ("…" if end + SHOWN_AROUND < len(text) else "")
+    inside = text[start:end]
+    if len(inside) > SHOWN_INSIDE:
+        inside = f"{inside[: SHOWN_INSIDE // 2]}…{inside[-SHOWN_INSIDE // 2 :]}"
+    shown = re.sub(r"\s", " ", f"{before}[{inside}]{after}").strip()
+    return "".join(c if c.isprintable() or c in JOINERS else c.encode("unicode_escape").decode() for c in shown)

@@ -8,6 +8,7 @@ import gzip
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from io import BytesIO
 from itertools import groupby
 from pathlib import Path
@@ -23,7 +24,15 @@ from .schema import CorpusError
 
 Decoded = TypeVar("Decoded")
 
-ZIP_MAGIC = b"PK\x03\x04"
+OTHER_FILES = {
+    b"PK\x03\x04": ("it is a ZIP archive, which may hold several files", "Unpack it"),
+    b"version https://git-lfs.github.com/spec/": (
+        "it is a pointer of Git LFS, not the file itself",
+        "Run git lfs pull",
+    ),
+}
+"""How files begin that hold no corpus → what they are, and what to do."""
+HEAD_OF_OTHERS = max(map(len, OTHER_FILES))
 HEAD_SIZE = 1 << 16
 MAX_DEPTH = 200  # of XML; Python limits the depth of functions that follow it
 
@@ -32,16 +41,17 @@ MAX_DEPTH = 200  # of XML; Python limits the depth of functions that follow it
 def open_corpus(path: Path) -> Iterator[BinaryIO]:
     """Opens a file for reading bytes and unpacks it if its content is gzip data."""
     with path.open("rb") as plain:
-        start = plain.read(len(ZIP_MAGIC))
-    if start == ZIP_MAGIC:
-        raise CorpusError.at(path, "", "it is a ZIP archive, which may hold several files", "Unpack it")
-    gzipped = start.startswith(GZIP_MAGIC)
-    try:
-        with gzip.open(path) if gzipped else path.open("rb") as file:
-            yield file  # type: ignore[misc]  # GzipFile has the methods of BinaryIO that are used
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        problem = f"the gzip data is damaged or truncated ({error})"
-        raise CorpusError.at(path, "", problem, "Download or compress the file again") from None
+        start = plain.read(HEAD_OF_OTHERS)
+        plain.seek(0)
+        for head, (problem, remedy) in OTHER_FILES.items():
+            if start.startswith(head):
+                raise CorpusError.at(path, "", problem, remedy)
+        try:
+            # GzipFile has the methods of BinaryIO that are used.
+            yield gzip.GzipFile(fileobj=plain) if start.startswith(GZIP_MAGIC) else plain  # type: ignore[misc]
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            problem = f"the gzip data is damaged or truncated ({error})"
+            raise CorpusError.at(path, "", problem, "Download or compress the file again") from None
 
 
 def visible_paths(path: Path) -> list[Path]:
@@ -87,6 +97,12 @@ def document_name(path: Path, check: RecordChecker) -> str:
 
 def read_head(path: Path) -> str:
     """The first characters of a file, from which its format is detected."""
+    found = path.stat()
+    return _head(path, found.st_size, found.st_mtime_ns)
+
+
+@lru_cache(maxsize=8)  # of a file that is detected, checked and read
+def _head(path: Path, size: int, changed: int) -> str:
     with open_corpus(path) as file:
         data = file.read(HEAD_SIZE)
     is_utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))  # which XML may be, and errors are to name

@@ -1,10 +1,13 @@
-"""`RecordChecker`: the checks that every record passes, whatever its format, and the counts of what is dropped.
+"""`RecordChecker`: what a reader reports to. It checks entities and sentences, and counts what is dropped or ignored.
 
-Knows nothing about file formats: a reader passes what it finds to the checker and yields what that returns.
+Knows nothing about file formats. Several examples of each count are kept, and `report` makes one line of all.
 """
 
-import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast
@@ -12,9 +15,9 @@ from typing import Annotated, Any, TypeVar, cast
 from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError
 
 from ..model.kinds_triaffine import NONE_LABEL
+from ..model.text_triaffine import FINER_SPLITTERS, Offsets
 from ..parsing import shown
-from .counts import ReadingCounts
-from .look_alikes import difference
+from .offsets import CHARACTERS, in_characters, in_context, joined, positions, same_but_for_space, without_space
 from .schema import CONTEXT_FIELDS, ENTITY_FIELDS, RECORD_FIELDS, CorpusError, Entity, Record
 
 Value = TypeVar("Value")
@@ -23,24 +26,38 @@ UnicodeText = Annotated[str, StringConstraints(min_length=0)]
 """pydantic looks for half surrogate pairs, which JSON can escape (\\ud800) and UTF-8 not represent, under any bound."""
 Words = list[Annotated[str, StringConstraints(min_length=1)]]
 
+MAX_EXAMPLES = 3
+MUCH_LOST = 0.05
+WITHOUT_SPANS = "texts without a field of spans, read as texts without entities"
+BAD_RECORDS = "bad records dropped"
+BAD_ENTITIES = "bad entities dropped"
+DISCONTINUOUS = "discontinuous entities dropped"
+OF_WHITE_SPACE = "entities of white space alone dropped"
+OFFSETS = "If the offsets do not count characters, name what they count (convert --offsets, offsets=)"
+
 
 @cache
 def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(UnicodeText if kind is str else kind, config=ConfigDict(strict=True))
 
 
-class RecordChecker(ReadingCounts):
-    """Checks what a reader found in one file, and counts what is kept and what is dropped ([`ReadingCounts`]).
+class _TooManyBadRecordsError(CorpusError):
+    """One more than may be dropped."""
+
+
+class RecordChecker:
+    """Checks what a reader found in the files of a split, and counts what is kept, dropped, ignored or changed.
 
     Args:
         path: the file, for messages.
         labels: the entity types allowed; None allows any.
-        unique_ids: reject an id that occurred before. Keeps all ids in memory; disable it to read in constant memory.
-        read_as: says which form the file was taken for, and why, at the end of errors.
-        offsets: what they count, one of `offsets.COUNTS`; None takes characters, unless quotes show another count.
-        max_bad_records: how many records that cannot be read are dropped, each named in the report; see `record`.
+        read_as: the end of errors: which format the file was taken for.
+        offsets: what offsets count, one of `OFFSET_UNITS`.
+        max_bad_records: how many records and entities that cannot be read are dropped, each named in the report.
 
     Attributes:
+        counts: what was dropped, ignored or changed, in words ("relations ignored") → how often.
+        sentences, entities_kept, entities_dropped: totals; the entities in the file are the sum of the last two.
         folder, is_document: of a split of several files, the folder around them, and whether each is a document.
 
     Examples:
@@ -55,114 +72,259 @@ class RecordChecker(ReadingCounts):
         self,
         path: Path | str,
         labels: Iterable[str] | None = None,
-        unique_ids: bool = True,
-        read_as: Callable[[], str] | None = None,
+        read_as: str = "",
         offsets: str | None = None,
         max_bad_records: int = 0,
     ):
-        super().__init__(path, max_bad_records)
+        self.path = path
         self.labels = None if labels is None else frozenset(labels)
-        self.unique_ids = unique_ids
         self.read_as = read_as
-        self.offsets = offsets
+        self.offsets = offsets or CHARACTERS
+        self.max_bad_records = max_bad_records
         self.folder: Path | None = None
         self.is_document = False
-        self._spellings = {unicodedata.normalize("NFC", label): label for label in self.labels or ()}
-        self._places_of_ids: dict[str, str] = {}
+        self.counts = Counter[str]()
+        self.sentences = self.entities_kept = self.entities_dropped = 0
+        self._labels_kept, self._labels_dropped = Counter[str](), Counter[str]()
+        self._kept_by: dict[str, Counter[str]] = {}
+        self._examples: dict[str, list[str]] = {}
+        self._measured: tuple[str, list[int]] = ("", [0])
+        self._ids: dict[str, str] = {}
 
     def error(self, where: str, problem: str, remedy: str) -> CorpusError:
-        return CorpusError.at(self.path, where, problem, f"{remedy}. {self.read_as()}" if self.read_as else remedy)
+        """The error for a place in the file; the `remedy` is a sentence without its full stop."""
+        return CorpusError.at(self.path, where, problem, f"{remedy}. {self.read_as}" if self.read_as else remedy)
+
+    # ---- Counts ----
+
+    def drop(
+        self, why: str, number: int = 1, example: str = "", label: str | None = None, kept_by: Iterable[str] = ()
+    ) -> None:
+        """Counts entities of the file that are in no record.
+
+        Args:
+            label: their type, if it is known.
+            kept_by: word splitters that would keep them, the one of the fewest words first.
+        """
+        self.entities_dropped += number
+        if label is not None:
+            self._labels_dropped[label] += number
+        self._kept_by.setdefault(why, Counter()).update(dict.fromkeys(kept_by, number))
+        self.note(why, number, example)
+
+    def note(self, what: str, number: int = 1, example: str = "") -> None:
+        """Counts what is ignored or changed, other than entities dropped; keeps the first examples."""
+        self.counts[what] += number
+        examples = self._examples.setdefault(what, [])
+        if example and (len(examples) < MAX_EXAMPLES or what in (BAD_RECORDS, BAD_ENTITIES)):
+            examples.append(example)
+
+    def note_other_fields(self, fields: Mapping[str, Any], known: Iterable[str], what: str = "field") -> None:
+        """Counts the fields that are not read; `what` they are, in words."""
+        for name in fields.keys() - known:
+            self.note(f"{what} '{name}' ignored")
+
+    def keep(self, entities: Iterable[Entity]) -> None:
+        """Counts a sentence with these entities."""
+        types = [entity["type"] for entity in entities]
+        self.sentences += 1
+        self.entities_kept += len(types)
+        self._labels_kept.update(types)
+
+    def unique(self, entities: Sequence[Entity]) -> list[Entity]:
+        """The entities, each once; the others are counted."""
+        unique = {(entity["start"], entity["end"], entity["type"]): entity for entity in entities}
+        if len(unique) < len(entities):
+            self.drop("duplicate entities dropped", len(entities) - len(unique))
+        return list(unique.values())
+
+    @contextmanager
+    def record(self) -> Iterator[None]:
+        """Around what reads one record: drops it if it raises a CorpusError, unless too many were dropped before."""
+        try:
+            yield
+        except _TooManyBadRecordsError:
+            raise
+        except CorpusError as error:
+            self._drop_bad(error)
+            self.note(BAD_RECORDS, example=error.summary or str(error))
+
+    def _drop_bad(self, error: CorpusError) -> None:
+        """Raises the error if as many records and entities as may be dropped have been."""
+        dropped = self.counts[BAD_RECORDS] + self.counts[BAD_ENTITIES]
+        if dropped >= self.max_bad_records:
+            before = f"{dropped} were dropped before. " if dropped else ""
+            told = f"{error} {before}To drop bad records, say how many at most: --max_bad_records, max_bad_records=."
+            raise _TooManyBadRecordsError(told) from None
+
+    def add(self, other: RecordChecker) -> None:
+        """Adds what another one has counted, but for what it kept."""
+        self.entities_dropped += other.entities_dropped
+        self._labels_dropped += other._labels_dropped
+        for what, number in other.counts.items():
+            self.note(what, number)
+            most = number if what in (BAD_RECORDS, BAD_ENTITIES) else MAX_EXAMPLES - len(self._examples[what])
+            self._examples[what] += other._examples[what][:most]
+
+    def report(self) -> str:
+        """One line on what was kept and what was not; empty if nothing was dropped or noted."""
+        if not self.counts:
+            return ""
+        found = self.entities_kept + self.entities_dropped
+        kept = (
+            f"sentences: {self.sentences}; entities kept: {self.entities_kept} of {found}; " if self.sentences else ""
+        )
+        noted = [
+            f"{what}: {count}{self._shown_examples(what)}{describe_remedies(self._kept_by.get(what, {}))}"
+            for what, count in sorted(self.counts.items())
+        ]
+        losses = describe_losses(self._labels_dropped, self._labels_kept + self._labels_dropped)
+        if losses and self.sentences:  # of texts, the entities kept are not counted
+            noted.append(losses)
+        return f"{Path(self.path).name}: {kept}{'; '.join(noted)}."
+
+    def _shown_examples(self, what: str) -> str:
+        examples = self._examples.get(what)
+        if not examples:
+            return ""
+        more = ["…"] if len(examples) < self.counts[what] else []
+        return f" ({' | '.join([*examples, *more])})"
+
+    # ---- Checks ----
+
+    def entity(
+        self,
+        text: str,
+        fragments: Sequence[Offsets],
+        type: str,
+        quote: str | None = None,
+        where: str = "",
+        name: str = "",
+    ) -> Entity | None:
+        """An entity of a text by its characters; None if it is dropped, which is counted.
+
+        Dropped are entities of several fragments, unless white space alone separates them, and of white space alone.
+        White space at an entity's boundaries is no part of it.
+
+        Args:
+            fragments: (start, end exclusive), in the unit of `offsets`.
+            quote: the entity's text as the tool wrote it, to be compared; None if it wrote none.
+            where: the place in the file, for messages.
+            name: of the entity in that place: "entities[2]".
+
+        Raises:
+            CorpusError: the entity is outside of its text, differs from its quote or has no valid type, and more are
+                not to be dropped (`max_bad_records`).
+        """
+        fragments = [(start, end) for start, end in fragments if start != end]
+        try:
+            self.label(type, where, name)
+            parts = self._in_text(text, fragments, quote, where, name)
+        except CorpusError as error:
+            self._drop_bad(error)
+            self.drop(BAD_ENTITIES, 1, error.summary, type)
+            return None
+        if len(parts) > 1:
+            self.drop(DISCONTINUOUS, 1, f"{where}: {type} {in_context(text, parts[0][0], parts[-1][1])}", type)
+            return None
+        start, end = parts[0] if parts else (0, 0)
+        entity = without_space(text, Entity(start=start, end=end, type=type))
+        if entity["start"] == entity["end"]:
+            self.drop(OF_WHITE_SPACE, 1, f"{where}: {name}", type)
+            return None
+        return entity
+
+    def _in_text(
+        self, text: str, fragments: Sequence[Offsets], quote: str | None, where: str, name: str
+    ) -> list[Offsets]:
+        """The fragments in characters, in order and joined; CorpusError if they do not fit the text or the quote."""
+        in_text: list[Offsets] = []
+        for start, end in fragments:
+            found = in_characters((start, end), self._positions(text))
+            if found is None:
+                problem = f"field '{name}' runs from {start} to {end}, the text has {len(text)} characters"
+                raise self.error(where, problem, OFFSETS)
+            in_text.append(found)
+        parts = joined(text, in_text)
+        if quote is not None and len(parts) == 1 and not same_but_for_space(quote, text[slice(*parts[0])]):
+            problem = f"field '{name}' quotes {quote!r}, but from {parts[0][0]} to {parts[0][1]} the text is "
+            raise self.error(where, f"{problem}'{in_context(text, *parts[0])}'", OFFSETS)
+        return parts
+
+    def _positions(self, text: str) -> Sequence[int]:
+        """The offset of each character in the unit of `offsets`, kept for the next entity of this text."""
+        if self.offsets == CHARACTERS:
+            return range(len(text) + 1)
+        if self._measured[0] is not text:
+            self._measured = text, positions(text, self.offsets)
+        return self._measured[1]
+
+    def label(self, type: str, where: str, name: str) -> None:
+        """Raises CorpusError unless this can be the type of an entity; `name` is the entity's, for messages."""
+        if type in ("", NONE_LABEL) or type != type.strip():
+            problem = f"field '{name}.type' is {type!r}"
+            raise self.error(
+                where, problem, f"A type is no {NONE_LABEL!r}, is not empty and has no white space around it"
+            )
+        if self.labels is not None and type not in self.labels:
+            problem = f"field '{name}.type' is {type!r}, which is not among the labels {sorted(self.labels)}"
+            raise self.error(where, problem, "Correct it, or add it to `labels`")
 
     def __call__(self, raw: object, where: str) -> Record:
-        """Checks one sentence and returns its record.
+        """Checks one sentence in the words of the corpus and returns its record, with each entity once.
 
         Args:
             raw: the fields of `FEATURES` as found. `pos` may be missing (no tags), and so may the context fields; if
-                one of these is given, the other side is empty. Duplicate entities are kept once and counted.
+                one of these is given, the other side is empty.
             where: the place in the file, for messages: "line 3".
         """
         fields = self.mapping(raw, where, "the record", f"A record has the fields {', '.join(RECORD_FIELDS)}")
-        self.note_other_fields(fields, RECORD_FIELDS, "field")
+        self.note_other_fields(fields, RECORD_FIELDS)
         tokens = self.typed(fields, "tokens", Words, where)
         pos, left, right = (
             self.typed(fields, name, Words, where) if fields.get(name) is not None else None
             for name in ("pos", *CONTEXT_FIELDS)
         )
-        in_context = left is not None or right is not None
-        record = Record(
+        if not tokens:
+            raise self.error(where, "field 'tokens' is empty", "A sentence needs at least one word")
+        if pos and len(pos) != len(tokens):
+            problem = f"field 'pos' has {len(pos)} tags for {len(tokens)} tokens"
+            raise self.error(where, problem, "Give one tag for each token, or an empty list")
+        in_own_context = left is not None or right is not None
+        return Record(
             id=self.typed(fields, "id", str, where),
             doc_id=self.typed(fields, "doc_id", str, where),
             sent_id=self.typed(fields, "sent_id", int, where),
             tokens=tokens,
             pos=pos or [],
             entities=self.unique(self.entities(fields, len(tokens), where)),
-            left_tokens=(left or []) if in_context else None,
-            right_tokens=(right or []) if in_context else None,
+            left_tokens=(left or []) if in_own_context else None,
+            right_tokens=(right or []) if in_own_context else None,
         )
-        num_tags = len(record["pos"])
-        if not tokens:
-            remedy = "Remove the record: a sentence needs at least one word"
-            raise self.error(where, "field 'tokens' is empty", remedy)
-        if num_tags not in (0, len(tokens)):
-            problem = f"field 'pos' has {num_tags} tags for {len(tokens)} tokens"
-            raise self.error(where, problem, "Give one tag for each token, or an empty list")
-        if not -(2**31) <= record["sent_id"] < 2**31:
-            problem = f"field 'sent_id' is {record['sent_id']}, which needs more than 32 bits"
-            raise self.error(where, problem, "Number the sentences of a document")
-        if self.unique_ids:
-            place = f"{self.path}, {where}"
-            if (first := self._places_of_ids.setdefault(record["id"], place)) != place:
-                problem = f"field 'id': {record['id']!r} was used before, at {first}"
-                raise self.error(where, problem, "Give each sentence its own id, or remove the repeated one")
-        self.keep(record["entities"])
-        return record
 
     def entities(self, fields: Mapping[str, Any], size: int, where: str, unit: str = "tokens") -> list[Entity]:
-        """Checks the entities of a sentence or text; see `entity`."""
-        found = self.typed(fields, "entities", list, where)
-        return [self.entity(raw, f"entities[{index}]", size, where, unit) for index, raw in enumerate(found)]
+        """Checks the field `entities` of a sentence of `size` tokens, or of a text of `size` characters."""
+        checked = []
+        for index, raw in enumerate(self.typed(fields, "entities", list, where)):
+            name = f"entities[{index}]"
+            entity = self.mapping(raw, where, f"field '{name}'", f"An entity has the fields {', '.join(ENTITY_FIELDS)}")
+            self.note_other_fields(entity, ENTITY_FIELDS, "entity field")
+            start, end = (self.typed(entity, side, int, where, name) for side in ("start", "end"))
+            kind = self.typed(entity, "type", str, where, name)
+            self.label(kind, where, name)
+            if not 0 <= start < end <= size:
+                problem = f"field '{name}' runs from {start} to {end}, and there are {size} {unit}"
+                raise self.error(where, problem, f"Start and end count {unit} from 0, the end is exclusive")
+            checked.append(Entity(start=start, end=end, type=kind))
+        return checked
 
-    def entity(self, raw: object, name: str, size: int, where: str, unit: str = "tokens") -> Entity:
-        """Checks one entity.
-
-        Args:
-            raw: an object with `start`, `end` (exclusive) and `type`.
-            name: its name in the file, for messages: "entities[2]".
-            size: number of tokens of its sentence, or of characters of its text.
-            where: the place in the file, for messages.
-            unit: what `start`, `end` and `size` count, "tokens" or "characters".
-        """
-        fields = self.mapping(raw, where, f"field '{name}'", f"An entity has the fields {', '.join(ENTITY_FIELDS)}")
-        self.note_other_fields(fields, ENTITY_FIELDS, "entity field")
-        entity = Entity(
-            start=self.typed(fields, "start", int, where, name),
-            end=self.typed(fields, "end", int, where, name),
-            type=self.typed(fields, "type", str, where, name),
-        )
-        kind, start, end = entity["type"], entity["start"], entity["end"]
-        if kind in ("", NONE_LABEL):
-            problem = f"field '{name}.type' is {kind!r}, which is reserved for spans that are not entities"
-            raise self.error(where, problem, "Give the entity's type, or remove the entity")
-        if kind != kind.strip():
-            problem = f"field '{name}.type' is {kind!r}, with white space around the type"
-            remedy = "Remove it, because labels that differ only in white space would be two labels"
-            raise self.error(where, problem, remedy)
-        other = self._spellings.setdefault(unicodedata.normalize("NFC", kind), kind)
-        if other != kind:
-            problem = f"field '{name}.type' is {kind!a}, which differs from {other!a} in Unicode normalization alone"
-            remedy = "Write both alike, as unicodedata.normalize('NFC', label) does"
-            raise self.error(where, problem, remedy)
-        if not 0 <= start < end <= size:
-            whole = "sentence" if unit == "tokens" else "text"
-            problem = f"field '{name}' runs from {start} to {end}, the {whole} has {size} {unit}"
-            remedy = f"Start and end count {unit} from 0, the end is exclusive: 0 <= start < end <= number of {unit}"
-            raise self.error(where, problem, remedy)
-        if self.labels is not None and kind not in self.labels:
-            problem = f"field '{name}.type' is {kind!r}, which is not among the labels {sorted(self.labels)}"
-            if alike := next(filter(None, (difference(kind, label) for label in sorted(self.labels))), ""):
-                problem += f". {alike}"
-            raise self.error(where, problem, "Correct it, or add it to `labels`")
-        return entity
+    def once(self, id: str, where: str) -> None:
+        """Raises CorpusError if a sentence before had the same id."""
+        place = f"{self.path}, {where}"
+        if id in self._ids:
+            problem = f"field 'id': {id!r} was used before, at {self._ids[id]}"
+            raise self.error(where, problem, "Give each sentence its own id, or remove the repeated one")
+        self._ids[id] = place
 
     def mapping(self, raw: object, where: str, name: str, remedy: str) -> Mapping[str, Any]:
         """Returns `raw` if it is an object with fields; `name` is its name in the file."""
@@ -183,8 +345,7 @@ class RecordChecker(ReadingCounts):
         if name not in fields:
             raise self.error(where, f"field '{path}' is missing; the fields are {names_of(fields)}", "Add it")
         try:
-            value: Value = _adapter(cast(Any, kind)).validate_python(fields[name])
-            return value
+            return cast(Value, _adapter(cast(Any, kind)).validate_python(fields[name]))
         except ValidationError as error:
             found = error.errors(include_url=False)[0]
         # Of a list that is too short, what is missing has no value to show: the list is shown.
@@ -192,12 +353,27 @@ class RecordChecker(ReadingCounts):
         path += "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
         raise self.error(where, f"field '{path}' is {shown(found['input'])}", remedy or found["msg"])
 
-    def note_other_fields(self, fields: Mapping[str, Any], known: Iterable[str], what: str) -> None:
-        """Counts the fields that are not read; `what` they are, in words."""
-        for name in fields.keys() - known:
-            self.note(f"{what} '{name}' ignored")
-
 
 def names_of(fields: Mapping[str, Any]) -> str:
     """The first names of fields, for messages."""
     return ", ".join(map(repr, list(fields)[:10])) or "none"
+
+
+def describe_remedies(kept_by: Mapping[str, int]) -> str:
+    """The word splitters that would keep more entities than those of fewer words, each with how many."""
+    best: list[str] = []
+    for name in FINER_SPLITTERS:
+        if kept_by.get(name, 0) > max((kept_by[other] for other in best), default=0):
+            best.append(name)
+    kept = ", ".join(f"--word_splitter {name} would keep {kept_by[name]}" for name in best)
+    return f", of which {kept}" if kept else ""
+
+
+def describe_losses(lost: Mapping[str, int], entities: Mapping[str, int]) -> str:
+    """The labels that lose more than 5 % of their entities, with those that lose all; empty if none does."""
+    much = [label for label in sorted(lost) if lost[label] > MUCH_LOST * entities[label]]
+    shown = ", ".join(
+        f"{label} {lost[label]} of {entities[label]}{' (all)' if lost[label] == entities[label] else ''}"
+        for label in much
+    )
+    return f"labels that lose more than {100 * MUCH_LOST:g} %: {shown}" if much else ""

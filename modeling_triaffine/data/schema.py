@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TypedDict
+from typing import NotRequired, TypedDict
+
+from ..model.text_triaffine import Offsets
 
 CONTEXT_FIELDS = ("left_tokens", "right_tokens")
 TO_DATASET = (
@@ -54,18 +56,36 @@ ENTITY_FIELDS = tuple(Entity.__annotations__)
 
 
 class Text(TypedDict):
-    """A text as written; its entities count characters, and so do `borders`, which no sentence crosses.
+    """A text of a corpus, as every reader returns it. Positions count characters; a corpus of words is these, joined.
+
+    `doc_id` names it, `entities` count its characters. Where the corpus says so: `borders`, positions that no sentence
+    crosses; `sentences`, (start, end), which a splitter finds otherwise; `words`, (start, end) of the corpus's own, with
+    their `pos` and, where they are not in the text as they are, their `tokens`, and then the `word_entities`, which
+    count these words; `sentence_ids`, and `first_sentence`, the number of the first one; `left_tokens` and
+    `right_tokens`, context that comes with a text of one sentence; the `split` to which it belongs. `where` is its
+    place in the corpus, for messages.
 
     Examples:
         >>> from modeling_triaffine.data import Text
-        >>> Text(doc_id="news-1", text="Orsk", borders=[], entities=[{"start": 0, "end": 4, "type": "City"}])["text"]
+        >>> Text(doc_id="news-1", text="Orsk", entities=[{"start": 0, "end": 4, "type": "City"}])["text"]
         'Orsk'
     """
 
     doc_id: str
     text: str
     entities: list[Entity]
-    borders: list[int]
+    borders: NotRequired[list[int]]
+    sentences: NotRequired[list[Offsets]]
+    words: NotRequired[list[Offsets]]
+    tokens: NotRequired[list[str]]
+    pos: NotRequired[list[str]]
+    word_entities: NotRequired[list[Entity]]
+    sentence_ids: NotRequired[list[str]]
+    first_sentence: NotRequired[int]
+    left_tokens: NotRequired[list[str]]
+    right_tokens: NotRequired[list[str]]
+    split: NotRequired[str]
+    where: NotRequired[str]
 
 
 class CorpusError(ValueError):

@@ -15,7 +15,7 @@ from typing import Any
 from datasets import Dataset, DatasetDict, concatenate_datasets
 from transformers import AutoTokenizer
 
-from ..data import Text, WordSplitter, retokenize
+from ..data import Text, WordSplitter
 from ..data.demo import write_demo_corpus
 from ..data.loading import CorpusFiles
 from ..data.parts_of_speech import add_parts_of_speech, spacy_tagger
@@ -171,12 +171,8 @@ def read_corpus(
         """The splits in the words of the corpus, where it has its own, or in those of raw text."""
         splits: dict[str, Dataset] = {}
         for source in files:
-            sentences = None if source.marks_sentences else sentence_splitter
-            if source.keeps_text:
-                splits |= source.sentences(None if in_own_words and source.has_own_words else word_splitter, sentences)
-            else:
-                own = DatasetDict(source.sentences(None, sentences))
-                splits |= own if in_own_words else retokenize(own, word_splitter)
+            words = None if in_own_words and source.has_own_words else word_splitter
+            splits |= source.sentences(words, sentence_splitter)
         if tagger is not None:
             splits = {split: add_parts_of_speech(records, tagger) for split, records in splits.items()}
         return DatasetDict(splits)
@@ -209,7 +205,7 @@ def _texts_to_score(files: Sequence[CorpusFiles], data: DataArguments, limited: 
     for split in ("validation", "test"):
         if split not in limited:
             continue
-        source = [one for one in files if {split, None} & one.parts.keys()][-1]  # None: a file that may have several
+        source = [one for one in files if {split, None} & one.files.keys()][-1]  # None: a file that may have several
         if not source.keeps_text:
             continue
         found[split] = source.texts().get(split, [])

@@ -5,9 +5,10 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from modeling_triaffine.data import FORMATS, RecordChecker, detect_format
-from modeling_triaffine.data.alignment import INVISIBLE_SPACES
-from modeling_triaffine.data.cutting import DEFAULT_SENTENCE_SPLITTER, sentences_of
-from modeling_triaffine.data.documents import Annotation, Document
+from modeling_triaffine.data.documents import as_texts
+from modeling_triaffine.data.schema import Text
+from modeling_triaffine.data.texts import DEFAULT_SENTENCE_SPLITTER, sentences_of
+from modeling_triaffine.model.text_triaffine import INVISIBLE_SPACES
 
 TEXT = "The mayor of Orsk slept."
 NESTED = [("The mayor of Orsk", "Person"), ("Orsk", "City")]
@@ -201,8 +202,8 @@ def read(path, format=None, labels=None, columns=None, word_splitter=None, sente
     check = RecordChecker(path, labels)
     known = detect_format(path) if format is None else FORMATS[format]
     options = {} if columns is None else {"columns": columns}
-    documents = list(known.read(path, check, **options))
-    records = (record for one in documents for record in sentences_of(one, check, word_splitter, sentence_splitter))
+    texts = list(as_texts(known.read(path, check, **options), check))
+    records = (record for one in texts for record in sentences_of(one, check, word_splitter, sentence_splitter))
     return list(records), check
 
 
@@ -215,11 +216,9 @@ def spelled(record):
     return [(" ".join(record["tokens"][start:end]), kind) for start, end, kind in triples(record)]
 
 
-def annotation(*fragments, kind="X", quote=None):
-    return Annotation(name="T1", fragments=fragments, type=kind, quote=quote, where="line 1")
-
-
-def cut(text, *annotations, labels=None, **options):
-    """The records of a text with these annotations, and what was counted."""
-    check = RecordChecker("a.txt", labels)
-    return list(sentences_of(Document("a", "a", text, annotations), check, **options)), check
+def cut(text, *spans, labels=None, offsets=None, max_bad_records=0, **options):
+    """The records of a text with entities at these spans, (start, end) or (start, end, quote), and what was counted."""
+    check = RecordChecker("a.txt", labels, offsets=offsets, max_bad_records=max_bad_records)
+    found = [check.entity(text, [span[:2]], "X", *span[2:], where="line 1", name="T1") for span in spans]
+    made = Text(doc_id="a", text=text, entities=[entity for entity in found if entity], where="a")
+    return list(sentences_of(made, check, **options)), check

@@ -1,30 +1,16 @@
-"""The known formats by name: those of this package, those of installed packages, and those registered at run time.
+"""The known formats by name: those of this package, and those registered at run time by `register_format`.
 
-A reader's module is imported when its format is first used, so that the command line can list the names at once. A
-package adds a format of its own by an entry point,
-
-    [project.entry-points."modeling_triaffine.formats"]
-    our_format = "our_package.reader:OUR_FORMAT"
-
-a script by `register_format`.
+A reader's module is imported when its format is first used, so that the command line can list the names at once.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping
-from importlib.metadata import EntryPoint, entry_points
+from importlib import import_module
 from typing import TYPE_CHECKING
-
-from ...entry_points import owner_of
 
 if TYPE_CHECKING:
     from ..corpus_format import CorpusFormat
-
-logger = logging.getLogger(__name__)
-
-GROUP = "modeling_triaffine.formats"
-"""The group of entry points."""
 
 BUILT_IN = {
     "ace": "ace:ACE",
@@ -53,68 +39,29 @@ BUILT_IN = {
 """Name → module of this folder, and the format in it."""
 
 
-class FormatError(ImportError):
-    """A format of another package cannot be loaded; the message says whose it is."""
-
-
 class Formats(Mapping[str, "CorpusFormat"]):
     """Name → format, those of this package first; each is loaded when it is asked for."""
 
     def __init__(self) -> None:
-        self._loaded: dict[str, CorpusFormat] = {}
-        self._registered: dict[str, CorpusFormat] = {}
-        self._installed: dict[str, EntryPoint] | None = None
+        self.registered: dict[str, CorpusFormat] = {}
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys([*BUILT_IN, *self.installed(), *self._registered]))
+        return iter([*BUILT_IN, *self.registered])
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def __contains__(self, name: object) -> bool:
-        return any(name == known for known in self)
+        return len(BUILT_IN) + len(self.registered)
 
     def __getitem__(self, name: str) -> CorpusFormat:
-        if name not in self._loaded:
-            self._loaded[name] = self._load(name)
-        return self._loaded[name]
+        if name in self.registered:
+            return self.registered[name]
+        if name not in BUILT_IN:
+            raise KeyError(name)
+        module, _, attribute = BUILT_IN[name].partition(":")
+        known: CorpusFormat = getattr(import_module(f".{module}", __name__), attribute)
+        return known
 
-    def installed(self) -> dict[str, EntryPoint]:
-        """Name → the entry point of an installed package; a name of this package cannot be taken."""
-        if self._installed is None:
-            found = {point.name: point for point in entry_points(group=GROUP)}
-            self._installed = {name: point for name, point in found.items() if name not in BUILT_IN}
-            for name in found.keys() & BUILT_IN.keys():
-                owner = owner_of(found[name])
-                logger.warning("The format %r, %s, is left out: there is one of this name. Rename it.", name, owner)
-        return self._installed
-
-    def owner(self, name: str) -> str:
-        """Whose format this is, to be said in errors; empty for those of this package."""
-        if name in self._registered:
-            return f"registered by {self._registered[name].module}"
-        point = self.installed().get(name)
-        return owner_of(point) if point else ""
-
-    def register(self, known: CorpusFormat) -> None:
-        earlier = self._registered.get(known.name, known)
-        is_taken = known.name in BUILT_IN or known.name in self.installed()
-        if is_taken or earlier.module != known.module:
-            raise ValueError(f"There is a format {known.name!r} already. Register yours under another name.")
-        self._registered[known.name] = self._loaded[known.name] = known
-
-    def _load(self, name: str) -> CorpusFormat:
-        if name in BUILT_IN:
-            return EntryPoint(name, f"{__name__}.{BUILT_IN[name]}", GROUP).load()
-        point = self.installed()[name]
-        try:
-            known: CorpusFormat = point.load()
-            if getattr(known, "name", None) == name:
-                return known
-            problem = f"is {known!r}, not a CorpusFormat of this name"
-        except Exception as error:
-            problem = f"cannot be loaded ({type(error).__name__}: {error})"
-        raise FormatError(f"The format {name!r} {owner_of(point)} {problem}. Correct or uninstall it.")
+    def __contains__(self, name: object) -> bool:
+        return name in BUILT_IN or name in self.registered
 
 
 FORMATS = Formats()
@@ -130,10 +77,10 @@ Examples:
 def register_format(known: CorpusFormat) -> None:
     """Makes a format known in this process: to `load_nested_ner`, to the recognition of files and to the commands.
 
-    A second registration from the same module replaces the first: cells of a notebook are run again.
+    A second registration of a name replaces the first: cells of a notebook are run again.
 
     Raises:
-        ValueError: there is a format of this name already, of this or another package or module.
+        ValueError: this package has a format of this name.
 
     Examples:
         >>> from dataclasses import replace
@@ -142,4 +89,6 @@ def register_format(known: CorpusFormat) -> None:
         >>> "our_brat" in FORMATS
         True
     """
-    FORMATS.register(known)
+    if known.name in BUILT_IN:
+        raise ValueError(f"There is a format {known.name!r} already. Register yours under another name.")
+    FORMATS.registered[known.name] = known

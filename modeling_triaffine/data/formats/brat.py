@@ -6,27 +6,27 @@
 The shared tasks of BioNLP have the given entities in `.a1`, which is read alike, and what is to be found in `.a2`,
 whose text-bound annotations are counted.
 Text-bound annotations (T) are the entities; offsets count characters and are checked against the text that brat quotes.
-brat ends a fragment at every line end: fragments separated by white space alone are one entity. Truly discontinuous
-entities are dropped and counted, since the span from their first to their last fragment is not what was annotated.
-Relations, events, attributes and notes are ignored and counted; event triggers are entities, as in brat's converters.
+brat ends a fragment at every line end: fragments separated by white space alone are one entity. Relations, events,
+attributes and notes are ignored and counted; event triggers are entities, as in brat's converters.
 """
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
+from ...model.text_triaffine import Offsets
 from ..corpus_format import CorpusFormat
-from ..documents import Annotation, Document
 from ..reading import name_in_corpus, numbered_lines, read_text, visible_paths
 from ..record_checker import RecordChecker
+from ..schema import Text
 
 TEXT_SUFFIX, ANNOTATION_SUFFIX = ".txt", ".ann"
 ANNOTATION_SUFFIXES = (ANNOTATION_SUFFIX, ".a1")
 SOLUTION_SUFFIX = ".a2"
-TYPE_AND_OFFSETS = re.compile(r"(\S+) ([0-9]{1,15} [0-9]{1,15}(?:;[0-9]{1,15} [0-9]{1,15})*)")
-EMPTY = re.compile(r"\S+ ([0-9]+) \1")
-"""An annotation without characters, which quotes nothing."""
+TEXT_BOUND = re.compile(
+    r"(T[^\t]*)\t(\S+) ([0-9]{1,15} [0-9]{1,15}(?:;[0-9]{1,15} [0-9]{1,15})*)(?:\t(.*))?", re.DOTALL
+)
 ID = re.compile(r"[*#A-Z][0-9]*\t")
 OTHER_ANNOTATIONS = {
     "R": "relations",
@@ -39,17 +39,27 @@ OTHER_ANNOTATIONS = {
 }
 
 
-def read_brat(path: Path, check: RecordChecker) -> Iterator[Document]:
+class TextBound(NamedTuple):
+    """A text-bound annotation and its place."""
+
+    where: str
+    name: str
+    type: str
+    fragments: list[Offsets]
+    quote: str
+
+
+def read_brat(path: Path, check: RecordChecker) -> Iterator[Text]:
     """Reads the documents of a folder, searched recursively, or that of one `.ann`, in the order of their names."""
     files = brat_documents(path)
     annotated = [file for file in files if file.suffix in ANNOTATION_SUFFIXES]
-    for solution in (file for file in files if file.suffix == SOLUTION_SUFFIX):
-        lines = numbered_lines(solution, check, name_in_corpus(solution, path))
-        if ignored := sum(line.startswith("T") for _, line in lines):
-            check.note(f"text-bound annotations of {SOLUTION_SUFFIX} ignored", ignored, solution.name)
-    texts = {file for file in files if file.suffix == TEXT_SUFFIX}
-    for lonely in sorted(texts - {file.with_suffix(TEXT_SUFFIX) for file in annotated}):
-        check.note(f"texts without {ANNOTATION_SUFFIX} ignored", example=lonely.name)
+    for file in files:
+        if file.suffix == SOLUTION_SUFFIX:
+            lines = numbered_lines(file, check, name_in_corpus(file, path))
+            if ignored := sum(line.startswith("T") for _, line in lines):
+                check.note(f"text-bound annotations of {SOLUTION_SUFFIX} ignored", ignored, file.name)
+        elif file.suffix == TEXT_SUFFIX and not {file.with_suffix(end) for end in ANNOTATION_SUFFIXES} & {*annotated}:
+            check.note(f"texts without {ANNOTATION_SUFFIX} ignored", example=file.name)
     for file in annotated:
         with check.record():
             yield _read_document(file, name_in_corpus(file, path), check)
@@ -64,45 +74,41 @@ def brat_documents(path: Path) -> list[Path]:
     return files if any(file.suffix in ANNOTATION_SUFFIXES for file in files) else []
 
 
-def _read_document(file: Path, name: str, check: RecordChecker) -> Document:
+def _read_document(file: Path, name: str, check: RecordChecker) -> Text:
     """One `.ann` with the text beside it; `name` is its path in the corpus."""
     text_file = file.with_suffix(TEXT_SUFFIX)
     if not text_file.is_file():
         problem = f"the text that it annotates, {text_file.name}, is not in its folder"
         raise check.error(name, problem, f"Add it, or remove {file.name}")
-    annotations: list[Annotation] = []
+    found: list[TextBound] = []
     for number, line in numbered_lines(file, check, name):
         where = f"{name}, line {number}"
-        if annotations and _is_cut(annotations[-1]) and not ID.match(line):
-            annotations[-1] = replace(annotations[-1], quote=f"{annotations[-1].quote}\n{line}")
+        if found and _is_cut(found[-1]) and not ID.match(line):
+            found[-1] = found[-1]._replace(quote=f"{found[-1].quote}\n{line}")
         elif line[:1] in OTHER_ANNOTATIONS:
             check.note(f"{OTHER_ANNOTATIONS[line[0]]} ignored")
         elif line.startswith("T") or "\t" in line:
-            annotations.append(_text_bound(line, where, check))
+            found.append(_text_bound(line, where, check))
         elif line.strip():
             check.note("lines that are not annotations ignored", example=where)
     doc_id = name.removesuffix(file.suffix)
     text = read_text(text_file, check, f"{doc_id}{TEXT_SUFFIX}")
-    return Document(id=doc_id, text=text, annotations=annotations, where=name)
+    entities = (check.entity(text, one.fragments, one.type, one.quote, one.where, one.name) for one in found)
+    return Text(doc_id=doc_id, text=text, entities=[entity for entity in entities if entity], where=name)
 
 
-def _is_cut(annotation: Annotation) -> bool:
-    """Whether the quote is shorter than its text, since it contains line ends, as some converters write them."""
-    return len(annotation.quote or "") < sum(end - start for start, end in annotation.fragments)
+def _is_cut(annotation: TextBound) -> bool:
+    """The quote is shorter than its text, since it contains line ends, as some converters write them."""
+    return len(annotation.quote) < sum(end - start for start, end in annotation.fragments)
 
 
-def _text_bound(line: str, where: str, check: RecordChecker) -> Annotation:
-    name, *fields = line.split("\t", 2)
-    fields = [*fields, ""] if len(fields) == 1 and EMPTY.fullmatch(fields[0]) else fields
-    found = TYPE_AND_OFFSETS.fullmatch(fields[0]) if len(fields) == 2 and name.startswith("T") else None
-    if found is None:
-        remedy = (
-            "One has three fields separated by tabs: an id with T, type and offsets ('Person 0 4', the type without "
-            f"spaces), and the text; others begin with {' '.join(OTHER_ANNOTATIONS)}"
-        )
-        raise check.error(where, f"{line[:60]!r} is not a text-bound annotation", remedy)
-    fragments = tuple((int(start), int(end)) for start, end in re.findall("([0-9]+) ([0-9]+)", found[2]))
-    return Annotation(name=name, fragments=fragments, type=found[1], quote=fields[1], where=where)
+def _text_bound(line: str, where: str, check: RecordChecker) -> TextBound:
+    found = TEXT_BOUND.fullmatch(line)
+    fragments = [(int(start), int(end)) for start, end in re.findall("([0-9]+) ([0-9]+)", found[3])] if found else []
+    if found is None or (found[4] is None and any(start != end for start, end in fragments)):
+        rule = "One has three fields separated by tabs: an id with T, type and offsets ('Person 0 4', the type without "
+        raise check.error(where, f"{line[:60]!r} is not a text-bound annotation", f"{rule}spaces), and the text")
+    return TextBound(where, found[1], found[2], fragments, found[4] or "")
 
 
 BRAT = CorpusFormat(

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import importing_extra
 from ..corpus_format import CorpusFormat, check_columns
-from ..documents import Annotation, Document, Sentence, in_context
+from ..documents import Annotation, Document, Sentence
+from ..offsets import in_context
 from ..reading import document_name, open_corpus
 from ..record_checker import RecordChecker
 from ..schema import CorpusError

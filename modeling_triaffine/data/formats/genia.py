@@ -178,7 +178,6 @@ GENIA = CorpusFormat(
     name="genia",
     description="GENIA's term corpus as XML",
     read=read_genia,
-    marks_sentences=True,
     has_own_words=True,
     suffixes=(".xml",),
     recognizes=lambda head: head.startswith("<") and ("gpml" in head or "GENIA" in head),

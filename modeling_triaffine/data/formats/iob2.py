@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import Any
 
 from ..corpus_format import CorpusFormat
-from ..documents import Document, Sentence, WrittenSentence, document_of_sentences, document_of_words
 from ..reading import document_name, numbered_paragraphs, read_head
 from ..record_checker import RecordChecker
-from ..schema import OF_TABLES, CorpusError, Entity
+from ..schema import OF_TABLES, CorpusError, Entity, Text
+from ..texts import WrittenSentence, text_of_sentences
 from .layout import DOCUMENT_START, Layout, find_layout
 from .sentence_ids import SentenceIds
 from .tags import OUTSIDE, RULE, decode_tags
@@ -40,7 +40,7 @@ SHOWN_VALUES = 5
 
 def read_iob2(
     path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None, with_text: bool = False
-) -> Iterator[Document]:
+) -> Iterator[Text]:
     """Reads the documents one by one. I- tags that begin an entity are read as B- and counted.
 
     Args:
@@ -51,11 +51,9 @@ def read_iob2(
     layout = find_layout(head, columns)
     if layout is None:
         raise _without_tags(head, check)
-    for doc_id, sentences in groupby(_sentences(path, layout, check), key=lambda sentence: sentence.doc_id):
-        if with_text:
-            yield document_of_sentences(doc_id, sentences)
-        else:
-            yield document_of_words(doc_id, [sentence.words for sentence in sentences])
+    sentences = _sentences(path, layout, check, with_text)
+    for _, (first, *others) in groupby(sentences, key=lambda found: found[1].record["doc_id"]):
+        yield text_of_sentences([sentence for _, sentence in (first, *others)], first[0])
 
 
 def _without_tags(head: str, check: RecordChecker) -> CorpusError:
@@ -76,7 +74,10 @@ def _without_tags(head: str, check: RecordChecker) -> CorpusError:
     return check.error("", problem, f"{remedy}. {OF_TABLES}")
 
 
-def _sentences(path: Path, layout: Layout, check: RecordChecker) -> Iterator[WrittenSentence]:
+def _sentences(
+    path: Path, layout: Layout, check: RecordChecker, with_text: bool
+) -> Iterator[tuple[str, WrittenSentence]]:
+    """The sentences, each with its place."""
     ids = SentenceIds(document_name(path, check), check.is_document)
     comment, names = "", layout.names
     for paragraph in numbered_paragraphs(path, check):
@@ -98,10 +99,13 @@ def _sentences(path: Path, layout: Layout, check: RecordChecker) -> Iterator[Wri
         if words:
             of_sentence, comment = comment, ""
             with check.record():
-                fields = {**ids.next_sentence(), **_sentence(words, layout, check)}
                 where = f"line {words[0][0]}"
-                text, offsets = written_text(layout.written(row for _, row in rows), of_sentence, check, where)
-                yield WrittenSentence(" ", text, Sentence(fields, where, offsets))
+                record = check({**ids.next_sentence(), **_sentence(words, layout, check)}, where)
+                if with_text:
+                    text, offsets = written_text(layout.written(row for _, row in rows), of_sentence, check, where)
+                    yield where, WrittenSentence(record, text, offsets, " ")
+                else:
+                    yield where, WrittenSentence(record)
 
 
 def _sentence(rows: Sequence[tuple[int, list[str]]], layout: Layout, check: RecordChecker) -> dict[str, Any]:

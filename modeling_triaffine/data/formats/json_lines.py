@@ -8,12 +8,14 @@
 """
 
 from pathlib import Path
+from typing import Any
 
 from ..corpus_format import IN_LIST, CorpusFormat, Keys
-from ..documents import Document, Sentence, document_of_words
 from ..json_records import JsonObject, json_reader
 from ..reading import name_in_corpus
 from ..record_checker import RecordChecker
+from ..schema import Text
+from ..texts import WrittenSentence, text_of_sentences
 from .word_tags import MENTIONS, TAGS
 
 CONTEXT_NAMES = {"ltokens": "left_tokens", "rtokens": "right_tokens"}
@@ -32,17 +34,19 @@ def _file_name(path: Path, check: RecordChecker) -> str:
     return name_in_corpus(path, check.folder or path)
 
 
-def _own_record(record: JsonObject, default_id: str) -> Document:
-    record.require(NEEDED, "a sentence of words", NOT_OF_WORDS)
+def _own_record(record: JsonObject, default_id: str) -> Text:
     name, _, _ = default_id.rpartition(":")
-    names = {"id": f"{name}:{record.where}", "doc_id": name, "sent_id": record.number}
-    return document_of_words(name, [Sentence({**names, **record.fields}, record.where)])
+    return _text(record, {"id": f"{name}:{record.where}", "doc_id": name, "sent_id": record.number, **record.fields})
 
 
-def _published_record(record: JsonObject, name: str) -> Document:
-    record.require(NEEDED, "a sentence of words", NOT_OF_WORDS)
+def _published_record(record: JsonObject, name: str) -> Text:
     kept = {CONTEXT_NAMES.get(key, key): value for key, value in record.fields.items() if key not in NOT_FOR_NER}
-    return document_of_words(name, [Sentence({**kept, "id": name, "doc_id": name, "sent_id": 0}, record.where)])
+    return _text(record, {**kept, "id": name, "doc_id": name, "sent_id": 0})
+
+
+def _text(record: JsonObject, fields: dict[str, Any]) -> Text:
+    record.require(NEEDED, "a sentence of words", NOT_OF_WORDS)
+    return text_of_sentences([WrittenSentence(record.check(fields, record.where))], record.where)
 
 
 JSON_LINES = CorpusFormat(

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterator, Sequence
 
 from ..corpus_format import CorpusFormat, Keys
-from ..documents import Annotation, Document
 from ..json_records import JsonObject, json_reader
+from ..schema import Entity, Text
 from .text_spans import FURTHER_ANNOTATIONS, entity_of_each_type
 
 PLAIN, HYPERTEXT = "labels", "hypertextlabels"
@@ -12,7 +12,7 @@ OLD_ANNOTATIONS = "completions"
 """What versions before 1.0 call annotations."""
 
 
-def _document_of_task(task: JsonObject, _: str) -> Document | None:
+def _text_of_task(task: JsonObject, _: str) -> Text | None:
     """The text of an annotated task with its labelled regions."""
     identifier = task.number if task.fields.get("id") is None else task.fields["id"]
     task.where += f" (task {identifier})"
@@ -22,8 +22,9 @@ def _document_of_task(task: JsonObject, _: str) -> Document | None:
     data = task.object("data", "It must contain the text")
     texts = [name for name, value in data.fields.items() if isinstance(value, str)]
     name = _labelled(task, texts)
-    annotations = list(_regions(annotation, {*texts} - {name}))
-    return Document(str(identifier), task.where, data.value(name, str), annotations)
+    text = data.value(name, str)
+    entities = [entity for entity in _regions(annotation, text, {*texts} - {name}) if entity]
+    return Text(doc_id=str(identifier), text=text, entities=entities, where=task.where)
 
 
 def _labelled(task: JsonObject, texts: Sequence[str]) -> str:
@@ -54,7 +55,7 @@ def _annotation_of(task: JsonObject) -> JsonObject | None:
     return max(made, key=lambda one: (bool(one.fields.get("ground_truth")), str(one.fields.get("created_at", ""))))
 
 
-def _regions(annotation: JsonObject, other_texts: Collection[str]) -> Iterator[Annotation]:
+def _regions(annotation: JsonObject, text: str, other_texts: Collection[str]) -> Iterator[Entity | None]:
     of_texts: set[str] = set()
     for region in annotation.objects("result", "A result is an object"):
         kind = region.fields.get("type")
@@ -76,13 +77,13 @@ def _regions(annotation: JsonObject, other_texts: Collection[str]) -> Iterator[A
                 continue
             offsets = value.object("globalOffsets", "It has start and end")
         fragment = offsets.value("start", int), offsets.value("end", int)
-        yield from entity_of_each_type(value, [fragment], value.value(kind, list) if kind in value.fields else [])
+        yield from entity_of_each_type(value, text, [fragment], value.value(kind, list) if kind in value.fields else [])
 
 
 LABEL_STUDIO = CorpusFormat(
     name="label_studio",
     description="Label Studio's JSON export",
-    read=json_reader(_document_of_task, "data and annotations"),
+    read=json_reader(_text_of_task, "data and annotations"),
     # `data` may follow after the part of a long task that is looked at.
     keys=(
         Keys.of("data annotations"),

@@ -9,11 +9,10 @@ from typing import Any
 
 from ...model.text_triaffine import Offsets
 from ..corpus_format import CorpusFormat, Keys, check_columns
-from ..counts import WITHOUT_SPANS
-from ..documents import Annotation, Document
 from ..json_records import JsonObject, Pair, json_values
 from ..reading import document_name
-from ..record_checker import RecordChecker
+from ..record_checker import WITHOUT_SPANS, RecordChecker
+from ..schema import Entity, Text
 
 SPANS = ("entities", "spans", "label", "labels", "denotations")
 LAST = "end_idx"
@@ -24,6 +23,8 @@ END = ("end", "end_offset", LAST, "end_position", "span.end")
 TYPE = ("label", "type", "labels", "obj", "entity_group", "entity_type", "name")  # entity_group: pipeline and predict
 LISTED = ("span", "points")
 """A list with [start, end], or with several fragments, as of PubAnnotation's discontinuous entities."""
+QUOTES = ("text", "points.0.text", "word", "entity_text", "mention", "value", "entity", "entity_value")
+"""The covered text, with which the offsets are compared."""
 BY_LABEL = ("label", "labels")
 """May be a dictionary: label → spans, or as in CLUENER label → text → spans, where the end is the last character."""
 BOOKKEEPING = {"id", "token_start", "token_end", "input_hash", "source"}
@@ -91,7 +92,7 @@ TEXT_FORMS = (
 """The forms of texts with spans; a record is of the one that requires most of its keys."""
 
 
-def read_text_spans(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Document]:
+def read_text_spans(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Text]:
     """Reads texts with spans by characters; a CorpusError names the line or record and the field.
 
     The names of the fields are those of `TEXT_FORMS`. A span is a list [start, end, type] or an object with start, end
@@ -170,25 +171,21 @@ def form_of(record: JsonObject) -> TextForm:
     return max(fitting, key=lambda form: len(form.keys.required))
 
 
-def annotated_text(record: JsonObject, default_id: str, form: TextForm) -> Document:
+def annotated_text(record: JsonObject, default_id: str, form: TextForm) -> Text:
     """The text of one record with its spans; `default_id` names it if it has no id."""
     identifier, text = record.get(form.id), record.value(form.text, str)
-    return Document(
-        id=default_id if identifier in (None, "") else str(identifier),
-        where=record.where,
+    found = Text(
+        doc_id=default_id if identifier in (None, "") else str(identifier),
         text=text,
-        annotations=list(_annotations(record, form)),
-        borders=_borders(record, len(text)),
+        entities=[entity for entity in _entities(record, text, form) if entity],
+        where=record.where,
     )
+    if record.fields.get(BORDERS):
+        found["borders"] = sorted(border for border in record.value(BORDERS, list[int]) if 0 < border < len(text))
+    return found
 
 
-def _borders(record: JsonObject, size: int) -> list[int]:
-    """The positions in a text of `size` characters that no sentence crosses, in order."""
-    borders = record.value(BORDERS, list[int]) if record.fields.get(BORDERS) is not None else []
-    return sorted(border for border in borders if 0 <= border <= size)
-
-
-def _annotations(record: JsonObject, form: TextForm) -> Iterator[Annotation]:
+def _entities(record: JsonObject, text: str, form: TextForm) -> Iterator[Entity | None]:
     present = [name for name in form.spans if record.get(name) is not None]
     filled = [name for name in present if (found := record.get(name)) and isinstance(found, list)]
     if len(filled) > 1:
@@ -203,17 +200,17 @@ def _annotations(record: JsonObject, form: TextForm) -> Iterator[Annotation]:
         record.check.note(WITHOUT_SPANS, example=record.where)
         return
     if key in BY_LABEL and isinstance(record.get(key), Mapping):
-        yield from _by_label(record.object(key, "It has the spans of each label"), bool(form.inclusive_end))
+        yield from _by_label(record.object(key, "It has the spans of each label"), text, bool(form.inclusive_end))
         return
     for index, raw in enumerate(record.value(key, list)):
         if isinstance(raw, list):
             names = (form.start[0], form.end[0], form.type[0], *map(str, range(3, len(raw))))
             raw = dict(zip(names, raw, strict=False))
         span = JsonObject(raw, record.where, record.check, f"{key}[{index}]", "A span has start, end and label")
-        yield from _entities_of_span(span, form)
+        yield from _entities_of_span(span, text, form)
 
 
-def _entities_of_span(span: JsonObject, form: TextForm) -> Iterator[Annotation]:
+def _entities_of_span(span: JsonObject, text: str, form: TextForm) -> Iterator[Entity | None]:
     kind = span.first_of(form.type)
     listed = next((name for name in LISTED if isinstance(span.fields.get(name), list)), None)
     if listed:
@@ -222,17 +219,16 @@ def _entities_of_span(span: JsonObject, form: TextForm) -> Iterator[Annotation]:
         used = [span.first_of(names) for names in (form.start, form.end)]
         start, end = (span.value(name, int) for name in used)
         fragments = [(start, end + bool(form.inclusive_end))]
-    quote = "entity" if LAST in used and "entity" in span.fields else "text"
-    quote = "points.0.text" if span.get("points.0.text") and len(fragments) == 1 else quote
+    quote = next((name for name in QUOTES if name != kind and isinstance(span.get(name), str)), "text")
     if form.inclusive_end is None and LAST in used and len(str(span.get(quote) or "")) != end - start:
         fragments = [(start, end + 1)]
     span.note_other_fields(BOOKKEEPING | _first_keys(*used, kind, quote), "span field")
     found = span.get(kind)
     types = found if isinstance(found, list) else [span.value(kind, str)]
-    yield from entity_of_each_type(span, fragments, types, quote)
+    yield from entity_of_each_type(span, text, fragments, types, quote)
 
 
-def _by_label(labels: JsonObject, inclusive_end: bool) -> Iterator[Annotation]:
+def _by_label(labels: JsonObject, text: str, inclusive_end: bool) -> Iterator[Entity | None]:
     """The entities in a dictionary: label → spans, or label → text → spans with inclusive ends."""
     for kind, found in labels.fields.items():
         places: list[tuple[JsonObject, str, str | None]] = [(labels, kind, None)]  # object and field of spans, quote
@@ -242,7 +238,7 @@ def _by_label(labels: JsonObject, inclusive_end: bool) -> Iterator[Annotation]:
         for owner, field, quote in places:
             for start, end in owner.value(field, list[Pair], "A span is [start, end]"):
                 fragment = start, end + (inclusive_end or quote is not None)
-                yield Annotation(owner.name_of(field), (fragment,), str(kind), quote, labels.where)
+                yield labels.check.entity(text, [fragment], str(kind), quote, labels.where, owner.name_of(field))
 
 
 def _listed_offsets(span: JsonObject, name: str, inclusive_end: bool) -> list[Offsets]:
@@ -262,13 +258,13 @@ def _first_keys(*paths: str) -> set[str]:
 
 
 def entity_of_each_type(
-    span: JsonObject, fragments: Sequence[Offsets], types: Sequence[str], quote: str = "text"
-) -> Iterator[Annotation]:
+    span: JsonObject, text: str, fragments: Sequence[Offsets], types: Sequence[str], quote: str = "text"
+) -> Iterator[Entity | None]:
     """One entity for every type of a span; `quote` is its field with the covered text."""
     if not types:
-        span.check.drop("spans without a type dropped", example=f"{span.where}: {span.name}")
+        span.check.drop("entities without a type dropped", example=f"{span.where}: {span.name}")
     for kind in types:
-        yield span.annotation(fragments, kind, quote)
+        yield span.entity(text, fragments, kind, quote)
 
 
 TEXT_SPANS = CorpusFormat(
