@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ..model.text_triaffine import Offsets
-from .offsets import in_context, positions
+from .offsets import positions
 from .record_checker import RecordChecker
 from .schema import Text
 from .texts import WrittenSentence as NewSentence
@@ -179,9 +179,8 @@ def as_texts(found: Iterable[Any], check: RecordChecker) -> Iterator[Text]:
     for one in found:
         if not isinstance(one, Document):
             yield one
-        elif (
-            one.sentences is None
-            or not any("tokens" in s.fields and s.fields.get("entities") for s in one.sentences)
+        elif one.sentences is None or (
+            not any("tokens" in s.fields and s.fields.get("entities") for s in one.sentences)
             and one.text is not None
             and one.annotations
         ):

@@ -59,11 +59,10 @@ class Text(TypedDict):
     """A text of a corpus, as every reader returns it. Positions count characters; a corpus of words is these, joined.
 
     `doc_id` names it, `entities` count its characters. Where the corpus says so: `borders`, positions that no sentence
-    crosses; `sentences`, (start, end), which a splitter finds otherwise; `words`, (start, end) of the corpus's own, with
-    their `pos` and, where they are not in the text as they are, their `tokens`, and then the `word_entities`, which
-    count these words; `sentence_ids`, and `first_sentence`, the number of the first one; `left_tokens` and
-    `right_tokens`, context that comes with a text of one sentence; the `split` to which it belongs. `where` is its
-    place in the corpus, for messages.
+    crosses; `sentences`, which a splitter finds otherwise; `words`, (start, end) of the corpus's own, with their `pos`,
+    and of a corpus of words their `tokens` and the `word_entities`, which count them; `sentence_ids`, and the number of
+    the `first_sentence`; `left_tokens` and `right_tokens`, context that comes with a text of one sentence; the `split`
+    to which it belongs. `where` is its place in the corpus, for messages.
 
     Examples:
         >>> from modeling_triaffine.data import Text

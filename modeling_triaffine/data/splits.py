@@ -1,4 +1,4 @@
-"""The files of each split of a corpus: train, dev (validation) or test is in the name of a file or folder, or is given."""
+"""The files of each split of a corpus: its name is in that of a file or folder, or is given."""
 
 import glob
 import logging
@@ -217,10 +217,7 @@ def files_among(paths: Sequence[Path], format: str | None) -> SplitFiles:
     folder = _around(paths)
     known = None if format is None else format_named(format)
     if len(paths) == 1:
-        if folder.is_dir():
-            known = known or format_of_documents(folder)
-        else:
-            known = known or detect_format(folder)
+        known = known or (format_of_documents if folder.is_dir() else detect_format)(folder)
         documents = [] if known is None else documents_in(folder, known)
         if known is not None and (documents or not folder.is_dir()):
             return SplitFiles(folder, tuple(documents or paths), known)

@@ -28,7 +28,7 @@ from .alignment import (
 )
 from .offsets import BYTE_ORDER_MARK, in_context
 from .record_checker import RecordChecker
-from .schema import CONTEXT_FIELDS, Entity, Record, Text
+from .schema import Entity, Record, Text
 
 DEFAULT_SENTENCE_SPLITTER = ProcessorOptions.sentence_splitter
 

@@ -6,10 +6,10 @@ import pytest
 from datasets import Dataset, DatasetDict
 from hypothesis import given
 from hypothesis import strategies as st
+from modeling_triaffine.data.counts import ReadingCounts
 
 from modeling_triaffine.data import FEATURES, align_entities, retokenize
 from modeling_triaffine.data.alignment import retokenize_record, split_words
-from modeling_triaffine.data.counts import ReadingCounts
 
 
 def at_punctuation(text):

@@ -5,9 +5,9 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from modeling_triaffine.data.cutting import text_of
 
 from modeling_triaffine.data import CorpusError
-from modeling_triaffine.data.cutting import text_of
 from modeling_triaffine.data.documents import Document
 from modeling_triaffine.model.text_triaffine import word_splitter
 from tests.helpers.corpora import annotation, bare, cut, read, spelled, write_json

@@ -26,7 +26,6 @@ from tests.helpers.corpora import (
     read,
     spelled,
     write_files,
-    write_json,
 )
 from tests.helpers.format_cases import CASES, SAMPLES
 
