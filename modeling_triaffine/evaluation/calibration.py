@@ -41,7 +41,7 @@ CALIBRATED = 0.05
 ROUNDS = 20
 
 
-class Goal(NamedTuple):
+class ThresholdObjective(NamedTuple):
     """The goal of a threshold: the best F1, or a precision or recall of at least `least`."""
 
     measure: Literal["F1", "precision", "recall"] = "F1"
@@ -77,14 +77,13 @@ def calibrate(
     processor: TriaffineProcessor,
     records: Sequence[dict[str, Any]],
     split: str,
-    goal: Goal = Goal(),  # noqa: B008 - immutable
+    goal: ThresholdObjective = ThresholdObjective(),  # noqa: B008 - immutable
     batch_size: int = PredictionOptions.batch_size,
 ) -> Calibration:
     """Finds the temperature and thresholds of a model on sentences that it was not trained on, without changing it.
 
     Args:
-        records: sentences with `tokens` and `entities`, and context if the model reads it.
-        split: the name of the sentences.
+        records: sentences with `tokens` and `entities`, and context if the model reads it; `split` is their name.
         goal: the goal of each label's threshold on them.
 
     Raises:
@@ -187,7 +186,7 @@ def reliability(spans: ScoredSpans, multi_label: bool, temperature: float = 1.0)
 
 
 def _calibrate_labels(
-    config: TriaffineConfig, spans: ScoredSpans, temperature: float, goal: Goal
+    config: TriaffineConfig, spans: ScoredSpans, temperature: float, goal: ThresholdObjective
 ) -> dict[str, LabelCalibration]:
     size = len(config.entity_labels)
     probabilities = label_probabilities(spans.logits, config.multi_label, temperature)
@@ -209,11 +208,13 @@ def _calibrate_labels(
         if not entities:
             reason = "no entities"
         elif goal.measure == "F1" and entities < LEAST_ENTITIES:
-            threshold, reason, after = None, f"fewer than {LEAST_ENTITIES} entities", before
+            reason = f"fewer than {LEAST_ENTITIES} entities"
         elif goal.measure == "F1" and after.f1 - before.f1 <= noise:
-            threshold, reason, after = None, "as good", before
+            reason = "as good"
         elif threshold is None:
             reason = f"{goal} not reached"
+        if reason is not None:
+            threshold, after = None, before
         labels[name] = LabelCalibration(before.scores(), after.scores(), threshold, reason)
     return labels
 
@@ -244,7 +245,7 @@ def _count(is_correct: Tensor, entities: int) -> Counts:
     return Counts(correct=correct, predicted=len(is_correct), found=correct, gold=entities)
 
 
-def choose_threshold(scores: Tensor, gold: Tensor, entities: int, goal: Goal) -> float | None:
+def choose_threshold(scores: Tensor, gold: Tensor, entities: int, goal: ThresholdObjective) -> float | None:
     """The best threshold for the goal, halfway between two scores; None if none reaches it.
 
     For a precision, the one of highest recall that reaches it; for a recall, the one of highest precision.

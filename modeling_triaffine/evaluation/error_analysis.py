@@ -13,22 +13,20 @@ For example, an outer entity that is not found while the one inside it is found 
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Set as AbstractSet
+from typing import Any, TypedDict
 
 from .scores import TypedSpan
 from .scoring import Sentences, paired_sentences
 
-RIGHT, WRONG_TYPE, WRONG_BOUNDARY, WRONG_BOTH = "right", "wrong_type", "wrong_boundary", "wrong_boundary_and_type"
-MISSING, SPURIOUS = "missing", "spurious"
+RIGHT, MISSING, SPURIOUS = "right", "missing", "spurious"
 # Errors of two overlapping entities, the closest match first.
-PAIR_ERRORS = (WRONG_TYPE, WRONG_BOUNDARY, WRONG_BOTH)
+WRONG_TYPE, WRONG_BOUNDARY, WRONG_BOTH = PAIR_ERRORS = ("wrong_type", "wrong_boundary", "wrong_boundary_and_type")
 GOLD_OUTCOMES = (RIGHT, *PAIR_ERRORS, MISSING)
 PREDICTED_OUTCOMES = (RIGHT, *PAIR_ERRORS, SPURIOUS)
 
 
-@dataclass(frozen=True)
-class Mention:
+class Mention(TypedDict):
     """An entity: `start`, `end` (exclusive) in words, and `text`, these words joined by spaces."""
 
     start: int
@@ -37,32 +35,26 @@ class Mention:
     text: str
 
 
-@dataclass(frozen=True)
-class Error:
-    """A gold entity that was not found, a wrong prediction, or a pair of both.
-
-    `kind` is `wrong_type`, `wrong_boundary`, `wrong_boundary_and_type`, `missing` (no prediction) or `spurious` (no
-    gold entity).
-    """
+class Error(TypedDict):
+    """A gold entity that was not found, a wrong prediction, or a pair of both, of this kind."""
 
     kind: str
     gold: Mention | None
     predicted: Mention | None
 
 
-@dataclass(frozen=True)
-class SentenceErrors:
-    """A sentence with at least one error; entities and errors are sorted by start, then longest first."""
+class ErrorExample(TypedDict):
+    """A sentence with errors; entities and errors are sorted by start, then longest first."""
 
     id: str
     tokens: list[str]
-    gold: list[Mention]
-    predicted: list[Mention]
+    gold: list[Mention | None]
+    predicted: list[Mention | None]
     errors: list[Error]
 
 
 def outcome_name(outcome: str) -> str:
-    """The name of an outcome in tables and figures."""
+    """The name of an outcome in tables."""
     return "correct" if outcome == RIGHT else outcome.replace("_", " ")
 
 
@@ -80,40 +72,35 @@ def confusion(predictions: Sentences, references: Sentences, labels: Iterable[st
         - `types`: gold label → predicted label of the same span → number of gold entities: `right` if both are equal,
           else part of `wrong_type`. Of several wrong types on one span, the first in alphabetical order counts.
 
-    Raises:
-        ValueError: As in [`score_entities`].
-
     Examples:
         >>> from modeling_triaffine.evaluation import confusion
         >>> gold, predicted = {"start": 3, "end": 4, "type": "City"}, {"start": 3, "end": 4, "type": "River"}
         >>> confusion([[predicted]], [[gold]])["types"]["City"]
         {'City': 0, 'River': 1}
     """
-    by_gold_label: dict[str, Counter[str]] = defaultdict(Counter)
-    by_predicted_label: dict[str, Counter[str]] = defaultdict(Counter)
+    of_gold: dict[str, Counter[str]] = defaultdict(Counter)
+    of_predicted: dict[str, Counter[str]] = defaultdict(Counter)
     types: dict[str, Counter[str]] = defaultdict(Counter)
     for predicted, gold in paired_sentences(predictions, references):
-        for *_, label in gold & predicted:
-            by_gold_label[label][RIGHT] += 1
-            by_predicted_label[label][RIGHT] += 1
-            types[label][label] += 1
-        wrong, not_found = predicted - gold, gold - predicted
-        for entity in not_found:
-            by_gold_label[entity[2]][_counterpart(entity, wrong, MISSING)[0]] += 1
-            if same_span := [other[2] for other in wrong if other[:2] == entity[:2]]:
-                types[entity[2]][min(same_span)] += 1
-        for entity in wrong:
-            by_predicted_label[entity[2]][_counterpart(entity, not_found, SPURIOUS)[0]] += 1
-    order = list(dict.fromkeys([*(labels or ()), *sorted({*by_gold_label, *by_predicted_label})]))
-    columns = ((by_gold_label, GOLD_OUTCOMES), (by_predicted_label, PREDICTED_OUTCOMES), (types, order))
-    names = ("by_gold_label", "by_predicted_label", "types")
+        for entity, (kind, other) in _outcomes(gold, predicted, MISSING).items():
+            of_gold[entity[2]][kind] += 1
+            if other is not None and other[:2] == entity[:2]:
+                types[entity[2]][other[2]] += 1
+        for entity, (kind, _) in _outcomes(predicted, gold, SPURIOUS).items():
+            of_predicted[entity[2]][kind] += 1
+    order = list(dict.fromkeys([*(labels or ()), *sorted({*of_gold, *of_predicted})]))
+
+    def table(counts: Mapping[str, Counter[str]], columns: Sequence[str]) -> dict[str, dict[str, int]]:
+        return {label: {column: counts[label][column] for column in columns} for label in order}
+
     return {
-        name: {label: {column: counts[label][column] for column in shown} for label in order}
-        for name, (counts, shown) in zip(names, columns, strict=True)
+        "by_gold_label": table(of_gold, GOLD_OUTCOMES),
+        "by_predicted_label": table(of_predicted, PREDICTED_OUTCOMES),
+        "types": table(types, order),
     }
 
 
-def sentences_with_errors(predictions: Sentences, records: Sequence[Mapping[str, Any]]) -> list[SentenceErrors]:
+def error_examples(predictions: Sentences, records: Sequence[Mapping[str, Any]]) -> list[ErrorExample]:
     """The sentences with errors, those with the most errors first, ties in corpus order.
 
     Each gold entity that is not found and each wrong prediction is part of at least one error.
@@ -121,64 +108,64 @@ def sentences_with_errors(predictions: Sentences, records: Sequence[Mapping[str,
     Args:
         predictions: The entities of each record, in words, as in [`score_entities`].
         records: Sentences with `id`, `tokens` and the gold `entities`.
-
-    Raises:
-        ValueError: As in [`score_entities`].
     """
     pairs = paired_sentences(predictions, [record["entities"] for record in records])
-    found = [
-        _describe(record, predicted, gold)
-        for record, (predicted, gold) in zip(records, pairs, strict=True)
-        if predicted != gold
-    ]
-    return sorted(found, key=lambda sentence: -len(sentence.errors))
+    found = [_describe(record, *pair) for record, pair in zip(records, pairs, strict=True)]
+    return sorted((example for example in found if example["errors"]), key=lambda example: -len(example["errors"]))
 
 
-def _describe(record: Mapping[str, Any], predicted: set[TypedSpan], gold: set[TypedSpan]) -> SentenceErrors:
+def _describe(record: Mapping[str, Any], predicted: set[TypedSpan], gold: set[TypedSpan]) -> ErrorExample:
     tokens = list(record["tokens"])
-    entities = sorted(predicted | gold, key=_place)
-    mentions: dict[TypedSpan | None, Mention] = {
-        one: Mention(*one, " ".join(tokens[one[0] : one[1]])) for one in entities
-    }
-    # Each gold entity with its counterpart; then each prediction that is not among these, with its own.
-    not_found, wrong = gold - predicted, predicted - gold
-    found: list[tuple[TypedSpan, Error]] = []
-    seen = set()
-    for entity in sorted(not_found, key=_place):
-        kind, other = _counterpart(entity, wrong, MISSING)
-        seen.add(other)
-        found.append((entity, Error(kind, mentions[entity], mentions.get(other))))
-    for entity in sorted(wrong - seen, key=_place):
-        kind, other = _counterpart(entity, not_found, SPURIOUS)
-        found.append((other or entity, Error(kind, mentions.get(other), mentions[entity])))
-    return SentenceErrors(
+
+    def mention(entity: TypedSpan | None) -> Mention | None:
+        if entity is None:
+            return None
+        start, end, label = entity
+        return Mention(start=start, end=end, type=label, text=" ".join(tokens[start:end]))
+
+    errors: list[tuple[TypedSpan, Error]] = []
+    told = set()
+    for entity, (kind, other) in _outcomes(gold, predicted, MISSING).items():
+        if kind != RIGHT:
+            told.add(other)
+            errors.append((entity, Error(kind=kind, gold=mention(entity), predicted=mention(other))))
+    for entity, (kind, other) in _outcomes(predicted, gold, SPURIOUS).items():
+        if kind != RIGHT and entity not in told:
+            errors.append((other or entity, Error(kind=kind, gold=mention(other), predicted=mention(entity))))
+    return ErrorExample(
         id=record["id"],
         tokens=tokens,
-        gold=[mentions[entity] for entity in entities if entity in gold],
-        predicted=[mentions[entity] for entity in entities if entity in predicted],
-        errors=[error for _, error in sorted(found, key=lambda placed: _place(placed[0]))],
+        gold=[mention(entity) for entity in sorted(gold, key=_place)],
+        predicted=[mention(entity) for entity in sorted(predicted, key=_place)],
+        errors=[error for _, error in sorted(errors, key=lambda placed: _place(placed[0]))],
     )
 
 
-def _counterpart(entity: TypedSpan, others: Iterable[TypedSpan], alone: str) -> tuple[str, TypedSpan | None]:
-    """The kind of error that the entity makes with the closest overlapping one of the other side; `alone` without one.
+def _outcomes(
+    mine: AbstractSet[TypedSpan], others: AbstractSet[TypedSpan], alone: str
+) -> dict[TypedSpan, tuple[str, TypedSpan | None]]:
+    """The outcome and the counterpart of each entity of a side, in order of their places.
 
-    The closest is the one with the first kind of error, then with the most shared words, then the first.
+    The counterpart of a wrong one is the other side's wrong entity with the first kind of error, then with the most
+    shared words, then the first; without any, the outcome is `alone`.
     """
-    near = []
-    for other in others:
-        shared = min(entity[1], other[1]) - max(entity[0], other[0])
-        if shared > 0:
-            error = WRONG_BOTH
-            if entity[:2] == other[:2]:
-                error = WRONG_TYPE
-            elif entity[2] == other[2]:
-                error = WRONG_BOUNDARY
-            near.append((PAIR_ERRORS.index(error), -shared, other))
-    if not near:
-        return alone, None
-    number, _, other = min(near)
-    return PAIR_ERRORS[number], other
+    found: dict[TypedSpan, tuple[str, TypedSpan | None]] = {}
+    for entity in sorted(mine, key=_place):
+        near = []
+        for other in others - mine:
+            shared = min(entity[1], other[1]) - max(entity[0], other[0])
+            if shared > 0:
+                error = WRONG_BOUNDARY if entity[2] == other[2] else WRONG_BOTH
+                error = WRONG_TYPE if entity[:2] == other[:2] else error
+                near.append((PAIR_ERRORS.index(error), -shared, other))
+        if entity in others:
+            found[entity] = RIGHT, entity
+        elif near:
+            number, _, other = min(near)
+            found[entity] = PAIR_ERRORS[number], other
+        else:
+            found[entity] = alone, None
+    return found
 
 
 def _place(entity: TypedSpan) -> tuple[int, int, str]:

@@ -1,8 +1,4 @@
-"""`NestedNERMetric`: the scores of `scoring.py` behind the interface of Hugging Face `evaluate`.
-
-`scoring.py` defines the rules. Nothing is downloaded; between `add_batch` and `compute`, `evaluate` stores predictions
-in its cache folder.
-"""
+"""`NestedNERMetric`: the scores of `scoring.py` behind the interface of Hugging Face `evaluate`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -15,14 +11,7 @@ from .scoring import Sentences, check_same_sentences, read_entities, score_entit
 
 Entities = Sequence[Mapping[str, Any]]
 
-_DESCRIPTION = """
-Exact-match precision, recall and F1 of entities that may be nested: micro average, by label, and for parts such as flat
-and nested entities. A prediction is correct if a gold entity of the same sentence has the same start, end and type.
-"""
-
-_INPUTS_DESCRIPTION = """
-Entities are dicts with `start`, `end` (exclusive; words or characters, the same unit on both sides) and `type` or
-`entity_group`; other keys are ignored. A sentence without entities has an empty list.
+_INPUTS = """Entities are dicts with `start`, `end` (exclusive; words or characters) and `type` or `entity_group`.
 
 Args:
     predictions (`list` of `list` of `dict`): Predicted entities, one list per sentence.
@@ -30,8 +19,7 @@ Args:
     labels (`list` of `str`, *optional*, `compute` only): Labels to report even if they never occur.
 
 Returns:
-    `precision`, `recall`, `f1` (0 to 1), `correct`, `predicted`, `found`, `gold` (counts), and the same numbers in
-    `by_label[label]` and for each part, such as `flat` and `nested`.
+    The scores of `score_entities`: `precision`, `recall`, `f1` (0 to 1), counts, `by_label`, `flat` and `nested`.
 """
 
 _ENTITIES = List({"start": Value("int64"), "end": Value("int64"), "type": Value("string")})
@@ -51,9 +39,9 @@ class NestedNERMetric(evaluate.Metric):
 
     def _info(self) -> evaluate.MetricInfo:
         return evaluate.MetricInfo(
-            description=_DESCRIPTION,
+            description="Exact-match precision, recall and F1 of entities that may be nested.",
             citation="",
-            inputs_description=_INPUTS_DESCRIPTION,
+            inputs_description=_INPUTS,
             features=Features({"predictions": _ENTITIES, "references": _ENTITIES}),
         )
 

@@ -1,10 +1,8 @@
-"""Runs a model on annotated sentences or documents: predictions by word, also by the number of candidates m, and scores
-on raw text by character.
-"""
+"""Runs a model on annotated sentences or documents: predictions by word, by the number of candidates m, by character."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from datasets import Dataset
 from torch import Tensor
@@ -16,7 +14,7 @@ from ..data.windows import Windows
 from ..model.batches_triaffine import BATCHES_AT_ONCE, Feature, run_by_length
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import Threshold, find_entities
-from ..model.kinds_triaffine import WordEntity
+from ..model.kinds_triaffine import Keep, WordEntity, resolve_overlaps
 from ..model.model_triaffine import TriaffineForNestedNER, evaluating
 from ..model.options_triaffine import PredictionOptions
 from ..model.pipeline_triaffine import NestedNERPipeline
@@ -30,14 +28,24 @@ Result = TypeVar("Result")
 DEFAULT_COUNTS = tuple(range(5, 105, 5))
 
 
-def with_context(corpus: Dataset, processor: TriaffineProcessor) -> list[dict[str, Any]]:
-    """The records of a corpus, with as much context from their documents as the model reads."""
-    return list(add_context(corpus, processor.context, processor.max_subwords))
+def with_context(
+    corpus: Dataset, processor: TriaffineProcessor, unscored: Collection[str] | None = None
+) -> list[dict[str, Any]]:
+    """The records of a corpus, with the context that the model reads and without entities of labels that do not count.
+
+    Args:
+        unscored: such as the model's auxiliary labels.
+    """
+    records = list(add_context(corpus, processor.context, processor.max_subwords))
+    if unscored:
+        for record in records:
+            record["entities"] = [entity for entity in record["entities"] if entity["type"] not in unscored]
+    return records
 
 
 def unknown_labels(records: Iterable[Mapping[str, Any]], config: TriaffineConfig) -> list[str]:
     """The entity types of the records that are not labels of the model, so that it cannot find them."""
-    return sorted({entity["type"] for record in records for entity in record["entities"]} - set(config.entity_labels))
+    return sorted({entity["type"] for record in records for entity in record["entities"]} - set(config.trained_labels))
 
 
 def read_records(
@@ -52,7 +60,7 @@ def read_records(
 
     Args:
         read: computes the results of the sentences of a batch, from the model's inputs on its device.
-        doing: the text of the progress bar; other arguments as in [`predict_words`].
+        doing: the text of the progress bar.
     """
     processor.check_fits(model.config)
 
@@ -77,6 +85,7 @@ def predict_words(
     records: Sequence[dict[str, Any]],
     batch_size: int = PredictionOptions.batch_size,
     threshold: Threshold | None = None,
+    overlap: str | Keep = PredictionOptions.overlap,
 ) -> list[list[WordEntity]]:
     """Predicts the entities of each record: {start, end (exclusive, in words), type, score}.
 
@@ -85,7 +94,7 @@ def predict_words(
     Args:
         records: sentences with `tokens`, and `pos`, `left_tokens`, `right_tokens` where the model reads them.
         batch_size: sentences of average length in a batch; batches of long sentences have fewer.
-        threshold: see [`find_entities`].
+        threshold, overlap: see [`NestedNERPipeline`].
     """
 
     def read(inputs: dict[str, Tensor]) -> list[list[WordEntity]]:
@@ -93,7 +102,7 @@ def predict_words(
 
     windows = Windows(records, processor)
     found: Any = windows.join(read_records(model, processor, windows, read, batch_size))
-    return cast("list[list[WordEntity]]", found)
+    return [resolve_overlaps(entities, overlap) for entities in found]
 
 
 def sweep_candidates(
@@ -103,14 +112,9 @@ def sweep_candidates(
     counts: Sequence[int] = DEFAULT_COUNTS,
     batch_size: int = PredictionOptions.batch_size,
 ) -> list[dict[str, Any]]:
-    """Evaluates a model with other numbers of candidates, without retraining (the paper's analysis of m).
+    """Evaluates a model with other numbers of candidates m, without retraining (the paper's analysis of m).
 
     Each batch is encoded once; the head runs once for each m. The model is not changed.
-
-    Args:
-        records: sentences with `tokens`, `entities`, and `pos`, `left_tokens`, `right_tokens` if the model reads them.
-        counts: the values of m, each at least 1.
-        batch_size: as in [`predict_words`].
 
     Returns:
         For each m, in ascending order: `max_candidates`, `candidates` (see [`candidate_recall`]) and `scores` (see
@@ -167,8 +171,7 @@ def score_raw_text(
 ) -> Scores:
     """Scores the pipeline on raw text: an entity is correct if its characters and type are.
 
-    The processor splits sentences and words, so entities that end inside a word or cross its sentence boundaries count
-    as missing: these are the scores that a user of raw text sees.
+    The processor splits sentences and words, so entities that end inside a word or cross sentences count as missing.
 
     Args:
         documents: `text`, and `entities` with `start`, `end` (characters, exclusive) and `type`.

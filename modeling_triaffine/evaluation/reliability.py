@@ -1,30 +1,23 @@
 """The result of a calibration as plain data and as tables; `calibration.py` computes it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
-from typing import Annotated, Any
-
-from pydantic import AfterValidator, ConfigDict, StrictBool, StrictFloat, StrictInt, StrictStr
-from pydantic.dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from ..drawing.tables import Cell, Code, Table
-from .scores import RATIO_NAMES, check_row, percent, percentages
-
-CheckedRow = Annotated[
-    dict[str, Any], AfterValidator(lambda row: check_row(row, "row"))
-]  # as `Counts.scores` returns it
+from .scores import RATIO_NAMES, percent, percentages
 
 
-@dataclass(config=ConfigDict(extra="forbid"))
+@dataclass
 class Bin:
     """Predictions of similar probability: their number, mean probability, and share of correct ones (`right`)."""
 
-    count: StrictInt
-    probability: StrictFloat
-    right: StrictFloat
+    count: int
+    probability: float
+    right: float
 
 
-@dataclass(config=ConfigDict(extra="forbid"))
+@dataclass
 class LabelCalibration:
     """The scores of a label on the calibration sentences.
 
@@ -33,13 +26,13 @@ class LabelCalibration:
         threshold: None if the label keeps the default, for this `reason`.
     """
 
-    before: CheckedRow
-    after: CheckedRow
-    threshold: StrictFloat | None = None
-    reason: StrictStr | None = None
+    before: dict[str, Any]
+    after: dict[str, Any]
+    threshold: float | None = None
+    reason: str | None = None
 
 
-@dataclass(config=ConfigDict(extra="forbid"))
+@dataclass
 class Calibration:
     """The temperature and thresholds of a model, and their effect on the calibration sentences.
 
@@ -48,17 +41,15 @@ class Calibration:
         goal: the goal of the thresholds, in words.
         labels: by name.
         bins_before, bins_after: entities found without thresholds, by probability without and with the temperature.
-        diagram: whether a reliability diagram was saved with the model.
     """
 
-    split: StrictStr
-    sentences: StrictInt
-    goal: StrictStr
-    temperature: StrictFloat
-    labels: dict[StrictStr, LabelCalibration] = field(default_factory=dict)
+    split: str
+    sentences: int
+    goal: str
+    temperature: float
+    labels: dict[str, LabelCalibration] = field(default_factory=dict)
     bins_before: list[Bin] = field(default_factory=list)
     bins_after: list[Bin] = field(default_factory=list)
-    diagram: StrictBool = False
 
     @property
     def thresholds(self) -> dict[str, float]:

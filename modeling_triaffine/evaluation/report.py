@@ -1,117 +1,104 @@
-"""Writes an analysis as Markdown, JSON and a self-contained HTML page (template `report.html`).
+"""Writes an analysis as one self-contained HTML page (template `report.html`) and as JSON, and sums it up in text."""
 
-Both forms have the same sections of texts, tables and drawn sentences. `figures.py` draws the figures and alone needs
-matplotlib.
-"""
-
-import base64
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..data.alignment import join_tokens
 from ..data.schema import Entity
-from ..drawing import draw_entities, draw_entities_html, drawing_style
-from ..drawing.safe_text import REPLACEMENT, clean, markdown_text
+from ..drawing import draw_entities_html, drawing_style
+from ..drawing.safe_text import LONGEST_LABEL, REPLACEMENT, clean, shorten
 from ..drawing.tables import Table
 from ..drawing.templates import render_html
 from ..files import SURROGATES
-from ..model.kinds_triaffine import NONE_LABEL
-from .analysis import Analysis, Comparison
-from .cases import Case
-from .error_analysis import GOLD_OUTCOMES, PREDICTED_OUTCOMES, Mention, SentenceErrors, outcome_name
-from .prediction import DEFAULT_COUNTS
-from .scores import RATIO_NAMES, Counts, parts_note, parts_title, percent, percentages, score_table, unannotated_note
+from .error_analysis import GOLD_OUTCOMES, PREDICTED_OUTCOMES, RIGHT, SPURIOUS, ErrorExample, Mention, outcome_name
+from .scores import (
+    RATIO_NAMES,
+    Row,
+    defined_ratios,
+    parts_note,
+    parts_title,
+    percent,
+    percentages,
+    score_table,
+    unannotated_note,
+)
 
-# Drawn sentences: those with the most errors.
-MOST_SENTENCES = 20
-# Of the default values of m, those in the table: neighbours hardly differ.
-SHOWN_COUNTS = (5, 10, 15, 20, 30, 50, 100)
+MOST_EXAMPLES = 20
+MOST_LABELS, WIDTH = 10, 100  # of the summary
+Analysis = Mapping[str, Any]  # as `analyse` returns it
 
 
-class DrawnSentence(NamedTuple):
-    """`drawings`: (side, text, entities by characters) of the gold and of the predicted entities."""
+class Bar(NamedTuple):
+    """A bar as long as F1, with marks at precision and recall; from 0 to 1, None if undefined."""
 
-    id: str
-    drawings: list[tuple[str, str, list[Entity]]]
-    errors: Table
+    name: str
+    precision: float | None
+    recall: float | None
+    f1: float | None
 
 
 class Section(NamedTuple):
-    """A section of the report; `figure` is the name of its figure without suffix."""
+    """A section of the report; `examples`: id, drawings in HTML by side, and table of errors."""
 
     title: str
     text: str
-    tables: Sequence[Table] = ()
-    figure: str | None = None
-    sentences: Sequence[DrawnSentence] = ()
+    tables: Iterable[Table] = ()
+    bars: Sequence[Bar] = ()
+    examples: Sequence[tuple[str, dict[str, str], Table]] = ()
 
 
-def write_report(analysis: Analysis, folder: Path, figures: Mapping[str, bytes]) -> None:
-    """Writes `report.html`, `report.md`, `report.json` and the figures into an existing folder.
-
-    Args:
-        figures: File name → content, from [`draw_figures`]; empty: a report without figures.
-    """
-    for name, content in figures.items():
-        (folder / name).write_bytes(content)
-    texts = {
-        "report.html": html_report(analysis, figures),
-        "report.md": markdown_report(analysis, figures),
-        "report.json": json.dumps(analysis.to_dict(), ensure_ascii=False, indent=2),
-    }
-    for name, text in texts.items():
+def write_report(analysis: Analysis, folder: Path) -> None:
+    """Writes `report.html` and `report.json` into an existing folder."""
+    data = json.dumps(analysis, ensure_ascii=False, indent=2)
+    for name, text in (("report.html", html_report(analysis)), ("report.json", data)):
         (folder / name).write_text(f"{text}\n", encoding="utf-8", errors=SURROGATES)
 
 
-def html_report(analysis: Analysis, figures: Mapping[str, bytes]) -> str:
+def html_report(analysis: Analysis) -> str:
     """The report as one page with embedded styles and figures, which loads nothing."""
-    labels = list(analysis.scores["by_label"])
     return render_html(
         "evaluation/report.html",
-        title=f"Analysis of {analysis.model}",
+        title=f"Analysis of {analysis['model']}",
         introduction=_introduction(analysis),
-        totals=list(zip(RATIO_NAMES, percentages(analysis.scores), strict=True)),
+        totals=list(zip(RATIO_NAMES, percentages(analysis["scores"]), strict=True)),
         sections=list(_sections(analysis)),
-        figures={Path(name).stem: base64.b64encode(svg).decode() for name, svg in figures.items() if ".svg" in name},
-        draw=partial(draw_entities_html, labels=labels, embedded=True),
-        drawing_style=drawing_style(len(labels)) if analysis.sentences_with_errors else "",
+        drawing_style=drawing_style(len(analysis["scores"]["by_label"])),
+        shorten=lambda name: shorten(name, LONGEST_LABEL),
     )
 
 
-def markdown_report(analysis: Analysis, figures: Mapping[str, bytes] | None = None) -> str:
-    """The report in Markdown, with links to the figures beside it."""
-    blocks = [f"# Analysis of {markdown_text(analysis.model)}", *map(markdown_text, _introduction(analysis))]
-    for section in _sections(analysis):
-        blocks += [f"## {section.title}", markdown_text(section.text)]
-        if f"{section.figure}.png" in (figures or {}):
-            blocks.append(f"![{section.title}]({section.figure}.png)")
-        blocks += [table.markdown() for table in section.tables]
-        for sentence in section.sentences:
-            blocks.append(f"### {markdown_text(sentence.id)}")
-            for side, text, entities in sentence.drawings:
-                # Indented code, which no text can end.
-                lines = draw_entities(text, entities).splitlines()
-                blocks += [f"{side}:", "\n".join(f"    {line}".rstrip() for line in lines)]
-            blocks.append(sentence.errors.markdown())
-    return "\n\n".join(blocks)
+def summarize(analysis: Analysis) -> str:
+    """The scores, of labels those of the most frequent, and the kinds of errors in at most 30 lines."""
+    scores, errors = analysis["scores"], analysis["errors"]
+    labels = sorted(scores["by_label"], key=lambda label: -scores["by_label"][label]["gold"])
+    left_out = {f"  {label}" for label in labels[MOST_LABELS:]}
+    notes = _introduction(analysis)
+    if left_out:
+        notes.append(f"The {MOST_LABELS} labels with the most entities are shown, of {len(labels)}.")
+    counts = {kind: sum(row[kind] for row in errors["by_gold_label"].values()) for kind in GOLD_OUTCOMES}
+    counts[SPURIOUS] = sum(row[SPURIOUS] for row in errors["by_predicted_label"].values())
+    kinds = (f"{outcome_name(kind)} {count:,}" for kind, count in counts.items() if kind != RIGHT)
+    notes.append(f"Errors: {', '.join(kinds)}.")
+    if analysis["comparison"] is not None:
+        notes.append(_difference(analysis["comparison"]))
+    lines = (textwrap.fill(textwrap.shorten(clean(note), 3 * WIDTH, placeholder=" …"), WIDTH) for note in notes)
+    table = score_table("", [(name, row) for name, row in scores.rows() if name not in left_out])
+    return "\n".join([table.text(), "", *lines])
 
 
 def _introduction(analysis: Analysis) -> list[str]:
     """The paragraphs before the sections."""
-    scores = analysis.scores
+    scores = analysis["scores"]
     paragraphs = [
-        f"The model finds {scores['found']} of the {scores['gold']} entities in {analysis.sentences} sentences of "
-        f"{analysis.corpus}; {scores['correct']} of its {scores['predicted']} predictions are correct. A prediction is "
-        "correct if a gold entity has the same first word, last word and type. Ratios are in percent."
+        f"The model finds {scores['found']} of the {scores['gold']} entities in {analysis['sentences']} sentences of "
+        f"{analysis['corpus']}; {scores['correct']} of its {scores['predicted']} predictions are correct."
     ]
-    if analysis.unknown_labels:
-        paragraphs.append(_unknown_note("The model", analysis.unknown_labels))
-    if note := unannotated_note(scores):
-        paragraphs.append(note)
-    return paragraphs
+    if analysis["unknown_labels"]:
+        paragraphs.append(_unknown_note("The model", analysis["unknown_labels"]))
+    return [*paragraphs, *filter(None, [unannotated_note(scores)])]
 
 
 def _unknown_note(model: str, labels: Sequence[str]) -> str:
@@ -120,138 +107,121 @@ def _unknown_note(model: str, labels: Sequence[str]) -> str:
 
 def _sections(analysis: Analysis) -> Iterator[Section]:
     """The sections that have content."""
-    scores = analysis.scores
+    scores = analysis["scores"]
     whole, *parts = ((part.title, row) for part, row in scores.by_part().items())
     yield Section(
         "Scores by label",
-        "Precision is the share of correct predictions, recall the share of gold entities found.",
+        "A prediction is correct if a gold entity has the same first word, last word and type. Precision is the share "
+        "of correct predictions, recall the share of gold entities found, both in percent.",
         [score_table("label", [whole, *scores["by_label"].items()], "All entities, and by label")],
-        "by_label",
+        _bars(scores["by_label"]),
     )
     yield Section(
         "Scores by length",
         "Precision is computed over the predictions, and recall over the gold entities, with that number of words.",
-        [score_table("words", analysis.by_length.items(), "By length")],
-        "by_length",
+        [score_table("words", analysis["by_length"].items(), "By length")],
+        _bars(analysis["by_length"]),
     )
     yield Section(parts_title(), parts_note(), [score_table("", parts, "Parts of all entities")])
     yield Section(
         "Scores by depth",
         "The depth of a predicted or gold span is 1 if no gold entity contains it; otherwise, it is one more than the "
         "depth of the deepest gold entity that does.",
-        [score_table("depth", analysis.by_depth.items(), "By nesting depth")],
-        "by_depth",
+        [score_table("depth", analysis["by_depth"].items(), "By nesting depth")],
+        _bars(analysis["by_depth"]),
     )
     yield Section(
         "Errors",
         "A gold entity that was not found and an overlapping wrong prediction are one error of boundary, type or both; "
         "a gold entity that overlaps no wrong prediction is missing, a wrong prediction that overlaps no such gold "
         "entity is spurious.",
-        _error_tables(analysis.errors),
-        "errors",
+        _error_tables(analysis["errors"]),
     )
-    if analysis.sentences_with_errors:
-        yield _sentences_section(analysis)
-    if analysis.candidates is not None:
-        yield _candidates_section(analysis.candidates, analysis.max_candidates)
-    if analysis.comparison is not None:
-        yield _comparison_section(analysis, analysis.comparison)
-    if analysis.cases:
+    if examples := analysis["examples"]:
+        shown = [_draw_example(example, list(scores["by_label"])) for example in examples[:MOST_EXAMPLES]]
         text = (
-            "The spans that are entities in the gold data, by p (before the cross-span stage) or by pᶜ (after it), "
-            "with the most likely label of each stage and its probability. Spans are ranked by the probability p of "
-            "their most likely entity label; a span without pᶜ is not a candidate. Word offsets start at 0; the end "
-            "is exclusive."
+            f"{len(examples)} of the {analysis['sentences']} sentences have errors; the {len(shown)} with the most are "
+            "shown, and report.json has all. `triaffine-ner explain` shows why a span is scored as it is."
         )
-        yield Section("Cases", text, [_case_table(case) for case in analysis.cases])
+        yield Section("Sentences with errors", text, examples=shown)
+    if analysis["candidates"] is not None:
+        yield _candidates_section(analysis["candidates"], analysis["max_candidates"])
+    if analysis["comparison"] is not None:
+        yield _comparison_section(analysis, analysis["comparison"])
 
 
-def _error_tables(errors: Mapping[str, Any]) -> list[Table]:
-    tables = []
+def _bars(rows: Mapping[str, Row]) -> list[Bar]:
+    return [Bar(name, *defined_ratios(row)) for name, row in rows.items()]
+
+
+def _error_tables(errors: Mapping[str, Any]) -> Iterator[Table]:
     for caption, side, key, outcomes in (
         ("Gold entities by outcome", "gold", "by_gold_label", GOLD_OUTCOMES),
         ("Predictions by outcome", "predicted", "by_predicted_label", PREDICTED_OUTCOMES),
     ):
-        rows = [[label, *(row[one] for one in outcomes), sum(row.values())] for label, row in errors[key].items()]
-        tables.append(Table([f"{side} label", *map(outcome_name, outcomes), "all"], rows, caption))
+        rows = [[label, *row.values(), sum(row.values())] for label, row in errors[key].items()]
+        yield Table([f"{side} label", *map(outcome_name, outcomes), "all"], rows, caption)
     types = errors["types"]
-    labels = [label for label in types if any(types[label].values()) or any(row[label] for row in types.values())]
-    if labels:
+    if labels := [label for label in types if any(types[label].values()) or any(row[label] for row in types.values())]:
         caption = "Gold entities whose span was predicted, by gold and predicted label"
-        rows = [[label, *(types[label][other] for other in labels)] for label in labels]
-        tables.append(Table(["gold label", *labels], rows, caption))
-    return tables
+        yield Table(["gold label", *labels], [[one, *(types[one][other] for other in labels)] for one in labels], caption)
 
 
-def _sentences_section(analysis: Analysis) -> Section:
-    sentences = analysis.sentences_with_errors
-    shown = sentences[:MOST_SENTENCES]
-    order = "Those with the most errors come first"
-    if len(shown) < len(sentences):
-        order = f"The {len(shown)} with the most errors are shown; report.json has all"
-    text = (
-        f"{len(sentences)} of the {analysis.sentences} sentences have errors. {order}. Pass the id of a sentence to "
-        "--sentences for the scores of its spans."
-    )
-    return Section("Sentences with errors", text, sentences=[_draw_sentence(sentence) for sentence in shown])
+def _draw_example(example: ErrorExample, labels: Sequence[str]) -> tuple[str, dict[str, str], Table]:
+    words = [clean(token) or REPLACEMENT for token in example["tokens"]]
 
-
-def _draw_sentence(sentence: SentenceErrors) -> DrawnSentence:
-    words = [clean(token) or REPLACEMENT for token in sentence.tokens]
-
-    def draw(side: str, mentions: Sequence[Mention]) -> tuple[str, str, list[Entity]]:
-        return side, *join_tokens(words, (Entity(start=one.start, end=one.end, type=one.type) for one in mentions))
+    def draw(mentions: Iterable[Any]) -> str:
+        found = (Entity(start=one["start"], end=one["end"], type=one["type"]) for one in mentions)
+        return draw_entities_html(*join_tokens(words, found), labels, embedded=True)
 
     def name(mention: Mention | None) -> str | None:
-        return f"{' '.join(words[mention.start : mention.end])} ({mention.type})" if mention else None
+        return f"{' '.join(words[mention['start'] : mention['end']])} ({mention['type']})" if mention else None
 
-    rows = [[outcome_name(error.kind), name(error.gold), name(error.predicted)] for error in sentence.errors]
-    caption = "1 error" if len(rows) == 1 else f"{len(rows)} errors"
-    drawings = [draw("Gold", sentence.gold), draw("Predicted", sentence.predicted)]
-    return DrawnSentence(sentence.id, drawings, Table(["error", "gold", "predicted"], rows, caption))
+    rows = [[outcome_name(error["kind"]), name(error["gold"]), name(error["predicted"])] for error in example["errors"]]
+    drawings = {"Gold": draw(example["gold"]), "Predicted": draw(example["predicted"])}
+    return example["id"], drawings, Table(["error", "gold", "predicted"], rows)
 
 
 def _candidates_section(candidates: Sequence[Mapping[str, Any]], max_candidates: int | None) -> Section:
     text = (
         "The m spans most likely to be entities go through the cross-span stage; all others are dropped, so the "
-        "recall of the candidates is an upper bound on the model's recall. The same model ran with each m, without "
-        "retraining; "
-        f"its own m is {max_candidates}."
+        "recall of the candidates (marked) is an upper bound on the model's recall. The same model ran with each m, "
+        f"without retraining; its own m is {max_candidates}."
     )
-    if {row["max_candidates"] for row in candidates}.issuperset(DEFAULT_COUNTS):
-        left_out = set(DEFAULT_COUNTS).difference(SHOWN_COUNTS, [max_candidates])
-        candidates = [row for row in candidates if row["max_candidates"] not in left_out]
-        text += " The table shows some values of m; report.json has all."
-    rows = []
+    rows, bars = [], []
     for row in candidates:
-        kept = row["candidates"]
-        dropped = kept["gold"] - kept["found"]
-        recall = percent(kept["recall"]) if kept["gold"] else None
-        rows.append([row["max_candidates"], recall, dropped, *percentages(row["scores"])])
+        kept, ratios, count = row["candidates"], defined_ratios(row["scores"]), row["max_candidates"]
+        recall = kept["recall"] if kept["gold"] else None
+        cells = [None if ratio is None else percent(ratio) for ratio in (recall, *ratios)]
+        rows.append([count, cells[0], kept["gold"] - kept["found"], *cells[1:]])
+        bars.append(Bar(str(count), None, recall, ratios[-1]))
     columns = ["m", "recall of the candidates", "gold entities dropped", *RATIO_NAMES]
-    return Section("Candidates", text, [Table(columns, rows, "By number of candidates")], "candidates")
+    return Section("Candidates", text, [Table(columns, rows, "By number of candidates")], bars)
 
 
-def _comparison_section(analysis: Analysis, comparison: Comparison) -> Section:
-    found = comparison.bootstrap
-    low, high = found["interval"]
-    text = (
-        f"The model's F1 differs from that of {comparison.model} by {_points(found['difference'])} points "
-        f"({found['confidence']:.0%} interval {_points(low)} to {_points(high)}, p = {found['p_value']:.4f}), by a "
-        f"paired bootstrap over sentences with {found['samples']} samples, of which the model wins "
-        f"{found['wins']:.1%}. p is two-sided, under the null hypothesis that both models are equally good."
+def _difference(comparison: Mapping[str, Any]) -> str:
+    found = comparison["bootstrap"]
+    low, high = map(_points, found["interval"])
+    return (
+        f"The model's F1 differs from that of {comparison['model']} by {_points(found['difference'])} points "
+        f"({found['confidence']:.0%} interval {low} to {high}, p = {found['p_value']:.4f})."
     )
-    if comparison.unknown_labels:
-        text += f" {_unknown_note(comparison.model, comparison.unknown_labels)}"
-    mine, other = analysis.scores, comparison.scores
-    absent = Counts().scores()  # for a label that only the other model predicts
-    labels = ((label, mine["by_label"].get(label, absent), row) for label, row in other["by_label"].items())
-    whole, *parts = ((part.title, mine.by_part()[part], row) for part, row in other.by_part().items())
-    rows = []
-    for name, one, another in (whole, *labels, *parts):
-        both = [percentages(one)[-1], percentages(another)[-1]]
-        rows.append([name, *both, None if None in both else _points(one["f1"] - another["f1"])])
-    columns = ["", analysis.model, comparison.model, "difference"]
+
+
+def _comparison_section(analysis: Analysis, comparison: Mapping[str, Any]) -> Section:
+    found = comparison["bootstrap"]
+    text = (
+        f"{_difference(comparison)} By a paired bootstrap over sentences with {found['samples']} samples, of which the "
+        f"model wins {found['wins']:.1%}. p is two-sided, under the null hypothesis that both models are equally good."
+    )
+    if comparison["unknown_labels"]:
+        text += f" {_unknown_note(comparison['model'], comparison['unknown_labels'])}"
+    mine, rows = dict(analysis["scores"].rows()), []
+    for name, other in comparison["scores"].rows():
+        f1, other_f1 = (defined_ratios(row)[-1] if row else None for row in (mine.get(name), other))
+        both = [None if ratio is None else percent(ratio) for ratio in (f1, other_f1)]
+        rows.append([name, *both, None if f1 is None or other_f1 is None else _points(f1 - other_f1)])
+    columns = ["", analysis["model"], comparison["model"], "difference"]
     return Section("Comparison", text, [Table(columns, rows, "F1 of both models")])
 
 
@@ -259,21 +229,3 @@ def _points(difference: float) -> str:
     """A difference of ratios in percentage points, signed."""
     rounded = round(100 * difference, 2)
     return f"{rounded:+.2f}".replace("-", "−") if rounded else "0.00"
-
-
-def _case_table(case: Case) -> Table:
-    rows = [
-        [
-            span.text,
-            f"{span.start}–{span.end}",
-            span.label,
-            f"{span.probability:.3f}",
-            span.rank,
-            span.final_label,
-            None if span.final_probability is None else f"{span.final_probability:.3f}",
-            ", ".join(span.gold) or NONE_LABEL,
-        ]
-        for span in case.spans
-    ]
-    columns = ["span", "words", "p", "probability", f"rank of {case.num_spans}", "pᶜ", "probability", "gold"]
-    return Table(columns, rows, f"{case.id}: {case.text}")

@@ -26,16 +26,13 @@ class Counts:
     """Counts that can be added, and the ratios computed from them.
 
     Attributes:
-        correct: Predictions that are in gold.
-        predicted: All predictions.
-        found: Gold entities that are predicted. Differs from `correct` where the predictions and gold are chosen apart:
-            an entity may be flat among the predictions and nested in gold.
-        gold: All gold entities.
+        correct, predicted: Predictions that are in gold, and all.
+        found, gold: Gold entities that are predicted, and all. `found` differs from `correct` where predictions and
+            gold are chosen apart: an entity may be flat among the predictions and nested in gold.
 
     Examples:
         >>> from modeling_triaffine.evaluation import Counts
-        >>> first, second = Counts(correct=1, predicted=2, gold=1), Counts(correct=1, predicted=2, gold=3)
-        >>> (first + second).precision
+        >>> (Counts(correct=1, predicted=2, gold=1) + Counts(correct=1, predicted=2, gold=3)).precision
         0.5
     """
 
@@ -74,8 +71,7 @@ class Part:
     """Some of the entities, scored on their own.
 
     Attributes:
-        key: Name in [`Scores`], and of its metrics: `flat` → `flat_f1`. Empty for all entities, whose numbers are not
-            nested.
+        key: Name in [`Scores`], and of its metrics: `flat` → `flat_f1`. Empty for all entities.
         title: Name in tables.
         chosen: The distinct entities of a side, predicted or gold, of a sentence → those in this part.
         note: What readers of a table need to know, as sentences; several parts may share one.
@@ -139,9 +135,8 @@ class Scores(dict[str, Any]):
     Examples:
         >>> from modeling_triaffine.evaluation import score_entities
         >>> gold = [[{"start": 0, "end": 4, "type": "Person"}, {"start": 3, "end": 4, "type": "City"}]]
-        >>> scores = score_entities([gold[0][:1]], gold)
-        >>> scores["by_label"]["City"]["recall"], scores["nested"]["gold"]
-        (0.0, 2)
+        >>> score_entities([gold[0][:1]], gold)["by_label"]["City"]["recall"]
+        0.0
     """
 
     @classmethod
@@ -217,6 +212,14 @@ def format_scores(scores: Scores) -> str:
     return "\n\n".join([score_table("", scores.rows()).text(), *(textwrap.fill(note, 100) for note in notes)])
 
 
+def format_all_scores(scores: Mapping[str, Scores]) -> str:
+    """The tables of several scores by name, such as `words` and `raw_text`; equal ones are one table."""
+    titles: dict[str, list[str]] = {}
+    for name, one in scores.items():
+        titles.setdefault(format_scores(one), []).append(name.replace("_", " "))
+    return "\n\n".join(f"{' and '.join(names).capitalize()}:\n{table}" for table, names in titles.items())
+
+
 def unannotated_note(scores: Scores) -> str:
     """Says which labels were predicted although no gold entity has them; empty if there are none.
 
@@ -244,12 +247,12 @@ def percentages(row: Row) -> list[str | None]:
 def defined_ratios(row: Row) -> list[float | None]:
     """Precision, recall and F1, from 0 to 1; None if undefined.
 
-    Precision is undefined without predictions, recall without gold entities, F1 without both. In a row of flat (nested)
-    entities, recall and F1 are also undefined if gold entities were found but all predictions are nested (flat).
+    Precision is undefined without predictions, recall and F1 without gold entities. In a row of flat (nested) entities,
+    recall and F1 are also undefined if gold entities were found but all predictions are nested (flat).
     """
-    has_precision, has_gold = row["predicted"] > 0, row["gold"] > 0
-    is_comparable = has_precision or row["found"] == 0
-    is_defined = (has_precision, has_gold and is_comparable, (has_precision or has_gold) and is_comparable)
+    has_predictions, has_gold = row["predicted"] > 0, row["gold"] > 0
+    has_recall = has_gold and (has_predictions or row["found"] == 0)
+    is_defined = (has_predictions, has_recall, has_recall)
     return [row[ratio] if defined else None for ratio, defined in zip(RATIOS, is_defined, strict=True)]
 
 

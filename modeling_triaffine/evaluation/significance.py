@@ -24,19 +24,13 @@ def paired_bootstrap(
     """Compares the micro-averaged F1 of two models on the same sentences.
 
     A sample draws as many sentences as the corpus has, with replacement, with both models' predictions for them; δ is
-    the difference in F1 on the corpus, δ* that on a sample. Sentences of one document count as independent.
-    Samples of few sentences hardly differ, so that p and the interval are too small: in a corpus of one sentence, any
-    difference has the smallest p.
+    the difference in F1 on the corpus, δ* that on a sample. Sentences of one document count as independent, and samples
+    of few sentences hardly differ, so that p and the interval are then too small.
 
     Sources: Koehn, "Statistical Significance Tests for Machine Translation Evaluation" (EMNLP 2004), for paired
     sampling, `wins` and the interval; Berg-Kirkpatrick, Burkett, Klein, "An Empirical Investigation of Statistical
     Significance in NLP" (EMNLP 2012), for the p-value, which takes δ* − δ as the distribution of the difference under
     the null hypothesis; here it is two-sided, and the corpus itself counts as a sample, so that p is never 0.
-
-    Args:
-        predictions, other_predictions, references: The entities of at least one sentence, as in [`score_entities`].
-        samples: The number of samples, at least 1; the smallest possible p-value is 1 / (samples + 1).
-        seed: The same seed gives the same result.
 
     Returns:
         - `difference`: δ, F1 of the first model minus that of the other (0 to 1 each);
@@ -45,9 +39,6 @@ def paired_bootstrap(
           are equally good;
         - `wins`: the share of samples with δ* > 0;
         - `confidence` (of the interval, 0.95), `samples`, `seed`.
-
-    Raises:
-        ValueError: The numbers of sentences differ, or an entity is ill-formed.
     """
     counts = np.stack([_count_by_sentence(side, references) for side in (predictions, other_predictions)], axis=-1)
     whole = _difference(counts.sum(axis=0))

@@ -27,7 +27,6 @@ class ReadText:
     """A text with its predicted entities.
 
     Attributes:
-        text: the text.
         entities: as [`NestedNERPipeline`] returns them.
         sentences: the character offsets of the words of each sentence.
         uncertainty: see [`uncertainty`]; of several sentences, the largest margin or the sum of the entropies.
@@ -45,11 +44,6 @@ def uncertainty(output: Any, config: TriaffineConfig, measure: str) -> Tensor:
     "margin": 1 − (p₁ − p₂) of the span whose two likeliest labels (None included) are closest, between 0 and 1.
     "entropy": Σ −p ln p over all candidate spans and labels, in nats, which grows with the length of the sentence. With
     `multi_label`, each label of a span is a decision between p and 1 − p.
-
-    Args:
-        output: the model's output: scores of the candidates, or of all spans without the cross-span stage.
-        config: the model's configuration.
-        measure: one of `MEASURES`.
     """
     logits, _, mask = final_scores(output)
     probabilities = label_probabilities(logits, config.multi_label, config.temperature)
@@ -74,9 +68,7 @@ def read_texts(
     """Predicts the entities of each text, with the uncertainty of the predictions.
 
     Args:
-        measure: see [`uncertainty`].
-        batch_size: sentences of average length in a batch; batches of long sentences have fewer.
-        threshold, overlap: see [`NestedNERPipeline`].
+        measure: see [`uncertainty`]; batch_size, threshold, overlap: see [`NestedNERPipeline`].
     """
     model, processor, join = pipeline.model, pipeline.processor, MEASURES[measure]
 
