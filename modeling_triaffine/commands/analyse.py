@@ -1,13 +1,12 @@
 """Analyses the scores and errors of a model on a corpus.
 
     triaffine-ner analyse --model outputs/demo/model outputs/demo/corpus --output outputs/demo/report
-    triaffine-ner analyse --model outputs/demo/model outputs/demo/corpus --candidates 5 30 --sentences test-000-1
+    triaffine-ner analyse --model outputs/demo/model outputs/demo/corpus --candidates 5 30
 
-Prints tables in Markdown: scores by label, length and depth of nesting, and of parts such as nested entities; errors by
-label, and the sentences with the most errors; recall of the candidates and F1 by their number m; with --compare, a
-paired bootstrap test against another model; with --sentences, the scores of their spans. --output writes the tables
-to a new folder: report.html (a single file), report.md and report.json, with figures, which need the extra plot
-(--no-figures leaves them out).
+Prints the scores and the kinds of errors. --output writes the report to a new folder: report.html (a single file with
+figures) and report.json. It has scores by label, length and depth of nesting, and of parts such as nested entities;
+errors by label, and the sentences with the most errors; recall of the candidates and F1 by their number m; with
+--compare, a paired bootstrap test against another model.
 """
 
 from pathlib import Path
@@ -34,23 +33,16 @@ def command(
         typer.Option(min=1, help="Numbers of candidates to compare.  [default: 5 10 … 100]", metavar="M …"),
     ] = None,
     compare: Annotated[str | None, typer.Option(help="Another model to compare with.", metavar="MODEL")] = None,
-    sentences: Annotated[list[str] | None, typer.Option(help="Sentences to show span by span.", metavar="ID …")] = None,
     batch_size: BatchSize = PredictionOptions.batch_size,
     device: Device = None,
     output: Annotated[Path | None, typer.Option(help="New folder for the report.")] = None,
-    no_figures: Annotated[
-        bool, typer.Option("--no-figures", help="Write the report without figures, and so without matplotlib.")
-    ] = False,
 ) -> None:
     if output is not None:
         check_new(output)
     from ..evaluation.analysis import analyse
-    from ..evaluation.report import markdown_report, write_report
+    from ..evaluation.report import summarize, write_report
     from ..files import new_folder
 
-    has_figures = output is not None and not no_figures
-    if has_figures:
-        from ..evaluation.figures import draw_figures  # a missing matplotlib is an error before the model runs
     named = load_model(model, device)
     read = load_split(corpus, corpus_format, split, named.processor, max_bad_records)
     analysis = analyse(
@@ -59,16 +51,16 @@ def command(
         corpus if corpus.endswith(read.name) else f"{corpus}, {read.name}",
         counts=candidates,
         other=load_model(compare, device) if compare else None,
-        sentences=sentences or [],
         batch_size=batch_size,
     )
     try:
         if output is not None:
-            figures = draw_figures(analysis) if has_figures else {}
             with new_folder(output) as folder:
-                write_report(analysis, folder, figures)
+                write_report(analysis, folder)
     finally:  # a reader of the tables may close the pipe
-        print(markdown_report(analysis))
+        print(summarize(analysis))
+    if output is not None:
+        print(f"The report: {output / 'report.html'}")
 
 
 def load_model(name: str, device: str | None) -> "NamedModel":

@@ -6,7 +6,7 @@
 Each label gets the threshold with the best F1 on these sentences; with --precision, the one with the highest recall at
 this precision, and with --recall vice versa. Prediction uses them unless you pass another threshold. Calibrate on
 sentences that were used neither for training nor for the scores in the model card. The card shows thresholds and
-expected calibration error and, with the extra `plot`, a diagram.
+expected calibration error.
 """
 
 import sys
@@ -43,17 +43,17 @@ def command(
         )
     if precision is not None and recall is not None:
         raise ValueError("Give either --precision or --recall: a threshold cannot be tuned for both.")
-    from ..evaluation.calibration import Goal, calibrate
+    from ..evaluation.calibration import ThresholdObjective, calibrate
     from ..evaluation.prediction import unknown_labels, with_context
     from ..evaluation.reliability import reliability_table, threshold_table
     from ..model.pipeline_triaffine import NestedNERPipeline
     from ..publishing.calibration import check_unscored, save_calibration
 
-    goal = Goal()
+    goal = ThresholdObjective()
     if precision is not None:
-        goal = Goal("precision", precision)
+        goal = ThresholdObjective("precision", precision)
     elif recall is not None:
-        goal = Goal("recall", recall)
+        goal = ThresholdObjective("recall", recall)
     pipeline = NestedNERPipeline(model=model, device=device)
     read = load_split(corpus, corpus_format, split, pipeline.processor, max_bad_records)
     check_unscored(folder, read.name, read.records["entities"])

@@ -38,7 +38,7 @@ def command(
     if output is not None and output.is_dir():
         raise ValueError(f"--output {output} is a folder. Give the name of a file.")
     from ..evaluation.prediction import predict_words, score_raw_text, unknown_labels, with_context
-    from ..evaluation.scores import format_scores
+    from ..evaluation.scores import format_all_scores
     from ..evaluation.scoring import score_entities
     from ..files import open_output
     from ..model.pipeline_triaffine import NestedNERPipeline
@@ -48,7 +48,7 @@ def command(
     read = [file for part in corpus.files.files.values() for file in part.files]
     if output is not None and output.exists() and any(map(output.samefile, read)):
         raise ValueError(f"--output {output} is a file of the corpus, which would be lost. Give another name.")
-    records = with_context(corpus.records, pipeline.processor)
+    records = with_context(corpus.records, pipeline.processor, pipeline.model.config.auxiliary_labels)
     if unknown := unknown_labels(records, pipeline.model.config):
         print(f"The model has no label {', '.join(unknown)}; such entities count as missing.", file=sys.stderr)
     found = predict_words(pipeline.model, pipeline.processor, records, batch_size)
@@ -61,5 +61,4 @@ def command(
             with open_output(output) as written:
                 json.dump({kind: of_words.with_nulls() for kind, of_words in scores.items()}, written, indent=2)
     finally:  # a reader of the tables may close the pipe
-        for kind, of_words in scores.items():
-            print(f"{kind.replace('_', ' ').capitalize()}:\n{format_scores(of_words)}\n", file=tables)
+        print(format_all_scores(scores), file=tables)

@@ -61,7 +61,10 @@ def analyse(
     references = [record["entities"] for record in records]
     if counts is None and config.cross_span:
         counts = DEFAULT_COUNTS
-    candidates = sweep_candidates(subject.model, subject.processor, records, counts, batch_size) if counts else None
+    candidates = None
+    if counts:
+        tried = sweep_candidates(subject.model, subject.processor, records, counts, batch_size)
+        candidates = [{**row, "scores": row["scores"].with_nulls()} for row in tried]
     comparison = None
     if other is not None:
         others = predict(other)[1]

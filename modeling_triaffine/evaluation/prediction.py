@@ -1,4 +1,4 @@
-"""Runs a model on annotated sentences or documents: predictions by word, by the number of candidates m, by character."""
+"""Runs a model on annotated sentences or documents: entities by word, by number of candidates m, and by character."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice

@@ -164,7 +164,9 @@ def _error_tables(errors: Mapping[str, Any]) -> Iterator[Table]:
     types = errors["types"]
     if labels := [label for label in types if any(types[label].values()) or any(row[label] for row in types.values())]:
         caption = "Gold entities whose span was predicted, by gold and predicted label"
-        yield Table(["gold label", *labels], [[one, *(types[one][other] for other in labels)] for one in labels], caption)
+        yield Table(
+            ["gold label", *labels], [[one, *(types[one][other] for other in labels)] for one in labels], caption
+        )
 
 
 def _draw_example(example: ErrorExample, labels: Sequence[str]) -> tuple[str, dict[str, str], Table]:

@@ -1,4 +1,4 @@
-"""Paired bootstrap: whether the choice of test sentences explains the difference in F1 of two models."""
+"""Paired bootstrap: does the choice of test sentences explain the difference in F1 of two models?"""
 
 from typing import Any
 
@@ -10,8 +10,6 @@ from .scoring import Sentences, paired_sentences
 Numbers = npt.NDArray[np.float64]
 
 CONFIDENCE = 0.95
-# Counts of sampled sentences in memory at a time.
-_DRAWN_AT_ONCE = 10_000_000
 
 
 def paired_bootstrap(
@@ -42,7 +40,9 @@ def paired_bootstrap(
     """
     counts = np.stack([_count_by_sentence(side, references) for side in (predictions, other_predictions)], axis=-1)
     whole = _difference(counts.sum(axis=0))
-    drawn = _draw_differences(counts, samples, np.random.default_rng(seed))
+    generator, share = np.random.default_rng(seed), np.full(len(counts), 1 / len(counts))
+    times = (generator.multinomial(len(counts), share) for _ in range(samples))
+    drawn = _difference(np.stack([np.tensordot(of_sample, counts, axes=1) for of_sample in times]))
     # Differences that are equal up to rounding count as equal.
     as_extreme = np.abs(drawn - whole) >= abs(whole) - 1e-12
     tail = (1 - CONFIDENCE) / 2
@@ -62,18 +62,6 @@ def _count_by_sentence(predictions: Sentences, references: Sentences) -> Numbers
     pairs = paired_sentences(predictions, references)
     counts = [(len(predicted & gold), len(predicted) + len(gold)) for predicted, gold in pairs]
     return np.array(counts, dtype=float)  # integers, but float products are many times faster
-
-
-def _draw_differences(counts: Numbers, samples: int, generator: np.random.Generator) -> Numbers:
-    """δ* of each sample; counts [sentences, 2, models]."""
-    sentences = len(counts)
-    at_once = max(1, _DRAWN_AT_ONCE // sentences)
-    differences = []
-    for first in range(0, samples, at_once):
-        size = min(at_once, samples - first)
-        times = generator.multinomial(sentences, np.full(sentences, 1 / sentences), size)  # [size, sentences]
-        differences.append(_difference(np.tensordot(times, counts, axes=1)))
-    return np.concatenate(differences)
 
 
 def _difference(totals: Numbers) -> Numbers:

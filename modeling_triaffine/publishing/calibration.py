@@ -1,6 +1,5 @@
-"""Saves a calibration in a model's folder: in configuration, summary, diagram and card."""
+"""Saves a calibration in a model's folder: in configuration, summary and card."""
 
-import dataclasses
 import os
 import shutil
 import tempfile
@@ -14,7 +13,7 @@ from huggingface_hub import ModelCard
 from ..evaluation.reliability import Calibration
 from ..model.configuration_triaffine import TriaffineConfig
 from .model_card import CARD_NAME, card_text, is_ours, renew_card, repository_name
-from .repository import CALIBRATION_DIAGRAM, EDITABLE
+from .repository import EDITABLE
 from .run_summary import Evaluation, RunSummary
 
 
@@ -50,13 +49,12 @@ def _have_counts_of(scored: Evaluation, entities: Sequence[Sequence[Mapping[str,
 def save_calibration(folder: Path, calibration: Calibration) -> None:
     """Saves temperature and thresholds in the model's configuration, and their origin in summary and card.
 
-    An edited card and edited files for an endpoint are kept. The diagram needs matplotlib.
+    An edited card and edited files for an endpoint are kept.
     """
     config = TriaffineConfig.from_pretrained(folder)
     config.temperature, config.label_thresholds = calibration.temperature, calibration.thresholds or None
     summary = RunSummary.load(folder) or RunSummary()
-    diagram = _draw(calibration)
-    summary.calibration = dataclasses.replace(calibration, diagram=diagram is not None)
+    summary.calibration = calibration
     card = folder / CARD_NAME
     own = card_text(card.read_bytes()) if card.is_file() else ""
     with tempfile.TemporaryDirectory(prefix=".calibration.", dir=folder) as staging:
@@ -65,19 +63,9 @@ def save_calibration(folder: Path, calibration: Calibration) -> None:
                 shutil.copyfile(folder / name, Path(staging) / name)
         config.save_pretrained(staging)
         summary.save(staging)
-        if diagram is not None:
-            (Path(staging) / CALIBRATION_DIAGRAM).write_bytes(diagram)
         if is_ours(own):
             name = ModelCard(own).data.get("model_name") or repository_name(folder)
             new = renew_card(own, config, model_name=name, summary=summary)
             (Path(staging) / CARD_NAME).write_text(new, encoding="utf-8", newline="")
         for path in Path(staging).iterdir():
             os.replace(path, folder / path.name)
-
-
-def _draw(calibration: Calibration) -> bytes | None:
-    try:
-        from ..evaluation.figures import draw_reliability
-    except ImportError:
-        return None
-    return draw_reliability(calibration.bins_before, calibration.bins_after)

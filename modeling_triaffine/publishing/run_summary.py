@@ -29,7 +29,7 @@ from pydantic import (
 )
 from pydantic.dataclasses import dataclass
 
-from ..evaluation.reliability import Calibration, CheckedRow
+from ..evaluation.reliability import Calibration
 from ..evaluation.scores import Scores, check_row, summary_metrics
 from ..files import write_text
 from ..model.configuration_triaffine import TriaffineConfig
@@ -54,6 +54,7 @@ def _check_recall(row: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
+CheckedRow = Annotated[dict[str, Any], AfterValidator(lambda row: check_row(row, "row"))]
 CheckedScores = Annotated[InstanceOf[Scores], BeforeValidator(_as_scores)]
 
 

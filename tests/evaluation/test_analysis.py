@@ -1,10 +1,9 @@
-"""Analyses of a model: candidates, cases, comparison of two models, all of them together, and the command."""
+"""Analyses of a model: candidates, comparison of two models, all of them together, the report and the command."""
 
-import importlib
 import json
 import re
-import sys
-from itertools import product
+from html.parser import HTMLParser
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -12,16 +11,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modeling_triaffine.commands.analyse import command as analyse_command
 from modeling_triaffine.data.collator import encode_records
-from modeling_triaffine.data.windows import Windows
-from modeling_triaffine.evaluation import significance
 from modeling_triaffine.evaluation.analysis import NamedModel, analyse
-from modeling_triaffine.evaluation.cases import make_cases
-from modeling_triaffine.evaluation.error_analysis import sentences_with_errors
-from modeling_triaffine.evaluation.figures import draw_figures
+from modeling_triaffine.evaluation.error_analysis import error_examples
 from modeling_triaffine.evaluation.prediction import predict_words, sweep_candidates
-from modeling_triaffine.evaluation.report import html_report, markdown_report
+from modeling_triaffine.evaluation.report import MOST_EXAMPLES, html_report, summarize, write_report
+from modeling_triaffine.evaluation.scores import Counts, Scores, percentages
 from modeling_triaffine.evaluation.scoring import score_entities
 from modeling_triaffine.evaluation.significance import paired_bootstrap
 from modeling_triaffine.model.decoding_triaffine import find_entities
@@ -88,60 +83,6 @@ def test_sweeps_need_candidates(encoder, processor):
         sweep_candidates(tiny_model(encoder, cross_span=False), processor, make_records())
 
 
-# ---- cases
-
-
-@pytest.mark.parametrize(
-    "fields", [{}, {"cross_span": False}, {"max_span_width": 2}], ids=["full", "no-cross-span", "narrow"]
-)
-def test_cases_have_the_scores_of_the_model(encoder, processor, fields):
-    model = tiny_model(encoder, **FINDS | fields)
-    names = model.config.id2label
-    records = make_records()
-    cases = make_cases(model, processor, records)
-    assert [case.id for case in cases] == [record["id"] for record in records]
-    for case, record in zip(cases, records, strict=True):
-        output, words = run_alone(model, processor, record), record["tokens"]
-        width = fields.get("max_span_width", len(words))
-        spans = [(i, j) for i, j in product(range(len(words)), repeat=2) if i <= j]
-        probability = {(i, j): output.span_logits[0, i, j].softmax(-1) for i, j in spans}
-        ranked = sorted((span for span in spans if span[1] - span[0] < width), key=lambda s: -probability[s][:-1].max())
-        final = {}
-        if output.candidates is not None:
-            final = {
-                (i, j): logits.softmax(-1)
-                for (i, j), logits in zip(output.candidates[0].tolist(), output.logits[0], strict=True)
-            }
-        gold = {(entity["start"], entity["end"] - 1) for entity in record["entities"]}
-        found = {s for table in (probability, final) for s, row in table.items() if names[int(row.argmax())] != "None"}
-        assert case.num_spans == len(ranked)
-        assert [(span.start, span.end - 1) for span in case.spans] == sorted(gold | found, key=lambda s: (s[0], -s[1]))
-        for span in case.spans:
-            at = span.start, span.end - 1
-            assert span.text == " ".join(words[span.start : span.end])
-            assert span.gold == sorted(e["type"] for e in record["entities"] if (e["start"], e["end"] - 1) == at)
-            assert span.label == names[int(probability[at].argmax())]
-            assert span.probability == pytest.approx(probability[at].max().item(), rel=1e-5)
-            assert span.rank == (ranked.index(at) + 1 if at in ranked else None)
-            assert span.final_label == (names[int(final[at].argmax())] if at in final else None)
-            assert span.final_probability == (pytest.approx(final[at].max().item(), rel=1e-5) if at in final else None)
-    shown = [span for case in cases for span in case.spans]
-    assert any(span.final_label is None for span in shown)
-    assert any(span.rank is None for span in shown) == ("max_span_width" in fields)
-
-
-def test_a_long_sentence_has_the_cases_of_its_windows(encoder):
-    model, processor = tiny_model(encoder, **FINDS), tiny_processor(encoder, max_sentence_words=16)
-    record = {**make_records()[0], "tokens": make_records()[0]["tokens"] * 9, "entities": []}
-    cases = make_cases(model, processor, [record])
-    windows = Windows([record], processor)
-    assert [case.id for case in cases] == [window["id"] for window in windows]
-    shown = [[{"start": span.start, "end": span.end} for span in case.spans] for case in cases]
-    found = {(entity["start"], entity["end"]) for entity in predict_words(model, processor, [record])[0]}
-    assert found
-    assert found <= {(span["start"], span["end"]) for span in windows.join(shown)[0]}
-
-
 # ---- comparison of two models
 
 GOLD = [entities((0, 1, "LOC"), (2, 4, "ORG")), entities((0, 2, "LOC")), entities((1, 2, "ORG"))]
@@ -179,9 +120,8 @@ def test_bootstrap_of_swapped_models_is_the_mirror_image(rows):
     assert there["wins"] + back["wins"] <= 1
 
 
-def test_bootstrap_depends_on_its_seed_alone(monkeypatch):
+def test_bootstrap_depends_on_its_seed_alone():
     whole = paired_bootstrap(BETTER, WORSE, GOLD, samples=500, seed=7)
-    monkeypatch.setattr(significance, "_DRAWN_AT_ONCE", 100)
     assert paired_bootstrap(BETTER, WORSE, GOLD, samples=500, seed=7) == whole
     assert paired_bootstrap(BETTER, WORSE, GOLD, samples=500, seed=8) != whole
 
@@ -210,106 +150,177 @@ def test_analysis_is_made_of_its_parts(analysis, encoder):
     references = [record["entities"] for record in records]
     model, processor = tiny_model(encoder, **FINDS), tiny_processor(encoder)
     predictions = predict_words(model, processor, records)
-    assert analysis.scores == score_entities(predictions, references, ["DNA", "protein"])
-    assert analysis.scores["predicted"] > 0
-    assert (analysis.sentences, analysis.max_candidates) == (4, 6)
-    assert analysis.unknown_labels == sorted(["RNA", HOSTILE])
-    assert analysis.candidates == near(sweep_candidates(model, processor, records, [2, 6, 40]))
-    assert analysis.sentences_with_errors == sentences_with_errors(predictions, records)
-    assert [case.id for case in analysis.cases] == ["s2", "s0"]
+    assert analysis["scores"] == score_entities(predictions, references, ["DNA", "protein"]).with_nulls()
+    assert analysis["scores"]["predicted"] > 0
+    assert (analysis["sentences"], analysis["max_candidates"]) == (4, 6)
+    assert analysis["unknown_labels"] == sorted(["RNA", HOSTILE])
+    assert [row["candidates"] for row in analysis["candidates"]] == near(
+        [row["candidates"] for row in sweep_candidates(model, processor, records, [2, 6, 40])]
+    )
+    assert analysis["examples"] == error_examples(predictions, records)
     others = predict_words(tiny_model(encoder, **FINDS | {"seed": 4}), processor, records)
-    assert analysis.comparison.unknown_labels == analysis.unknown_labels
-    assert analysis.comparison.scores == score_entities(others, references, ["DNA", "protein"])
-    assert analysis.comparison.bootstrap == paired_bootstrap(predictions, others, references)
+    assert analysis["comparison"]["unknown_labels"] == analysis["unknown_labels"]
+    assert analysis["comparison"]["scores"]["correct"] == score_entities(others, references)["correct"]
+    assert analysis["comparison"]["bootstrap"] == paired_bootstrap(predictions, others, references)
 
 
-def test_unknown_sentences_are_named(model, processor):
-    with pytest.raises(ValueError, match="no sentence 'x', 'y'; its 4 ids begin with 's0', 's1', 's2'"):
-        analyse(NamedModel("m", model, processor), micro_dataset(make_records()), "c", sentences=["s1", "x", "y"])
+def test_predictions_follow_threshold_and_overlap(encoder, processor):
+    records = make_records()
+    model = tiny_model(encoder, **FINDS)
+    named, corpus = NamedModel("m", model, processor), micro_dataset(records)
+
+    def found(**options):
+        return analyse(named, corpus, "c", counts=[6], **options)["scores"]["predicted"]
+
+    assert found(threshold=1.0) == 0 < found(threshold=0.0, overlap="flat") < found(threshold=0.0)
+    flat = predict_words(model, processor, records, threshold=0.0, overlap="flat")
+    for entities_of_sentence in flat:
+        assert all(one["end"] <= other["start"] for one, other in pairwise(entities_of_sentence))
 
 
-def test_analysis_without_candidates_and_any_entity_has_a_report(encoder, processor):
+def test_auxiliary_labels_are_neither_missing_nor_unknown(encoder, processor):
+    labels = {0: "DNA", 1: "protein", 2: "RNA", 3: "None"}
+    model = tiny_model(encoder, id2label=labels, auxiliary_labels=["RNA"])
+    analysis = analyse(NamedModel("m", model, processor), micro_dataset(make_records()), "c", counts=[6])
+    assert analysis["unknown_labels"] == []
+    assert list(analysis["scores"]["by_label"]) == ["DNA", "protein"]
+    assert analysis["scores"]["gold"] == 6
+
+
+# ---- the report
+
+
+class Page(HTMLParser):
+    """The tags, addresses and text of a page; every tag that is opened must be closed in its turn."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.tags, self.addresses, self.text = [], [], [], ""
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.addresses += [value for name, value in attributes if name in ("src", "href", "srcset", "data")]
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def cells_of(page, first):
+    """The cells of the rows that begin with a cell."""
+    rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall("<tr>.*?</tr>", page)]
+    return [row[1:] for row in rows if row[:1] == [first]]
+
+
+def test_page_is_closed_in_itself_and_shows_markup_as_text(analysis):
+    page = Page(html_report(analysis))
+    assert "script" not in page.tags
+    assert page.tags.count("svg") == 4
+    assert all(address.startswith("#part") for address in page.addresses)
+    assert HOSTILE in page.text
+    assert "url(" not in page.text
+    for part in ("by label", "by length", "by depth", "Errors", "Sentences with errors", "Candidates", "Comparison"):
+        assert part in page.text
+
+
+def test_numbers_of_the_report(analysis):
+    page = html_report(analysis)
+    scores, comparison = analysis["scores"]["by_label"]["DNA"], analysis["comparison"]
+    ratios = [ratio or "–" for ratio in percentages(scores)]
+    assert [*ratios, str(scores["predicted"]), str(scores["gold"])] in cells_of(page, "DNA")
+    assert f"p = {comparison['bootstrap']['p_value']:.4f}" in page
+    assert f"by {100 * comparison['bootstrap']['difference']:+.2f}".replace("-", "−") in page
+    assert f"{comparison['model']} cannot find entities of types that are not among its labels: " in page
+    assert re.findall(r'<rect x="180" y="3" width="([\d.]+)"', page)[0] == str(round(400 * scores["f1"], 1))
+
+
+def test_labels_with_the_names_of_parts_have_rows_of_their_own(analysis):
+    gold = [entities((0, 1, "all"), (0, 1, "flat"))]
+    scores = score_entities(gold, gold)
+    without_flat = {label: row for label, row in scores["by_label"].items() if label != "flat"}
+    mine, other = Scores(scores | {"by_label": without_flat}), {**analysis["comparison"], "scores": scores}
+    page = html_report({**analysis, "scores": mine, "comparison": other})
+    page = page[page.index(">F1 of both models<") :]
+    assert cells_of(page, "all") == [["100.00", "100.00", "0.00"]] * 2
+    assert cells_of(page, "flat") == [["–", "100.00", "–"], ["100.00", "100.00", "0.00"]]
+
+
+def test_sentences_with_errors_are_drawn_and_their_errors_listed(analysis):
+    gold = entities((0, 2, "ORG"), (1, 2, "LOC"))
+    record = {"id": "s<7>", "tokens": ["the", "Oxav", "\u2028", "`[x]`"], "entities": gold}
+    examples = error_examples([entities((0, 3, "ORG"), (1, 2, "LOC"), (3, 4, "LOC"))], [record])
+    page = html_report({**analysis, "examples": examples})
+    assert Page(page).text.count("the Oxav \N{REPLACEMENT CHARACTER} `[x]`") == 2
+    drawn = re.findall(r'<span class="entity[^>]* data-start="(\d+)" data-end="(\d+)" data-label="(\w+)"', page)
+    assert drawn == [("0", "8", "ORG"), ("4", "8", "LOC"), ("0", "10", "ORG"), ("4", "8", "LOC"), ("11", "16", "LOC")]
+    assert cells_of(page, "wrong boundary") == [["the Oxav (ORG)", "the Oxav \N{REPLACEMENT CHARACTER} (ORG)"]]
+    assert cells_of(page, "spurious") == [["–", "`[x]` (LOC)"]]
+
+
+def test_the_report_shows_some_sentences_with_errors_and_json_all(analysis, tmp_path):
+    many = [{**analysis["examples"][0], "id": f"many-{n}"} for n in range(MOST_EXAMPLES + 3)]
+    write_report({**analysis, "model": "a\ud800", "examples": many}, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"report.html", "report.json"}
+    page = (tmp_path / "report.html").read_text()
+    assert f"23 of the 4 sentences have errors; the {MOST_EXAMPLES} with the most are shown" in page
+    assert re.findall("<h3>(many-\\d+)", page) == [one["id"] for one in many[:MOST_EXAMPLES]]
+    written = json.loads((tmp_path / "report.json").read_text())
+    assert [one["id"] for one in written["examples"]] == [one["id"] for one in many]
+    assert written["model"] == "a\ud800"
+    assert written["errors"] == analysis["errors"]
+
+
+def test_what_is_undefined_is_null_in_json_and_a_dash_in_tables(encoder, processor):
     corpus = micro_dataset([{**record, "entities": []} for record in make_records()])
     model = tiny_model(encoder, cross_span=False)
     model.head.label_bias.data[-1] = 1e3
     analysis = analyse(NamedModel("m", model, processor), corpus, "c")
-    assert analysis.scores["predicted"] == analysis.scores["gold"] == 0
-    assert (analysis.candidates, analysis.max_candidates) == (None, None)
-    text = markdown_report(analysis)
-    assert "0 of the 0 entities in 4 sentences of c" in text
-    assert not re.search("## (Sentences with errors|Candidates|Comparison|Cases)", text)
-    assert "--lane-height" not in html_report(analysis, {})
-    assert set(draw_figures(analysis)) == {"by_label.svg", "by_label.png"}
+    assert [analysis["scores"][name] for name in ("precision", "recall", "f1")] == [None] * 3
+    assert analysis["scores"]["by_label"]["DNA"]["f1"] is None
+    assert (analysis["candidates"], analysis["max_candidates"]) == (None, None)
+    page = html_report(analysis)
+    assert "0 of the 0 entities in 4 sentences of c" in page
+    assert not re.search("<h2[^>]*>(Sentences with errors|Candidates|Comparison)", page)
+    assert "<rect" not in page
     with pytest.raises(ValueError, match="no cross-span stage"):
         analyse(NamedModel("m", model, processor), corpus, "c", counts=[5])
+
+
+def test_the_summary_has_at_most_30_lines(analysis):
+    labels = {f"label-{n}": Counts(n, n, n, 100).scores() for n in range(50)}
+    names = [f"a very long name of a type, number {n}" for n in range(50)]
+    many = {"scores": Scores({**analysis["scores"], "by_label": labels}), "unknown_labels": names}
+    lines = summarize({**analysis, **many}).splitlines()
+    assert len(lines) <= 30
+    assert all(len(line) <= 100 for line in lines)
+    assert "The 10 labels with the most entities are shown, of 50." in lines
+    errors = analysis["errors"]["by_gold_label"].values()
+    assert f"missing {sum(row['missing'] for row in errors)}, spurious " in summarize(analysis)
+    assert len(summarize(analysis).splitlines()) <= 30
 
 
 # ---- the command
 
 
-@pytest.fixture
-def run(saved_model, command, tmp_path):
-    """Runs the command on a corpus."""
-    path = tmp_path / "dev.jsonl"
+def test_command_prints_a_summary_and_writes_the_report(saved_model, command, tmp_path):
+    path, output = tmp_path / "dev.jsonl", tmp_path / "new" / "report"
     write_lines(path, make_records())
-    always = ["--model", saved_model, "--split", "train", "--candidates", "3", "6"]
-    return lambda *options: command("analyse", path, *always, *options)
-
-
-def test_command_prints_tables_and_writes_the_report(run, saved_model, tmp_path):
-    output = tmp_path / "new" / "report"
-    options = "--compare", saved_model, "--sentences", "s0", "--output", output
-    result = run(*options)
+    options = ["--model", saved_model, "--split", "train", "--candidates", "3", "6", "--output", output]
+    result = command("analyse", path, *options, "--compare", saved_model)
     assert result.code == 0, result.err
-    assert result.out.startswith("# Analysis of ")
-    assert "**s0: The IL2 gene binds protein !**" in result.out
+    assert len(result.out.splitlines()) <= 30
+    assert result.out.endswith(f"The report: {output / 'report.html'}\n")
     written = json.loads((output / "report.json").read_text())
     assert [row["max_candidates"] for row in written["candidates"]] == [3, 6]
     assert written["comparison"]["bootstrap"]["p_value"] == 1
     assert (output / "report.html").read_text().startswith("<!doctype html>")
-    assert (output / "candidates.png").exists()
-    again = run(*options)
+    again = command("analyse", path, *options)
     assert again.code == 2
     assert f"{output} exists" in again.err
-
-
-def test_command_without_matplotlib(run, tmp_path, monkeypatch):
-    monkeypatch.delitem(sys.modules, "modeling_triaffine.evaluation.figures", raising=False)
-    for name in ("matplotlib", "matplotlib.axes"):
-        monkeypatch.setitem(sys.modules, name, None)
-    assert run().code == 0
-    output = tmp_path / "report"
-    refused = run("--output", output)
-    assert (refused.code, refused.out) == (2, "")  # before the model runs
-    assert "pip install -e '.[plot]'" in refused.err
-    assert not output.exists()
-    assert run("--output", output, "--no-figures").code == 0
-    assert {path.name for path in output.iterdir()} == {"report.html", "report.md", "report.json"}
-    monkeypatch.undo()
-    importlib.import_module("modeling_triaffine.evaluation.figures")
-
-
-def test_the_report_is_written_where_its_tables_are_not_read_to_the_end(run, saved_model, tmp_path, monkeypatch):
-    """As by `triaffine-ner analyse … | head`."""
-
-    def fail(_):
-        raise BrokenPipeError
-
-    monkeypatch.setattr("builtins.print", fail)
-    options = {"corpus": str(tmp_path / "dev.jsonl"), "split": "train", "candidates": [3], "no_figures": True}
-    with pytest.raises(BrokenPipeError):
-        analyse_command(str(saved_model), **options, output=tmp_path / "report")
-    assert (tmp_path / "report" / "report.html").exists()
-
-
-def test_command_leaves_no_half_written_report(run, tmp_path, monkeypatch):
-    def fail(analysis, folder, figures):
-        (folder / "report.html").write_text("half")
-        raise OSError("the disk is full")
-
-    monkeypatch.setattr("modeling_triaffine.evaluation.report.write_report", fail)
-    result = run("--output", tmp_path / "report", "--no-figures")
-    assert result.code == 2
-    assert result.out.startswith("# Analysis of ")
-    assert "the disk is full" in result.err
-    assert [path.name for path in tmp_path.iterdir()] == ["dev.jsonl"]

@@ -1,6 +1,8 @@
 """A small corpus, and the analysis of a model on it."""
 
-from modeling_triaffine.evaluation.analysis import Analysis, NamedModel, analyse
+from typing import Any
+
+from modeling_triaffine.evaluation.analysis import NamedModel, analyse
 from tests.helpers.micro_training import micro_dataset
 from tests.helpers.scored import entities
 from tests.helpers.tiny import tiny_model, tiny_processor
@@ -26,9 +28,9 @@ def make_records(hostile=""):
     ]
 
 
-def analyse_hostile(encoder: str) -> Analysis:
-    """Of a corpus whose texts and types are full of markup, with another model and two cases."""
+def analyse_hostile(encoder: str) -> dict[str, Any]:
+    """Of a corpus whose texts and types are full of markup, with another model."""
     subject = NamedModel(HOSTILE, tiny_model(encoder, **FINDS), tiny_processor(encoder))
     other = NamedModel("other", tiny_model(encoder, **FINDS | {"seed": 4}), tiny_processor(encoder))
     corpus = micro_dataset(make_records(HOSTILE))
-    return analyse(subject, corpus, "corpus, test", counts=[2, 6, 40], other=other, sentences=["s2", "s0"])
+    return analyse(subject, corpus, "corpus, test", counts=[2, 6, 40], other=other)
