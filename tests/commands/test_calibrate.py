@@ -71,8 +71,6 @@ def test_calibration_is_saved_used_and_shown(model, corpus, command):
     assert "# model" in card
     assert "## Calibration" in card
     assert "recall ≥ 1" in card
-    assert "calibration.svg" in card
-    assert (model / "calibration.svg").read_text().count("expected calibration error") >= 2
     assert all(is_part(path.name) for path in model.iterdir())
     saved = json.loads((model / "config.json").read_text())
     again = command("calibrate", "--model", model, corpus(gold, gold), "--recall", "1")

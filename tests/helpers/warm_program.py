@@ -41,7 +41,6 @@ def ask(address: str, command: list[str]) -> int:
 
 
 def serve(address: str) -> None:
-    import modeling_triaffine.evaluation.figures
 
     import modeling_triaffine.page
     import modeling_triaffine.training.run  # noqa: F401

@@ -123,7 +123,7 @@ def test_all_ways_write_the_same_repository(checkpoint, online, publish, encoder
     assert f"Left out: {', '.join(LEFT_BEHIND)}." in printed
     assert "Published privately: " in printed
     published = files_of(online)
-    assert set(published) == MODEL_FILES | CODE_FILES | {"calibration.svg"}
+    assert set(published) == MODEL_FILES | CODE_FILES
 
     publish("--dry-run", "--output", tmp_path / "dry")
     assert {path.name: path.read_bytes() for path in (tmp_path / "dry").iterdir()} == published
@@ -141,8 +141,8 @@ def test_all_ways_write_the_same_repository(checkpoint, online, publish, encoder
     run = prepare_run(run_arguments(recipe, corpus, tmp_path / "out", *options))
     train_and_save(run)
     of_run = files_of(online, "owner/trained")
-    # Its model reads no characters, and is not calibrated.
-    assert set(of_run) == set(published) - {"vocabularies.json", "calibration.svg"}
+    # Its model reads no characters.
+    assert set(of_run) == set(published) - {"vocabularies.json"}
     assert of_run["model.safetensors"] == (tmp_path / "out" / "model.safetensors").read_bytes()
     card = ModelCard(of_run["README.md"].decode())
     assert card.data.model_name == "owner/trained"
@@ -289,13 +289,11 @@ def test_a_calibration_that_was_undone_is_not_published(checkpoint, online, publ
     save_calibration(checkpoint, CALIBRATION)
     publish()
     assert "## Calibration" in files_of(online)["README.md"].decode()
-    assert "calibration.svg" in files_of(online)
     config = TriaffineConfig.from_pretrained(checkpoint)
     config.temperature = 1.0
     config.save_pretrained(checkpoint)
     publish()
     assert "## Calibration" not in files_of(online)["README.md"].decode()
-    assert "calibration.svg" not in files_of(online)
     assert json.loads(files_of(online)["run_summary.json"])["calibration"] is None
 
 

@@ -275,14 +275,12 @@ def test_an_edited_card_outlasts_another_run_and_a_calibration_does_not(tmp_path
     save_calibration(
         tmp_path / "out", Calibration("test", 6, "best F1", 1.5, {}, [Bin(5, 0.9, 0.8)], [Bin(5, 0.8, 0.8)])
     )
-    assert (tmp_path / "out" / "calibration.svg").exists()
     card = tmp_path / "out" / "README.md"
     card.write_text("# Ours\n", encoding="utf-8")
     train_and_save(prepare(*arguments, "--do_predict", "--resume_from_checkpoint"))
     assert card.read_text(encoding="utf-8") == "# Ours\n"
     assert "README.md was not written by training, or edited since, so it stays as it is" in caplog.text
     assert "was calibrated; calibrate the new one again" in caplog.text
-    assert not (tmp_path / "out" / "calibration.svg").exists()
 
 
 def test_a_trained_model_can_be_scored_without_training(tmp_path: Path, micro_corpus: Path, prepare) -> None:
