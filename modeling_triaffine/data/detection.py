@@ -83,8 +83,8 @@ def formats_recognizing(head: str) -> list[CorpusFormat]:
 
 def _fit(known: CorpusFormat, head: str, keys: frozenset[str]) -> int:
     """How specifically a format recognizes a file: the number of keys it requires; 0 if it does not."""
-    if keys:
-        return max((len(form.required) for form in known.keys if form.fit(keys)), default=0)
+    if keys and (fitting := [len(form.required) for form in known.keys if form.fit(keys)]):
+        return max(fitting)
     return int(known.recognizes is not None and known.recognizes(head))
 
 

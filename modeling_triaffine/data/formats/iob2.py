@@ -10,14 +10,16 @@ columns are the last adjacent columns that contain nothing but tags of one schem
 first column, or in the second if the first one numbers them; multi-word tokens (1-2) and empty nodes (1.1) are then
 left out (`layout.py`). A line of column names is left out and counted, and so are lines without a token. A comment
 `# global.columns = ID FORM UPOS NER:1 NER:2`, as in CoNLL-U Plus, or the option `columns` overrides this. Other columns
-are ignored and reported, also columns of chunks (CoNLL-2003's third). A word has a tag for every entity around it where
-lines have different numbers of tags and O stands alone, as in Wojood, or tags are joined, as in `B-Person|B-City`: I-
-continues an entity of its type. Comments come before the tokens of a sentence. Documents begin at `-DOCSTART-` or
-`# newdoc id = …`; without either, every sentence is a document of its own.
+are ignored and reported, also CoNLL-2003's chunks. A word has a tag for every entity around it where lines have
+different numbers of tags and O stands alone, as in Wojood, or tags are joined, as in `B-Person|B-City`: I- continues an
+entity of its type. Comments come before the tokens of a sentence. Documents begin at `-DOCSTART-`, `#begin document` or
+`# newdoc id = …`; without these, every sentence is a document of its own. A table of values separated by commas is read
+if its first column is `Sentence #`, filled in at the first word of each sentence.
 """
 
+import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -25,17 +27,21 @@ from pathlib import Path
 from typing import Any
 
 from ..corpus_format import CorpusFormat
-from ..reading import document_name, numbered_paragraphs, read_head
+from ..reading import document_name, numbered_lines, numbered_paragraphs, read_head
 from ..record_checker import RecordChecker
 from ..schema import OF_TABLES, CorpusError, Entity, Text
 from ..texts import WrittenSentence, text_of_sentences
-from .layout import DOCUMENT_START, Layout, find_layout
+from .layout import DOCUMENT_START, NAME_COLUMNS, Layout, find_layout, rows_of, wrong_tag
 from .sentence_ids import SentenceIds
-from .tags import OUTSIDE, RULE, decode_tags
-from .written_words import NO_SPACE, written_text
+from .tags import OUTSIDE, RULE, decode_tags, tags_of_brackets
+from .written_words import NO_SPACE, Row, written_text
 
 TEXT_COMMENT = "text"
 SHOWN_VALUES = 5
+TABLE = re.compile(r'"?Sentence #"?,.*\n', re.IGNORECASE)
+"""The first line of a table whose first column numbers sentences."""
+
+Paragraph = list[tuple[int, str]]
 
 
 def read_iob2(
@@ -48,12 +54,33 @@ def read_iob2(
         with_text: also read the text of each sentence: its comment `# text`, or what `SpaceAfter=No` says.
     """
     head = read_head(path)
+    is_table = TABLE.match(head) is not None
+    head = "\n".join(_tabbed(head.splitlines()[1:-1])) if is_table else head
     layout = find_layout(head, columns)
     if layout is None:
         raise _without_tags(head, check)
-    sentences = _sentences(path, layout, check, with_text)
+    if layout.doubt:
+        raise check.error("", f"nobody says which column has the words: {layout.doubt}", NAME_COLUMNS)
+    paragraphs = _table(path, check) if is_table else numbered_paragraphs(path, check)
+    sentences = _sentences(paragraphs, path, layout, check, with_text)
     for _, (first, *others) in groupby(sentences, key=lambda found: found[1].record["doc_id"]):
         yield text_of_sentences([sentence for _, sentence in (first, *others)], first[0])
+
+
+def _tabbed(lines: Iterable[str]) -> Iterator[str]:
+    """The values of a table without its first column, separated by tabs; an empty line before each sentence."""
+    for sentence, *values in filter(None, csv.reader(lines)):
+        if sentence:
+            yield ""
+        yield "\t".join(values)
+
+
+def _table(path: Path, check: RecordChecker) -> Iterator[Paragraph]:
+    lines = [line for _, line in numbered_lines(path, check)]
+    numbered = enumerate(_tabbed(lines[1:]), start=2)
+    for is_blank, group in groupby(numbered, key=lambda numbered: not numbered[1]):
+        if not is_blank:
+            yield list(group)
 
 
 def _without_tags(head: str, check: RecordChecker) -> CorpusError:
@@ -61,26 +88,26 @@ def _without_tags(head: str, check: RecordChecker) -> CorpusError:
     if head.startswith("#FORMAT=WebAnno"):
         problem = "WebAnno's TSV is not read"
         return check.error("", problem, "Import it into INCEpTION, and export UIMA CAS in JSON or XMI")
-    problem = "there are no columns of tags (O, B-type, I-type) in its first lines"
-    remedy = f"{RULE}. Name the columns with columns={{'tokens': 0, 'entities': [1, 2]}}, counted from 0"
-    lines = [line for line in head.splitlines() if not line.startswith(("#", "-DOCSTART-")) and line.strip()]
-    if len({"\t" in line for line in lines if len(line.split()) > 1}) == 2:
+    rows, *_ = rows_of(head)
+    problem, remedy = "there are no columns of tags (O, B-type, I-type) in its first lines", NAME_COLUMNS
+    if len({"\t" in line for line in head.splitlines() if len(line.split()) > 1 and line[0] not in "#-"}) == 2:
         problem += ", some of which are separated by tabs, others only by spaces"
         remedy = "Separate the columns of all lines by tabs"
-    elif lines:
-        last = dict.fromkeys(line.split()[-1] for line in lines)
-        shown = ", ".join(repr(value[:20]) for value in [*last][:SHOWN_VALUES])
-        problem += f", whose last column has {shown}{', …' if len(last) > SHOWN_VALUES else ''}"
+    elif wrong := wrong_tag(rows):
+        problem, remedy = f"{wrong[:20]!r} in the last column is not a tag as the others", RULE
+    elif rows:
+        shown = [repr(value[:20]) for value in dict.fromkeys(row[-1] for row in rows)]
+        problem += f", whose last column has {', '.join(shown[:SHOWN_VALUES])}{', …' if shown[SHOWN_VALUES:] else ''}"
     return check.error("", problem, f"{remedy}. {OF_TABLES}")
 
 
 def _sentences(
-    path: Path, layout: Layout, check: RecordChecker, with_text: bool
+    paragraphs: Iterable[Paragraph], path: Path, layout: Layout, check: RecordChecker, with_text: bool
 ) -> Iterator[tuple[str, WrittenSentence]]:
     """The sentences, each with its place."""
     ids = SentenceIds(document_name(path, check), check.is_document)
     comment, names = "", layout.names
-    for paragraph in numbered_paragraphs(path, check):
+    for paragraph in paragraphs:
         rows: list[tuple[int, list[str]]] = []
         for number, line in paragraph:
             if not rows and layout.is_comment(line):
@@ -93,7 +120,7 @@ def _sentences(
                 check.note("lines of column names left out", example=f"line {number}")
             elif not layout.has_token(line):
                 check.note("lines without a token dropped", example=f"line {number}")
-            else:
+            elif not (layout.brackets and line.startswith("#end")):
                 rows.append((number, layout.split(line)))
         words = [(number, row) for number, row in rows if layout.is_word(row)]
         if words:
@@ -102,7 +129,7 @@ def _sentences(
                 where = f"line {words[0][0]}"
                 record = check({**ids.next_sentence(), **_sentence(words, layout, check)}, where)
                 if with_text:
-                    text, offsets = written_text(layout.written(row for _, row in rows), of_sentence, check, where)
+                    text, offsets = written_text(_written(rows, layout), of_sentence, check, where)
                     yield where, WrittenSentence(record, text, offsets, " ")
                 else:
                     yield where, WrittenSentence(record)
@@ -110,14 +137,16 @@ def _sentences(
 
 def _sentence(rows: Sequence[tuple[int, list[str]]], layout: Layout, check: RecordChecker) -> dict[str, Any]:
     for number, row in rows:
-        if wrong := layout.problem(row):
-            raise check.error(f"line {number}", *wrong)
-    if ignored := layout.ignored():
+        if problem := layout.problem(row):
+            raise check.error(f"line {number}", problem, f"{NAME_COLUMNS}. {RULE}")
+    if (ignored := layout.ignored()) and not layout.brackets:
         check.note(f"values of the columns {', '.join(map(str, ignored))} ignored", len(rows))
     by_column = list(zip(*(row for _, row in rows), strict=True))
     pos = [] if layout.pos is None else list(by_column[layout.pos])
     entities: list[Entity] = []
-    for column, scheme in zip(layout.entities, layout.schemes, strict=True):
+    if layout.brackets:
+        entities += decode_tags(tags_of_brackets(by_column[layout.entities[0]]), check)
+    for column, scheme in zip(layout.entities, layout.schemes, strict=False):
         entities += decode_tags((scheme.read(tag) or () for tag in by_column[column]), check, scheme.note)
     return {
         "tokens": list(by_column[layout.tokens]),
@@ -126,16 +155,41 @@ def _sentence(rows: Sequence[tuple[int, list[str]]], layout: Layout, check: Reco
     }
 
 
+def _written(rows: Sequence[tuple[int, Sequence[str]]], layout: Layout) -> list[Row]:
+    """What the lines of a sentence say of its text."""
+    return [
+        Row(
+            row[layout.numbers] if layout.numbers is not None else str(number),
+            row[layout.tokens],
+            any(NO_SPACE in cell.split("|") for cell in row[layout.tokens + 1 :]),
+        )
+        for number, (_, row) in enumerate(rows, start=1)
+    ]
+
+
 def _recognizes(head: str, with_text: bool) -> bool:
-    """Whether the first lines have columns with a tag other than O; and the text of sentences, or not."""
+    """The first lines have columns with a tag other than O; and the text of sentences, or not."""
     if _has_text(head) is not with_text:
         return False
+    if TABLE.match(head):
+        return find_layout("\n".join(_tabbed(head.splitlines()[1:-1])), None) is not None
     layout = find_layout(head, None)
-    if layout is None or layout.types <= {OUTSIDE}:
+    return layout is not None and _fits(head, layout) and (layout.brackets or not layout.types <= {OUTSIDE})
+
+
+def _may_be(head: str) -> bool:
+    """The first lines may be of columns, with no other tags than O."""
+    layout = find_layout(head, None)
+    return layout is not None and _fits(head, layout)
+
+
+def _fits(head: str, layout: Layout) -> bool:
+    """Most lines have these columns, unlike running text, in whose first line a word could be a tag: "NF-kappa B"."""
+    if head.startswith("#FORMAT="):  # which names another
         return False
     lines = [line for line in head.split("\n") if line.strip() and not line.startswith("#")]
-    fitting = sum(layout.fits(layout.split(line)) or bool(DOCUMENT_START.match(line)) for line in lines)
-    return fitting > len(lines) / 2  # not running text, in whose first line a word could be a tag: "NF-kappa B"
+    fitting = sum(len(layout.split(line)) == layout.width or bool(DOCUMENT_START.match(line)) for line in lines)
+    return fitting > len(lines) / 2 and (len(lines) > 1 or layout.separator == "\t" or layout.width == 2)
 
 
 def _has_text(head: str) -> bool:
@@ -149,8 +203,9 @@ IOB2 = CorpusFormat(
     keeps_text=False,
     suffixes=(".conll", ".iob", ".iob2", ".bio", ".tsv"),
     recognizes=partial(_recognizes, with_text=False),
+    may_be=_may_be,
     columns="the columns, counted from 0: {'tokens': 0, 'entities': [1, 2], 'pos': 3}",
-    tools="CoNLL columns: CoNLL-2003, GermEval 2014, DaN+, Wojood, Few-NERD, KIND",
+    tools="CoNLL columns: CoNLL-2003, CoNLL-2012, GermEval 2014, DaN+, Wojood, Few-NERD, KIND",
     example="Orsk\tI-Person\tB-City",
 )
 IOB2_TEXT = replace(
@@ -159,6 +214,7 @@ IOB2_TEXT = replace(
     description="columns of tags with the text, in comments `# text =` or by `SpaceAfter=No`",
     read=partial(read_iob2, with_text=True),
     keeps_text=True,
+    has_own_words=True,
     suffixes=(),
     recognizes=partial(_recognizes, with_text=True),
     tools="CoNLL-U Plus",

@@ -1,9 +1,10 @@
 """Tags of words: the ways in which corpora write them, and the entities that they mean.
 
 Orsk	B-City        IOB2, BIOES, BILOU, BMES; several of one word joined by |
-Orsk	B_City        with an underscore; b-City in small letters; City-B and City_B with the prefix last
+Orsk	B_City        with an underscore, perhaps before I alone; b-City in small letters; City-B with the prefix last
 Orsk	B             without types: every entity is of the type "entity"
 Orsk	City          without B and I: adjacent words of one type are one entity
+Orsk	(City*        brackets, as in CoNLL-2012
 """
 
 import re
@@ -40,7 +41,7 @@ class TagScheme:
     Args:
         form: of a tag that is not O, with the groups `prefix` and `type`, if it has them.
         evidence: one of these prefixes occurs where the scheme is used; empty if it has none.
-        joined: whether a word may have several tags, joined by |.
+        joined: a word may have several tags, joined by |.
         note: what is counted for each entity, if that is to be said.
     """
 
@@ -50,7 +51,8 @@ class TagScheme:
     note: str = ""
 
     def read(self, cell: str) -> list[Tag] | None:
-        """The tags of a word, without O; None if it is no cell of this scheme."""
+        """The tags of a word, without O; None if it is no cell of this scheme. A type is empty after a bare I."""
+        cell = cell.strip(" ")
         if self.joined and not STANDARD_TAG.fullmatch(cell):
             return None
         tags: list[Tag] = []
@@ -61,14 +63,14 @@ class TagScheme:
             if found is None:
                 return None
             parts = found.groupdict()
-            tags.append((parts.get("prefix", NO_PREFIX).upper(), parts.get("type", TYPELESS)))
+            tags.append((parts.get("prefix", NO_PREFIX).upper(), parts.get("type", TYPELESS) or ""))
         return tags
 
     def fits(self, cell: str) -> bool:
         return self.read(cell) is not None
 
     def describes(self, values: Collection[str]) -> bool:
-        """Whether all values of a column are tags of this scheme, and show that it is used."""
+        """All values of a column are tags of this scheme, and show that it is used."""
         if not all(map(self.fits, values)):
             return False
         prefixes = {prefix for value in values for prefix, _ in self.read(value) or ()}
@@ -85,7 +87,7 @@ WITHOUT_PREFIXES = TagScheme(
 )
 WITH_PREFIXES = (
     STANDARD,
-    TagScheme(re.compile(r"(?P<prefix>[BIMELSU])_(?P<type>.+)"), "BISU"),
+    TagScheme(re.compile(r"(?P<prefix>[BIMELSU])(?:_(?P<type>.+)|(?<=I))"), "BISU"),
     TagScheme(re.compile(r"(?P<prefix>[bimelsu])[-_](?P<type>.+)"), "BISU"),
     TagScheme(re.compile(r"(?P<type>.+)[-_](?P<prefix>[BIMELSU])"), "BSU"),
     TagScheme(re.compile(r"(?P<type>.+)[-_](?P<prefix>[bimelsu])"), "B"),
@@ -112,14 +114,30 @@ def scheme_of(values: Iterable[str]) -> TagScheme | None:
     >>> scheme_of(["B-LOC", "O"]) is STANDARD, scheme_of(["LOC", "O"]) is WITHOUT_PREFIXES, scheme_of(["LOC", "B-LOC"])
     (True, True, None)
     """
-    values = set(values)
+    values = {value.strip(" ") for value in values}
     for scheme in WITH_PREFIXES:
         if values and scheme.describes(values):
             return scheme
-    begins = [tag for value in values for scheme in WITH_PREFIXES for tag in scheme.read(value) or () if tag[0] == "B"]
-    if OUTSIDE in values and not begins and 1 < len(values) <= MAX_TYPES and WITHOUT_PREFIXES.describes(values):
+    has_prefixes = any(prefix == "B" for value in values for prefix in prefixes_of(value))
+    if OUTSIDE in values and not has_prefixes and 1 < len(values) <= MAX_TYPES and WITHOUT_PREFIXES.describes(values):
         return WITHOUT_PREFIXES
     return None
+
+
+def prefixes_of(value: str) -> list[str]:
+    """The prefixes that a value has in the schemes with prefixes and types."""
+    return [prefix for scheme in WITH_PREFIXES for prefix, _ in scheme.read(value) or ()]
+
+
+def tags_of_brackets(cells: Iterable[str]) -> Iterator[list[Tag]]:
+    """The tags of words with brackets, as in CoNLL-2012: `(City*`, `*`, `*)`, `(City)`; "-" and "*" have none."""
+    is_open: list[str] = []
+    for cell in cells:
+        opened = re.findall(r"\(([^()*|]+)", cell)
+        tags = [*(("I", kind) for kind in is_open), *(("B", kind) for kind in opened)]
+        is_open += opened
+        yield tags
+        del is_open[len(is_open) - min(cell.count(")"), len(is_open)) :]
 
 
 def decode_tags(tags_of_words: Iterable[Sequence[Tag]], check: RecordChecker, note: str = "") -> Iterator[Entity]:
@@ -138,6 +156,7 @@ def decode_tags(tags_of_words: Iterable[Sequence[Tag]], check: RecordChecker, no
             if kind == OUTSIDE:
                 check.note(f"tags {prefix}-{OUTSIDE} read as {OUTSIDE}")
                 continue
+            kind = kind or (going_on[-1][1] if going_on else TYPELESS)
             continues = prefix == NO_PREFIX or prefix in INSIDE + LAST
             known = min((entity for entity in going_on if continues and entity[1] == kind), default=None)
             if known is not None:

@@ -31,7 +31,7 @@ def written_text(rows: Sequence[Row], comment: str, check: RecordChecker, where:
     multi-word token have its characters in common, unless their forms joined are the token's.
     """
     surfaces: list[tuple[str, str, list[str]]] = []  # form, space after it, forms of the words in it
-    covered = 0
+    covered = -1
     for row in rows:
         _, _, last = row.id.partition("-")
         if is_word(row.id) and int(row.id) <= covered:
