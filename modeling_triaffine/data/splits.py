@@ -91,10 +91,10 @@ def find_splits(path: CorpusPath, format: str | None, only: str | None = None) -
         paths = _existing(given)
         is_folder = len(paths) == 1 and paths[0].is_dir()
         named = _named_splits(paths[0], _entries(paths[0]), format, split) if is_folder else {}
-        if named and split not in named:
+        if split not in named and len(named) > 1:
             problem = f"it is given for {split}, and has {', '.join(sorted(named))}"
             raise CorpusError.at(paths[0], "", problem, "Give the files")
-        splits[split] = named[split] if named else files_among(paths, format)
+        splits[split] = named[split] if split in named else files_among(paths, format)
     return splits
 
 
@@ -147,7 +147,8 @@ def _splits_among(paths: Sequence[Path], format: str | None, only: str | None) -
         if len(found.files) == 1 and not of_documents:
             return {split_of(found.files[0]): SplitFiles(found.files[0], found.files, found.format)}
         for file in (file.relative_to(found.path) for file in found.files if found.path in file.parents):
-            if any(map(split_of, file.parents if of_documents else (file, *file.parents))):
+            is_document = of_documents and file.stem not in SPLIT_OF_NAME
+            if any(map(split_of, file.parents if is_document else (file, *file.parents))):
                 remedy = f"Give the folder that contains the splits. {EACH_BY_ITSELF}"
                 raise CorpusError.at(found.path, "", f"its file {file.as_posix()} could be of a split", remedy)
         return {None: found}

@@ -47,11 +47,12 @@ def _isolating(*patterns: str, letters: str = _UNSPACED) -> pre_tokenizers.PreTo
 
 
 _SYLLABLES = rf"{_UNSPACED}\p{{Hangul}}"
-# Marks are words of their own, also hyphens and slashes, at which entities end.
+# Marks are words of their own, also hyphens and slashes, at which entities end, and numbers in circles, as of lists.
+_MARKS = r"\p{P}\p{S}①-⒛⓪-⓿❶-➓"
 _PRE_TOKENIZERS: dict[str, pre_tokenizers.PreTokenizer] = {
-    "punctuation": _isolating(rf"[\p{{P}}\p{{S}}{_UNSPACED}]"),
-    "letters_and_digits": _isolating(rf"[\p{{P}}\p{{S}}{_UNSPACED}]", r"\p{N}+"),
-    "syllables": _isolating(rf"[\p{{P}}\p{{S}}{_SYLLABLES}]", letters=_SYLLABLES),
+    "punctuation": _isolating(f"[{_MARKS}{_UNSPACED}]"),
+    "letters_and_digits": _isolating(f"[{_MARKS}{_UNSPACED}]", r"\p{N}+"),
+    "syllables": _isolating(f"[{_MARKS}{_SYLLABLES}]", letters=_SYLLABLES),
     "characters": _isolating(r"\X"),
     "whitespace": pre_tokenizers.WhitespaceSplit(),
 }

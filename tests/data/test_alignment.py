@@ -6,10 +6,10 @@ import pytest
 from datasets import Dataset, DatasetDict
 from hypothesis import given
 from hypothesis import strategies as st
-from modeling_triaffine.data.counts import ReadingCounts
 
 from modeling_triaffine.data import FEATURES, align_entities, retokenize
 from modeling_triaffine.data.alignment import retokenize_record, split_words
+from modeling_triaffine.data.record_checker import RecordChecker
 
 
 def at_punctuation(text):
@@ -98,14 +98,14 @@ class TestRetokenize:
 
     def test_entities_on_the_same_new_words_are_one(self):
         record = row(["a", "\u00a0"], [entity(0, 1), entity(0, 2), entity(0, 2, "Y")])
-        assert retokenize_record(record, at_punctuation, ReadingCounts("a"))["entities"] == [
+        assert retokenize_record(record, at_punctuation, RecordChecker("a"))["entities"] == [
             entity(0, 1),
             entity(0, 1, "Y"),
         ]
 
     def test_context_of_white_space_becomes_none(self):
         record = row(["a"], [], left_tokens=["\u00a0"], right_tokens=["b-c"])
-        cut = retokenize_record(record, at_punctuation, ReadingCounts("a"))
+        cut = retokenize_record(record, at_punctuation, RecordChecker("a"))
         assert (cut["left_tokens"], cut["right_tokens"]) == ([], ["b", "-", "c"])
 
     def test_of_splits_and_of_data_in_any_form(self):
@@ -135,6 +135,6 @@ class TestRetokenize:
     def test_words_finer_than_tokens_lose_nothing(self, tokens, data):
         pairs = st.tuples(st.integers(0, len(tokens)), st.integers(0, len(tokens))).filter(lambda p: p[0] < p[1])
         spans = data.draw(st.lists(pairs, max_size=4, unique=True))
-        cut = retokenize_record(row(tokens, [entity(*span) for span in spans]), at_punctuation, ReadingCounts("a"))
+        cut = retokenize_record(row(tokens, [entity(*span) for span in spans]), at_punctuation, RecordChecker("a"))
         for span, found in zip(spans, cut["entities"], strict=True):
             assert "".join(tokens[slice(*span)]) == "".join(cut["tokens"][found["start"] : found["end"]])

@@ -1,30 +1,21 @@
-"""`load_nested_ner`: formats given by name, reports, cache and streaming."""
+"""`load_nested_ner`: options, reports, the cache, bad records, and what reading costs."""
 
-import importlib
 import json
-import logging
-import pickle
-import sys
+from pathlib import Path
 
 import pytest
-from datasets import Dataset
 
-from modeling_triaffine.data import FEATURES, FORMATS, CorpusError, load_texts, retokenize
+from modeling_triaffine.data import FEATURES, FORMATS, CorpusError, load_texts, register_format
 from modeling_triaffine.data import load_nested_ner as load
-from tests.helpers.corpora import NESTED, PUBLISHED, RECORD, TEXT, changed, write_files
+from modeling_triaffine.data.schema import Text
+from modeling_triaffine.model.text_triaffine import word_splitter
+from tests.helpers.corpora import NESTED, RECORD, TEXT, changed, spelled, write_files
 from tests.helpers.corpora import write_json as write
 from tests.helpers.format_cases import CASES, SAMPLES
 
-SPLITTER = """
-import re
-
-def split(text):
-    return [match.span() for match in re.finditer(r"%s", text)]
-
-class Splitter:
-    def __call__(self, text):
-        return split(text)
-"""
+CITY = {"start": 0, "end": 1, "type": "City"}
+GOOD = {"tokens": ["Orsk", "slept"], "entities": [CITY]}
+OUTSIDE = {"tokens": ["Orsk"], "entities": [CITY, {"start": 0, "end": 9, "type": "City"}]}
 
 
 def entity(start, end, kind="Person"):
@@ -32,40 +23,39 @@ def entity(start, end, kind="Person"):
 
 
 class TestOptions:
-    def test_format_given(self, tmp_path):
-        assert len(load(write(tmp_path / "a.json", RECORD), "json_lines")["train"]) == 1
-        (tmp_path / "list.JSON").write_text(json.dumps([PUBLISHED]))
-        assert load(tmp_path / "list.JSON")["train"]["id"][:] == ["list:0"]
-        with pytest.raises(ValueError, match=r"'conll'.*\['ace', .*'brat', .*'conllu'"):
-            load(tmp_path / "a.json", "conll")
-
     @pytest.mark.parametrize(
-        ("format", "option"),
+        ("format", "options", "problem"),
         [
-            ("json_lines", {"word_splitter": lambda text: [(0, len(text))]}),
-            ("conllu", {"columns": {"tokens": 0}}),
-            ("genia", {"sentence_splitter": "none"}),
+            ("conllu", {"columns": {"tokens": 0}}, "the format 'conllu' has no columns"),
+            ("json_lines", {"offsets": "utf16"}, "the format 'json_lines' has no offsets"),
+            ("text_spans", {"offsets": "utf32"}, "`offsets` is 'utf32'. Give one of characters, utf16, bytes,"),
+            ("text_spans", {"sentence_splitter": "x"}, "`sentence_splitter` is 'x'; choose one of"),
+            ("json_lines", {"format": "conll"}, r"There is no format 'conll'. Choose one of \['ace', .*'brat'"),
         ],
     )
-    def test_options_that_a_format_does_not_have(self, tmp_path, format, option):
-        file = write_files(tmp_path, SAMPLES[format])
-        with pytest.raises(CorpusError, match=f"{file.name}: .*'{format}'.*{next(iter(option))}"):
-            load(file, **option)
+    def test_wrong_values(self, tmp_path, format, options, problem):
+        with pytest.raises(ValueError, match=problem):
+            load(write_files(tmp_path, SAMPLES[format]), **options)
 
-    def test_the_name_of_a_word_splitter_is_no_word_splitter(self, tmp_path):
-        with pytest.raises(TypeError, match=r"`word_splitter` is 'whitespace'\. Give a function"):
-            load(write(tmp_path / "a.jsonl", RECORD), word_splitter="whitespace")
+    @pytest.mark.parametrize("options", [{"word_splitter": "whitespace"}, {"columns": [0, 1]}])
+    def test_values_of_another_type(self, tmp_path, options):
+        with pytest.raises(TypeError, match=rf"`{next(iter(options))}` is .*\. Give a "):
+            load(write(tmp_path / "a.jsonl", RECORD), **options)
 
-    @pytest.mark.parametrize("columns", ["tokens", [0, 1]])
-    @pytest.mark.parametrize("format", [None, "iob2"])
-    def test_columns_are_a_mapping(self, tmp_path, format, columns):
-        with pytest.raises(TypeError, match=r"`columns` is .* Give a mapping, such as {'tokens': 0"):
-            load(write_files(tmp_path, SAMPLES["iob2"]), format, columns=columns)
-
-    @pytest.mark.parametrize(("format", "content"), [("json_lines", "\n"), ("published_json", "[]")])
-    def test_files_without_a_sentence(self, tmp_path, format, content):
-        with pytest.raises(CorpusError, match=r"a\.json"):
-            load(write_files(tmp_path, {"a.json": content}), format)
+    def test_words_may_be_split_again(self, tmp_path):
+        """Those of a corpus of words alone are its text, joined by spaces."""
+        record = {
+            "tokens": ["CD28-mediated", "signal"],
+            "entities": [entity(0, 1)],
+            "left_tokens": ["IL-2"],
+            "pos": ["A", "N"],
+        }
+        path = write(tmp_path / "a.jsonl", record)
+        row = load(path, word_splitter=word_splitter("punctuation"))["train"][0]
+        assert row["tokens"] == ["CD28", "-", "mediated", "signal"]
+        assert (row["entities"], row["left_tokens"], row["pos"]) == ([entity(0, 3)], ["IL", "-", "2"], [])
+        (text,) = load_texts(path)["train"]
+        assert (text["text"], text["entities"]) == ("CD28-mediated signal", [entity(0, 13)])
 
 
 class TestReport:
@@ -73,8 +63,7 @@ class TestReport:
         file = write(tmp_path / "a.jsonl", changed(entities=[entity(0, 1), entity(1, 2), entity(0, 1)], note="x"))
         for _ in range(2):  # the second one from the cache
             caplog.clear()
-            with caplog.at_level(logging.WARNING):
-                rows = load(file)["train"]
+            rows = load(file)["train"]
             assert rows.features == FEATURES
             assert rows[0]["entities"] == [entity(0, 1), entity(1, 2)]
             assert rows.info.description == (
@@ -82,17 +71,21 @@ class TestReport:
             )
             assert caplog.messages == [rows.info.description]
 
-    def test_of_texts_whose_offsets_nothing_checks(self, tmp_path, caplog):
-        file = write(tmp_path / "a.jsonl", {"text": "😀 in Orsk.", "entities": [[6, 10, "City"]]})
-        for offsets, start in ((None, 6), ("utf16", 5)):
-            caplog.clear()
-            (text,) = load_texts(file, offsets=offsets)["train"]
-            assert text["entities"][0]["start"] == start
-            assert ("--offsets utf16" in caplog.text) == (offsets is None)
+    def test_of_texts(self, tmp_path, caplog):
+        """White space at an entity's boundaries is none of it, as in the pipeline's output."""
+        write_files(tmp_path, {"a.txt": TEXT, "a.ann": "T1\tX 0 3;13 17\tThe Orsk\nT2\tCity 12 18\t Orsk \n"})
+        (text,) = load_texts(tmp_path)["train"]
+        assert text["entities"] == [entity(13, 17, "City")]
+        assert caplog.messages == [
+            f"{tmp_path.name}: discontinuous entities dropped: 1 (a.ann, line 1: X [The mayor of Orsk] slept.)."
+        ]
 
-    def test_of_a_clean_file_is_empty(self, tmp_path, caplog):
-        load(write(tmp_path / "a.jsonl", RECORD))
-        assert not caplog.records
+    def test_errors_end_with_the_form_that_a_file_was_taken_for(self, tmp_path):
+        path = write_files(tmp_path, {"a.json": '{"text": "a", "label": [[0, 9, "X"]]}'})
+        for format, how in ((None, "--format (format=) names another"), ("text_spans", "as named")):
+            with pytest.raises(CorpusError) as error:
+                load(path, format)
+            assert f"Read as 'text_spans' ({FORMATS['text_spans'].description}); {how}." in str(error.value)
 
 
 class TestCache:
@@ -102,89 +95,23 @@ class TestCache:
         assert load(file)["train"].cache_files == first.cache_files
         write(file, changed(tokens=["Here", *RECORD["tokens"][1:]]))
         assert load(file)["train"][0]["tokens"][0] == "Here"
-
-    def test_labels_are_checked_in_spite_of_it(self, tmp_path):
-        file = write(tmp_path / "a.jsonl", RECORD)
-        load(file)
         with pytest.raises(CorpusError, match="'Person'"):
             load(file, labels=["City"])
 
-    @pytest.mark.parametrize("function", ["split", "Splitter()"])
-    def test_an_edited_word_splitter_splits_again(self, tmp_path, monkeypatch, function):
-        """Pickled, it is its name alone."""
-        monkeypatch.syspath_prepend(tmp_path)
-        monkeypatch.setattr(sys, "dont_write_bytecode", True)
-        file = write(tmp_path / "a.json", {"text": "CD28-mediated signal", "entities": []})
+    def test_what_comes_from_outside_is_read_each_time(self, tmp_path):
+        """Nobody can tell whether the code of a splitter or reader is the same."""
+        file = write(tmp_path / "a.jsonl", {"text": "CD28-mediated", "entities": []})
+        for pattern in (["CD28", "mediated"], ["CD28-mediated"]):
+            spans = [(TEXT_28.index(word), TEXT_28.index(word) + len(word)) for word in pattern]
+            assert load(file, word_splitter=lambda text, spans=spans: spans)["train"][0]["tokens"] == pattern
 
-        def tokens_with(pattern: str) -> tuple[list[str], str]:
-            (tmp_path / "splitter_of_mine.py").write_text(SPLITTER % pattern)
-            monkeypatch.delitem(sys.modules, "splitter_of_mine", raising=False)
-            importlib.invalidate_caches()
-            splitter = eval(function, vars(importlib.import_module("splitter_of_mine")))
-            cut = retokenize(Dataset.from_dict({"tokens": [["CD28-mediated"]], "entities": [[]]}), splitter)
-            return load(file, word_splitter=splitter)["train"][0]["tokens"], cut._fingerprint
-
-        words, fingerprint = tokens_with(r"\S+")
-        assert words == ["CD28-mediated", "signal"]
-        assert tokens_with(r"\S+") == (words, fingerprint)
-        words, other = tokens_with(r"\w+|-")
-        assert words == ["CD28", "-", "mediated", "signal"]
-        assert other != fingerprint
+    def test_that_cannot_be_written_is_named(self, tmp_path):
+        write_files(tmp_path, {"a.jsonl": json.dumps(GOOD), "file": ""})
+        with pytest.raises(OSError, match=r"cannot be written to .*file/cache \(.*HF_DATASETS_CACHE to another folder"):
+            load(tmp_path / "a.jsonl", cache_dir=tmp_path / "file" / "cache")
 
 
-@pytest.mark.parametrize("record", [{"satz": "Orsk"}, {"classes": ["B-City"], "tokens": ["Orsk"]}])
-def test_a_record_of_another_form_is_shown_by_its_fields(tmp_path, record):
-    names = ", ".join(map(repr, record))
-    for place, as_list in (("line 1", False), ("record 0", True)):
-        path = write(tmp_path / "a.json", record, as_list=as_list)
-        with pytest.raises(CorpusError, match=f"no known form; the keys .* are {names}\\. .*--columns text=… "):
-            load(path)
-        facts = f"{place}: .* missing, .* fields are {names}\\. .*'text'.*adapt_dataset"
-        with pytest.raises(CorpusError, match=facts):
-            load(path, "published_json" if as_list else "json_lines")
-
-
-@pytest.mark.parametrize("pairs", [[["Orsk", {"entities": []}]], {"annotations": [['a "b"', {"entities": []}]]}])
-def test_pairs_of_spacy_2_are_to_be_written_as_objects(tmp_path, pairs):
-    (path := tmp_path / "a.json").write_text(json.dumps(pairs))
-    with pytest.raises(CorpusError, match=r'no known form; .* as an object, \{"text": text, \*\*annotations\}'):
-        load(path)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "named", "how"),
-    [
-        ("a.json", '{"text": "a", "label": [[0, 9, "X"]]}', None, "'text_spans' .* for the keys 'text' of its first"),
-        ("a.txt", "a B-X\nc O\nd O\nb\n", None, "'iob2' .* for its first lines"),
-        ("a.conllu", "1\ta\n", None, r"'conllu' .* for its name; --format \(format=\) names another"),
-        ("in/a.ann", "T1\tX\n", None, "'brat' .* for the names of its files"),
-        ("a.txt", "a B-X\nb\n", "iob2", "'iob2' .* as named"),
-    ],
-)
-def test_errors_end_with_the_form_that_a_file_was_taken_for(tmp_path, name, content, named, how):
-    path = write_files(tmp_path, {"in/a.txt": "a", name: content})
-    for read in (load, load_texts) if "text" in content else (load,):
-        with pytest.raises(CorpusError, match=rf"\. Read as {how}[^.]*\.$"):
-            read(path.parent if name.startswith("in/") else path, named)
-
-
-class TestStreaming:
-    def test_reads_no_further_than_it_is_asked(self, tmp_path):
-        file = write(tmp_path / "a.jsonl", RECORD, changed(id="a:1"), {"id": "b"})
-        rows = iter(load(file, streaming=True)["train"])
-        assert [next(rows)["id"], next(rows)["id"]] == ["a:0", "a:1"]
-        with pytest.raises(CorpusError, match="line 3: field 'tokens' is missing"):
-            next(rows)
-
-    def test_reports_at_the_end(self, tmp_path, caplog):
-        rows = load(write(tmp_path / "a.jsonl", changed(entities=[entity(0, 1)] * 3)), streaming=True)["train"]
-        assert not caplog.records
-        assert len(list(rows)) == 1
-        assert caplog.messages == ["a.jsonl: sentences: 1; entities kept: 1 of 3; duplicate entities dropped: 2."]
-
-    def test_survives_a_worker(self, tmp_path):
-        rows = load(write(tmp_path / "a.jsonl", RECORD), streaming=True)["train"]
-        assert next(iter(pickle.loads(pickle.dumps(rows))))["id"] == "a:0"
+TEXT_28 = "CD28-mediated"
 
 
 @pytest.mark.parametrize("format", [name for name in CASES if FORMATS[name].keeps_text and name != "genia"])
@@ -196,22 +123,127 @@ def test_texts_of_every_format_that_has_them(tmp_path, format):
     assert sorted(found, reverse=True) == NESTED
 
 
-def test_what_texts_cannot_hold_is_reported(tmp_path, caplog):
-    """White space at an entity's boundaries is none of it, as in the pipeline's output."""
-    write_files(tmp_path, {"a.txt": TEXT, "a.ann": "T1\tX 0 3;13 17\tThe Orsk\nT2\tCity 12 18\t Orsk \n"})
-    (document,) = load_texts(tmp_path)["train"]
-    assert document["entities"] == [{"start": 13, "end": 17, "type": "City"}]
-    report = f"{tmp_path.name}: discontinuous entities dropped: 1 (a.ann: X [The mayor of Orsk] slept.)."
-    assert caplog.messages == [report]
+class TestRegistered:
+    """A format of a script: recognized, and named where it fails."""
+
+    @pytest.fixture(autouse=True)
+    def registered(self, monkeypatch):
+        monkeypatch.setattr(FORMATS, "registered", {})
+
+        def read(path, check):
+            for number, line in enumerate(path.read_text().splitlines()[1:], start=2):
+                with check.record():
+                    if "]" not in line:
+                        raise check.error(f"line {number}", "nothing closes", "Close it")
+                    text = line.replace("[", "").replace("]", "")
+                    found = check.entity(text, [(line.index("["), line.index("]") - 1)], "City")
+                    yield Text(doc_id=str(number), text=text, entities=[found] if found else [])
+
+        known = type(FORMATS["brat"])("ours", "ours", read, recognizes=lambda head: head.startswith("#ours"))
+        register_format(known)
+        register_format(known)  # again, as cells of a notebook
+        with pytest.raises(ValueError, match="There is a format 'brat' already"):
+            register_format(FORMATS["brat"])
+
+    def test_is_recognized_and_read(self, tmp_path, command):
+        path = write_files(tmp_path, {"train.txt": "#ours\nIn [Orsk].\n"})
+        assert spelled(load(path)["train"][0]) == [("Orsk", "City")]
+        assert spelled(load(tmp_path)["train"][0]) == [("Orsk", "City")]
+        assert command("statistics", tmp_path, "--format", "ours", "--json").code == 0
+        path.write_text("#ours\nIn [Orsk.\n")
+        with pytest.raises(CorpusError, match=r"train\.txt, line 2: nothing closes\. Close it\. Read as 'ours'"):
+            load(path)
 
 
-def test_a_corpus_of_words_alone_has_no_texts(tmp_path):
-    path = write_files(tmp_path, {"a.jsonl": json.dumps({"tokens": ["a"], "entities": []})})
-    with pytest.raises(CorpusError, match=r"a\.jsonl.*'json_lines'.*genia"):
-        load_texts(path)
+# ---- What reading costs ----
 
 
-def test_a_cache_that_cannot_be_written_is_named(tmp_path):
-    write_files(tmp_path, {"a.jsonl": json.dumps({"tokens": ["a"], "entities": []}), "file": ""})
-    with pytest.raises(OSError, match=r"cannot be written to .*file/cache \(.*HF_DATASETS_CACHE to another folder"):
-        load(tmp_path / "a.jsonl", cache_dir=tmp_path / "file" / "cache")
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"text": "Ivan came to Orsk. " * 250, "entities": [[19 * n, 19 * n + 4, "PER"] for n in range(250)]},
+        {
+            "tokens": ["Ivan", "came"] * 250,
+            "entity_mentions": [{"start": n, "end": n + 1, "type": "X"} for n in range(250)],
+        },
+    ],
+    ids=["text_spans", "word_tags"],
+)
+def test_a_file_is_opened_as_often_however_many_entities_it_has(tmp_path, monkeypatch, record):
+    path = write(tmp_path / "a.jsonl", *[record] * 4)
+    opened = []
+    real = Path.open
+    monkeypatch.setattr(Path, "open", lambda self, *rest, **more: [opened.append(self), real(self, *rest, **more)][1])
+    assert sum(map(len, load(path)["train"]["entities"])) == 1000
+    assert opened.count(path) == 2  # to detect its format, and to read it
+
+
+# ---- Bad records ----
+
+
+def lines(*records):
+    return "".join(f"{one if isinstance(one, str) else json.dumps(one)}\n" for one in records)
+
+
+def brat(**spans):
+    texts = {f"c/{name}.txt": "Orsk slept." for name in spans}
+    return texts | {f"c/{name}.ann": f"T1\tCity {span}\tOrsk\nT2\tPlace 0 4\tOrsk\n" for name, span in spans.items()}
+
+
+QUOTED = {"start": 8, "end": 11, "label": "PER", "text": "Anna"}
+BAD = {
+    "a line that is no JSON": ({"a.jsonl": lines(GOOD, '{"tokens": ["Orsk"', GOOD)}, "a.jsonl", "line 2: ", 2, 2),
+    "a record without a field": ({"a.jsonl": lines(GOOD, {"tokens": ["a"]}, GOOD)}, "a.jsonl", "line 2: ", 2, 2),
+    "an entity outside": ({"a.json": json.dumps([GOOD, OUTSIDE, GOOD])}, "a.json", "record 1: ", 2, 2),
+    "a sentence of columns": (
+        {"a.tsv": "Orsk\tX\tB-City\n\nOrsk\tX\tB-City\nslept\tO\n\nOrsk\tX\tB-City\n"},
+        *("a.tsv", "line 4: ", 2, 2),
+    ),
+    "bytes that are no UTF-8": (
+        {"a.tsv": b"Orsk\tB-City\n\nOrsk\tB-City\nslept\xff\tO\n.\tO\n\nOrsk\tB-City\n"},
+        *("a.tsv", "line 4: byte 6 is not valid utf-8", 2, 2),
+    ),
+    "an id twice": ({"a.jsonl": lines(*({**GOOD, "id": one} for one in "112"))}, "a.jsonl", "line 2: ", 2, 2),
+    "a document": (brat(a="0 4", b="x", c="0 4"), "c", "b.ann, line 1: ", 2, 4),
+    "an entity of a document": (brat(a="0 4", b="1 5", c="0 4"), "c", "b.ann, line 1: field 'T1' quotes 'Orsk'", 3, 5),
+    "a quote": (
+        {"a.jsonl": lines({"text": "Ion saw Ana.", "entities": [[0, 3, "PER"], QUOTED]})},
+        *("a.jsonl", r"quotes 'Anna', but from 8 to 11 the text is 'Ion saw \[Ana\].'", 1, 1),
+    ),
+    "offsets outside of a text": (
+        {"a.jsonl": lines(*({"text": "Orsk slept.", "label": [[0, end, "City"]]} for end in (4, 99, 4)))},
+        *("a.jsonl", "line 2: field 'label.0.' runs from 0 to 99, the text has 11 characters", 3, 2),
+    ),
+}
+
+
+@pytest.mark.parametrize(("files", "name", "place", "kept", "entities"), BAD.values(), ids=BAD)
+def test_a_bad_record_or_entity_is_dropped_named_and_counted(tmp_path, caplog, files, name, place, kept, entities):
+    write_files(tmp_path, files)
+    with pytest.raises(CorpusError, match=f"{place}.*--max_bad_records"):
+        load(tmp_path / name)
+    corpus = load(tmp_path / name, max_bad_records=1)["train"]
+    assert (len(corpus), sum(map(len, corpus["entities"]))) == (kept, entities)
+    assert caplog.messages == [corpus.info.description]
+    assert "bad " in corpus.info.description
+    assert len(load_texts(tmp_path / name, max_bad_records=1)["train"]) >= kept
+    with pytest.raises(CorpusError, match=place):  # the cache does not answer for another number
+        load(tmp_path / name)
+
+
+def test_one_more_is_an_error_that_counts_those_before(tmp_path):
+    path = write_files(tmp_path, {"a.jsonl": lines(GOOD, "{", OUTSIDE, {"tokens": []}, GOOD)})
+    with pytest.raises(CorpusError, match=r"line 4: .* 2 were dropped before\. .* --max_bad_records"):
+        load(path, max_bad_records=2)
+    report = load(path, max_bad_records=3)["train"].info.description
+    assert all(f"line {number}: " in report for number in (2, 3, 4))
+
+
+def test_what_is_no_record_stays_an_error(tmp_path):
+    write_files(tmp_path, {"a.json": f"[{json.dumps(GOOD)}, ", "a.xml": "<collection><document>"})
+    for name in ("a.json", "a.xml"):
+        with pytest.raises(CorpusError, match=f"{name}: invalid|{name}, line 1: invalid"):
+            load(tmp_path / name, max_bad_records=9)
+    path = write_files(tmp_path, {"b.jsonl": lines(OUTSIDE)})
+    with pytest.raises(CorpusError, match=r"no sentences\. .*bad records dropped: 1 \(.*line 1: "):
+        load(path, max_bad_records=1)

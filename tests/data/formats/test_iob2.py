@@ -76,23 +76,7 @@ class TestIob2:
             ("a:0", ["EU", "rejects"], [("EU", "ORG")]),
             ("a:1", ["#", "Orsk"], [("Orsk", "LOC")]),
         ]
-        assert "values of the columns 1, 2 (chunks such as NP) ignored: 4" in check.report()
-
-    def test_chunks_of_other_types_with_noun_chunks_are_no_entities(self, tmp_path):
-        """As in VLSP 2016, which has types of its own beside those of CoNLL-2000."""
-        lines = [
-            "Anh N B-NP O O",
-            "Nguyễn Np I-NP B-PER O",
-            "đẹp A B-AP O O",
-            "Hà_Nội Np B-NP B-ORG B-LOC",
-            "Nè T B-XP O O",
-        ]
-        for kept in (lines, [lines[0], lines[3]]):
-            (record,), check = read(write_files(tmp_path, {"a.txt": "\n".join(kept).replace(" ", "\t")}))
-            assert {kind for _, kind in spelled(record)} == {
-                kind for kind in ("PER", "ORG", "LOC") if kind in str(kept)
-            }
-            assert check.counts == {"values of the columns 1, 2 (chunks such as NP) ignored": len(kept)}
+        assert "values of the columns 1, 2 ignored: 4" in check.report()
 
     def test_types_that_are_also_those_of_chunks_are_entities_without_noun_chunks(self, tmp_path):
         (record,), check = read(write_files(tmp_path, {"a.conll": "a O B-AP\nb B-PER O\nc B-NP B-PP\n"}))
@@ -127,7 +111,6 @@ class TestIob2:
             ("# sent_id = 1\n1\tOrsk\tB-City\t-\tann\n2-3\tx\tO\t-\tann\n", [["Orsk"]]),
             ("-DOCSTART-s\tO\nOrsk\tB-City\n", [["-DOCSTART-s", "Orsk"]]),
             ("1\tB-A\n2\tO\n", [["1", "2"]]),
-            ("1-2\tX\tdu\tO\n1\tX\tde\tB-A\n2\tX\tle\tO\n", None),
         ],
         ids=[
             "spaces at the end",
@@ -136,12 +119,11 @@ class TestIob2:
             "columns behind the tags",
             "not quite a document",
             "numbers without another column",
-            "words of numbered columns",
         ],
     )
     def test_lines_of_other_corpora(self, tmp_path, content, sentences):
         records, _ = read(write_files(tmp_path, {"a.conll": content}))
-        assert [record["tokens"] for record in records] == (sentences or [["X", "X"]])
+        assert [record["tokens"] for record in records] == sentences
         assert {kind for record in records for _, kind in spelled(record)} <= {"City", "A"}
 
     @pytest.mark.parametrize("between", [" ", "|", "|O|"])
@@ -211,10 +193,12 @@ class TestIob2:
         assert check.counts["values of the columns 1 ignored"] == 4
 
     def test_tags_of_two_schemes_are_named(self, tmp_path):
-        with pytest.raises(
-            CorpusError, match=r"last column has 'B-LOC', 'LOC', 'O'\. A tag is O, or B-, I- and a type"
-        ):
-            read(write_files(tmp_path, {"a.conll": "a B-LOC\nb LOC\nc O\n"}))
+        """The value that is wrong, not those that are right."""
+        for wrong in ("LOC", "TIM"):
+            with pytest.raises(
+                CorpusError, match=f"'{wrong}' in the last column is not a tag as the others. A tag is O"
+            ):
+                read(write_files(tmp_path, {"a.conll": f"a B-LOC\nb {wrong}\nc O\n"}))
 
     def test_a_tag_with_a_prefix_is_no_type(self, tmp_path):
         """Of joined files, the first of which decides, since what follows was not read for that."""
@@ -345,6 +329,67 @@ Aarau B-loc B-org O O O O NIL _ _
     def test_wrong_columns(self, tmp_path, columns, problem):
         with pytest.raises(ValueError, match=f"`columns` .*{problem}"):
             read(write_files(tmp_path, {"a.conll": DANISH}), columns=columns)
+
+
+NUMBERED = {
+    "numbers from 0": ("0 Orsk B-LOC\n1 is O\n\n0 He O\n1 slept O\n", [["Orsk", "is"], ["He", "slept"]]),
+    "a number alone": ("0 Orsk B-LOC\n\n0 He O\n", [["Orsk"], ["He"]]),
+    "zeros in front": ("001 Orsk B-LOC\n002 is O\n", None),
+    "tens": ("10 Orsk B-LOC\n20 is O\n", None),
+    "points": ("1.1 Orsk B-LOC\n1.2 is O\n", None),
+    "ids": ("s1_w1 Orsk B-LOC\ns1_w2 is O\n", None),
+    "documents": ("doc1 1 Orsk B-LOC\ndoc1 2 is O\n", None),
+    "sentences": ("Sentence:\x001 Orsk NNP B-LOC\nSentence:\x001 is VBZ O\n", None),
+    "two words": ("Orsk NNP B-LOC\nis VBZ O\n", [["Orsk", "is"]]),
+}
+
+
+@pytest.mark.parametrize(("content", "tokens"), NUMBERED.values(), ids=NUMBERED)
+def test_a_first_column_that_numbers_is_not_that_of_words(tmp_path, content, tokens):
+    path = write_files(tmp_path, {"z.conll": content.replace(" ", "\t").replace("\0", " ")})
+    if tokens is None:
+        with pytest.raises(
+            CorpusError, match=r"which column has the words: column \d has .*, and column \d .*--columns"
+        ):
+            read(path)
+    else:
+        assert [record["tokens"] for record in read(path)[0]] == tokens
+    assert [
+        *map(
+            len, load_nested_ner(path, columns={"tokens": 1, "entities": [2 + content.count("NNP")]})["train"]["tokens"]
+        )
+    ]
+
+
+OTHER_WAYS = {
+    "blanks around tags": ("Orsk\t B-LOC\nis\t O\n", [("Orsk", "LOC")]),
+    "an underscore, then I alone": ("Orsk\tB_LOC\nOblast\tI\nis\tO\n", [("Orsk Oblast", "LOC")]),
+    "a table of sentences": (
+        'Sentence #,Word,POS,Tag\nSentence: 1,Orsk,NNP,B-geo\n,",",",",O\nSentence: 2,He,PRP,O\n,ran,VB,O\n',
+        [("Orsk", "geo")],
+    ),
+    "brackets of CoNLL-2012": (
+        "#begin document (a); part 000\n"
+        + "".join(f"a 0 {n} {w} NNP * - - - S {ne} (ARG* -\n" for n, w, ne in ((0, "Orsk", "(GPE)"), (1, "is", "*")))
+        + "\n"
+        + "".join(f"a 0 {n} {w} NNP * - - - S {ne} -\n" for n, w, ne in ((0, "The", "(ORG*"), (1, "EU", "(GPE))")))
+        + "\n#end document\n",
+        [("Orsk", "GPE"), ("The EU", "ORG"), ("EU", "GPE")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "entities"), OTHER_WAYS.values(), ids=OTHER_WAYS)
+def test_columns_of_other_tools(tmp_path, content, entities):
+    records, _ = read(write_files(tmp_path, {"a.txt": content}))
+    assert [one for record in records for one in spelled(record)] == entities
+    assert len(records) == (1 if "Orsk\t" in content else 2)
+
+
+@pytest.mark.parametrize("content", ["We found it in the B-side\n", "#FORMAT=WebAnno TSV 3\n\n1-1\t0-4\tOrsk\tB-X\n"])
+def test_what_is_not_taken_for_columns(tmp_path, content):
+    with pytest.raises(CorpusError, match=r"cannot be detected.*docs/corpora\.md"):
+        load_nested_ner(write_files(tmp_path, {"x.txt": content}))
 
 
 class TestColumnsWithText:

@@ -1,8 +1,6 @@
 """JSON of words: this project's lines, and the published experiments' lists."""
 
-import pytest
-
-from modeling_triaffine.data import CorpusError, load_nested_ner, write_nested_ner
+from modeling_triaffine.data import load_nested_ner, write_nested_ner
 from tests.helpers.corpora import PUBLISHED, RECORD, read, write_json
 
 
@@ -27,10 +25,6 @@ class TestSentencesOfWords:
         words = ["Orsk"] * 20_000
         write_nested_ner({"train": [{**RECORD, "tokens": words, "pos": []}]}, tmp_path, "json_lines")
         assert load_nested_ner(tmp_path)["train"]["tokens"][:] == [words]
-
-    def test_a_sentence_number_of_too_many_bits_is_named(self, tmp_path):
-        with pytest.raises(CorpusError, match=r"'sent_id' is 99999999999, which needs more than 32 bits"):
-            read(write_json(tmp_path / "a.jsonl", {**RECORD, "sent_id": 99999999999}))
 
     def test_two_types_of_one_span_are_kept_and_duplicates_dropped(self, tmp_path):
         entities = [{"start": 0, "end": 1, "type": kind} for kind in ("A", "B", "A")]

@@ -111,11 +111,6 @@ class TestTextSpans:
         ]
         assert check.counts["further annotations of a task ignored"] == 3
 
-    def test_texts_without_spans_are_counted_in_each_file_of_a_split(self, tmp_path):
-        write_json(tmp_path / "a.jsonl", {"text": "a"}, {"text": "b", "label": [[0, 1, "B"]]})
-        write_json(tmp_path / "b.jsonl", {"text": "b", "label": [[0, 1, "B"]]})
-        assert len(list(load_nested_ner({"train": tmp_path}, "text_spans", streaming=True)["train"])) == 3
-
     def test_a_document_without_a_field_of_spans_has_none(self, tmp_path):
         write_json(
             tmp_path / "a.json", {"text": "Orsk", "denotations": [{"span": {"begin": 0, "end": 4}, "obj": "City"}]}
@@ -127,7 +122,7 @@ class TestTextSpans:
     def test_texts_of_which_none_has_a_field_of_spans_are_an_error(self, tmp_path, names):
         for name in names:
             write_json(tmp_path / name, {"text": "Orsk", "tracks": [{"denotations": []}]})
-        with pytest.raises(CorpusError, match=r"no text has a field of spans.* without gold"):
+        with pytest.raises(CorpusError, match=r"no text has a field of spans.* without entities"):
             load_nested_ner(tmp_path, "text_spans")
 
     def test_of_the_responses_of_argilla_the_first_with_spans_is_read(self, tmp_path):
@@ -164,7 +159,7 @@ class TestTextSpans:
             "field 'meta' ignored": 1,
             "field 'tokens' ignored": 1,
             "span field 'colour' ignored": 1,
-            "spans without a type dropped": 1,
+            "entities without a type dropped": 1,
             "repeated texts read, with the _input_hash of an earlier text": 1,
             "texts with the answer 'reject' ignored": 1,
         }
@@ -245,6 +240,7 @@ TEXTS = {
             }
         ],
     },
+    "ner-annotator": {"classes": [], "annotations": [[TEXT, {"entities": [[0, 17, "Person"], [13, 17, "City"]]}]]},
     "sentences of characters": {
         "sentences": [TEXT[:24], TEXT[25:]],
         "ners": [[[0, 16, "Person"], [13, 16, "City"]], []],
@@ -291,3 +287,22 @@ def test_an_unknown_form_ends_with_its_keys_and_the_option(tmp_path):
     assert "the keys of its first record are 'doc', 'marks'. " in message
     assert "triaffine-ner convert --columns text=… entities=…" in message
     assert "Doccano" not in message
+
+
+def test_pairs_as_for_spacy_2(tmp_path):
+    pair = [TEXT, {"entities": [[0, 17, "Person"], [13, 17, "City"]]}]
+    rows = load_nested_ner(write_json(tmp_path / "a.json", pair, pair, as_list=True))["train"]
+    assert [spelled(row) for row in rows] == [NESTED, []] * 2
+
+
+@pytest.mark.parametrize("quote", ["text", "word", "entity_text", "mention", "value", "entity", "entity_value"])
+def test_any_field_that_quotes_is_checked(tmp_path, quote):
+    spans = [
+        {"start": 2, "end": 4, "label": "LOC", quote: "北京"},
+        {"start": 1, "end": 3, "label": "LOC", quote: "北京"},
+    ]
+    path = write_json(tmp_path / "a.jsonl", {"text": "我在北京大学学习", "entities": spans})
+    with pytest.raises(CorpusError, match=r"'entities\[1\]' quotes '北京', but from 1 to 3 the text is '我\[在北\]京"):
+        load_nested_ner(path)
+    (row,) = load_nested_ner(path, max_bad_records=1)["train"]
+    assert row["entities"] == [{"start": 2, "end": 4, "type": "LOC"}]

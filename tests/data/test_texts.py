@@ -1,0 +1,178 @@
+"""Texts annotated by characters: what is checked, how they are cut, and what becomes of their entities."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modeling_triaffine.data import CorpusError, RecordChecker
+from modeling_triaffine.data.schema import Text
+from modeling_triaffine.data.texts import sentences_of
+from modeling_triaffine.model.text_triaffine import word_splitter
+from tests.helpers.corpora import bare, cut, read, spelled, write_json
+
+
+def entity_of(text, *fragments, quote=None, **options):
+    """The entity of these fragments, and the checker."""
+    check = RecordChecker("a.txt", **options)
+    return check.entity(text, fragments, "X", quote, "line 1", "T1"), check
+
+
+class TestChecks:
+    @pytest.mark.parametrize(
+        ("text", "span", "unit"),
+        [
+            ("to Orsk", (3, 7), None),
+            ("😀 to Orsk", (6, 10), "utf16"),
+            ("to\r\nOrsk", (3, 7), "characters_lf"),
+            ("😀 é\r\n😀Orsk", (7, 11), "utf16_lf"),
+            ("😀 é\r\nOrsk", (9, 13), "bytes"),
+            ("😀 é\r\nOrsk", (8, 12), "bytes_lf"),
+            ("\ufeffto Orsk", (4, 8), None),
+        ],
+    )
+    def test_offsets_count_what_is_named(self, text, span, unit):
+        entity, check = entity_of(text, span, quote="Orsk", offsets=unit)
+        assert text[entity["start"] : entity["end"]] == "Orsk"
+        assert not check.report()
+
+    @pytest.mark.parametrize(
+        ("span", "options", "problem"),
+        [
+            ((6, 10), {}, "runs from 6 to 10, the text has 9 characters"),
+            ((-1, 3), {}, "runs from -1 to 3"),
+            ((4, 3), {}, "runs from 4 to 3"),
+            ((1, 3), {"offsets": "utf16"}, "runs from 1 to 3"),
+            ((5, 9), {"quote": "Omsk"}, r"quotes 'Omsk', but from 5 to 9 the text is '. to \[Orsk\]'"),
+            ((5, 9), {"labels": ["Y"]}, r"is 'X', which is not among the labels \['Y'\]"),
+        ],
+    )
+    def test_what_is_wrong_is_shown_with_the_options(self, span, options, problem):
+        with pytest.raises(CorpusError, match=f"^a.txt, line 1: field 'T1.*{problem}.*--max_bad_records") as error:
+            entity_of("😀 to Orsk", span, **options)
+        assert ("--offsets, offsets=" in str(error.value)) == ("labels" not in options)
+        dropped, check = entity_of("😀 to Orsk", span, **options, max_bad_records=1)
+        assert (dropped, check.counts) == (None, {"bad entities dropped": 1})
+
+    @pytest.mark.parametrize("quote", ["a b", "a   b", "a\nb", "a\\nb", " a b ", "\ufeffa b"])
+    def test_white_space_of_quotes_makes_no_difference(self, quote):
+        assert entity_of("a\nb", (0, 3), quote=quote)[0]["end"] == 3
+
+    @pytest.mark.parametrize(
+        ("fragments", "why"),
+        [
+            ([(0, 1), (4, 5)], "discontinuous entities dropped"),
+            ([(1, 2)], "entities of white space alone dropped"),
+            ([(2, 2)], "entities of white space alone dropped"),
+            ([(0, 1), (2, 3)], None),
+            ([(2, 3), (9, 9), (0, 1)], None),
+            ([(0, 4)], None),
+        ],
+    )
+    def test_fragments(self, fragments, why):
+        """White space alone separates what is one; at boundaries, it is no part of an entity."""
+        entity, check = entity_of("a\u200bb c", *fragments, quote="a b" if why is None else None)
+        assert entity == (None if why else {"start": 0, "end": 3, "type": "X"})
+        assert check.counts == ({why: 1} if why else {})
+
+
+class TestCut:
+    def test_a_border_inside_a_word_is_shown_with_the_text_around(self):
+        text = "It is the very long story of wild-type CD28-mediated growth."
+        _, check = cut(text, (39, 41))
+        assert check.report() == (
+            "a.txt: sentences: 1; entities kept: 0 of 1; entities with a boundary inside a word dropped: 1 "
+            "(a: X … story of wild-type [CD]28-mediated growth.), of which "
+            "--word_splitter letters_and_digits would keep 1; labels that lose more than 5 %: X 1 of 1 (all)."
+        )
+        _, check = cut("abcd", *[(0, end) for end in (1, 2, 3, 1)])
+        assert "boundary inside a word dropped: 4 (a: X [a]bcd | a: X [ab]cd | a: X [abc]d | …)" in check.report()
+        _, check = cut("Take 10mg, 20ml or ובית", (5, 7), (7, 9), (11, 13), (20, 23), (0, 7))
+        kept = ", of which --word_splitter letters_and_digits would keep 4, --word_splitter characters would keep 5"
+        assert kept in check.report()
+
+    def test_over_the_end_of_a_sentence(self):
+        text = "He ran. They sat."
+        records, check = cut(text, (3, 12))
+        assert [spelled(record) for record in records] == [[], []]
+        assert "entities across sentences dropped: 1 (a: X He [ran. They] sat.)" in check.report()
+        (record,), check = cut(text, (3, 12), sentence_splitter="none")
+        assert spelled(record) == [("ran . They", "X")]
+
+    def test_by_the_splitters_given(self):
+        records, _ = cut("one-two\nthree. Four", word_splitter=word_splitter("whitespace"), sentence_splitter="lines")
+        assert [record["tokens"] for record in records] == [["one-two"], ["three.", "Four"]]
+        assert [(record["id"], record["sent_id"]) for record in records] == [("a:0", 0), ("a:1", 1)]
+        assert "texts without words ignored: 1" in cut("\u200b\ufeff")[1].report()
+
+    def test_long_sentences_stay_whole(self):
+        """The model reads them in windows."""
+        (record,), check = cut("a. " * 300, (255 * 3, 260 * 3 - 1), sentence_splitter="none")
+        assert (len(record["tokens"]), len(record["entities"]), check.report()) == (600, 1, "")
+
+    def test_in_the_words_and_sentences_of_the_corpus(self):
+        """Words without parts of speech in all of a sentence have none there."""
+        text = Text(doc_id="d", text="It's far. Orsk", entities=[{"start": 10, "end": 14, "type": "City"}])
+        text |= {"words": [(0, 2), (2, 4), (5, 8), (8, 9), (10, 14)], "pos": ["A", "B", "C", "", "D"]}
+        check = RecordChecker("a")
+        first, second = sentences_of(text, check)
+        assert (first["tokens"], first["pos"]) == (["It", "'s", "far", "."], [])
+        assert (second["tokens"], second["pos"], spelled(second)) == (["Orsk"], ["D"], [("Orsk", "City")])
+        (whole,) = sentences_of({**text, "doc_id": "e", "sentences": [(0, 14)]}, check, word_splitter("whitespace"))
+        assert (whole["tokens"], whole["pos"]) == (["It's", "far.", "Orsk"], [])
+
+
+TEXTS = st.text(
+    st.one_of(
+        st.sampled_from("aB.! \n\r\t-😀　。\u200b\ufeff\x00\x1c\x85\u2028"), st.characters(exclude_categories=["Cs"])
+    ),
+    max_size=60,
+)
+
+
+@given(TEXTS, st.sampled_from(["punctuation", "lines", "none"]), st.data())
+def test_any_text_is_cut_and_every_entity_kept_or_counted(text, sentence_splitter, data):
+    """Words are the text without its white space; what is kept spells what was annotated; nothing disappears."""
+    borders = st.tuples(st.integers(0, len(text)), st.integers(0, len(text))).filter(lambda pair: pair[0] < pair[1])
+    spans = data.draw(st.lists(st.lists(borders, min_size=1, max_size=2), max_size=5)) if text else []
+    check = RecordChecker("a.txt")
+    found = [check.entity(text, fragments, f"X{number}") for number, fragments in enumerate(spans)]
+    made = Text(doc_id="a", text=text, entities=list(filter(None, found)))
+    records = list(sentences_of(made, check, sentence_splitter=sentence_splitter))
+    words = "".join(token for record in records for token in record["tokens"])
+    assert bare(words) == bare(text)
+    kept = [(record, entity) for record in records for entity in record["entities"]]
+    for record, entity in kept:
+        fragments = spans[int(entity["type"][1:])]
+        start, end = min(start for start, _ in fragments), max(end for _, end in fragments)
+        assert bare("".join(record["tokens"][entity["start"] : entity["end"]])) == bare(text[start:end])
+    assert check.entities_kept == len(kept)
+    assert check.entities_kept + check.entities_dropped == len(spans)
+
+
+def annotated(text, *quotes):
+    """A record of texts with spans, each where it first occurs."""
+    return {"text": text, "label": [[text.index(quote), text.index(quote) + len(quote), "X"] for quote in quotes]}
+
+
+@pytest.mark.parametrize(
+    ("text", "entities", "splitter", "sentences"),
+    [
+        ("北京大学的王小明去了上海。他走了。", ["北京大学", "北京", "王小明", "上海"], None, 2),
+        ("東京大学の山田太郎は京都に行った。そして", ["東京大学", "東京", "山田太郎", "京都"], None, 2),
+        ("김민수는 서울대학교에서 일한다. 그는 산다.", ["김민수", "서울대학교", "서울"], "syllables", 2),
+        ("①IVIG有效", ["IVIG"], None, 1),
+    ],
+    ids=["Chinese", "Japanese", "Korean", "a number in a circle"],
+)
+def test_words_can_carry_nested_entities(tmp_path, text, entities, splitter, sentences):
+    path = write_json(tmp_path / "a.jsonl", annotated(text, *entities))
+    options = {} if splitter is None else {"word_splitter": word_splitter(splitter)}
+    records, check = read(path, **options)
+    found = ["".join(one["tokens"][e["start"] : e["end"]]) for one in records for e in one["entities"]]
+    assert (sorted(found), len(records), check.report()) == (sorted(entities), sentences, "")
+
+
+def test_korean_particles_are_part_of_words_by_default_and_what_is_lost_is_counted(tmp_path):
+    (record,), check = read(write_json(tmp_path / "a.jsonl", annotated("김민수는 서울 산다", "김민수", "서울")))
+    assert spelled(record) == [("서울", "X")]
+    assert check.counts == {"entities with a boundary inside a word dropped": 1}
