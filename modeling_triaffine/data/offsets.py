@@ -81,7 +81,8 @@ def without_space(text: str, entity: Entity) -> Entity:
 
 def same_but_for_space(quote: str, text: str) -> bool:
     """The quote that a tool wrote is the text, with white space in other places at most."""
-    return quote == text or NOT_COMPARED.sub("", quote) == NOT_COMPARED.sub("", text)
+    bare, other = (NOT_COMPARED.sub("", one.translate(INVISIBLE_SPACES)) for one in (quote, text))
+    return bare == other
 
 
 def in_context(text: str, start: int, end: int) -> str:
