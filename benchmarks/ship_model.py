@@ -1,0 +1,33 @@
+"""Puts a trained model into the package, as a folder of `hub_configs/`: weights in bfloat16, without code and records.
+
+    python benchmarks/ship_model.py outputs/names-en names-en
+
+The folder then is what a repository on the Hub has, but for the code, which `triaffine-ner publish` adds. README.md and
+the licence are written by hand.
+"""
+
+import argparse
+from pathlib import Path
+
+import torch
+
+from modeling_triaffine import TriaffineForNestedNER, TriaffineProcessor
+from modeling_triaffine.installed_models import library
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("name")
+    given = parser.parse_args()
+    target = library() / given.name
+    TriaffineForNestedNER.from_pretrained(given.folder, dtype=torch.bfloat16).save_pretrained(target)
+    TriaffineProcessor.from_pretrained(given.folder).save_pretrained(target)
+    for code in target.glob("*.py"):
+        code.unlink()
+    for path in sorted(target.iterdir()):
+        print(f"{path}: {path.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()
