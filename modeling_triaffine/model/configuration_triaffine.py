@@ -116,7 +116,6 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
         encoder_config: PretrainedConfig | dict[str, Any] | None = None
         hidden_size: int | None = option(None, "Width H of a word representation", least=1, most=2**16)
 
-    auxiliary_labels: list[str] | None = None
     # Set by calibration, so not among `options()`.
     temperature: float | int = option(1.0, "Divisor of the final logits in prediction", least=1e-3, below=1e3)
     label_thresholds: dict[str, float | int] | None = None

@@ -145,6 +145,13 @@ class ModelOptions:
     multi_label: bool = option(
         False, "Whether each label of a span has its own probability, so that a span can have several labels"
     )
+    auxiliary_labels: list[str] | None = option(
+        None,
+        "Labels that are trained and never predicted: types that the corpus annotates beside the wanted ones",
+        unset="none",
+        metavar="LABEL …",
+        many=True,
+    )
     attention: str = option(
         "triaffine",
         "How the words inside a span are weighted",

@@ -65,9 +65,9 @@ REPLACED = {
     **dict.fromkeys(("num_train_epochs", "max_steps"), ("max_steps", "min_steps")),
     "max_span_width": ("learn_span_width",),
 }
-# Fields of the configuration that a recipe sets beside the options: the encoder, to be trained from scratch, the order
-# of the labels, and those that are trained and not predicted.
-RECIPE_FIELDS = ("encoder_config", "id2label", "auxiliary_labels")
+# Fields of the configuration that a recipe sets beside the options: the encoder, to be trained from scratch, and the
+# order of the labels.
+RECIPE_FIELDS = ("encoder_config", "id2label")
 
 
 class CommandLineError(ValueError):
