@@ -1,29 +1,25 @@
 """Converts data sets with other columns, such as those on the Hub, to the schema of this package."""
 
 import logging
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from functools import partial
 from typing import Any
 
-from datasets import ClassLabel, Dataset, DatasetDict, LargeList, List, concatenate_datasets
+from datasets import ClassLabel, Dataset, DatasetDict, LargeList, List
 
 from .alignment import WordSplitter
 from .corpus_format import check_columns
-from .documents import Document, Sentence, as_texts, document_of_words
 from .features import FEATURES, AnyDataset, as_records
-from .formats.bigbio import BIGBIO, bigbio_document
+from .formats.bioc import BIGBIO, bigbio_text
 from .formats.text_spans import OF_SPAN, TextForm, annotated_text
-from .formats.word_tags import HEAD, NESTED, TAGS, TagForm, entities_in, tag_form
+from .formats.word_tags import NESTED, TAGS, tagged_sentences
 from .json_records import JsonObject
 from .offsets import check_unit
 from .record_checker import RecordChecker
+from .schema import Text
 from .texts import DEFAULT_SENTENCE_SPLITTER, numbered, sentences_of
 
 logger = logging.getLogger(__name__)
-
-PART_SIZE = 10_000
-"""Sentences that are in memory as Python's objects, which take several times as much as a data set."""
 
 
 def adapt_dataset(
@@ -57,7 +53,7 @@ def adapt_dataset(
     Raises:
         CorpusError: a row is invalid; the message names split, row and field.
         TypeError: the data set is a streaming one, or no data set of `datasets`.
-        ValueError: `columns` names unknown fields or columns, or `offsets` is unknown, or is given for tokens.
+        ValueError: `columns` names unknown fields or columns, or `offsets` is unknown.
 
     Examples:
         >>> from datasets import Dataset
@@ -66,54 +62,41 @@ def adapt_dataset(
         >>> adapt_dataset(rows, {"tokens": "words", "entities": "ner"})[0]["entities"]
         [{'start': 0, 'end': 3, 'type': 'Person'}]
     """
-    labels = [labels] if isinstance(labels, str) else labels
-    allowed = None if labels is None else frozenset(labels)  # an iterator would be empty after the first split
-    parts: Mapping[Any, Dataset] = dataset if isinstance(dataset, DatasetDict) else {None: dataset}
-    adapted = {
-        split: _adapt(part, split, columns, allowed, word_splitter, sentence_splitter, offsets)
-        for split, part in parts.items()
-    }
-    return DatasetDict(adapted) if isinstance(dataset, DatasetDict) else adapted[None]
-
-
-def _adapt(
-    dataset: Dataset,
-    split: str | None,
-    columns: Mapping[str, Any] | str,
-    labels: frozenset[str] | None,
-    word_splitter: WordSplitter | None,
-    sentence_splitter: str,
-    offsets: str | None,
-) -> Dataset:
-    dataset = as_records(dataset, (), "adapt_dataset")
-    name = str(split or dataset.split or "dataset")
+    allowed = [labels] if isinstance(labels, str) else None if labels is None else list(labels)
     check_unit(offsets)
-    check = RecordChecker(name, labels, offsets=offsets)
+
+    def adapted(part: Dataset, split: str) -> Dataset:
+        check = RecordChecker(split, allowed, offsets=offsets)
+        texts = numbered(_texts(part, columns, split, check), check)
+        records = [record for text in texts for record in sentences_of(text, check, word_splitter, sentence_splitter)]
+        by_column = {field: [dict(record)[field] for record in records] for field in FEATURES}
+        rows = Dataset.from_dict(by_column, features=FEATURES, split=part.split)
+        if report := check.report():
+            rows.info.description = report
+            logger.warning("%s", report)
+        return rows
+
+    if isinstance(dataset, DatasetDict):
+        return DatasetDict({split: adapted(part, split) for split, part in dataset.items()})
+    return adapted(dataset, str(getattr(dataset, "split", None) or "dataset"))
+
+
+def _texts(dataset: Dataset, columns: Mapping[str, Any] | str, name: str, check: RecordChecker) -> Iterator[Text]:
+    rows = as_records(dataset, (), "adapt_dataset")
     if isinstance(columns, Mapping):
-        named = _columns_named(columns, dataset.column_names)
-        if TAGS[0] in named and NESTED in {*dataset.column_names} - {*named}:
-            check.note(f"field '{NESTED}' ignored", len(dataset))
-        dataset = dataset.select_columns(named)
-    elif columns != BIGBIO.name:
+        named = _columns_named(columns, rows.column_names)
+        if TAGS[0] in named and NESTED in {*rows.column_names} - {*named}:
+            check.note(f"field '{NESTED}' ignored", len(rows))
+        rows = rows.select_columns(named)
+        if "text" not in columns:
+            return tagged_sentences(_values(rows, check), columns, name, check)
+        read = partial(annotated_text, form=TextForm.named(columns))
+    elif columns == BIGBIO.name:
+        read = bigbio_text
+    else:
         raise ValueError(f"`columns` is {columns!r}. Give a mapping of fields to columns, or {BIGBIO.name!r}.")
-    of_words = isinstance(columns, Mapping) and "text" not in columns
-    if of_words and offsets is not None:
-        raise ValueError(f"`offsets` is {offsets!r}, but the data set has words, not offsets in a text. Leave it out.")
-    documents = _of_words(dataset, columns, name, check) if of_words else _of_texts(dataset, columns, name, check)
-    records = (
-        record
-        for one in numbered(as_texts(documents, check), check)
-        for record in sentences_of(one, check, word_splitter, sentence_splitter)
-    )
-    parts: list[Dataset] = []
-    while (part := [*islice(records, PART_SIZE)]) or not parts:
-        by_column = {field: [dict(record)[field] for record in part] for field in FEATURES}
-        parts.append(Dataset.from_dict(by_column, features=FEATURES, split=dataset.split))
-    adapted = concatenate_datasets(parts, split=dataset.split)
-    if report := check.report():
-        adapted.info.description = report
-        logger.warning("%s", report)
-    return adapted
+    values = enumerate(_values(rows, check))
+    return (read(JsonObject(row, where, check, number=n), f"{name}:{n}") for n, (row, where) in values)
 
 
 def _columns_named(columns: Mapping[str, Any], known: Sequence[str]) -> list[str]:
@@ -135,44 +118,8 @@ def _columns_named(columns: Mapping[str, Any], known: Sequence[str]) -> list[str
     return list(dict.fromkeys(named))
 
 
-def _of_words(dataset: Dataset, columns: Any, name: str, check: RecordChecker) -> Iterator[Document]:
-    numbers: Counter[str] = Counter()
-    given = columns["entities"]
-    named = [given] if isinstance(given, str) else given
-    forms = {column: _form(dataset, columns, column) for column in named}
-    for record in _rows(dataset, check):
-        row = record.fields
-        identifier = _value(row, columns, "id", f"{name}:{record.number}")
-        doc_id = _value(row, columns, "doc_id", identifier)
-        tokens = record.value(columns["tokens"], list)
-        entities = (entities_in(record, column, forms[column], len(tokens), columns) for column in named)
-        fields = {
-            "id": identifier,
-            "doc_id": doc_id,
-            "sent_id": numbers[doc_id],
-            "tokens": tokens,
-            "pos": row[columns["pos"]] if "pos" in columns else [],
-            "entities": [*chain.from_iterable(entities)],
-        }
-        yield document_of_words(doc_id, [Sentence(fields, record.where)])
-        numbers[doc_id] += 1
-
-
-def _value(row: Mapping[str, Any], columns: Mapping[str, Any], field: str, default: str) -> str:
-    """The field as a string; the default if it has no column, or is null."""
-    value = row[columns[field]] if field in columns else None
-    return default if value is None else str(value)
-
-
-def _of_texts(dataset: Dataset, columns: Any, name: str, check: RecordChecker) -> Iterator[Document]:
-    form = None if isinstance(columns, str) else TextForm.named(columns)
-    for record in _rows(dataset, check):
-        default_id = f"{name}:{record.number}"
-        yield bigbio_document(record, default_id) if form is None else annotated_text(record, default_id, form)
-
-
-def _rows(dataset: Dataset, check: RecordChecker) -> Iterator[JsonObject]:
-    """The rows with names of class labels, and lists of objects in place of objects of lists."""
+def _values(dataset: Dataset, check: RecordChecker) -> Iterator[tuple[object, str]]:
+    """The rows, each with its place, with names of class labels, and lists of objects in place of objects of lists."""
     features = dataset.features  # a deep copy at every access
     for number, row in enumerate(dataset):
         where = f"row {number}"
@@ -181,7 +128,7 @@ def _rows(dataset: Dataset, check: RecordChecker) -> Iterator[JsonObject]:
                 row[column] = _readable(value, features[column])
             except ValueError as error:
                 raise check.error(where, f"field '{column}': {error}", "Correct the row, or leave it out") from None
-        yield JsonObject(row, where, check, number=number)
+        yield row, where
 
 
 def _readable(value: Any, feature: Any) -> Any:
@@ -203,15 +150,3 @@ def _readable(value: Any, feature: Any) -> Any:
 def _is_column(feature: Any) -> bool:
     """Whether an object has a list of values here, one for each of what it describes; a list of objects is none."""
     return isinstance(feature, (List, LargeList)) and not isinstance(feature.feature, Mapping)
-
-
-def _form(dataset: Dataset, columns: Mapping[str, Any], column: str) -> TagForm | None:
-    """How the tags of a column are written; None for a column of spans."""
-    tag = dataset.features[column]
-    while isinstance(tag, (List, LargeList)):
-        tag = tag.feature
-    if getattr(tag, "dtype", "null") == "null" or isinstance(tag, Mapping):
-        return None
-    head = dataset[:HEAD]
-    names = tag.names if isinstance(tag, ClassLabel) else columns.get("names")
-    return tag_form(zip(head[columns["tokens"]], head[column], strict=True), names)

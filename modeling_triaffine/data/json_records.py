@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Strict
 
@@ -155,13 +155,6 @@ class JsonObject:
     def error(self, field: str, problem: str, remedy: str) -> CorpusError:
         """The error for a field; the `problem` is said of it: "has 2 values"."""
         return self.check.error(self.where, f"field '{self.name_of(field)}' {problem}", remedy)
-
-    def annotation(self, fragments: Sequence[Offsets], kind: str, quoted: str = "text") -> Any:
-        """Bridge for readers that still yield documents."""
-        from .documents import Annotation
-
-        quote = self.value(quoted, str) if self.get(quoted) else None
-        return Annotation(self.name, tuple(fragments), kind, quote, self.where)
 
     def entity(self, text: str, fragments: Sequence[Offsets], type: str, quoted: str = "text") -> Entity | None:
         """The entity that this object describes, as the checker returns it; the quote is its field `quoted`, if any."""

@@ -18,7 +18,6 @@ from ..files import FULL
 from ..version import __version__
 from .alignment import WordSplitter
 from .detection import format_of_columns
-from .documents import as_texts
 from .features import FEATURES
 from .formats import FORMATS
 from .offsets import check_unit
@@ -240,7 +239,7 @@ class CorpusFiles:
         files = self.files[split]
         options = {} if self._columns is None else {"columns": self._columns}
         if files.format.documents is not None:
-            yield from numbered(as_texts(files.format.read(files.path, check, **options), check), check)
+            yield from numbered(files.format.read(files.path, check, **options), check)
             return
         number = 0
         for text in numbered(self._texts_of_files(files, check, options), check):
@@ -255,7 +254,7 @@ class CorpusFiles:
         for file in files.files:
             check.path, check.folder, check.is_document = file, files.path, files.has_documents
             read_head(file)  # an empty file is reported as such, not as invalid content
-            yield from as_texts(files.format.read(file, check, **options), check)
+            yield from files.format.read(file, check, **options)
 
     def _checker(self, files: SplitFiles) -> RecordChecker:
         how = "as named" if self._format else "--format (format=) names another"

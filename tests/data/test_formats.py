@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from modeling_triaffine.data import FORMATS, CorpusError, RecordChecker, detect_format, load_nested_ner
 from modeling_triaffine.data.corpus_format import CorpusFormat, Keys
 from modeling_triaffine.data.detection import formats_recognizing
-from modeling_triaffine.data.documents import as_texts
 from modeling_triaffine.data.json_records import record_keys
 from modeling_triaffine.parsing import JSON_SUFFIXES
 from tests.helpers.corpora import (
@@ -54,7 +53,7 @@ def test_a_format_has_what_it_says(tmp_path, format):
     known = FORMATS[format]
     path = write_files(tmp_path, CASES[format].sample())
     check = RecordChecker(path)
-    (text,) = as_texts(known.read(path, check), check)
+    (text,) = known.read(path, check)
     assert ("words" in text) == known.has_own_words
     assert ([text["text"][start:end] for start, end in text.get("words", ())] or TOKENS) == TOKENS
     for shown in (known.description, known.tools, known.example):

@@ -5,7 +5,6 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from modeling_triaffine.data import FORMATS, RecordChecker, detect_format
-from modeling_triaffine.data.documents import as_texts
 from modeling_triaffine.data.schema import Text
 from modeling_triaffine.data.texts import DEFAULT_SENTENCE_SPLITTER, sentences_of
 from modeling_triaffine.model.text_triaffine import INVISIBLE_SPACES
@@ -202,7 +201,7 @@ def read(path, format=None, labels=None, columns=None, word_splitter=None, sente
     check = RecordChecker(path, labels)
     known = detect_format(path) if format is None else FORMATS[format]
     options = {} if columns is None else {"columns": columns}
-    texts = list(as_texts(known.read(path, check, **options), check))
+    texts = list(known.read(path, check, **options))
     records = (record for one in texts for record in sentences_of(one, check, word_splitter, sentence_splitter))
     return list(records), check
 

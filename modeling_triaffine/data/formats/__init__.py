@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from ..corpus_format import CorpusFormat
 
 BUILT_IN = {
-    "ace": "ace:ACE",
-    "bigbio_kb": "bigbio:BIGBIO",
+    "ace": "ldc:ACE",
+    "bigbio_kb": "bioc:BIGBIO",
     "bioc": "bioc:BIOC",
     "brat": "brat:BRAT",
     "cas": "cas:CAS",
     "conllu": "conllu:CONLLU",
     "docbin": "docbin:DOCBIN",
-    "ere": "ere:ERE",
+    "ere": "ldc:ERE",
     "genia": "genia:GENIA",
     "genia_all_types": "genia:GENIA_ALL_TYPES",
     "genia_other_types": "genia:GENIA_OTHER_TYPES",
@@ -29,10 +29,10 @@ BUILT_IN = {
     "iob2_text": "iob2:IOB2_TEXT",
     "json_lines": "json_lines:JSON_LINES",
     "label_studio": "label_studio:LABEL_STUDIO",
-    "mrc": "mrc:MRC",
+    "mrc": "word_spans:MRC",
     "published_json": "json_lines:PUBLISHED_JSON",
     "pubtator": "pubtator:PUBTATOR",
-    "span_lines": "span_lines:SPAN_LINES",
+    "span_lines": "word_spans:SPAN_LINES",
     "text_spans": "text_spans:TEXT_SPANS",
     "word_tags": "word_tags:WORD_TAGS",
 }

@@ -1,34 +1,85 @@
-"""Reads BioC, in XML or JSON: documents in passages, with annotations at their offsets in the document.
+"""Reads documents in passages with annotations at their offsets in the document: BioC, in XML or JSON, and bigbio's.
 
-A file is one collection, a list of collections or documents, or JSON lines of documents, as PubTator's service answers.
-The type of an annotation is its infon "type":
+A file of BioC is one collection, a list of collections or documents, or JSON lines of documents, as PubTator's service
+answers. The type of an annotation is its infon "type":
 
     <collection><document><id>1</id><passage><offset>0</offset><text>Naloxone in rats.</text>
       <annotation id="T1"><infon key="type">Chemical</infon><location offset="0" length="8"/><text>Naloxone</text>
       </annotation></passage></document></collection>
 
-An entity with several locations is discontinuous. Relations are ignored and counted.
+bigbio's `bigbio_kb` records come as JSON, or as rows of a data set (`adapt_dataset(rows, "bigbio_kb")`):
+
+    {"document_id": "227508", "passages": [{"text": ["Naloxone in rats."], "offsets": [[0, 17]]}],
+     "entities": [{"type": "Chemical", "text": ["Naloxone"], "offsets": [[0, 8]]}]}
+
+An entity with several locations is discontinuous. Relations, events and coreferences are ignored and counted.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element
 
+from ...model.text_triaffine import Offsets
 from ...parsing import JSON_SUFFIXES
 from ..corpus_format import CorpusFormat, Keys
-from ..documents import Annotation, Document, Passage, document_of_passages
-from ..json_records import JsonObject, json_reader, json_values
+from ..json_records import JsonObject, Pair, json_reader, json_values
+from ..offsets import positions
 from ..reading import read_head, xml_elements
 from ..record_checker import RecordChecker
+from ..schema import Text
 
-TYPE = "type"
 WRAPPERS = ("documents", "PubTator3")
 """Fields under which a JSON object has a list of documents."""
+MAX_GAP = 100_000
+"""Characters between two passages: a larger offset is a mistake, and not filled with spaces."""
 
 
-def _bioc_document(document: JsonObject, default_id: str) -> Document:
+class Passage(NamedTuple):
+    """A part of a document: the offset of its first character in the document, its text, and its name for messages."""
+
+    offset: int
+    text: str
+    name: str
+
+
+class Annotation(NamedTuple):
+    """An entity: its object in the file, and what is read of it."""
+
+    found: JsonObject
+    fragments: list[Offsets]
+    type: str
+    quote: str | None
+
+
+def _text(record: JsonObject, doc_id: str, passages: list[Passage], annotations: Iterable[Annotation]) -> Text:
+    """The text of passages, in any order, which stand at their offsets; no sentence crosses their borders."""
+    check, text, end = record.check, "", 0
+    borders: list[int] = []
+    for passage in sorted(passages):
+        gap = passage.offset - end
+        if not 0 <= gap <= MAX_GAP:
+            problem = f"field '{passage.name}' begins at {passage.offset}, but the passage before it ends at {end}"
+            remedy = "Offsets count characters from the beginning of the document"
+            raise check.error(record.where, problem, remedy)
+        borders += [len(text), len(text) + gap]
+        text += " " * gap + passage.text
+        end = passage.offset + positions(passage.text, check.offsets)[-1]
+    entities = []
+    for found, fragments, kind, quote in annotations:
+        if not fragments:  # of the whole document, or of something outside of it
+            check.drop("entities without offsets dropped", 1, f"{found.where}: {found.name}", kind)
+        elif entity := check.entity(text, fragments, kind, quote, found.where, found.name):
+            entities.append(entity)
+    borders = sorted({border for border in borders if 0 < border < len(text)})
+    return Text(doc_id=doc_id, text=text, entities=entities, borders=borders, where=record.where)
+
+
+# ---- BioC ----
+
+
+def _bioc_text(document: JsonObject, default_id: str) -> Text:
     """The document with the annotations of all its parts; its text is that of its passages, or of their sentences."""
     doc_id = str(document.fields.get("id") or default_id)
     document.where += f" (document {doc_id})"
@@ -45,20 +96,19 @@ def _bioc_document(document: JsonObject, default_id: str) -> Document:
         if relations := list(part.objects("relations", optional=True)):
             document.check.note("relations ignored", len(relations))
         annotations += [_bioc_annotation(found) for found in part.objects("annotations", optional=True)]
-    return document_of_passages(doc_id, passages, annotations, document.where, document.check)
+    return _text(document, doc_id, passages, annotations)
 
 
-def _bioc_annotation(annotation: JsonObject) -> Annotation:
-    infons = annotation.object("infons", f"It must have the key '{TYPE}'")
-    infons.require([TYPE], "an annotation of an entity")
+def _bioc_annotation(found: JsonObject) -> Annotation:
+    kind = found.object("infons", "It must have the key 'type'").value("type", str)
     fragments = []
-    for location in annotation.objects("locations", optional=True):
+    for location in found.objects("locations", optional=True):
         offset, length = location.value("offset", int), location.value("length", int)
         fragments.append((offset, offset + length))
-    return annotation.annotation(fragments, infons.value(TYPE, str))
+    return Annotation(found, fragments, kind, found.value("text", str) if found.fields.get("text") else None)
 
 
-def _documents(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]]:
+def _bioc_documents(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]]:
     return (_xml_documents if read_head(path).startswith("<") else _json_documents)(path, check)
 
 
@@ -76,14 +126,13 @@ def _json_documents(path: Path, check: RecordChecker) -> Iterator[tuple[object, 
 def _xml_documents(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]]:
     """The documents with the names and values that they have in JSON."""
     number = 0
-    element = None
     for element in xml_elements(path, check):
         if element.tag == "document":
             yield _fields(element), f"document {number}"
             element.clear()
             number += 1
-    if element is not None and element.tag not in ("collection", "document"):
-        raise check.error("", f"its root element is <{element.tag}>, not <collection>", "Give BioC's XML or JSON")
+    if not number:
+        raise check.error("", "it has no <document>", "Give BioC's XML or JSON")
 
 
 def _fields(element: Element) -> dict[str, Any]:
@@ -103,10 +152,51 @@ def _fields(element: Element) -> dict[str, Any]:
 BIOC = CorpusFormat(
     name="bioc",
     description="BioC, in XML or JSON",
-    read=json_reader(_bioc_document, "id and passages", values=_documents),
+    read=json_reader(_bioc_text, "id and passages", values=_bioc_documents),
     suffixes=(".xml", *JSON_SUFFIXES),
     keys=(*map(Keys.of, WRAPPERS), Keys.of("passages")),
     recognizes=lambda head: "<collection" in head,
     tools="PubTator's service, PubMed Central, TeamTat, shared tasks",
     example='{"documents": [{"id": "1", "passages": [{"offset": 0, "text": "…", "annotations": […]}]}]}',
+)
+
+
+# ---- bigbio ----
+
+
+def bigbio_text(record: JsonObject, default_id: str) -> Text:
+    """The text of one record; `default_id` names it if it has neither `document_id` nor `id`."""
+    record.require(["passages", "entities"], "a bigbio_kb record")
+    for name in ("events", "coreferences", "relations"):
+        if ignored := record.fields.get(name):
+            record.check.note(f"{name} ignored", len(ignored))
+    passages = []
+    for passage in record.objects("passages", optional=True):
+        offsets = passage.value("offsets", list[Pair])
+        if len(offsets) != 1:
+            raise passage.error("offsets", f"has {len(offsets)} pairs", "A passage has one: [[start, end]]")
+        passages.append(Passage(offsets[0][0], _joined(passage), passage.name))
+    remedy = "It must have pairs [start, end]"
+    annotations = (
+        Annotation(one, one.value("offsets", list[Pair], remedy), one.value("type", str), _joined(one) or None)
+        for one in record.objects("entities", optional=True)
+    )
+    doc_id = str(record.fields.get("document_id") or record.fields.get("id") or default_id)
+    return _text(record, doc_id, passages, annotations)
+
+
+def _joined(part: JsonObject) -> str:
+    """The strings of `text`, a list or in some corpora one string, joined; empty if there are none."""
+    given = part.fields.get("text") or []
+    return given if isinstance(given, str) else " ".join(part.value("text", list[str]) if given else [])
+
+
+BIGBIO = CorpusFormat(
+    name="bigbio_kb",
+    description="bigbio's records of passages and entities",
+    read=json_reader(bigbio_text, "passages and entities"),
+    # `entities` may follow after the part of a long document that is looked at.
+    keys=(Keys.of("passages document_id"), Keys.of("passages entities")),
+    tools="bigbio's loaders of more than a hundred biomedical corpora",
+    example='{"document_id": "1", "passages": [{"text": ["Orsk"], "offsets": [[0, 4]]}], "entities": […]}',
 )

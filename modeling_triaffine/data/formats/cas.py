@@ -11,17 +11,17 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import importing_extra
 from ...model.text_triaffine import Offsets
 from ..corpus_format import CorpusFormat, Keys, check_columns
-from ..documents import Annotation, Document
 from ..json_records import record_keys
 from ..reading import name_in_corpus, open_corpus, parse_xml, read_head, visible_paths
 from ..record_checker import RecordChecker
-from ..schema import CorpusError
+from ..schema import CorpusError, Text
 
 if TYPE_CHECKING:
     from cassis import Cas
@@ -40,7 +40,7 @@ NOT_ANNOTATED = "INITIAL_CAS"
 """The document before annotation, beside those of the annotators in the export of a project."""
 
 
-def read_cas(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Document]:
+def read_cas(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Text]:
     """Reads the documents of a folder, searched recursively, or that of one file, in the order of their names.
 
     Annotations without a value are dropped and counted. A text of several annotators is read for each.
@@ -56,11 +56,11 @@ def read_cas(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None
             check.note("documents before annotation left out", example=name)
         elif file.name != TYPE_SYSTEM:
             with check.record():
-                document = annotated_cas(_load(file, name, check), layer, feature, name, check)
-                if document.text and hash(document.text) in texts:
+                text = annotated_cas(_load(file, name, check), layer, feature, name, check)
+                if text["text"] and hash(text["text"]) in texts:
                     check.note("repeated texts read, perhaps of another annotator", example=name)
-                texts.add(hash(document.text))
-                yield document
+                texts.add(hash(text["text"]))
+                yield text
 
 
 def cas_documents(path: Path) -> list[Path]:
@@ -76,31 +76,29 @@ def in_cassis(feature: str) -> str:
     return f"{feature}_" if feature in ("self", "type") else feature
 
 
-def annotated_cas(cas: Cas, layer: str, feature: str, where: str, check: RecordChecker) -> Document:
+def annotated_cas(cas: Cas, layer: str, feature: str, where: str, check: RecordChecker) -> Text:
     """The text of a CAS with the annotations of a layer, and its sentences; without a text there are none of either."""
     doc_id = where.rpartition(".")[0]
     text = cas.sofa_string
     if not text:
-        return Document(doc_id, where, "")
+        return Text(doc_id=doc_id, text="", entities=[], where=where)
     feature = in_cassis(feature)
     layer_type(cas, layer, where, check, feature)
-    annotations = []
+    entities = []
     for number, one in enumerate(cas.select(layer)):
-        kind = one.get(feature)
-        if not kind:
-            check.drop(f"annotations without {feature} dropped", example=f"{where}: {text[one.begin : one.end]!r}")
-        else:
-            fragments = ((one.begin, one.end),)
-            annotations.append(Annotation(f"{layer}[{number}]", fragments, type=kind, quote=None, where=where))
+        if not one.get(feature):
+            check.drop("entities without a type dropped", example=f"{where}: {text[one.begin : one.end]!r}")
+        elif entity := check.entity(text, [(one.begin, one.end)], one.get(feature), None, where, f"{layer}[{number}]"):
+            entities.append(entity)
     for other in cas.select_all_annotations():
         if other.type.name not in (layer, SENTENCE, TOKEN, METADATA, WHOLE):
             check.note(f"annotations of the layer {other.type.name!r} ignored", example=where)
+    found = Text(doc_id=doc_id, text=text, entities=entities, where=where)
     sentences = cas.select(SENTENCE) if cas.typesystem.contains_type(SENTENCE) else ()
-    borders = {border for one in sentences for border in (one.begin, one.end)}
-    if outside := {border for border in borders if not 0 <= border <= len(text)}:
-        check.note("borders of sentences outside of the text ignored", len(outside), where)
-        borders -= outside
-    return Document(doc_id, where, text, annotations, sorted(borders), has_sentences=bool(borders))
+    borders = {border for one in sentences for border in (one.begin, one.end) if 0 < border < len(text)}
+    if sentences:
+        found["sentences"] = [*pairwise((0, *sorted(borders), len(text)))]
+    return found
 
 
 def layer_type(cas: Cas, layer: str, where: str, check: RecordChecker, feature: str | None = None) -> Any:

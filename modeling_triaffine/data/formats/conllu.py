@@ -21,10 +21,10 @@ from pathlib import Path
 
 from ..alignment import LOST_ACROSS_SENTENCES
 from ..corpus_format import CorpusFormat
-from ..documents import Document, Sentence, WrittenSentence, document_of_sentences
 from ..reading import document_name, numbered_paragraphs
-from ..record_checker import RecordChecker
-from ..schema import Entity
+from ..record_checker import DISCONTINUOUS, RecordChecker
+from ..schema import Entity, Text
+from ..texts import WrittenSentence, text_of_sentences
 from .layout import NODE
 from .sentence_ids import SentenceIds
 from .tags import STANDARD, Tag, decode_tags, part_of_tag
@@ -40,13 +40,15 @@ PART_OF_SEVERAL = re.compile(r"\[([0-9]+)/[0-9]+\]$")
 """The end of an entity's name if it is one part of a discontinuous entity: [1/2]."""
 
 
-def read_conllu(path: Path, check: RecordChecker) -> Iterator[Document]:
+def read_conllu(path: Path, check: RecordChecker) -> Iterator[Text]:
     """Reads the documents one by one: sentences joined by spaces, paragraphs (`# newpar`) by an empty line."""
-    for doc_id, sentences in groupby(_sentences(path, check), key=lambda sentence: sentence.doc_id):
-        yield document_of_sentences(doc_id, sentences)
+    for _, sentences in groupby(_sentences(path, check), key=lambda found: found[1].record["doc_id"]):
+        (where, first), *others = sentences
+        yield text_of_sentences([first, *(sentence for _, sentence in others)], where)
 
 
-def _sentences(path: Path, check: RecordChecker) -> Iterator[WrittenSentence]:
+def _sentences(path: Path, check: RecordChecker) -> Iterator[tuple[str, WrittenSentence]]:
+    """The sentences, each with its place."""
     ids = SentenceIds(document_name(path, check), check.is_document)
     brackets = _Brackets(check)
     for paragraph in numbered_paragraphs(path, check):
@@ -65,8 +67,9 @@ def _sentences(path: Path, check: RecordChecker) -> Iterator[WrittenSentence]:
             entities = [*brackets.entities_of(rows), *decode_tags(_tags_of_words(rows, check), check)]
             if not words:
                 continue
+            where = rows[0][0]
             written = (Row(row[ID], row[FORM], NO_SPACE in row[MISC].split("|")) for _, row in rows)
-            text, offsets = written_text([*written], comment, check, rows[0][0])
+            text, offsets = written_text([*written], comment, check, where)
             pos = [row[UPOS] for row in words]
             fields = {
                 **ids.next_sentence(),
@@ -74,7 +77,7 @@ def _sentences(path: Path, check: RecordChecker) -> Iterator[WrittenSentence]:
                 "pos": [] if set(pos) == {"_"} else pos,
                 "entities": entities,
             }
-            yield WrittenSentence(gap, text, Sentence(fields, rows[0][0], offsets))
+            yield where, WrittenSentence(check(fields, where), text, offsets, gap)
 
 
 def _tags_of_words(rows: Sequence[tuple[str, Sequence[str]]], check: RecordChecker) -> list[list[Tag]]:
@@ -169,7 +172,7 @@ class _Brackets:
         example = f"{where}: {name}"
         if part is not None:
             if part[1] == "1":
-                self.check.drop("discontinuous entities dropped", example=example)
+                self.check.drop(DISCONTINUOUS, example=example)
         elif not kind:
             self.check.drop("entities without a type dropped", example=example)
         elif start >= end:

@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import importing_extra
 from ..corpus_format import CorpusFormat, check_columns
-from ..documents import Annotation, Document, Sentence
-from ..offsets import in_context
 from ..reading import document_name, open_corpus
 from ..record_checker import RecordChecker
-from ..schema import CorpusError
+from ..schema import CorpusError, Entity, Text
 
 if TYPE_CHECKING:
-    from spacy.tokens import Doc, Token
+    from spacy.tokens import Doc
 
 SPAN_GROUP = "sc"  # spaCy's default name
 ENTS = "ents"  # names doc.ents
@@ -30,10 +28,8 @@ NO_ENTITIES = re.compile("incorrect|reject|negative|candidate|coref|cluster", re
 """In the names of span groups that are not gold: rejected spans, candidates of a span finder, coreference clusters."""
 
 
-def read_docbin(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Document]:
+def read_docbin(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Text]:
     """Reads all documents. The file is read as a whole: memory grows with it.
-
-    Spans without a label are dropped and counted.
 
     Args:
         columns: {"entities": name or names of span groups, or "ents"}; None finds them.
@@ -42,35 +38,39 @@ def read_docbin(path: Path, check: RecordChecker, columns: Mapping[str, Any] | N
     docs = _documents(path, check)
     groups = _groups(docs, columns, check)
     for number, doc in enumerate(docs):
-        where = f"document {number}"
-        annotations = list(_annotations(doc, groups, where, check))
-        has_sentences = doc.has_annotation("SENT_START")
-        parts = doc.sents if has_sentences else [doc[:]]
-        words = [words for part in parts if (words := [token for token in part if not token.text.isspace()])]
-        sentences = [_sentence(tokens, f"{where}, sentence {n}") for n, tokens in enumerate(words)]
-        doc_id = f"{file_name}:{number}"
-        yield Document(doc_id, where, doc.text, annotations, has_sentences=has_sentences, sentences=sentences)
+        with check.record():
+            where = f"document {number}"
+            words = [token for token in doc if not token.text.isspace()]
+            text = Text(
+                doc_id=f"{file_name}:{number}",
+                text=doc.text,
+                entities=_entities(doc, groups, where, check),
+                words=[(token.idx, token.idx + len(token)) for token in words],
+                where=where,
+            )
+            if any(token.pos_ for token in words):
+                text["pos"] = [token.pos_ for token in words]
+            if doc.has_annotation("SENT_START"):
+                visible = ([token for token in sentence if not token.text.isspace()] for sentence in doc.sents)
+                text["sentences"] = [(part[0].idx, part[-1].idx + len(part[-1])) for part in visible if part]
+            yield text
 
 
-def _annotations(doc: Doc, groups: Sequence[str], where: str, check: RecordChecker) -> Iterator[Annotation]:
+def _entities(doc: Doc, groups: Sequence[str], where: str, check: RecordChecker) -> list[Entity]:
     if doc.ents and groups and not any(group in doc.spans for group in groups):
-        shown = f"{where}: {in_context(doc.text, doc.ents[0].start_char, doc.ents[0].end_char)}"
-        check.drop("entities of doc.ents dropped where there is no span group", len(doc.ents), shown)
+        check.drop("entities of doc.ents dropped where there is no span group", len(doc.ents), where)
     elif groups and doc.ents:
         check.note("entities of doc.ents ignored in favor of the span group", len(doc.ents))
-    spans = (span for group in groups for span in doc.spans.get(group, [])) if groups else doc.ents
+    entities = []
+    spans = [span for group in groups for span in doc.spans.get(group, [])] if groups else doc.ents
     for index, span in enumerate(spans):
+        if not span.label_:
+            check.drop("entities without a type dropped", example=f"{where}: {span.text}")
+            continue
         fragment = (span.start_char, span.end_char)
-        if span.label_:
-            yield Annotation(f"spans[{index}]", (fragment,), span.label_, quote=None, where=where)
-        else:
-            check.drop("spans without a label dropped", example=f"{where}: {in_context(doc.text, *fragment)}")
-
-
-def _sentence(tokens: Sequence[Token], where: str) -> Sentence:
-    pos = [token.pos_ for token in tokens]
-    fields = {"tokens": [token.text for token in tokens], "pos": pos if all(pos) else [], "entities": []}
-    return Sentence(fields, where, [(token.idx, token.idx + len(token)) for token in tokens])
+        if entity := check.entity(doc.text, [fragment], span.label_, None, where, f"spans[{index}]"):
+            entities.append(entity)
+    return entities
 
 
 def _documents(path: Path, check: RecordChecker) -> list[Doc]:
@@ -112,16 +112,15 @@ def _groups(docs: Sequence[Doc], columns: Mapping[str, Any] | None, check: Recor
 
 def _unclear(there: Sequence[str], check: RecordChecker) -> CorpusError:
     """The error if nothing tells which of the groups that are `there` has the entities."""
-    found = f"its span groups are {', '.join(map(repr, there))}" if there else "it has no span groups"
     remedy = f"Name the one with the entities: columns={{'entities': name}}, or {ENTS!r} for doc.ents"
-    return check.error("", found, remedy)
+    return check.error("", f"its span groups are {', '.join(map(repr, there)) or 'none'}", remedy)
 
 
 DOCBIN = CorpusFormat(
     name="docbin",
     description="spaCy's DocBin",
     read=read_docbin,
-    has_own_words=True,  # and sentences, but not in every file
+    has_own_words=True,
     suffixes=(".spacy",),
     columns="the span group, or ents: {'entities': 'sc'}",
     tools="spaCy",

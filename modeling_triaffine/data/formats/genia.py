@@ -11,13 +11,14 @@ The rules are those of the literature, under which nested NER on GENIA has five 
   rest test;
 - the second occurrence of an abstract gets `#2` appended to its name.
 
-The XML has no part-of-speech tags.
+The format `genia_other_types` has three more types, for what the literature leaves out. The XML has no part-of-speech
+tags.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -25,10 +26,10 @@ from xml.etree.ElementTree import Element
 
 from ..alignment import align_entities
 from ..corpus_format import CorpusFormat
-from ..documents import Document, Sentence, WrittenSentence, document_of_sentences
 from ..reading import xml_elements
-from ..record_checker import RecordChecker
-from ..schema import Entity
+from ..record_checker import OF_WHITE_SPACE, RecordChecker
+from ..schema import Entity, Text
+from ..texts import WrittenSentence, text_of_sentences
 
 SPLIT_STARTS = {"train": 0, "validation": 15_023, "test": 16_692}
 """Index of each split's first sentence in the corpus."""
@@ -39,24 +40,77 @@ AUXILIARY_TYPES = ("other_name", "coordination", "other")
 COORDINATION = re.compile(r"\(.*G#(?:(?:DNA|RNA|protein)_|cell_line|cell_type)")
 
 
-@dataclass
-class XmlSentence:
-    """A sentence as the XML has it; `tag_positions` and `entities` count characters of `text`."""
+def read_genia(path: Path, check: RecordChecker, all_types: bool = False, other_types: bool = False) -> Iterator[Text]:
+    """Reads the documents: the title, a line break, then the sentences of the abstract joined by spaces.
 
-    doc_id: str
-    sent_id: int
-    in_title: bool
-    text: str = ""
-    other_types: bool = False
-    tag_positions: set[int] = field(default_factory=set)
-    entities: list[Entity] = field(default_factory=list)
+    Sentences are kept exactly as written. A document that crosses the border of two splits is given in two parts, one
+    for each split.
+    """
 
-    def given_words(self) -> list[tuple[int, int]]:
+    def part(numbered: tuple[int, WrittenSentence]) -> tuple[str, str]:
+        number, sentence = numbered
+        return sentence.record["doc_id"], [name for name, start in SPLIT_STARTS.items() if start <= number][-1]
+
+    sentences = _sentences(path, check, all_types, other_types)
+    for (doc_id, split), numbered in groupby(enumerate(sentences), key=part):
+        yield text_of_sentences([sentence for _, sentence in numbered], f"article {doc_id}", split)
+
+
+def _sentences(path: Path, check: RecordChecker, all_types: bool, other_types: bool) -> Iterator[WrittenSentence]:
+    occurrences = Counter[str]()
+    for element in xml_elements(path, check):
+        if element.tag == "article":
+            with check.record():
+                yield from list(_sentences_of(element, occurrences, check, all_types, other_types))
+            element.clear()
+
+
+def _sentences_of(
+    article: Element, occurrences: Counter[str], check: RecordChecker, all_types: bool, other_types: bool
+) -> Iterator[WrittenSentence]:
+    name = (article.findtext(".//bibliomisc") or "").strip()
+    if not name:
+        number = occurrences.total() + 1
+        remedy = "Give GENIA's term corpus, GENIAcorpus3.02.xml, as published"
+        raise check.error(f"article {number} of the file", "its <bibliomisc>, the article's name, is missing", remedy)
+    occurrences[name] += 1
+    doc_id = name if occurrences[name] == 1 else f"{name}#{occurrences[name]}"
+    titles = {sentence for title in article.iter("title") for sentence in title.iter("sentence")}
+    after_title = False
+    for number, element in enumerate(article.iter("sentence")):
+        sentence = _Sentence(other_types)
+        sentence.add(element, check)
+        words = sentence.words()
+        aligned, lost = align_entities(sentence.text, sentence.entities, words)
+        if lost:
+            check.drop(OF_WHITE_SPACE, len(lost))
+        fields = {
+            "id": f"{doc_id}:{number}",
+            "doc_id": doc_id,
+            "sent_id": number,
+            "tokens": [sentence.text[start:end] for start, end in words],
+            "entities": _in_order(aligned, check, all_types),
+        }
+        record = check(fields, f"article {doc_id}, sentence {number}")
+        gap = "\n" if after_title and element not in titles else " "
+        yield WrittenSentence(record, sentence.text, words, gap)
+        after_title = element in titles
+
+
+class _Sentence:
+    """A sentence as the XML has it; positions of tags and entities count characters of `text`."""
+
+    def __init__(self, other_types: bool):
+        self.other_types = other_types
+        self.text = ""
+        self.tag_positions: set[int] = set()
+        self.entities: list[Entity] = []
+
+    def words(self) -> list[tuple[int, int]]:
         """The corpus' own words: split at white space and at `<cons>` tags."""
-        borders = sorted({0, len(self.text), *self.tag_positions})
         return [
             (start + word.start(), start + word.end())
-            for start, end in pairwise(borders)
+            for start, end in pairwise(sorted({0, len(self.text), *self.tag_positions}))
             for word in re.finditer(r"\S+", self.text[start:end])
         ]
 
@@ -65,113 +119,46 @@ class XmlSentence:
         self.text += element.text or ""
         for child in element:
             start = len(self.text)
-            if child.tag != "cons":
-                check.note(f"tags <{child.tag}> ignored, their text kept")
             self.add(child, check)
             if child.tag == "cons":
                 self.tag_positions |= {start, len(self.text)}
-                self._add_entity(child.get("sem", ""), start, check)
+                kind = self._type(child.get("sem", ""), check)
+                if kind and start < len(self.text):
+                    self.entities.append(Entity(start=start, end=len(self.text), type=kind))
+            else:
+                check.note(f"tags <{child.tag}> ignored, their text kept")
             self.text += child.tail or ""
 
-    def _add_entity(self, sem: str, start: int, check: RecordChecker) -> None:
-        entity_class = ENTITY_CLASS.fullmatch(sem)
-        if entity_class is None and self.other_types and sem and start < len(self.text):
-            kind = "coordination" if sem.startswith("(") else "other_name" if sem == "G#other_name" else "other"
-            self.entities.append(Entity(start=start, end=len(self.text), type=kind))
-        elif entity_class is None:
-            if COORDINATION.match(sem):
-                check.drop("coordinated entities dropped")
-        elif start == len(self.text):
-            check.drop("entities without text dropped")
-        else:
-            kind = entity_class[1] or entity_class[2]
-            self.entities.append(Entity(start=start, end=len(self.text), type=kind))
+    def _type(self, sem: str, check: RecordChecker) -> str:
+        """The type that stands for a `sem`; empty if it is no entity."""
+        if entity_class := ENTITY_CLASS.fullmatch(sem):
+            return entity_class[1] or entity_class[2]
+        if self.other_types and sem:
+            return "coordination" if sem.startswith("(") else "other_name" if sem == "G#other_name" else "other"
+        if COORDINATION.match(sem):
+            check.drop("coordinated entities dropped")
+        return ""
 
 
-def read_genia(
-    path: Path, check: RecordChecker, all_types: bool = False, other_types: bool = False
-) -> Iterator[Document]:
-    """Reads the documents: the title, a line break, then the sentences of the abstract joined by spaces.
-
-    Sentences are kept exactly as written. A document that crosses the border of two splits is given in two parts, one
-    for each split.
-    """
-
-    def part(numbered: tuple[int, XmlSentence]) -> tuple[str, str]:
-        return numbered[1].doc_id, [name for name, start in SPLIT_STARTS.items() if start <= numbered[0]][-1]
-
-    for (doc_id, split), numbered in groupby(enumerate(_sentences(path, check, other_types)), key=part):
-        yield document_of_sentences(doc_id, _in_own_words((one for _, one in numbered), check, all_types), split)
-
-
-def _in_own_words(sentences: Iterable[XmlSentence], check: RecordChecker, all_types: bool) -> Iterator[WrittenSentence]:
-    after_title = False
-    for sentence in sentences:
-        words = sentence.given_words()
-        aligned, lost = align_entities(sentence.text, sentence.entities, words)
-        if lost:
-            check.drop("entities of white space alone dropped", len(lost))
-        fields = {
-            "id": f"{sentence.doc_id}:{sentence.sent_id}",
-            "sent_id": sentence.sent_id,
-            "tokens": [sentence.text[start:end] for start, end in words],
-            "entities": _sorted(aligned, check, all_types),
-        }
-        where = f"article {sentence.doc_id}, sentence {sentence.sent_id}"
-        gap = "\n" if after_title and not sentence.in_title else " "
-        yield WrittenSentence(gap, sentence.text, Sentence(fields, where, words))
-        after_title = sentence.in_title
-
-
-def _sorted(entities: list[Entity], check: RecordChecker, all_types: bool) -> list[Entity]:
+def _in_order(entities: list[Entity], check: RecordChecker, all_types: bool) -> list[Entity]:
     """The entities by position, each once; unless `all_types`, of several types of a span the last in ASCII order.
 
     One of the five types prevails over the auxiliary ones.
     """
     types: dict[tuple[int, int], set[str]] = {}
-    for entity in entities:
-        known = types.setdefault((entity["start"], entity["end"]), set())
-        if entity["type"] in known:
-            check.drop("duplicate entities dropped")
-        elif known and not all_types:
-            check.drop("further types of a span dropped")
-        known.add(entity["type"])
+    for entity in check.unique(entities):
+        types.setdefault((entity["start"], entity["end"]), set()).add(entity["type"])
+    if not all_types:
+        if several := sum(len(kinds) - 1 for kinds in types.values()):
+            check.drop("further types of a span dropped", several)
+        types = {
+            span: {max(kinds, key=lambda kind: (kind not in AUXILIARY_TYPES, kind))} for span, kinds in types.items()
+        }
     return [
         Entity(start=start, end=end, type=kind)
         for (start, end), kinds in sorted(types.items())
-        for kind in (sorted(kinds) if all_types else [max(kinds, key=lambda kind: (kind not in AUXILIARY_TYPES, kind))])
+        for kind in sorted(kinds)
     ]
-
-
-def _sentences(path: Path, check: RecordChecker, other_types: bool) -> Iterator[XmlSentence]:
-    occurrences: Counter[str] = Counter()
-    element = None
-    for element in xml_elements(path, check):
-        if element.tag == "article":
-            sentences: list[XmlSentence] = []
-            with check.record():
-                sentences += _sentences_of(element, occurrences, check, other_types)
-            yield from sentences
-            element.clear()
-    if element is not None and (outside := sum(1 for _ in element.iter("sentence"))):
-        check.note("sentences outside of articles not read", outside)
-
-
-def _sentences_of(
-    article: Element, occurrences: Counter[str], check: RecordChecker, other_types: bool
-) -> Iterator[XmlSentence]:
-    name = (article.findtext(".//bibliomisc") or "").strip()
-    if not name:
-        number = occurrences.total() + 1
-        remedy = "Give GENIA's term corpus, GENIAcorpus3.02.xml, as published"
-        raise check.error(f"article {number} of the file", "its <bibliomisc>, the article's name, is missing", remedy)
-    occurrences[name] += 1
-    doc_id = name if occurrences[name] == 1 else f"{name}#{occurrences[name]}"
-    in_title = {id(sentence) for title in article.iter("title") for sentence in title.iter("sentence")}
-    for number, element in enumerate(article.iter("sentence")):
-        sentence = XmlSentence(doc_id, number, in_title=id(element) in in_title, other_types=other_types)
-        sentence.add(element, check)
-        yield sentence
 
 
 GENIA = CorpusFormat(
@@ -185,15 +172,14 @@ GENIA = CorpusFormat(
     tools="the GENIA project",
     example='<sentence>The <cons lex="x" sem="G#protein_molecule">CD28</cons> receptor</sentence>',
 )
-
+# The literature's figures are those of one of the five types per span.
 GENIA_ALL_TYPES = replace(
     GENIA,
     name="genia_all_types",
     description="the same, with every type of a span",
-    by_name_only=True,  # the literature's figures are those of one type per span
+    by_name_only=True,
     read=partial(read_genia, all_types=True),
 )
-
 GENIA_OTHER_TYPES = replace(
     GENIA,
     name="genia_other_types",

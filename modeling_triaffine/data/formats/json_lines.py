@@ -16,7 +16,7 @@ from ..reading import name_in_corpus
 from ..record_checker import RecordChecker
 from ..schema import Text
 from ..texts import WrittenSentence, text_of_sentences
-from .word_tags import MENTIONS, TAGS
+from .word_tags import MENTIONS, TAGS, word_entity
 
 CONTEXT_NAMES = {"ltokens": "left_tokens", "rtokens": "right_tokens"}
 NOT_FOR_NER = ("relations", "org_id", "orig_id")
@@ -46,6 +46,8 @@ def _published_record(record: JsonObject, name: str) -> Text:
 
 def _text(record: JsonObject, fields: dict[str, Any]) -> Text:
     record.require(NEEDED, "a sentence of words", NOT_OF_WORDS)
+    if any(isinstance(one, dict) and "span" in one for one in record.value("entities", list)):  # as in Pyramid's data
+        fields["entities"] = [word_entity(one, {}) for one in record.objects("entities")]
     return text_of_sentences([WrittenSentence(record.check(fields, record.where))], record.where)
 
 

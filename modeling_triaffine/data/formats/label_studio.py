@@ -1,6 +1,6 @@
 """Reads Label Studio's full export: tasks with the text in `data` and labelled regions in `annotations`."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 
 from ..corpus_format import CorpusFormat, Keys
 from ..json_records import JsonObject, json_reader
@@ -13,7 +13,7 @@ OLD_ANNOTATIONS = "completions"
 
 
 def _text_of_task(task: JsonObject, _: str) -> Text | None:
-    """The text of an annotated task with its labelled regions."""
+    """The text of an annotated task with its labelled regions; it is `text`, or else the only string in the data."""
     identifier = task.number if task.fields.get("id") is None else task.fields["id"]
     task.where += f" (task {identifier})"
     annotation = _annotation_of(task)
@@ -21,28 +21,23 @@ def _text_of_task(task: JsonObject, _: str) -> Text | None:
         return None
     data = task.object("data", "It must contain the text")
     texts = [name for name, value in data.fields.items() if isinstance(value, str)]
-    name = _labelled(task, texts)
+    if "text" not in texts and len(texts) != 1:
+        problem = f"has {len(texts)} strings, {', '.join(map(repr, texts)) or 'none'}"
+        raise task.error("data", problem, "Name the one that was labelled 'text'")
+    name = "text" if "text" in texts else texts[0]
     text = data.value(name, str)
-    entities = [entity for entity in _regions(annotation, text, {*texts} - {name}) if entity]
+    entities = [entity for entity in _entities(annotation, text, {*texts} - {name}) if entity]
     return Text(doc_id=str(identifier), text=text, entities=entities, where=task.where)
 
 
-def _labelled(task: JsonObject, texts: Sequence[str]) -> str:
-    """The name of the labelled text: `text`, otherwise that of the only string in the data."""
-    if "text" not in texts and len(texts) != 1:
-        found = f"several strings, {', '.join(map(repr, texts))}" if texts else "no string"
-        raise task.error("data", f"has {found}", "Name the one that was labelled 'text'")
-    return "text" if "text" in texts else texts[0]
-
-
 def _annotation_of(task: JsonObject) -> JsonObject | None:
+    """Of several annotations that were not cancelled, the ground truth, or else the last one."""
     note = task.check.note
-    if task.fields.get("predictions"):
-        note("predictions ignored", len(task.value("predictions", list)))
-    remedy = "Export the tasks as JSON, together with their annotations"
+    if predictions := task.fields.get("predictions"):
+        note("predictions ignored", len(predictions))
     field = OLD_ANNOTATIONS if OLD_ANNOTATIONS in task.fields else "annotations"
-    task.require([field], "an exported task", remedy)
-    annotations = list(task.objects(field, remedy))
+    task.require([field], "an exported task", "Export the tasks as JSON, together with their annotations")
+    annotations = list(task.objects(field))
     made = [annotation for annotation in annotations if not annotation.fields.get("was_cancelled")]
     if len(made) < len(annotations):
         note("cancelled annotations ignored", len(annotations) - len(made))
@@ -55,29 +50,30 @@ def _annotation_of(task: JsonObject) -> JsonObject | None:
     return max(made, key=lambda one: (bool(one.fields.get("ground_truth")), str(one.fields.get("created_at", ""))))
 
 
-def _regions(annotation: JsonObject, text: str, other_texts: Collection[str]) -> Iterator[Entity | None]:
-    of_texts: set[str] = set()
-    for region in annotation.objects("result", "A result is an object"):
-        kind = region.fields.get("type")
+def _entities(annotation: JsonObject, text: str, other_texts: Collection[str]) -> Iterator[Entity | None]:
+    check = annotation.check
+    labelled = None
+    for region in annotation.objects("result"):
+        kind, of_text = region.fields.get("type"), str(region.fields.get("to_name"))
         if kind not in (PLAIN, HYPERTEXT):
-            annotation.check.note(f"results of type {kind!r} ignored")
+            check.note(f"results of type {kind!r} ignored")
             continue
-        if (of_text := str(region.fields.get("to_name"))) in other_texts:
-            annotation.check.drop(f"entities in the text {of_text!r} dropped", example=region.where)
+        if of_text in other_texts:
+            check.drop(f"entities in the text {of_text!r} dropped", example=region.where)
             continue
-        of_texts.add(of_text)
-        if len(of_texts) > 1:
-            problem = f"is {of_text!r}, but that of other regions is {next(iter(of_texts - {of_text}))!r}"
+        labelled = labelled or of_text
+        if of_text != labelled:
+            problem = f"is {of_text!r}, but that of other regions is {labelled!r}"
             raise region.error("to_name", problem, "Name each text as its field of the data, of which `text` is read")
-        value = region.object("value", "A region has a value")
-        offsets = value
+        offsets = value = region.object("value", "A region has a value")
         if kind == HYPERTEXT:
             if value.get("globalOffsets") is None:
-                annotation.check.drop("entities of HyperText without offsets in the text dropped", 1, region.where)
+                check.drop("entities of HyperText without offsets in the text dropped", 1, region.where)
                 continue
             offsets = value.object("globalOffsets", "It has start and end")
-        fragment = offsets.value("start", int), offsets.value("end", int)
-        yield from entity_of_each_type(value, text, [fragment], value.value(kind, list) if kind in value.fields else [])
+        fragments = [(offsets.value("start", int), offsets.value("end", int))]
+        types = value.value(kind, list) if kind in value.fields else []
+        yield from entity_of_each_type(value, text, fragments, types)
 
 
 LABEL_STUDIO = CorpusFormat(

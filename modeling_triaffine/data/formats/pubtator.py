@@ -13,25 +13,25 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..corpus_format import CorpusFormat
-from ..documents import Annotation, Document
 from ..reading import numbered_paragraphs
 from ..record_checker import RecordChecker
+from ..schema import Text
 
 TEXT_LINE = re.compile(r"([^|\t\n]+)\|([ta])\|(.*)")
 ENTITY_LINE = re.compile(r"([^\t]+)\t([0-9]{1,15})\t([0-9]{1,15})\t([^\t]*)\t([^\t]+)(?:\t.*)?")
 RELATION_LINE = re.compile(r"([^\t]+)\t(?![A-Z][0-9]+\t)[^\t0-9][^\t]*\t[^\t]+\t[^\t]+(?:\t.*)?")
 
 
-def read_pubtator(path: Path, check: RecordChecker) -> Iterator[Document]:
+def read_pubtator(path: Path, check: RecordChecker) -> Iterator[Text]:
     """Reads one document after the other; a CorpusError names the line."""
     for lines in numbered_paragraphs(path, check):
         with check.record():
-            yield _pubtator_document(lines, check)
+            yield _document(lines, check)
 
 
-def _pubtator_document(lines: list[tuple[int, str]], check: RecordChecker) -> Document:
+def _document(lines: list[tuple[int, str]], check: RecordChecker) -> Text:
     texts: dict[str, str] = {}
-    annotations: list[Annotation] = []
+    annotations: list[tuple[str, re.Match[str]]] = []
     doc_id = ""
     for number, line in lines:
         where = f"line {number}"
@@ -44,8 +44,7 @@ def _pubtator_document(lines: list[tuple[int, str]], check: RecordChecker) -> Do
         if text and not annotations and text[2] not in texts:
             texts[text[2]] = text[3]
         elif entity:
-            fragments = ((int(entity[2]), int(entity[3])),)
-            annotations.append(Annotation(where, fragments, type=entity[5], quote=entity[4] or None, where=where))
+            annotations.append((where, entity))
         elif relation:
             check.note("relations ignored")
         else:
@@ -54,11 +53,19 @@ def _pubtator_document(lines: list[tuple[int, str]], check: RecordChecker) -> Do
     first = f"line {lines[0][0]}"
     if "t" not in texts:
         raise check.error(first, f"the document {doc_id!r} has no title", f"Begin it with '{doc_id}|t|'")
-    where = f"{first} (document {doc_id})"
     title, abstract = texts["t"], texts.get("a", "")
-    if not abstract:
-        return Document(doc_id, where, title, annotations)
-    return Document(doc_id, where, f"{title} {abstract}", annotations, borders=[len(title), len(title) + 1])
+    whole = f"{title} {abstract}" if abstract else title
+    entities = (
+        check.entity(whole, [(int(one[2]), int(one[3]))], one[5], one[4] or None, where, where)
+        for where, one in annotations
+    )
+    return Text(
+        doc_id=doc_id,
+        text=whole,
+        entities=[entity for entity in entities if entity],
+        borders=[border for border in (len(title), len(title) + 1) if 0 < border < len(whole)],
+        where=f"{first} (document {doc_id})",
+    )
 
 
 PUBTATOR = CorpusFormat(

@@ -1,136 +1,276 @@
-"""Reads JSON of words with spans whose last word is part of them, as other models for nested entities are trained on.
+"""Reads words with spans by words, in the forms on which other models for nested entities are trained.
 
-    {"tokenized_text": ["the", "mayor", "of", "Orsk"], "ner": [[0, 3, "Person"], [3, 3, "City"]]}
-    {"sentence": ["the", "mayor", "of", "Orsk"], "ner": [{"index": [0, 1, 2, 3], "type": "Person"}]}
-    {"doc_key": "news-1", "sentences": [["He", "slept"], ["in", "Orsk"]], "ner": [[], [[3, 3, "City"]]]}
+- `INCLUSIVE_SPANS`, JSON whose spans have their last word in them: GLiNER's, W2NER's, whose entities list their words,
+  and that of DyGIE++ and PURE: a document, whose words are numbered through its sentences; in `ners`, of biaffine-ner,
+  through each sentence, and where the sentences are texts, by their characters.
 
-The first form is GLiNER's, the second W2NER's, whose entities list their words, the third DyGIE++'s and PURE's: a
-document, whose words are numbered through its sentences; in `ners`, of biaffine-ner, through each sentence, and where
-the sentences are texts, by their characters. Records
-come as JSON lines or as one JSON list. Other fields (relations, clusters) are ignored and counted.
+      {"tokenized_text": ["the", "mayor", "of", "Orsk"], "ner": [[0, 3, "Person"], [3, 3, "City"]]}
+      {"sentence": ["the", "mayor", "of", "Orsk"], "ner": [{"index": [0, 1, 2, 3], "type": "Person"}]}
+      {"doc_key": "news-1", "sentences": [["He", "slept"], ["in", "Orsk"]], "ner": [[], [[3, 3, "City"]]]}
+
+- `MRC`, questions and answers of machine reading comprehension (Li et al., ACL 2020). A record has the entities of one
+  type in a sentence, and the records of a sentence follow each other.
+
+      {"context": "the mayor of Orsk", "entity_label": "City", "span_position": ["3;3"], "qas_id": "0.1", "query": "…"}
+
+- `SPAN_LINES`, a line of words, perhaps one of parts of speech, and one of spans, for each sentence. Ends are exclusive
+  unless a span such as 3,3 shows that its last word is in it, or `columns={"inclusive_end": True}` says so; a mention
+  may also have the span of its head, `0,4,1,2 Person`.
+
+      The mayor of Orsk
+      DT NN IN NNP
+      0,4 Person|3,4 City
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
 from typing import Any
 
-from ...parsing import shown
-from ..corpus_format import CorpusFormat, Keys
-from ..documents import Annotation, Document, Sentence, document_of_words
-from ..json_records import JsonObject, TypedSpan, json_reader
-from ..schema import Entity
+from ..corpus_format import CorpusFormat, Keys, check_columns
+from ..json_records import JsonObject, TypedSpan, json_reader, json_values
+from ..reading import document_name, numbered_paragraphs
+from ..record_checker import DISCONTINUOUS, RecordChecker
+from ..schema import Entity, Text
+from ..texts import WrittenSentence, text_of_sentences
+from .sentence_ids import SentenceIds
+from .tags import STANDARD_TAG
 
-SPANS, SPANS_OF_SENTENCES = "ner", "ners"
-TOKENIZED_TEXT, SENTENCE, SENTENCES = "tokenized_text", "sentence", "sentences"
-OF_TEXTS = (
-    "If its spans count characters, as in RuNNE, convert it with its fields named: triaffine-ner convert "
-    f"--columns text={SENTENCES} entities={SPANS_OF_SENTENCES} inclusive_end=true "
-    f"(columns={{'text': '{SENTENCES}', 'entities': '{SPANS_OF_SENTENCES}', 'inclusive_end': True}} in Python)"
-)
-"""What to do with a text in place of sentences."""
+WORDS = ("tokenized_text", "sentence", "sentences")
+"""Fields of the words, of GLiNER, W2NER and documents."""
+QUESTION_FIELDS = ("context", "entity_label", "span_position")
+# Fields that repeat these, or say nothing about entities.
+OTHER_QUESTION_FIELDS = ("qas_id", "query", "impossible", "start_position", "end_position")
+SPAN = re.compile(r"(\d{1,9}),(\d{1,9})(,\d{1,9},\d{1,9})? ([^\s|]+)")
+SPANS = re.compile(rf"{SPAN.pattern}(?:\|{SPAN.pattern})*")
+RULE = "A sentence is a line of words, perhaps one of parts of speech, and one of spans, such as 0,4 Person|3,4 City"
 
 
-def _document(record: JsonObject, default_id: str) -> Document:
-    words = next((field for field in WORDS if field in record.fields), SENTENCE)
-    record.note_other_fields((words, SPANS, SPANS_OF_SENTENCES, "doc_key"))
+def _entities(
+    record: JsonObject,
+    spans: Sequence[object],
+    name: str,
+    size: int,
+    first: int = 0,
+    form: str = "[first word, last word, type]",
+) -> list[Entity]:
+    """The entities of a sentence of this many words or characters, the first of which has the number `first`."""
+    entities = []
+    checked = record.check.typed({name: spans}, name, list[TypedSpan], record.where, record.name, f"A span is {form}")
+    for index, (start, last, kind) in enumerate(checked):
+        if not first <= start <= last < first + size:
+            problem = f"runs from {start} to {last}, its sentence from {first} to {first + size - 1}"
+            raise record.error(f"{name}[{index}]", problem, "Words count from 0, and the last one is part of the span")
+        entities.append(Entity(start=start - first, end=last - first + 1, type=kind))
+    return entities
+
+
+def _sentence(
+    check: RecordChecker, doc_id: str, number: int, tokens: object, entities: list[Entity], where: str
+) -> WrittenSentence:
+    fields = {"id": f"{doc_id}:{number}", "doc_id": doc_id, "sent_id": number, "tokens": tokens, "entities": entities}
+    return WrittenSentence(check(fields, where))
+
+
+# ---- JSON with inclusive spans ----
+
+
+def _inclusive_spans(record: JsonObject, default_id: str) -> Text:
+    words = next((field for field in WORDS if field in record.fields), WORDS[1])
+    record.note_other_fields((words, "ner", "ners", "doc_key"))
     key = record.fields.get("doc_key")
     doc_id = default_id if key is None else str(key)
-    may_be_of_characters = words == SENTENCES and SPANS_OF_SENTENCES in record.fields
-    if may_be_of_characters and isinstance(record.fields[words], str):
-        raise record.error(words, f"is one text, {shown(record.fields[words])}", OF_TEXTS)
-    first = next(iter(record.value(words, list)), None)
-    if may_be_of_characters and isinstance(first, str):
-        return _of_characters(record, doc_id)
-    return document_of_words(doc_id, WORDS[words](record), record.where)
+    if words == "sentences":
+        return _document(record, doc_id)
+    tokens = record.value(words, list)
+    spans = _indexed_spans(record) if words == "sentence" else record.value("ner", list)
+    entities = _entities(record, spans, "ner", len(tokens))
+    return text_of_sentences([_sentence(record.check, doc_id, 0, tokens, entities, record.where)], record.where)
 
 
-def _of_gliner(record: JsonObject) -> Iterator[Sentence]:
-    tokens = record.value(TOKENIZED_TEXT, list)
-    entities = entities_of_words(record, record.value(SPANS, list), SPANS, len(tokens))
-    yield Sentence({"tokens": tokens, "entities": entities}, record.where)
-
-
-def _of_w2ner(record: JsonObject) -> Iterator[Sentence]:
-    tokens = record.value(SENTENCE, list)
-    spans = []
-    for entity in record.objects(SPANS):
+def _indexed_spans(record: JsonObject) -> list[object]:
+    """The spans of entities that list their words."""
+    spans: list[object] = []
+    for entity in record.objects("ner"):
         words = entity.value("index", list[int], "It lists the words of the entity, counted from 0")
         kind = entity.value("type", str)
         if words and words == list(range(words[0], words[0] + len(words))):
             spans.append([words[0], words[-1], kind])
         else:
-            record.check.drop("discontinuous entities dropped", example=f"{entity.where}: {entity.name}")
-    entities = entities_of_words(record, spans, SPANS, len(tokens))
-    yield Sentence({"tokens": tokens, "entities": entities}, record.where)
+            record.check.drop(DISCONTINUOUS, 1, f"{entity.where}: {entity.name}", kind)
+    return spans
 
 
-def _of_documents(record: JsonObject) -> Iterator[Sentence]:
-    name = SPANS_OF_SENTENCES if SPANS_OF_SENTENCES in record.fields else SPANS
+def _document(record: JsonObject, doc_id: str) -> Text:
+    name = "ners" if "ners" in record.fields else "ner"
+    sentences, spans_of_each = record.fields["sentences"], record.value(name, list)
+    if isinstance(sentences, str):  # as in RuNNE
+        sentences, spans_of_each = [sentences], [spans_of_each]
+    of_texts = bool(sentences) and all(isinstance(sentence, str) for sentence in sentences)
+    if not of_texts:
+        sentences = record.value("sentences", list[list[Any]])
+    if len(sentences) != len(spans_of_each):
+        problem = f"has {len(spans_of_each)} lists for {len(sentences)} sentences"
+        raise record.error(name, problem, "Give one for each sentence")
+    if of_texts:
+        return _of_characters(record, doc_id, sentences, spans_of_each)
     first = 0
-    for number, (tokens, spans) in enumerate(_with_spans(record, record.value(SENTENCES, list[list[Any]]), name)):
-        entities = entities_of_words(record, spans, f"{name}[{number}]", len(tokens), first)
-        yield Sentence({"tokens": tokens, "entities": entities}, f"{record.where}, {SENTENCES}[{number}]")
-        first += len(tokens) if name == SPANS else 0
+    written = []
+    for number, (tokens, spans) in enumerate(zip(sentences, spans_of_each, strict=True)):
+        entities = _entities(record, spans, f"{name}[{number}]", len(tokens), first)
+        where = f"{record.where}, sentences[{number}]"
+        written.append(_sentence(record.check, doc_id, number, tokens, entities, where))
+        first += len(tokens) if name == "ner" else 0
+    return text_of_sentences(written, record.where)
 
 
-def _of_characters(record: JsonObject, doc_id: str) -> Document:
+def _of_characters(record: JsonObject, doc_id: str, sentences: list[str], spans_of_each: list[Any]) -> Text:
     """A document whose sentences are texts, with inclusive spans by the characters of each."""
-    sentences = record.value(SENTENCES, list[str])
-    annotations, borders, first = [], [], 0
-    for number, (text, spans) in enumerate(_with_spans(record, sentences, SPANS_OF_SENTENCES)):
-        name = f"{SPANS_OF_SENTENCES}[{number}]"
-        for entity in entities_of_words(record, spans, name, len(text), form="[first character, last one, type]"):
+    text = "\n".join(sentences)
+    found, places, first = [], [], 0
+    for sentence, spans in zip(sentences, spans_of_each, strict=True):
+        for entity in _entities(record, spans, "ners", len(sentence), form="[first character, last one, type]"):
             fragment = (first + entity["start"], first + entity["end"])
-            annotations.append(Annotation(name, (fragment,), entity["type"], None, record.where))
-        borders.append(first)
-        first += len(text) + 1
-    return Document(doc_id, record.where, "\n".join(sentences), annotations, borders[1:], has_sentences=True)
+            found.append(record.check.entity(text, [fragment], entity["type"], None, record.where, "ners"))
+        places.append((first, first + len(sentence)))
+        first += len(sentence) + 1
+    whole = Text(doc_id=doc_id, text=text, entities=[entity for entity in found if entity], where=record.where)
+    if len(places) > 1:
+        whole["sentences"] = places
+    return whole
 
-
-def _with_spans(record: JsonObject, sentences: Sequence[Any], name: str) -> Iterator[tuple[Any, list[Any]]]:
-    """Each sentence of a document with its list of spans."""
-    spans = record.value(name, list[list[Any]])
-    if len(sentences) != len(spans):
-        raise record.error(name, f"has {len(spans)} lists for {len(sentences)} sentences", "Give one for each sentence")
-    return zip(sentences, spans, strict=True)
-
-
-def entities_of_words(
-    record: JsonObject,
-    spans: Sequence[object],
-    name: str,
-    num_words: int,
-    first: int = 0,
-    form: str = "[first word, last word, type]",
-) -> list[Entity]:
-    """The entities of a sentence of `num_words` words, the first of which has the number `first`."""
-    entities = []
-    checked = record.check.typed({name: spans}, name, list[TypedSpan], record.where, record.name, f"A span is {form}")
-    for index, (start, last, kind) in enumerate(checked):
-        if not first <= start <= last < first + num_words:
-            problem = f"runs from word {start} to {last}, its sentence from {first} to {first + num_words - 1}"
-            rule = "Words count from 0, and the last one is part of the span"
-            raise record.error(f"{name}[{index}]", problem, rule)
-        entities.append(Entity(start=start - first, end=last - first + 1, type=kind))
-    return entities
-
-
-WORDS: dict[str, Callable[[JsonObject], Iterator[Sentence]]] = {
-    TOKENIZED_TEXT: _of_gliner,
-    SENTENCE: _of_w2ner,
-    SENTENCES: _of_documents,
-}
-"""Field of the words → reader of the sentences in a record of this form."""
 
 INCLUSIVE_SPANS = CorpusFormat(
     name="inclusive_spans",
     description="JSON of words with inclusive spans in `ner`: GLiNER, W2NER, DyGIE++, PURE",
-    read=json_reader(_document, f"{', '.join(WORDS)} and {SPANS}"),
+    read=json_reader(_inclusive_spans, f"{', '.join(WORDS)} and ner"),
     keeps_text=False,
     keys=(
-        *(Keys.of(f"{words} {SPANS}") for words in WORDS),
-        Keys.of(f"doc_key {SENTENCES}"),
-        Keys.of(f"{SENTENCES} {SPANS_OF_SENTENCES}"),
+        *(Keys.of(f"{words} ner") for words in WORDS),
+        Keys.of("doc_key sentences"),
+        Keys.of("sentences ners"),
     ),
     tools="GLiNER, W2NER, DyGIE++, PURE, biaffine-ner",
     example='{"tokenized_text": ["the", "mayor", "of", "Orsk"], "ner": [[0, 3, "Person"], [3, 3, "City"]]}',
+)
+
+
+# ---- Questions and answers ----
+
+
+def read_mrc(path: Path, check: RecordChecker) -> Iterator[Text]:
+    """Reads one sentence from the records of all its types; a CorpusError names the record and the field."""
+    file_name = document_name(path, check)
+    for number, (_, of_sentence) in enumerate(groupby(_questions(path, check), key=lambda question: question[0])):
+        records = [record for _, record in of_sentence]
+        with check.record():
+            words = records[0].value("context", str).split()
+            entities = [entity for record in records for entity in _answers(record, len(words))]
+            name, where = f"{file_name}:{number}", records[0].where
+            fields = {"id": name, "doc_id": name, "sent_id": 0, "tokens": words, "entities": entities}
+            yield text_of_sentences([WrittenSentence(check(fields, where))], where)
+
+
+def _questions(path: Path, check: RecordChecker) -> Iterator[tuple[tuple[str, str], JsonObject]]:
+    """The records with what those of a sentence have in common: its words, and the number before the point of `qas_id`.
+
+    A `qas_id` without a point numbers the records, and says nothing about sentences.
+    """
+    for raw, where in json_values(path, check):
+        with check.record():
+            record = JsonObject(raw, where, check)
+            record.require(QUESTION_FIELDS, "a question about a sentence")
+            record.note_other_fields((*QUESTION_FIELDS, *OTHER_QUESTION_FIELDS))
+            number, point, _ = str(record.fields.get("qas_id")).partition(".")
+            yield (number if point else "", record.value("context", str)), record
+
+
+def _answers(record: JsonObject, num_words: int) -> list[Entity]:
+    kind = record.value("entity_label", str)
+    spans: list[object] = []
+    for span in record.value("span_position", list):
+        ends = span.split(";") if isinstance(span, str) else span
+        is_span = isinstance(ends, list) and all(re.fullmatch(r"\d{1,9}", str(end)) for end in ends)
+        spans.append([*map(int, ends), kind] if is_span else span)
+    return _entities(record, spans, "span_position", num_words, form='"first word;last word"')
+
+
+MRC = CorpusFormat(
+    name="mrc",
+    description="questions and answers of machine reading comprehension, one record for each type in a sentence",
+    read=read_mrc,
+    keeps_text=False,
+    keys=(Keys.of("context query"),),
+    tools="models of machine reading comprehension (mrc-ner.train)",
+    example='{"context": "The mayor slept .", "entity_label": "Person", "span_position": ["0;1"], "query": "…"}',
+)
+
+
+# ---- Lines of words and spans ----
+
+
+def read_span_lines(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Text]:
+    """Reads sentence by sentence; a CorpusError names the line."""
+    columns = columns or {}
+    check_columns(columns, (), ("inclusive_end",))
+    ids = SentenceIds(document_name(path, check), check.is_document)
+    paragraphs = list(numbered_paragraphs(path, check))
+    spans = (span for lines in paragraphs for span in _spans_at_end([line for _, line in lines]))
+    inclusive = columns.get("inclusive_end", any(start == end for start, end, _, _ in spans))
+    if inclusive and not columns:
+        check.note("files with spans such as 3,3, whose last word is therefore part of every span")
+    for lines in paragraphs:
+        names = ids.next_sentence()
+        with check.record():
+            fields = {**names, **_lines_of_sentence(lines, inclusive, check)}
+            where = f"line {lines[0][0]}"
+            yield text_of_sentences([WrittenSentence(check(fields, where))], where)
+
+
+def _lines_of_sentence(lines: list[tuple[int, str]], inclusive: bool, check: RecordChecker) -> dict[str, Any]:
+    (_, words), *others = lines
+    tokens = words.split()
+    entities: list[Entity] = []
+    if spans := _spans_at_end([line for _, line in lines]):
+        number, _ = others.pop()
+        for start, end, head, kind in spans:
+            if head:
+                check.note("heads of mentions ignored")
+            entity = Entity(start=int(start), end=int(end) + inclusive, type=kind)
+            if not entity["start"] < entity["end"] <= len(tokens):
+                problem = f"the span {start},{end} {kind} is not within {len(tokens)} words"
+                how = "the last word is part of a span" if inclusive else "the end is exclusive"
+                remedy = f"Words count from 0, and here {how} (convert --columns inclusive_end=true or false)"
+                raise check.error(f"line {number}", problem, remedy)
+            entities.append(entity)
+    pos = others.pop()[1].split() if others else []
+    if others or (pos and len(pos) != len(tokens)):
+        problem = f"{lines[-1][1][:60]!r} is neither spans nor one part of speech for each of {len(tokens)} words"
+        raise check.error(f"line {lines[-1][0]}", problem, RULE)
+    return {"tokens": tokens, "pos": pos, "entities": entities}
+
+
+def _spans_at_end(lines: Sequence[str]) -> list[tuple[str, str, str, str]]:
+    """Start, end, head and type of each span in the last line of a sentence, if it is one of spans."""
+    return SPAN.findall(lines[-1]) if len(lines) > 1 and SPANS.fullmatch(lines[-1].strip()) else []
+
+
+def _are_span_lines(head: str) -> bool:
+    """The first lines are sentences of at most three lines, one of which ends with spans."""
+    sentences = [sentence.split("\n") for sentence in re.split(r"(?:\r?\n[ \t]*){2,}", head.strip())]
+    types = [kind for lines in sentences for *_, kind in _spans_at_end(lines)]
+    # Columns of tags may have a number such as 0,1 for a word.
+    return all(len(lines) <= 3 for lines in sentences) and not all(map(STANDARD_TAG.fullmatch, types))
+
+
+SPAN_LINES = CorpusFormat(
+    name="span_lines",
+    description="a line of words and a line of spans, 0,4 Person|3,4 City, for each sentence",
+    read=read_span_lines,
+    keeps_text=False,
+    recognizes=_are_span_lines,
+    columns="whether the last word is part of a span: {'inclusive_end': True}",
+    tools="research code for nested entities",
+    example="0,4 Person|3,4 City",
 )

@@ -18,13 +18,13 @@ from typing import Any
 
 from ...parsing import shown
 from ..corpus_format import CorpusFormat, Keys, check_columns
-from ..documents import Document, Sentence, document_of_words
-from ..json_records import JsonObject, json_values
+from ..json_records import JsonObject, Pair, json_values
 from ..reading import document_name
 from ..record_checker import RecordChecker
-from ..schema import Entity
+from ..schema import Entity, Text
+from ..texts import WrittenSentence, text_of_sentences
 from .tags import RULE, STANDARD, TagScheme, decode_tags, scheme_of
-from .text_spans import BOOKKEEPING, END, OF_SPAN, START, TYPE
+from .text_spans import BOOKKEEPING, END, LISTED, OF_SPAN, START, TYPE
 
 WORDS = ("tokens", "words")
 TAGS = ("ner_tags", "ner", "tags", "labels", "ner_labels")
@@ -39,7 +39,7 @@ NUMBERS = (
     "in Python), in a data set cast_column(column, List(ClassLabel(names=[…])))"
 )
 ONE_EACH = "Give one tag for each token, or lists: one for each token, or one for each level, with a tag for each token"
-OPTIONAL = ("tokens", "entities", "names", *OF_SPAN)
+OPTIONAL = ("tokens", "entities", "names", "pos", "id", "doc_id", *OF_SPAN)
 
 
 @dataclass(frozen=True)
@@ -56,50 +56,61 @@ class TagForm:
     by_level: bool | None
 
 
-def read_word_tags(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Document]:
+def read_word_tags(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Text]:
     """Reads one sentence after the other; a CorpusError names the line or record and the field.
 
     Args:
-        columns: {"tokens": field, "entities": one or several fields, "names": of tags that are numbers}, and for
-            entities by words `start`, `end`, `type` and `inclusive_end`.
+        columns: of [`tagged_sentences`].
     """
-    columns = columns or {}
+    yield from tagged_sentences(json_values(path, check), columns or {}, document_name(path, check), check)
+
+
+def tagged_sentences(
+    values: Iterable[tuple[object, str]], columns: Mapping[str, Any], name: str, check: RecordChecker
+) -> Iterator[Text]:
+    """The sentences in records of words with tags, or with entities by words.
+
+    Args:
+        values: the records, each with its place.
+        columns: {"tokens": field, "entities": one or several fields, "names": of tags that are numbers}, perhaps "pos",
+            "id" and "doc_id", and for entities by words `start`, `end`, `type` and `inclusive_end`.
+        name: with which the ids of sentences without one begin.
+    """
     check_columns(columns, (), OPTIONAL)
-    given = columns.get("entities", "")
-    several = given if isinstance(given, (list, tuple)) else [given]
-    if not several or not all(isinstance(name, str) for name in (columns.get("tokens", ""), *several)):
+    named = columns.get("entities")
+    named = named.split(",") if isinstance(named, str) else named
+    if not all(isinstance(field, str) for field in (columns.get("tokens", ""), *(named or ()))):
         raise ValueError(f"`columns` is {dict(columns)!r}. Name a field for tokens, and one or a list for entities.")
-    file_name = document_name(path, check)
-    values = json_values(path, check)
+    values = iter(values)
     head = list(islice(values, HEAD))
     forms: dict[str, TagForm | None] = {MENTIONS: None}
-    sent_ids: Counter[str] = Counter()
+    sent_ids = Counter[str]()
     for number, (raw, where) in enumerate(chain(head, values)):
         with check.record():
             record = JsonObject(raw, where, check, remedy="A record has the fields tokens and ner_tags")
             words = columns.get("tokens") or next((name for name in WORDS if name in record.fields), WORDS[0])
             tokens = record.value(words, list)
             entities: list[Entity] = []
-            found = _fields_of_entities(record.fields, columns.get("entities"))
+            found = named or _fields_of_entities(record.fields)
             for field in found:
                 if field not in forms:
                     rows = [(raw.get(words), raw.get(field)) for raw, _ in head if isinstance(raw, Mapping)]
                     forms[field] = tag_form(rows, columns.get("names"))
                 entities += entities_in(record, field, forms[field], len(tokens), columns)
-            record.note_other_fields((words, *found, "id", "doc_id"))
-            name = f"{file_name}:{number}"
-            doc_id = str(record.fields.get("doc_id") or name)
-            fields = {"id": name, "doc_id": doc_id, "sent_id": sent_ids[doc_id], "tokens": tokens}
+            ids = {field: columns.get(field, field) for field in ("id", "doc_id")}
+            record.note_other_fields((words, *found, *ids.values(), columns.get("pos")))
+            given = record.fields.get(ids["id"]) if "id" in columns else None
+            identifier = f"{name}:{number}" if given is None else str(given)
+            doc_id = record.fields.get(ids["doc_id"])
+            doc_id = identifier if doc_id in (None, "") else str(doc_id)
+            fields = {"id": identifier, "doc_id": doc_id, "sent_id": sent_ids[doc_id], "tokens": tokens}
+            fields["pos"] = record.fields[columns["pos"]] if "pos" in columns else None
             sent_ids[doc_id] += 1
-            yield document_of_words(doc_id, [Sentence({**fields, "entities": entities}, where)])
+            yield text_of_sentences([WrittenSentence(check({**fields, "entities": entities}, where))], where)
 
 
-def _fields_of_entities(fields: Mapping[str, Any], named: str | Sequence[str] | None) -> Sequence[str]:
-    """The fields with the entities of a record: those `named`, in one string separated by commas, or else as usual."""
-    if isinstance(named, str):
-        return [named] if named in fields else named.split(",")
-    if named is not None:
-        return named
+def _fields_of_entities(fields: Mapping[str, Any]) -> Sequence[str]:
+    """The fields with the entities of a record that are named as usual."""
     found = next((name for name in (*TAGS, MENTIONS) if name in fields), TAGS[0])
     return [found, NESTED] if found == TAGS[0] and fields.get(NESTED) is not None else [found]
 
@@ -113,7 +124,7 @@ def tag_form(rows: Iterable[tuple[object, object]], names: Sequence[str] | None 
     """
     lists = [(row, len(tokens)) for tokens, row in rows if isinstance(tokens, list) and isinstance(row, list)]
     cells = [*chain.from_iterable(map(_tags_of_cell, chain.from_iterable(row for row, _ in lists)))]
-    if any(isinstance(cell, Mapping) for cell in cells):
+    if not cells or any(isinstance(cell, Mapping) for cell in cells):
         return None
     scheme = scheme_of(cell for cell in names or cells if isinstance(cell, str))
     readings = (_readings(row, size) for row, size in lists if any(isinstance(cell, list) for cell in row))
@@ -142,7 +153,7 @@ def entities_in(
     """
     values = record.value(field, list, f"{RULE}; entities by words are objects with start, end and type")
     if form is None:
-        return [_mention(mention, columns) for mention in record.objects(field)]
+        return [word_entity(mention, columns) for mention in record.objects(field)]
     names = columns.get("names", ())
     levels = [
         [
@@ -182,13 +193,19 @@ def _levels(
     return values if of_levels and not (of_tokens and by_level is False) else [values]
 
 
-def _mention(mention: JsonObject, columns: Mapping[str, Any]) -> Entity:
-    start, end, kind = (
-        mention.first_of((columns[part],) if part in columns else names) for part, names in OF_MENTIONS.items()
-    )
-    mention.note_other_fields({*BOOKKEEPING, start, end, kind, "text", *TYPE}, "span field")
-    last = mention.value(end, int) + bool(columns.get("inclusive_end"))
-    return Entity(start=mention.value(start, int), end=last, type=mention.value(kind, str))
+def word_entity(mention: JsonObject, columns: Mapping[str, Any]) -> Entity:
+    """The entity of an object with the positions of its words, in two fields or in a list."""
+    names = [(columns[part],) if part in columns else usual for part, usual in OF_MENTIONS.items()]
+    listed = next((name for name in LISTED if isinstance(mention.fields.get(name), list)), None)
+    kind = mention.first_of(names[2])
+    if listed and "start" not in columns:
+        used = [listed]
+        start, end = mention.value(listed, Pair, "It has two numbers: [start, end]")
+    else:
+        used = [mention.first_of(one) for one in names[:2]]
+        start, end = (mention.value(name, int) for name in used)
+    mention.note_other_fields({*BOOKKEEPING, *used, kind, "text", *TYPE}, "span field")
+    return Entity(start=start, end=end + bool(columns.get("inclusive_end")), type=mention.value(kind, str))
 
 
 WORD_TAGS = CorpusFormat(
