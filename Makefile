@@ -106,6 +106,6 @@ $(VENV)/.installed-test: $(BIN)/python setup.cfg pyproject.toml constraints.txt
 	touch $@ $(VENV)/.installed
 
 $(LOWEST)/.installed: $(LOWEST)/bin/python setup.cfg pyproject.toml constraints-lowest.txt
-	$(LOWEST)/bin/python $(INSTALL) --constraint constraints-lowest.txt --editable '.[plot]' \
+	$(LOWEST)/bin/python $(INSTALL) --constraint constraints-lowest.txt --editable . \
 	    pytest pytest-xdist hypothesis 'setuptools>=70.1'
 	touch $@

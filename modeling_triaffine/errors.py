@@ -1,6 +1,7 @@
 """How commands end: one paragraph for a user's mistake, exit codes, and the error for a missing extra."""
 
 import contextlib
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -12,13 +13,24 @@ USER_ERROR = 2
 INTERRUPTED, PIPE_CLOSED = 130, 141
 
 
+class VisibleRecord(logging.LogRecord):
+    """A record of the log in which nothing of a corpus, a request or a file's name controls the terminal."""
+
+    def getMessage(self) -> str:  # noqa: N802 - logging's name
+        from .drawing.safe_text import visible
+
+        return visible(super().getMessage())
+
+
 @contextlib.contextmanager
 def ending_plainly(*faults: type[Exception]) -> Iterator[None]:
     """Runs a command: prints UTF-8 whatever the terminal's encoding, and ends the process without a traceback.
 
     A mistake of the user (ValueError, OSError, ImportError, and `faults`) is one paragraph on standard error and exit
-    code 2, Ctrl-C one line and 130, a closed pipe 141. Any other exception is a bug and keeps its traceback.
+    code 2, Ctrl-C one line and 130, a closed pipe 141. Any other exception is a bug and keeps its traceback. Control
+    characters in messages and in the log are made visible.
     """
+    logging.setLogRecordFactory(VisibleRecord)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(encoding="utf-8", errors=SURROGATES)
     mistakes: tuple[type[Exception], ...] = (ValueError, OSError, ImportError, *faults)
@@ -32,7 +44,9 @@ def ending_plainly(*faults: type[Exception]) -> Iterator[None]:
         _print_once("Interrupted.")
         sys.exit(INTERRUPTED)
     except mistakes as error:
-        _print_once(f"error: {' '.join(str(error).split())}")
+        from .drawing.safe_text import visible
+
+        _print_once(f"error: {visible(' '.join(str(error).split()))}")
         sys.exit(USER_ERROR)
 
 

@@ -25,7 +25,9 @@ from typing import Any
 import numpy as np
 
 from .errors import importing_extra
+from .installed_models import find_model
 from .model.checks_triaffine import check_threshold
+from .model.configuration_triaffine import TriaffineConfig
 from .model.kinds_triaffine import overlap_policy
 from .model.options_triaffine import PredictionOptions
 from .model.pipeline_triaffine import NestedNERPipeline
@@ -52,14 +54,11 @@ class TriaffineNER(Pipe):
     overlap the entity; such entities are counted, with a warning, and two entities in one token give equal spans.
 
     Args:
-        model: folder or Hub name of the saved model and processor. It is loaded at the first use (or by [`pipeline`]):
-            a saved spaCy pipeline has its own copy and does not need the original.
-        device: such as "cpu" or "cuda:0"; None leaves the choice to transformers.
-        batch_size: number of sentences in a batch of the model, see [`NestedNERPipeline`]; the `batch_size` of
-            `nlp.pipe` is the number of documents from which batches are made.
-        threshold: least probability of an entity, a number or numbers by label; None: the model's own thresholds, or
-            the most probable label of each span. See [`NestedNERPipeline`].
-        overlap: "all" entities, "nested" (none cross) or "flat" (no two spans share a word).
+        model: folder or name of the saved model and processor, loaded at the first use (or by [`pipeline`]): a saved
+            spaCy pipeline has its own copy and does not need the original.
+        device, threshold, overlap: see [`NestedNERPipeline`].
+        batch_size: number of sentences in a batch of the model; the `batch_size` of `nlp.pipe` is the number of
+            documents from which batches are made.
         spans_key: key in `doc.spans`.
         set_ents: also set `doc.ents`, which cannot overlap: longest first (in tokens), then by start. The other
             entities are in `doc.spans` only.
@@ -67,8 +66,8 @@ class TriaffineNER(Pipe):
             them; otherwise they are replaced.
 
     Attributes:
-        num_entities: number of entities set by this component in this process.
-        num_misaligned: how many of them do not begin and end at token boundaries.
+        num_entities, num_misaligned: number of entities set by this component in this process, and how many of them do
+            not begin and end at token boundaries.
     """
 
     def __init__(
@@ -86,31 +85,23 @@ class TriaffineNER(Pipe):
     ):
         check_threshold(threshold)
         overlap_policy(overlap)
+        if model is not None and not nlp._meta.get("pipeline"):  # a saved spaCy pipeline has its model beside it
+            TriaffineConfig.from_pretrained(find_model(model))  # a wrong name is an error now, not at the first text
         self.name = name
-        self.num_entities = 0
-        self.num_misaligned = 0
+        self.num_entities = self.num_misaligned = 0
         self._source = model
         self._pipeline: NestedNERPipeline | None = None
-        self._options: dict[str, Any] = {
-            "device": device,
-            "batch_size": batch_size,
-            "threshold": threshold,
-            "overlap": overlap,
-        }
-        self._spans_key = spans_key
-        self._set_ents = set_ents
-        self._keep_ents = keep_ents
+        options = {"device": device, "batch_size": batch_size, "threshold": threshold, "overlap": overlap}
+        self._options: dict[str, Any] = options
+        self._spans_key, self._set_ents, self._keep_ents = spans_key, set_ents, keep_ents
 
     @property
     def pipeline(self) -> NestedNERPipeline:
         """The model's own pipeline, loaded at the first access."""
         if self._pipeline is None:
             if self._source is None:
-                raise ValueError(
-                    f'The component "{self.name}" has no model. Add it with config={{"model": ...}}, the folder or Hub '
-                    "name of a trained model, or load a saved spaCy pipeline, which includes its model."
-                )
-            self._pipeline = self._build(self._source)
+                raise ValueError(f'"{self.name}" has no model: add it with config={{"model": folder or name}}.')
+            self._pipeline = self._build(find_model(self._source))
         return self._pipeline
 
     @property
@@ -176,8 +167,8 @@ class TriaffineNER(Pipe):
             return NestedNERPipeline(model=source, **self._options)
         except (RuntimeError, AssertionError) as error:
             raise ValueError(
-                f'The component "{self.name}" cannot use device {self._options["device"]!r}: {error}. Give another '
-                f'`device`; for a saved pipeline, spacy.load(..., config={{"components.{self.name}.device": "cpu"}}).'
+                f'"{self.name}" cannot use device {self._options["device"]!r}: {error}. Give another; for a saved '
+                f'pipeline, spacy.load(..., config={{"components.{self.name}.device": "cpu"}}).'
             ) from error
 
     def _annotate(self, docs: list[Doc]) -> None:
@@ -188,14 +179,14 @@ class TriaffineNER(Pipe):
             if self._set_ents:
                 doc.ents = prioritize_existing_ents_filter(doc.ents if self._keep_ents else (), group)
             self.num_entities += len(group)
-            misaligned += _num_misaligned(group)
+            places = zip(group, group.attrs["char_offsets"].tolist(), strict=True)
+            misaligned += sum([span.start_char, span.end_char] != place for span, place in places)
         self.num_misaligned += misaligned
         if misaligned:
             # Always the same message, so that Python's default filter shows it once.
             warnings.warn(
                 f'"{self.name}": some entities do not begin and end at token boundaries of spaCy; their spans cover '
-                f'all overlapping tokens. doc.spans["{self._spans_key}"].attrs["char_offsets"] has the exact offsets, '
-                "`num_misaligned` of the component their number.",
+                f'all overlapping tokens. doc.spans["{self._spans_key}"].attrs["char_offsets"] has the exact offsets.',
                 stacklevel=2,
             )
 
@@ -211,8 +202,3 @@ def _span_group(doc: Doc, name: str, entities: list[dict[str, Any]]) -> SpanGrou
         "char_offsets": np.array(offsets, dtype=np.int64).reshape(-1, 2),
     }
     return SpanGroup(doc, name=name, attrs=attributes, spans=spans)
-
-
-def _num_misaligned(group: SpanGroup) -> int:
-    covered = np.array([(span.start_char, span.end_char) for span in group]).reshape(-1, 2)
-    return int((covered != group.attrs["char_offsets"]).any(-1).sum())

@@ -2,6 +2,7 @@
 
 import importlib
 import io
+import logging
 import os
 import sys
 
@@ -33,6 +34,16 @@ def test_mistakes_and_faults_are_one_paragraph(error, capsys):
         raise error("It is so.\nDo  that.")
     assert end.value.code == 2
     assert capsys.readouterr().err == "error: It is so. Do that.\n"
+
+
+def test_no_control_character_of_a_message_or_a_log_reaches_the_terminal(capsys, caplog, monkeypatch):
+    monkeypatch.setattr(logging, "_logRecordFactory", logging.getLogRecordFactory())  # undone after the test
+    with ending_plainly():
+        logging.getLogger("modeling_triaffine").warning("label %s\nnext line", "\x1b[31m\x9b")
+    with pytest.raises(SystemExit), ending_plainly():
+        raise ValueError("bad\x1b[2J.conll \x07")
+    assert capsys.readouterr().err == "error: bad\N{SYMBOL FOR ESCAPE}[2J.conll \N{SYMBOL FOR BELL}\n"
+    assert caplog.messages == ["label \N{SYMBOL FOR ESCAPE}[31m\N{REPLACEMENT CHARACTER}\nnext line"]
 
 
 def test_errors_of_the_program_keep_their_traceback():
@@ -70,7 +81,6 @@ def test_an_unknown_device_is_named():
 @pytest.mark.parametrize(
     ("module", "library", "need", "extra"),
     [
-        ("evaluation.figures", "matplotlib", "Figures need matplotlib", "plot"),
         ("page", "gradio", "The page needs Gradio", "demo"),
         ("serving", "fastapi", "Serving a model needs FastAPI", "serve"),
         ("serving", "prometheus_client", "prometheus-client", "serve"),

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import nbformat
-import pytest
 
 from tests.helpers.processes import PATIENCE
 
@@ -29,13 +28,11 @@ def test_it_runs_as_it_is_but_for_the_length_of_the_training(tmp_path):
     NotebookClient(notebook, timeout=PATIENCE, resources={"metadata": {"path": str(tmp_path)}}).execute()
 
     assert any("nested-entities" in html for html in outputs(notebook, "text/html"))
-    assert outputs(notebook, "image/png")
     assert (tmp_path / "quickstart" / "model" / "model.safetensors").is_file()
 
 
-@pytest.mark.parametrize("kind", ["text/html", "image/png"])
-def test_the_kept_copy_has_its_pictures(kind):
-    assert outputs(nbformat.read(NOTEBOOK, as_version=4), kind)
+def test_the_kept_copy_has_its_drawing():
+    assert any("nested-entities" in html for html in outputs(nbformat.read(NOTEBOOK, as_version=4), "text/html"))
 
 
 def test_the_kept_copy_was_run_in_order_and_names_no_folder_of_a_machine():

@@ -26,7 +26,6 @@ def setup_cfg() -> configparser.ConfigParser:
 @pytest.mark.contract
 def test_lowest_versions_are_those_that_are_run(setup_cfg):
     lines = setup_cfg["options"]["install_requires"].split()
-    lines += setup_cfg["options.extras_require"]["plot"].split()
     allowed = dict(line.split(">=") for line in lines)
     constraints = (REPOSITORY / "constraints-lowest.txt").read_text().splitlines()
     run = dict(line.lower().split("==") for line in constraints if not line.startswith("#"))

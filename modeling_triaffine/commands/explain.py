@@ -1,12 +1,12 @@
 r"""Explains the scores of a span by the model's attention: which words and candidates contribute to them, by label.
 
     triaffine-ner explain --model outputs/demo/model --text "The mayor of Port Velmar resigned." \
-        --span "Port Velmar" --output explanation.svg
+        --span "Port Velmar" --output explanation.html
 
 Prints tables whose columns add up: the contributions of the inside words and the label's bias to the logit before the
 cross-span stage, those of the candidates and the bias to the logit after it (in a model with `cross_span_residual`,
 together with the logit before it). Each contribution has its attention weight. --format json prints everything as JSON;
---output saves a figure (.svg, .png, .pdf; needs matplotlib).
+--output writes the tables as a page of HTML.
 """
 
 import json
@@ -30,18 +30,20 @@ def command(
         typer.Option(help="Instead of --span: its character offsets, end exclusive.", metavar="START END"),
     ] = None,
     form: Annotated[str, choice("What to print", {"table": "", "json": ""}, "--format")] = "table",
-    output: Annotated[Path | None, typer.Option(help="File for a figure: .svg, .png or .pdf.")] = None,
+    output: Annotated[Path | None, typer.Option(help="File for an HTML page.")] = None,
     device: Device = None,
 ) -> None:
     if (span is None) == (offsets is None):
         raise ValueError("Give the span either as --span, as it is written, or as --offsets START END.")
     start_and_end = offsets or find_span(text, span or "")
-    from ..explanation import explain, format_explanation, plot_explanation
+    from ..explanation import explain, explanation_page, format_explanation
+    from ..files import write_text
     from ..model.pipeline_triaffine import NestedNERPipeline
 
     explanation = explain(NestedNERPipeline(model=model, device=device), text, start_and_end)
     if output is not None:
-        plot_explanation(explanation, output)
+        output.parent.mkdir(parents=True, exist_ok=True)
+        write_text(output, explanation_page(explanation))
     if form == "json":
         print(json.dumps(explanation.to_dict(), ensure_ascii=False, indent=2))
     else:

@@ -52,35 +52,29 @@ def export_onnx(model: TriaffineForNestedNER, processor: TriaffineProcessor, pat
         import onnx  # noqa: F401
         import onnxruntime  # noqa: F401
         import onnxscript  # noqa: F401
-    pooling = model.config.subword_pooling
+    pooling, encoder = model.config.subword_pooling, model.encoder.config.model_type
     if pooling != "max":
-        raise ValueError(
-            f'Only models with subword_pooling="max" can be exported to ONNX, and this one has "{pooling}".'
-        )
+        raise ValueError(f'Only models with subword_pooling="max" can be exported to ONNX; this one has "{pooling}".')
     model = copy.deepcopy(model).float().cpu().eval()
     batch = example_batch(processor, lengths=(13, 1, 9, 13))
     with torch.no_grad():
         expected = model(**batch)
     outputs = [name for name in OUTPUTS if name in expected]
     make_exportable(model)
-    encoder = model.encoder.config.model_type
     inputs = graph_inputs(example_batch(processor, lengths=(7, 5, 6)), processor.max_subwords)
     try:
         program = translate(model, inputs, outputs)
     except RuntimeError as error:  # of torch.export, and of the translation to ONNX
         reason = str(error).strip().splitlines()[0]
-        raise ValueError(
-            f"torch cannot export this model, probably because of its encoder ({encoder}): {reason}"
-        ) from error
+        raise ValueError(f"torch cannot export this model, perhaps its encoder ({encoder}): {reason}") from error
     program.save(path)
     found = run_session(open_session(path), graph_inputs(batch, processor.max_subwords))
     scores = [name for name in outputs if name.endswith("logits")]
     difference = float(np.max([np.abs(found[name] - expected[name].numpy()).max() for name in scores]))
     if not difference <= TOLERANCE:  # NaN, too
         raise ValueError(
-            f"The scores of the exported graph differ by up to {difference:.2g} from those of the model, "
-            f"because torch mistranslates a part of it, probably of its encoder ({encoder}). This model cannot be "
-            "exported."
+            f"The scores of the graph differ by up to {difference:.2g} from those of the model: torch mistranslates a "
+            f"part of it, probably of its encoder ({encoder})."
         )
     return difference
 

@@ -70,11 +70,6 @@ class OnnxNestedNER(NestedNERPipeline):
         ValueError: an unknown `quantize`, another device or precision.
         ImportError: the extra `onnx` is not installed.
 
-    ```python
-    find_entities = OnnxNestedNER("outputs/demo/onnx")
-    find_entities("The mayor of Port Velmar resigned.")
-    ```
-
     Examples:
         >>> from modeling_triaffine import OnnxNestedNER
         >>> find_entities = OnnxNestedNER("outputs/demo/onnx")
@@ -94,10 +89,7 @@ class OnnxNestedNER(NestedNERPipeline):
         path = find_file(model, GRAPHS[quantize], origin)
         if path is None:
             option = f" --{quantize}" if quantize else ""
-            remedy = f"write it with `triaffine-ner export{option} --model … --output …`"
-            if not os.path.isdir(model):
-                remedy += " and give the folder, or the repository that it was uploaded to"
-            raise FileNotFoundError(f"{model} has no {GRAPHS[quantize]}; {remedy}.")
+            raise FileNotFoundError(f"{model} has no {GRAPHS[quantize]}; `triaffine-ner export{option}` writes it.")
         find_file(model, GRAPHS[quantize] + WEIGHTS, origin)  # from the Hub it must lie beside the graph
         graph = OnnxModel(path, TriaffineConfig.from_pretrained(model, **origin))
         processor = options.pop("processor", None) or TriaffineProcessor.from_pretrained(model, **origin)
@@ -105,14 +97,7 @@ class OnnxNestedNER(NestedNERPipeline):
 
     def save_pretrained(self, save_directory: str | os.PathLike[str], **kwargs: Any) -> None:
         """Raises ValueError: a graph is a file, which is copied or uploaded with its folder."""
-        raise ValueError(
-            "OnnxNestedNER cannot be saved: the model is the folder that `triaffine-ner export` wrote; "
-            "copy or upload it."
-        )
-
-    def push_to_hub(self, repo_id: str, **options: Any) -> Any:
-        """Raises ValueError, as `save_pretrained`."""
-        self.save_pretrained(repo_id)
+        raise ValueError("OnnxNestedNER cannot be saved: copy or upload the folder that `triaffine-ner export` wrote.")
 
 
 def open_pipeline(model: str | os.PathLike[str], **options: Any) -> NestedNERPipeline:

@@ -40,10 +40,7 @@ def open_session(path: Path | str, threads: int = 0) -> Any:
     try:
         return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # its errors have no class in common
-        raise ValueError(
-            f"{path} cannot be opened ({' '.join(str(error).split())}): it, or the file with its weights, is damaged, "
-            "cut off or missing. Copy or download both again, or export the model again."
-        ) from error
+        raise ValueError(f"{path}, or the file with its weights, cannot be opened: {error}") from error
 
 
 def run_session(session: Any, inputs: dict[str, Tensor]) -> dict[str, np.ndarray]:

@@ -7,6 +7,7 @@ the published code computes: the softmax of the cross-span attention is over the
 (`cross_span_axis="query"`), and the character BiLSTM is read at the last character.
 """
 
+import json
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 from transformers import AutoConfig
 
@@ -100,7 +100,7 @@ def convert_published(
 
     Raises:
         CheckpointError: the file is not such a checkpoint, or not supported by this package.
-        ValueError, OSError: encoder, labels or vocabularies cannot be read or do not match the checkpoint.
+        ValueError: encoder, labels or vocabularies do not match the checkpoint.
     """
     root = read_checkpoint(checkpoint)
     try:
@@ -122,10 +122,7 @@ def convert_published(
         model.load_state_dict(_our_tensors(tensors, config))
     except RuntimeError as error:
         reason = textwrap.shorten(str(error), LONGEST_REASON, placeholder=" …")
-        raise CheckpointError(
-            f"{checkpoint} cannot be converted. {reason} It was not saved by the published code, or it was trained "
-            "with another encoder than the one given."
-        ) from None
+        raise CheckpointError(f"{checkpoint} cannot be converted, perhaps with another encoder: {reason}") from None
     processor = TriaffineProcessor.from_encoder(encoder, max_subwords=config.max_subwords, context=config.context)
     processor.vocabulary_parts = parts
     processor.vocabularies = {part: number_names(numbered) for part, numbered in numbers.items()}
@@ -135,25 +132,18 @@ def convert_published(
 def _check_supported(root: Any) -> None:
     """Raises CheckpointError if this package does not support the pickled model."""
     if not isinstance(root, InertObject) or root.name not in (FULL_MODEL, SPAN_MODEL):
-        found = getattr(root, "path", f"{type(root).__module__}.{type(root).__qualname__}")
-        raise CheckpointError(
-            f"it contains {found}, not a whole model of class {FULL_MODEL} or {SPAN_MODEL} (a state dict does not "
-            "show how its tensors are used)"
-        )
+        found = getattr(root, "path", type(root).__name__)
+        raise CheckpointError(f"it contains {found}, not a whole model of class {FULL_MODEL} or {SPAN_MODEL}")
     scorer = submodule(root, "parser_list.0")
     supported = ["TriAffineParser"] if root.name == FULL_MODEL else list(SCORERS)
     if scorer is None or scorer.name not in supported:
         found = "none" if scorer is None else scorer.name
         raise CheckpointError(f"its scorer is {found}, and only {', '.join(supported)} can be converted")
-    for holder, name in SETTINGS:
-        if not isinstance(_noted(root, holder, name), dict):
-            raise CheckpointError(f"it lacks {name!r}, the settings of its modules")
     settings = _settings(root)
     for name, value in FIXED_SETTINGS.items():
         if settings.get(name, value) != value:
             raise CheckpointError(f"it was trained with {name} = {settings[name]!r}, and only {value!r} is supported")
-    loss = root.state.get("loss_config")
-    if isinstance(loss, dict) and loss.get("name") == "two":
+    if root.state.get("loss_config", {}).get("name") == "two":
         raise CheckpointError("it was trained with the loss 'two', which has no label for None")
 
 
@@ -161,13 +151,12 @@ def _settings(root: InertObject) -> dict[str, Any]:
     """The settings stored in the model's modules."""
     settings: dict[str, Any] = {"act": root.state.get("act", "relu")}
     for holder, name in SETTINGS:
-        settings |= _noted(root, holder, name)
+        module = submodule(root, holder) if holder else root
+        noted = module.state.get(name) if module else None
+        if not isinstance(noted, dict):
+            raise CheckpointError(f"it lacks {name!r}, the settings of its modules")
+        settings |= noted
     return settings
-
-
-def _noted(root: InertObject, holder: str, name: str) -> Any:
-    module = submodule(root, holder) if holder else root
-    return None if module is None else module.state.get(name)
 
 
 def _build_config(
@@ -229,45 +218,37 @@ def _check_encoder(root: InertObject, config: Any, encoder: str) -> None:
     """Raises ValueError if the encoder differs from the checkpoint's in a field that shapes do not show."""
     child = submodule(root, "encoder")
     configs = child.state.get("bert_config_list") if child else None
-    noted = configs[0].state if isinstance(configs, list) and configs and isinstance(configs[0], InertObject) else {}
+    noted = configs[0].state if configs and isinstance(configs[0], InertObject) else {}
     for name in ENCODER_FIELDS:
         ours = getattr(config, name, None)
         if name in noted and ours is not None and noted[name] != ours:
-            raise ValueError(
-                f"The checkpoint's encoder has {name} {noted[name]!r}, but {encoder} has {ours!r}. Give the encoder "
-                "that the checkpoint was trained with."
-            )
+            raise ValueError(f"The checkpoint's encoder has {name} {noted[name]!r}, but {encoder} has {ours!r}.")
 
 
 def _read_vocabularies(
     folder: str | Path | None, parts: Sequence[str], tensors: Mapping[str, Tensor]
 ) -> dict[str, dict[str, int]]:
     """Name → row of each embedding in the checkpoint: padding and unknown first, then in the order of the rows."""
-    if parts and folder is None:
-        files = ", ".join(VOCABULARY_FILES[part] for part in parts)
-        raise ValueError(
-            f"The checkpoint has embeddings of {', '.join(parts)}, numbered by files that the published preparation "
-            f"wrote beside its data. Give the folder with {files}."
-        )
     vocabularies = {}
     for part in parts:
-        path = Path(str(folder)) / VOCABULARY_FILES[part]
-        try:
-            numbered = TypeAdapter(dict[str, int]).validate_json(path.read_bytes())
-        except ValidationError:  # as if it had no names
-            numbered = {}
-        numbers = sorted(numbered.values())
-        missing = {PADDING, UNKNOWN} - set(numbered)
+        if folder is None:
+            files = ", ".join(VOCABULARY_FILES[one] for one in parts)
+            raise ValueError(f"The checkpoint has embeddings of {', '.join(parts)}. Give the folder with {files}.")
+        path = Path(folder) / VOCABULARY_FILES[part]
+        numbered: dict[str, int] = json.loads(path.read_bytes())
         rows = len(tensors[f"encoder.{TABLES[part]}.weight"])
         # Tables of parts of speech and characters have more rows than names.
-        fits = len(numbers) == rows if part == "words" else len(numbers) <= rows
-        if missing or not fits or numbers != list(range(len(numbers))):
-            raise ValueError(
-                f"{path} does not match the checkpoint, which has {rows} rows for {part}: it must be a JSON object "
-                f"with [PAD], [UNK] and a name for each number from 0, and has {len(numbers)} such names. Give the "
-                "file that the checkpoint was trained with."
-            )
+        fits = len(numbered) == rows if part == "words" else len(numbered) <= rows
         by_row = sorted(numbered, key=numbered.__getitem__)
+        if (
+            not fits
+            or not {PADDING, UNKNOWN} <= {*numbered}
+            or [numbered[name] for name in by_row] != [*range(len(by_row))]
+        ):
+            raise ValueError(
+                f"{path} does not fit the checkpoint, which has {rows} rows for {part}: it needs [PAD], [UNK] and a "
+                f"name for each number from 0, and has {len(numbered)} names."
+            )
         names = dict.fromkeys([PADDING, UNKNOWN, *by_row])
         vocabularies[part] = {name: numbered[name] for name in names}
     return vocabularies

@@ -17,8 +17,8 @@ from ..model.text_triaffine import clean_text
 from .entities import DrawnEntity, read_entities
 
 # On light and on dark backgrounds, and that of text on the former; on the latter text is black. Distinguishable with
-# colour vision deficiencies, with contrasts of at least 3 : 1 to the background and 4.5 : 1 to the text, as
-# `test_html_drawing.py` computes. From the ninth label on, colours repeat with another line.
+# colour vision deficiencies, with contrasts of at least 3 : 1 to the background and 4.5 : 1 to the text. From the ninth
+# label on, colours repeat with another line.
 PALETTE = (
     ("#1e9eba", "#6dd2eb", "#000000"),
     ("#ac1c91", "#dc3186", "#ffffff"),
@@ -46,14 +46,12 @@ def draw_entities_html(
         entities: dicts with `entity_group` or `type`, `start`, `end` (characters, exclusive) and optionally `score`, as
             returned by the pipeline. They may nest, cross and share a span, in any order.
         labels: the labels of the model, in whose order colours are assigned; other labels follow in alphabetical order.
-        embedded: for static pages with several drawings: without legend, keyboard focus, and style, which
-            [`drawing_style`] gives once for all.
+        embedded: for pages with several drawings: without legend, keyboard focus, and style ([`drawing_style`]).
 
     Returns:
         `<div class="nested-entities">` with a legend (labels with counts) and the text. Each bracket is a
-        `<span class="entity">` with `data-start`, `data-end` and `data-label`, focusable with the keyboard; of an
-        entity in pieces only the first is. Entities that overlap more than 16 levels of others are not drawn; a note
-        gives their number.
+        `<span class="entity">` with `data-start`, `data-end` and `data-label`; of an entity in pieces the first can be
+        focused. Entities that overlap more than 16 levels of others are counted, not drawn.
 
     Raises:
         ValueError: an entity is malformed or outside the text.
@@ -82,9 +80,8 @@ def drawing_style(label_count: int) -> str:
     """CSS of drawings with that many labels; drawings that are not embedded include it.
 
     Examples:
-        >>> from modeling_triaffine.drawing import draw_entities_html, drawing_style
-        >>> drawings = [draw_entities_html(text, [], embedded=True) for text in ("It rained.", "Orsk slept.")]
-        >>> page = f"<style>{drawing_style(label_count=0)}</style>" + "".join(drawings)
+        >>> from modeling_triaffine.drawing import drawing_style
+        >>> page = f"<style>{drawing_style(label_count=3)}</style>"
     """
     style = _STYLE
     for kind in range(label_count):

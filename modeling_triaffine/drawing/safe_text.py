@@ -14,6 +14,7 @@ REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 # Inline markup of Markdown; underscores only outside words.
 _MARKUP = re.compile(r"[\\`*|<>\[\]&~$]|(?<![^\W_])_|_(?![^\W_])")
 _READABLE = re.compile(r"[\w .,:/+-]+")
+_CONTROLS = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 # Terminals disagree on the width of the characters that these merge.
 _MERGING = {*JOINERS, "\N{VARIATION SELECTOR-15}", "\N{VARIATION SELECTOR-16}"}
 
@@ -71,6 +72,16 @@ def visible_character(character: str) -> tuple[str, int]:
     if category in ("Mn", "Me") or 0x1160 <= code <= 0x11FF:  # the latter: vowels and finals of decomposed Hangul
         return character, 0
     return character, 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def visible(text: str) -> str:
+    """`text` on its lines, with what could control a terminal made visible: messages quote strangers' files."""
+    return "".join(c if c in "\n\t" or c in JOINERS else visible_character(c)[0] for c in text)
+
+
+def visible_json(text: str) -> str:
+    """JSON with the controls that `json.dumps` leaves as they are escaped."""
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def text_width(text: str) -> int:

@@ -31,15 +31,9 @@ Cell = str | int | None
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells under named columns; the first column names the rows.
+    """Rows of cells under named columns; the first column names the rows. Numeric columns are right-aligned.
 
-    Attributes:
-        columns: The header.
-        rows: A cell for each column: text (plain, [`Code`] or [`Strong`]), an integer (printed with thousands
-            separators), or None (printed as –).
-        caption: An optional title above the table.
-
-    Numeric columns are right-aligned.
+    A cell is text (plain, [`Code`] or [`Strong`]), an integer (printed with thousands separators), or None (–).
     """
 
     columns: Sequence[str]

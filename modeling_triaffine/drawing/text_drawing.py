@@ -81,12 +81,8 @@ def draw_entities(text: str, entities: Iterable[Mapping[str, Any]], width: int =
         text: Any text; line breaks are kept.
         entities: Dicts with `entity_group` or `type`, `start` and `end` (characters, exclusive), as returned by the
             pipeline. They may nest, cross and share a span, in any order; duplicates are drawn once.
-        width: Maximum number of columns, 10 or more. The text is wrapped at spaces; a word longer than a line is
-            split. If a label would exceed the width, all lines are shortened by the length of the longest label. Only a
-            label longer than half the width exceeds it.
-
-    Returns:
-        Lines of text, each followed by its brackets and, before more text, a blank line.
+        width: Maximum number of columns, 10 or more. The text is wrapped at spaces, early where a label would exceed
+            the width; only a label longer than half the width does.
 
     Raises:
         ValueError: An entity is malformed or outside the text.

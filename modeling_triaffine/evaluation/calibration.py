@@ -143,11 +143,10 @@ def _typed_spans(record: Mapping[str, Any]) -> set[tuple[int, int, str]]:
 
 
 def fit_temperature(spans: ScoredSpans, multi_label: bool) -> float:
-    """The temperature of maximum likelihood, from 0.1 to 10.
+    """The temperature of maximum likelihood, from 0.1 to 10; 1, with a warning, if it has no maximum there.
 
     Fitted on the best label of each span (with `multi_label` on every label) with a probability of at least
-    `LEAST_FITTED_PROBABILITY`; the many spans that are clearly no entities would dominate these. It is 1, with a
-    warning, if the likelihood has no maximum there, as where all of these are correct.
+    `LEAST_FITTED_PROBABILITY`; the many spans that are clearly no entities would dominate these.
     """
     predicted = spans.predicted(LEAST_FITTED_PROBABILITY, multi_label)
     logits, is_correct = spans.logits.double(), spans.gold[predicted].double()
@@ -251,8 +250,8 @@ def choose_threshold(scores: Tensor, gold: Tensor, entities: int, goal: Threshol
     For a precision, the one of highest recall that reaches it; for a recall, the one of highest precision.
 
     Args:
-        scores: [S], probabilities of a label; gold: [S], whether the spans have it.
-        entities: number of gold entities, including those without a score.
+        scores: [S], probabilities of a label; gold: [S], whether the spans have it; entities: number of gold entities,
+            including those without a score.
     """
     order = scores.argsort(descending=True, stable=True)
     ranked, correct = scores[order], gold[order].cumsum(0)

@@ -66,11 +66,10 @@ def confusion(predictions: Sentences, references: Sentences, labels: Iterable[st
         labels: Labels that get a row even if they never occur, in this order; others follow in alphabetical order.
 
     Returns:
-        - `by_gold_label`: label → numbers of gold entities that are `right` (found), `wrong_type`, `wrong_boundary`,
-          `wrong_boundary_and_type` and `missing`; they add up to the label's gold entities;
-        - `by_predicted_label`: label → numbers of predictions that are `right`, …, `spurious`; they add up likewise;
-        - `types`: gold label → predicted label of the same span → number of gold entities: `right` if both are equal,
-          else part of `wrong_type`. Of several wrong types on one span, the first in alphabetical order counts.
+        - `by_gold_label`: label → number of gold entities by outcome, which add up to the label's gold entities;
+        - `by_predicted_label`: label → number of predictions by outcome, which add up likewise;
+        - `types`: gold label → predicted label of the same span → number of gold entities. Of several wrong types on
+          one span, the first in alphabetical order counts.
 
     Examples:
         >>> from modeling_triaffine.evaluation import confusion

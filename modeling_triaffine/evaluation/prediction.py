@@ -56,11 +56,9 @@ def read_records(
     batch_size: int = PredictionOptions.batch_size,
     doing: str = "Predicting",
 ) -> list[Result]:
-    """What `read` finds in each record. Sentences of similar length run together, without dropout and gradients.
+    """What `read` finds in each record, from the model's inputs of a batch; `doing` is the text of the progress bar.
 
-    Args:
-        read: computes the results of the sentences of a batch, from the model's inputs on its device.
-        doing: the text of the progress bar.
+    Sentences of similar length run together, without dropout and gradients.
     """
     processor.check_fits(model.config)
 

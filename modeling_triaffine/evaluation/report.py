@@ -16,7 +16,6 @@ from ..files import SURROGATES
 from .error_analysis import GOLD_OUTCOMES, PREDICTED_OUTCOMES, RIGHT, SPURIOUS, ErrorExample, Mention, outcome_name
 from .scores import (
     RATIO_NAMES,
-    Row,
     defined_ratios,
     parts_note,
     parts_title,
@@ -40,16 +39,6 @@ class Bar(NamedTuple):
     f1: float | None
 
 
-class Section(NamedTuple):
-    """A section of the report; `examples`: id, drawings in HTML by side, and table of errors."""
-
-    title: str
-    text: str
-    tables: Iterable[Table] = ()
-    bars: Sequence[Bar] = ()
-    examples: Sequence[tuple[str, dict[str, str], Table]] = ()
-
-
 def write_report(analysis: Analysis, folder: Path) -> None:
     """Writes `report.html` and `report.json` into an existing folder."""
     data = json.dumps(analysis, ensure_ascii=False, indent=2)
@@ -59,13 +48,27 @@ def write_report(analysis: Analysis, folder: Path) -> None:
 
 def html_report(analysis: Analysis) -> str:
     """The report as one page with embedded styles and figures, which loads nothing."""
+    scores = analysis["scores"]
+    whole, *parts = ((part.title, row) for part, row in scores.by_part().items())
+    by_row = {"label": scores["by_label"], "words": analysis["by_length"], "depth": analysis["by_depth"]}
     return render_html(
         "evaluation/report.html",
+        analysis=analysis,
         title=f"Analysis of {analysis['model']}",
         introduction=_introduction(analysis),
-        totals=list(zip(RATIO_NAMES, percentages(analysis["scores"]), strict=True)),
-        sections=list(_sections(analysis)),
-        drawing_style=drawing_style(len(analysis["scores"]["by_label"])),
+        totals=list(zip(RATIO_NAMES, percentages(scores), strict=True)),
+        score_tables={
+            name: score_table(name, [*([whole] if name == "label" else ()), *rows.items()])
+            for name, rows in by_row.items()
+        },
+        bars={name: [Bar(row, *defined_ratios(rows[row])) for row in rows] for name, rows in by_row.items()},
+        parts=(parts_title(), parts_note(), score_table("", parts)),
+        error_tables=list(_error_tables(analysis["errors"])),
+        examples=[_draw_example(example, list(scores["by_label"])) for example in analysis["examples"][:MOST_EXAMPLES]],
+        candidates=_candidates(analysis["candidates"] or ()),
+        comparison=analysis["comparison"] and _comparison(analysis, analysis["comparison"]),
+        unknown_note=_unknown_note,
+        drawing_style=drawing_style(len(scores["by_label"])),
         shorten=lambda name: shorten(name, LONGEST_LABEL),
     )
 
@@ -105,55 +108,6 @@ def _unknown_note(model: str, labels: Sequence[str]) -> str:
     return f"{model} cannot find entities of types that are not among its labels: {', '.join(labels)}."
 
 
-def _sections(analysis: Analysis) -> Iterator[Section]:
-    """The sections that have content."""
-    scores = analysis["scores"]
-    whole, *parts = ((part.title, row) for part, row in scores.by_part().items())
-    yield Section(
-        "Scores by label",
-        "A prediction is correct if a gold entity has the same first word, last word and type. Precision is the share "
-        "of correct predictions, recall the share of gold entities found, both in percent.",
-        [score_table("label", [whole, *scores["by_label"].items()], "All entities, and by label")],
-        _bars(scores["by_label"]),
-    )
-    yield Section(
-        "Scores by length",
-        "Precision is computed over the predictions, and recall over the gold entities, with that number of words.",
-        [score_table("words", analysis["by_length"].items(), "By length")],
-        _bars(analysis["by_length"]),
-    )
-    yield Section(parts_title(), parts_note(), [score_table("", parts, "Parts of all entities")])
-    yield Section(
-        "Scores by depth",
-        "The depth of a predicted or gold span is 1 if no gold entity contains it; otherwise, it is one more than the "
-        "depth of the deepest gold entity that does.",
-        [score_table("depth", analysis["by_depth"].items(), "By nesting depth")],
-        _bars(analysis["by_depth"]),
-    )
-    yield Section(
-        "Errors",
-        "A gold entity that was not found and an overlapping wrong prediction are one error of boundary, type or both; "
-        "a gold entity that overlaps no wrong prediction is missing, a wrong prediction that overlaps no such gold "
-        "entity is spurious.",
-        _error_tables(analysis["errors"]),
-    )
-    if examples := analysis["examples"]:
-        shown = [_draw_example(example, list(scores["by_label"])) for example in examples[:MOST_EXAMPLES]]
-        text = (
-            f"{len(examples)} of the {analysis['sentences']} sentences have errors; the {len(shown)} with the most are "
-            "shown, and report.json has all. `triaffine-ner explain` shows why a span is scored as it is."
-        )
-        yield Section("Sentences with errors", text, examples=shown)
-    if analysis["candidates"] is not None:
-        yield _candidates_section(analysis["candidates"], analysis["max_candidates"])
-    if analysis["comparison"] is not None:
-        yield _comparison_section(analysis, analysis["comparison"])
-
-
-def _bars(rows: Mapping[str, Row]) -> list[Bar]:
-    return [Bar(name, *defined_ratios(row)) for name, row in rows.items()]
-
-
 def _error_tables(errors: Mapping[str, Any]) -> Iterator[Table]:
     for caption, side, key, outcomes in (
         ("Gold entities by outcome", "gold", "by_gold_label", GOLD_OUTCOMES),
@@ -184,12 +138,7 @@ def _draw_example(example: ErrorExample, labels: Sequence[str]) -> tuple[str, di
     return example["id"], drawings, Table(["error", "gold", "predicted"], rows)
 
 
-def _candidates_section(candidates: Sequence[Mapping[str, Any]], max_candidates: int | None) -> Section:
-    text = (
-        "The m spans most likely to be entities go through the cross-span stage; all others are dropped, so the "
-        "recall of the candidates (marked) is an upper bound on the model's recall. The same model ran with each m, "
-        f"without retraining; its own m is {max_candidates}."
-    )
+def _candidates(candidates: Iterable[Mapping[str, Any]]) -> tuple[Table, list[Bar]]:
     rows, bars = [], []
     for row in candidates:
         kept, ratios, count = row["candidates"], defined_ratios(row["scores"]), row["max_candidates"]
@@ -197,8 +146,7 @@ def _candidates_section(candidates: Sequence[Mapping[str, Any]], max_candidates:
         cells = [None if ratio is None else percent(ratio) for ratio in (recall, *ratios)]
         rows.append([count, cells[0], kept["gold"] - kept["found"], *cells[1:]])
         bars.append(Bar(str(count), None, recall, ratios[-1]))
-    columns = ["m", "recall of the candidates", "gold entities dropped", *RATIO_NAMES]
-    return Section("Candidates", text, [Table(columns, rows, "By number of candidates")], bars)
+    return Table(["m", "recall of the candidates", "gold entities dropped", *RATIO_NAMES], rows), bars
 
 
 def _difference(comparison: Mapping[str, Any]) -> str:
@@ -210,21 +158,14 @@ def _difference(comparison: Mapping[str, Any]) -> str:
     )
 
 
-def _comparison_section(analysis: Analysis, comparison: Mapping[str, Any]) -> Section:
-    found = comparison["bootstrap"]
-    text = (
-        f"{_difference(comparison)} By a paired bootstrap over sentences with {found['samples']} samples, of which the "
-        f"model wins {found['wins']:.1%}. p is two-sided, under the null hypothesis that both models are equally good."
-    )
-    if comparison["unknown_labels"]:
-        text += f" {_unknown_note(comparison['model'], comparison['unknown_labels'])}"
+def _comparison(analysis: Analysis, comparison: Mapping[str, Any]) -> tuple[str, Table]:
     mine, rows = dict(analysis["scores"].rows()), []
     for name, other in comparison["scores"].rows():
         f1, other_f1 = (defined_ratios(row)[-1] if row else None for row in (mine.get(name), other))
         both = [None if ratio is None else percent(ratio) for ratio in (f1, other_f1)]
         rows.append([name, *both, None if f1 is None or other_f1 is None else _points(f1 - other_f1)])
     columns = ["", analysis["model"], comparison["model"], "difference"]
-    return Section("Comparison", text, [Table(columns, rows, "F1 of both models")])
+    return _difference(comparison), Table(columns, rows, "F1 of both models")
 
 
 def _points(difference: float) -> str:

@@ -69,13 +69,9 @@ def score_entities(predictions: Sentences, references: Sentences, labels: Iterab
 
 
 def scores_by_length(predictions: Sentences, references: Sentences) -> dict[str, dict[str, Any]]:
-    """Scores by the length of entities: `"1"`, `"2"`, `"3-4"`, `"5-8"`, `"9-16"`, `"17+"`.
+    """Scores by the length of entities: `"1"`, `"2"`, `"3-4"`, `"5-8"`, `"9-16"`, `"17+"`; lengths that occur only.
 
-    Precision is over the predictions of that length, recall over the gold entities of that length. Lengths that occur
-    on neither side have no row.
-
-    Raises:
-        ValueError: As in `score_entities`.
+    Precision is over the predictions of that length, recall over the gold entities of that length.
 
     Examples:
         >>> from modeling_triaffine.evaluation import scores_by_length
@@ -95,12 +91,8 @@ def scores_by_depth(predictions: Sentences, references: Sentences) -> dict[str, 
     """Scores by nesting depth: `"1"` for outermost entities, `"2"` for those directly inside them, and so on.
 
     The depth of a span, predicted or gold, is 1 if no gold span of its sentence contains it, else one more than that of
-    the deepest gold span that does. A span does not contain itself; spans that cross do not contain each other. Gold
-    determines the depth of predictions too, so that a missing outer entity does not change the depth of the inner one;
-    `flat` and `nested` of `score_entities` consider each side alone. Depths that occur on neither side have no row.
-
-    Raises:
-        ValueError: As in `score_entities`.
+    the deepest gold span that does. Gold determines the depth of predictions too, so that a missing outer entity does
+    not change the depth of the inner one; `flat` and `nested` of `score_entities` consider each side alone.
 
     Examples:
         >>> from modeling_triaffine.evaluation import scores_by_depth
@@ -125,11 +117,7 @@ def candidate_recall(candidates: Sequence[Iterable[Span]], references: Sentences
         references: The gold entities of the same sentences.
 
     Returns:
-        `gold`: the number of gold entities (two types on one span count twice); `found`: of those whose span is a
-        candidate; `recall`: their ratio, 0.0 without gold.
-
-    Raises:
-        ValueError: As in `score_entities`.
+        `gold`: the number of gold entities; `found`: of those whose span is a candidate; `recall`: their ratio.
 
     Examples:
         >>> from modeling_triaffine.evaluation import candidate_recall
@@ -168,23 +156,19 @@ def check_same_sentences(predictions: Sequence[Any], references: Sequence[Any]) 
     """Raises ValueError unless both sides have the same number of sentences."""
     if len(predictions) != len(references):
         raise ValueError(
-            f"There are predictions for {len(predictions)} sentences and references for {len(references)}. Pass one "
-            "list of entities per sentence on both sides, an empty one for a sentence without entities."
+            f"There are predictions for {len(predictions)} sentences and references for {len(references)}; each needs "
+            "a list of entities, perhaps empty."
         )
 
 
 def read_entities(entities: Sequence[Mapping[str, Any]], where: str) -> set[TypedSpan]:
-    """The distinct entities of one sentence as (start, end, type).
-
-    Args:
-        entities: As in [`score_entities`].
-        where: Their location in error messages, e.g. `"predictions, sentence 3"`.
+    """The distinct entities of one sentence as (start, end, type); `where` names it in errors.
 
     Raises:
         ValueError: An entity is ill-formed, or this is no list of them.
     """
     if isinstance(entities, str | Mapping) or not isinstance(entities, Iterable):
-        raise ValueError(f"{where}: expected a list of entities, got {entities!r}. Pass [] for no entities.")
+        raise ValueError(f"{where}: expected a list of entities, got {entities!r}.")
     places = ((entity, f"{where}, entity {index}") for index, entity in enumerate(entities))
     return {(*read_span(entity, place), read_type(entity, place)) for entity, place in places}
 

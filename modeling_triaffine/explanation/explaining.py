@@ -17,19 +17,13 @@ from ..model.text_triaffine import Offsets
 from ..span_predictions import model_inputs, rank_of_span, read_labels, read_probabilities
 from .contributions import StageParts, cross_span_stage_parts, span_stage_parts
 
-# Sentences in an error about a span that crosses their boundaries.
+# In an error about a span that crosses sentences.
 MOST_PARTS = 8
 
 
 @dataclass(frozen=True)
 class TextSpan:
-    """A part of the text: `text[start:end]`, in characters, `end` exclusive.
-
-    Examples:
-        >>> from modeling_triaffine.explanation import TextSpan
-        >>> TextSpan("Orsk", start=13, end=17).text
-        'Orsk'
-    """
+    """A part of the text: `text[start:end]`, in characters, `end` exclusive."""
 
     text: str
     start: int
@@ -38,13 +32,7 @@ class TextSpan:
 
 @dataclass(frozen=True)
 class Candidate(TextSpan):
-    """A candidate of the sentence with its final label and the probability of this label.
-
-    Examples:
-        >>> from modeling_triaffine.explanation import Candidate
-        >>> Candidate("Orsk", start=13, end=17, label="City", probability=0.98).label
-        'City'
-    """
+    """A candidate of the sentence with its final label and the probability of this label."""
 
     label: str
     probability: float
@@ -58,15 +46,6 @@ class StageScore:
     logits, in the same order. Both are None if the stage has no attention (ablation (a)). bias: that of the label; in
     the cross-span stage of a model with `cross_span_residual` plus the logit of the span stage. probability: softmax
     over the labels, or with `multi_label` the sigmoid; in the final stage with the model's temperature.
-
-    Examples:
-        >>> from modeling_triaffine import NestedNERPipeline
-        >>> from modeling_triaffine.explanation import explain
-        >>> pipeline = NestedNERPipeline("outputs/demo/model")
-        >>> explanation = explain(pipeline, "The mayor of Port Velmar resigned.", (13, 24))
-        >>> stage = explanation.labels[0].span_stage
-        >>> abs(sum(stage.contributions) + stage.bias - stage.logit) < 1e-4
-        True
     """
 
     logit: float
@@ -78,16 +57,7 @@ class StageScore:
 
 @dataclass(frozen=True)
 class LabelExplanation:
-    """A label's scores before (p) and after (pᶜ) the cross-span stage; the latter None unless it is a candidate.
-
-    Examples:
-        >>> from modeling_triaffine import NestedNERPipeline
-        >>> from modeling_triaffine.explanation import explain
-        >>> pipeline = NestedNERPipeline("outputs/demo/model")
-        >>> explanation = explain(pipeline, "The mayor of Port Velmar resigned.", (13, 24))
-        >>> explanation.labels[-1].label  # no entity
-        'None'
-    """
+    """A label's scores before (p) and after (pᶜ) the cross-span stage; the latter None unless it is a candidate."""
 
     label: str
     span_stage: StageScore
@@ -120,9 +90,8 @@ class Explanation:
         >>> from modeling_triaffine import NestedNERPipeline
         >>> from modeling_triaffine.explanation import explain
         >>> pipeline = NestedNERPipeline("outputs/demo/model")
-        >>> explanation = explain(pipeline, "The mayor of Port Velmar resigned.", (13, 24))
-        >>> explanation.span.text, explanation.rank <= explanation.num_spans
-        ('Port Velmar', True)
+        >>> explain(pipeline, "The mayor of Port Velmar resigned.", (13, 24)).span.text
+        'Port Velmar'
     """
 
     span: TextSpan
@@ -151,11 +120,6 @@ def explain(
 ) -> Explanation:
     """Explains the scores of a span of a text, whether it is an entity or not.
 
-    ```python
-    entity = pipeline(text)[0]
-    explanation = explain(pipeline, text, (entity["start"], entity["end"]))
-    ```
-
     Args:
         pipeline: [`NestedNERPipeline`]; its processor splits the text as for predictions.
         span: Start and end (exclusive) in characters, at word boundaries of one sentence; or an entity of the pipeline.
@@ -163,9 +127,8 @@ def explain(
             pipeline's.
 
     Raises:
-        ValueError: The span is outside the text, is not aligned with words (the error lists the nearest), crosses a
-            boundary between sentences or windows of a long one, or is wider than `max_span_width`; or the pipeline runs
-            an ONNX graph.
+        ValueError: The span is not one of whole words in one sentence, or wider than `max_span_width` (the error gives
+            the nearest), or the pipeline runs an ONNX graph.
 
     Examples:
         >>> from modeling_triaffine import NestedNERPipeline
@@ -180,7 +143,8 @@ def explain(
         raise ValueError("ONNX graphs cannot be explained; pass a NestedNERPipeline with the original model.")
     feature, offsets, (i, j) = _locate(pipeline.processor, text, span)
     config = model.config
-    _check_width(j - i + 1, config.max_span_width)
+    if config.max_span_width is not None and j - i >= config.max_span_width:
+        raise ValueError(f"The span has {j - i + 1} words; the model scores at most {config.max_span_width}.")
     threshold = pipeline._forward_params.get("threshold") if threshold is None else threshold
     check_threshold(threshold, config.entity_labels)
 
@@ -225,47 +189,26 @@ def explain(
     )
 
 
-def _check_width(width: int, most: int | None) -> None:
-    if most is not None and width > most:
-        raise ValueError(
-            f"The span has {width} words, but the model scores spans of at most {most} (`max_span_width`); choose a "
-            "shorter one."
-        )
-
-
 def _locate(
     processor: TriaffineProcessor, text: str, span: tuple[int, int] | Mapping[str, Any]
 ) -> tuple[Feature, list[Offsets], tuple[int, int]]:
     """The sentence of the span: its feature and word offsets, and the span's first and last word in it."""
     start, end = (span["start"], span["end"]) if isinstance(span, Mapping) else span
     if not 0 <= start < end <= len(text):
-        raise ValueError(
-            f"The span {start}:{end} is not in the text of {len(text)} characters; pass start and end (exclusive) in "
-            "characters."
-        )
-    words: list[Offsets] = []
-    parts: list[Offsets] = []  # for each sentence that the span touches, all words that it touches
+        raise ValueError(f"The span {start}:{end} is not in the text of {len(text)} characters.")
+    near: list[Offsets] = []  # in each sentence, all words that the span touches
     for feature, piece in processor.encode_text(text):
         offsets = piece.offsets
         touched = [number for number, word in enumerate(offsets) if word[0] < end and start < word[1]]
-        covered = touched and (offsets[touched[0]][0], offsets[touched[-1]][1]) == (start, end)
-        if covered and piece.owns(touched[0], touched[-1] + 1):
+        if not touched:
+            continue
+        covered = offsets[touched[0]][0], offsets[touched[-1]][1]
+        if covered == (start, end) and piece.owns(touched[0], touched[-1] + 1):
             return feature, offsets, (touched[0], touched[-1])
-        words += offsets[piece.shared_before :]
-        if own := [number for number in touched if number >= piece.shared_before]:
-            parts.append((offsets[own[0]][0], offsets[own[-1]][1]))
-        if offsets and offsets[0][0] >= end:
-            break
-    problem = "does not begin and end at word boundaries; the nearest words are"
-    if len(parts) > 1:
-        problem = "crosses a boundary between sentences, or windows of a long one; its parts are"
-    elif not words:
-        problem = "contains no words, nor does the text"
-    elif not parts:  # the words on both sides of a span of white space
-        parts = [word for word in words if word[1] <= start][-1:] + [word for word in words if word[0] >= end][:1]
-    quoted = [f"{first}:{last} ({text[first:last]!r})" for first, last in parts[:MOST_PARTS]]
-    listed = ", ".join([*quoted, "…"] if len(parts) > MOST_PARTS else quoted)
-    raise ValueError(f"The span {start}:{end} ({text[start:end]!r}) {problem} {listed}".rstrip() + ".")
+        near.append(covered)
+    problem = "crosses sentences, or windows of a long one" if len(near) > 1 else "has no word boundaries at its ends"
+    quoted = ", ".join(f"{first}:{last} ({text[first:last]!r})" for first, last in near[:MOST_PARTS])
+    raise ValueError(f"The span {start}:{end} ({text[start:end]!r}) {problem}; the nearest: {quoted or 'none'}.")
 
 
 def _stage_scores(config: TriaffineConfig, parts: StageParts, is_final: bool) -> list[StageScore]:

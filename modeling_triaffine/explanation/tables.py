@@ -1,8 +1,7 @@
-"""Selects the words, candidates and labels of an explanation to show, and formats them as text.
+"""Selects the words, candidates and labels of an explanation to show, as text and as an HTML page.
 
-Text (here), plot (`plotting.py`) and demo page show the same rows. Each column is a sum: the contributions of the
-inside words and the bias of the label add up to p; those of the candidates and the bias, with `cross_span_residual`
-also p, add up to pᶜ.
+The demo page shows the same rows. Each column is a sum: the contributions of the inside words and the bias of the label
+add up to p; those of the candidates and the bias, with `cross_span_residual` also p, add up to pᶜ.
 """
 
 from collections.abc import Sequence
@@ -10,10 +9,11 @@ from typing import NamedTuple
 
 from ..drawing.safe_text import LONGEST_LABEL, clean, shorten, text_width
 from ..drawing.tables import Table
+from ..drawing.templates import render_html
 from ..model.kinds_triaffine import NONE_LABEL
 from .explaining import Candidate, Explanation, StageScore, TextSpan
 
-MOST_WORDS, MOST_CANDIDATES = 20, 8
+MOST_WORDS, MOST_CANDIDATES, MOST_LABELS = 20, 8, 24
 LONGEST_NAME = 40  # characters
 
 
@@ -72,10 +72,8 @@ def likeliest_labels(explanation: Explanation) -> list[int]:
 
 
 def describe_span(explanation: Explanation) -> str:
-    """The predicted labels, and how many spans are more likely entities, in one line."""
-    likelier = explanation.rank - 1
-    more = {0: "none is", 1: "1 is"}.get(likelier, f"{likelier} are")
-    rank = f"of the sentence’s {explanation.num_spans} spans, {more} more likely to be an entity"
+    """The predicted labels, and the rank of the span as an entity, in one line."""
+    rank = f"rank {explanation.rank} of the sentence’s {explanation.num_spans} spans as an entity"
     if explanation.is_candidate is False:
         return f"{NONE_LABEL} (not a candidate) · {rank}"
     probabilities = {label.label: probability_text(label.final.probability) for label in explanation.labels}
@@ -91,26 +89,39 @@ def format_explanation(explanation: Explanation, width: int = 100) -> str:
         >>> from modeling_triaffine import NestedNERPipeline
         >>> from modeling_triaffine.explanation import explain, format_explanation
         >>> pipeline = NestedNERPipeline("outputs/demo/model")
-        >>> explanation = explain(pipeline, "The mayor of Port Velmar resigned.", (13, 24))
-        >>> "Velmar" in format_explanation(explanation)
+        >>> "Velmar" in format_explanation(explain(pipeline, "The mayor of Port Velmar resigned.", (13, 24)))
         True
     """
-    order = likeliest_labels(explanation)
-    stages = make_stages(explanation)
-    shown = 1
-    tables = _text_tables(explanation, stages, order[:1])
-    while shown < len(order):
-        wider = _text_tables(explanation, stages, order[: shown + 1])
-        if max(text_width(line) for table in wider for line in table.splitlines()) > width:
-            break
-        shown, tables = shown + 1, wider
-    blocks = [f"“{clean(explanation.span.text)}”\n{describe_span(explanation)}", *tables]
-    if hidden := len(order) - shown:
-        blocks.append(f"The {hidden} least likely labels are left out." if hidden > 1 else "1 label is left out.")
-    return "\n\n".join(blocks)
+    shown, stages = likeliest_labels(explanation)[:MOST_LABELS], make_stages(explanation)
+    texts = [table.text() for table in _tables(explanation, stages, shown)]
+    while len(shown) > 1 and max(text_width(line) for text in texts for line in text.splitlines()) > width:
+        shown = shown[:-1]
+        texts = [table.text() for table in _tables(explanation, stages, shown)]
+    left_out = len(explanation.labels) - len(shown)
+    notes = [f"Labels left out: {left_out}."] if left_out else []
+    return "\n\n".join([f"“{clean(explanation.span.text)}”\n{describe_span(explanation)}", *texts, *notes])
 
 
-def _text_tables(explanation: Explanation, stages: Sequence[Stage], shown: Sequence[int]) -> list[str]:
+def explanation_page(explanation: Explanation) -> str:
+    """The explanation as an HTML page with the likeliest 24 labels, which loads nothing.
+
+    Examples:
+        >>> from modeling_triaffine import NestedNERPipeline
+        >>> from modeling_triaffine.explanation import explain, explanation_page
+        >>> pipeline = NestedNERPipeline("outputs/demo/model")
+        >>> page = explanation_page(explain(pipeline, "The mayor of Port Velmar resigned.", (13, 24)))
+    """
+    shown = likeliest_labels(explanation)[:MOST_LABELS]
+    return render_html(
+        "explanation/explanation.html",
+        title=f"“{explanation.span.text}”",
+        subtitle=describe_span(explanation),
+        tables=_tables(explanation, make_stages(explanation), shown),
+        drawing_style="",
+    )
+
+
+def _tables(explanation: Explanation, stages: Sequence[Stage], shown: Sequence[int]) -> list[Table]:
     labels = [explanation.labels[number] for number in shown]
     names = [shorten(label.label, LONGEST_LABEL) for label in labels]
     probabilities = [["by p", *(probability_text(label.span_stage.probability) for label in labels)]]
@@ -121,7 +132,7 @@ def _text_tables(explanation: Explanation, stages: Sequence[Stage], shown: Seque
         note = f": contribution (attention {stage.symbol})" if stage.symbol else ""
         rows = [[row.title, *(_cell(row, number) for number in shown)] for row in stage.rows]
         tables.append(Table(["", *names], rows, stage.heading + note))
-    return [table.text() for table in tables]
+    return tables
 
 
 def _cell(row: Row, label: int) -> str:
@@ -139,10 +150,7 @@ def _make_stage(
 ) -> Stage:
     """The rows of a stage: of the words or candidates with the largest contributions, and the sum of the others.
 
-    Args:
-        names: of each word or candidate, with the label of the latter.
-        kind: "word" or "candidate".
-        base: the name of what the contributions are added to.
+    names: of each word or candidate, with the label of the latter; base: the name of what they are added to.
     """
     bias = Row(base, [score.bias for score in scores])
     logit = Row("logit p" if kind == "word" else "logit pᶜ", [score.logit for score in scores])

@@ -87,7 +87,7 @@ print(sorted({"torch", "transformers", "datasets", "numpy", "huggingface_hub"} &
         ),
         (["explain", "--model", "x", "--text", "y"], ["--span", "--offsets"]),
         (["publish", "--repo-id", "a/b"], ["Missing option '--model'"]),
-        (["analyse", "--model", "x", "--sentences", "a", "in/"], ["--sentences takes all", "give corpus before it"]),
+        (["analyse", "--model", "x", "--candidates", "3", "in/"], ["--candidates takes all", "give corpus before it"]),
         (["statistics", "--splits", "train", "in/"], ["--splits takes all", "give paths before it"]),
         (["convert", "x", "y", "--columns", "tokens=1,2"], ["--columns", "'tokens=1,2'"]),
         (["train", "--train-fil", "x", "--output_dir", "y"], ["--train-fil", "Did you mean --train_file?"]),

@@ -23,7 +23,6 @@ from modeling_triaffine import (
     TriaffineProcessor,
 )
 from modeling_triaffine.acceleration import int8
-from modeling_triaffine.commands import export
 from modeling_triaffine.conversion import onnx_export, onnx_predictor
 from modeling_triaffine.conversion.onnx_export import (
     OUTPUTS,
@@ -31,7 +30,6 @@ from modeling_triaffine.conversion.onnx_export import (
     OnnxLSTM,
     export_onnx,
     graph_inputs,
-    low_rank_cube,
     make_exportable,
     open_session,
     quantize_onnx,
@@ -147,18 +145,6 @@ def test_outputs_are_those_of_the_model(exported, sentences):
         np.testing.assert_allclose(values, wanted, rtol=1e-4, atol=1e-4, err_msg=name)
 
 
-def test_padding_changes_nothing(exported):
-    _, processor, session, _ = exported
-    together, alone = (
-        run_session(session, graph_inputs(processor.pad(processor.encode(sentences)), processor.max_subwords))
-        for sentences in (BATCHES["ragged"], [SENTENCE])
-    )
-    words = len(SENTENCE)
-    np.testing.assert_allclose(
-        together["span_logits"][3, :words, :words], alone["span_logits"][0], rtol=1e-6, atol=1e-4
-    )
-
-
 TEXTS = ["IL-2 gene binds to protein kinase C. A gene.", "", "gene " * 70]
 
 
@@ -258,11 +244,6 @@ def test_span_scores_at_once_are_those_of_the_definition(kinds, max_width):
     torch.testing.assert_close(found, expected)
 
 
-def test_the_cube_of_low_rank_factors():
-    factor = make_factor((2, 5, 3, 4), "rank")
-    torch.testing.assert_close(low_rank_cube(factor), factor.whole_cube())
-
-
 def test_the_lstm_computes_as_torchs(tmp_path):
     """Alone, it is exported in seconds."""
     torch.manual_seed(0)
@@ -278,19 +259,11 @@ def test_predictor_names_the_graph_that_is_missing_or_damaged(encoder, tmp_path)
     tiny_model(encoder).save_pretrained(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"model\.onnx"):
         OnnxNestedNER(tmp_path)
-    with pytest.raises(FileNotFoundError, match="give the folder"):
-        OnnxNestedNER(tmp_path / "model.safetensors")
     (tmp_path / "model.onnx").write_text("version https://git-lfs.github.com/spec/v1\n")
-    with pytest.raises(ValueError, match=r"model\.onnx cannot be opened"):
+    with pytest.raises(ValueError, match=r"model\.onnx, .* cannot be opened"):
         OnnxNestedNER(tmp_path)
     with pytest.raises(ValueError, match="int3"):
         OnnxNestedNER(tmp_path, quantize="int3")
-
-
-def test_other_pooling_is_refused(encoder, tmp_path):
-    model = tiny_model(encoder, subword_pooling="mean")
-    with pytest.raises(ValueError, match='"mean"'):
-        export_onnx(model, tiny_processor(encoder), tmp_path / "model.onnx")
 
 
 def test_graph_that_computes_something_else_is_refused(encoder, tmp_path, monkeypatch):
@@ -309,28 +282,6 @@ def test_graph_that_computes_something_else_is_refused(encoder, tmp_path, monkey
     monkeypatch.setattr(onnx_export, "run_session", run_wrongly)
     with pytest.raises(ValueError, match=r"up to 0\.01\d? .*\(bert\)"):
         export_onnx(model, processor, tmp_path / "model.onnx")
-
-
-def test_errors_of_torchs_exporter_name_the_encoder(encoder, tmp_path, monkeypatch):
-    def fail(*_):
-        raise RuntimeError("Could not guard on u1.\nFor more information …")
-
-    monkeypatch.setattr(onnx_export, "translate", fail)
-    with pytest.raises(ValueError, match=r"encoder \(bert\): Could not guard on u1\.$"):
-        export_onnx(tiny_model(encoder), tiny_processor(encoder), tmp_path / "model.onnx")
-
-
-def test_failed_export_leaves_nothing(encoder, tmp_path):
-    model, processor = tiny_model(encoder, subword_pooling="first"), tiny_processor(encoder)
-    model.save_pretrained(tmp_path / "model")
-    processor.save_pretrained(tmp_path / "model")
-    output = tmp_path / "onnx"
-    with pytest.raises(ValueError, match="subword_pooling"):
-        export.command(str(tmp_path / "model"), output)
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]
-    output.mkdir()
-    with pytest.raises(ValueError, match=f"{output} exists"):
-        export.command(str(tmp_path / "model"), output)
 
 
 @pytest.mark.parametrize("width", [2, 5, 1_000_000])

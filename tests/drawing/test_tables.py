@@ -1,13 +1,14 @@
 """Tables as text, Markdown and HTML: the same cells come out of each, whatever they contain."""
 
 import doctest
+import json
 from html.parser import HTMLParser
 
 import pytest
 from markdown_it import MarkdownIt
 
 from modeling_triaffine.drawing import tables
-from modeling_triaffine.drawing.safe_text import text_width
+from modeling_triaffine.drawing.safe_text import text_width, visible_json
 from modeling_triaffine.drawing.tables import Code, Strong, Table
 
 # Cell → what is shown of it.
@@ -87,16 +88,12 @@ def test_numbers_are_aligned_to_the_right():
     assert rendered(table.markdown()).cells == Cells(table.html()).cells
 
 
-def test_leading_spaces_indent_in_text_alone():
-    table = Table(["", "n"], [["all", 1], ["  all", 2]])
-    assert table.text().splitlines()[1:] == ["all    1", "  all  2"]
-    assert Cells(table.html()).cells[2::2] == ["all", "all"]
-
-
-def test_tables_without_rows_or_numbers_are_aligned_to_the_left():
-    assert Table(["a", "bc"], []).markdown() == "| a   | bc  |\n| --- | --- |"
-    assert Table(["a", "bc"], [["x", None]]).text() == "a  bc\nx  –"
-
-
 def test_wide_and_fullwidth_characters_take_two_columns_and_accents_none():
     assert [text_width(text) for text in ("a", "中", "Ａ", "e\u0301", "ｱ")] == [1, 2, 2, 1, 1]
+
+
+def test_json_has_no_raw_controls_and_the_same_value():
+    value = {"word": "a\x9b\u2028\u202e\x1b中"}
+    written = visible_json(json.dumps(value, ensure_ascii=False))
+    assert written == '{"word": "a\\u009b\\u2028\\u202e\\u001b中"}'
+    assert json.loads(written) == value

@@ -5,7 +5,6 @@ import unicodedata
 from functools import partial
 from itertools import permutations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,29 +42,23 @@ DRAWINGS = {
             "        ╰──────────────────────────────────╯ PERSON",
         ],
     ),
-    "side by side": ("Orsk and also Velmar", [("Orsk", "LOC"), ("Velmar", "PER")], ["╰──╯ LOC      ╰────╯ PER"]),
     "a label that would touch the next bracket": (
         "Orsk, Velmar, Dorin",
         [("Orsk", "LOCATION"), ("Velmar", "PERSON"), ("Dorin", "PERSON")],
         ["╰──╯ LOCATION", "      ╰────╯ PERSON", "              ╰───╯ PERSON"],
     ),
-    "three columns after a label": ("a bcdefg", [("a", "XX"), ("g", "Y")], ["┴ XX   ┴ Y"]),
     "two columns after a label": ("a bcdef", [("a", "XX"), ("f", "Y")], ["┴ XX  ┴ Y"]),
-    "one column after a label": ("a bcde", [("a", "XX"), ("e", "Y")], ["┴ XX", "     ┴ Y"]),
     "crossing and on the same span": (
         "alpha beta gamma",
         [("alpha beta", "A"), ("beta gamma", "B"), ("beta gamma", "C")],
         ["╰────────╯ A", "      ╰────────╯ B", "      ╰────────╯ C"],
     ),
-    "one column wide": ("a b", [("a", "X"), ("b", "Y")], ["┴ X", "  ┴ Y"]),
     "wide characters": (
         "東京大学の山田さん",
         [("東京", "LOC"), ("東京大学", "組織"), ("山田", "PER")],
         ["╰──╯ LOC  ╰──╯ PER", "╰──────╯ 組織"],
     ),
-    "wide labels": ("ab cd efghijkl mn", [("ab", "組織組織"), ("mn", "X")], ["╰╯ 組織組織    ╰╯ X"]),
     "combining marks": (NFD("Åsé à Orsk"), [(NFD("Åsé"), "PER"), ("Orsk", "LOC")], ["╰─╯ PER", "      ╰──╯ LOC"]),
-    "Hangul": ("한글 A", [("A", "X")], ["     ┴ X"]),
     "decomposed Hangul": (NFD("한글 A"), [("A", "X")], ["     ┴ X"]),
 }
 
@@ -79,13 +72,6 @@ def test_example_of_the_module():
     text = "the mayor of Port Velmar"
     lines = draw(text, (text, "PERSON"), ("Port Velmar", "LOCATION"))
     assert "\n".join(f"    {line}" for line in lines) in text_drawing.__doc__
-
-
-def test_same_entity_twice_is_drawn_once_and_order_is_irrelevant():
-    text = "the mayor of Orsk"
-    person, place = entity(text, text, "PERSON"), entity(text, "Orsk", "LOCATION")
-    again = {**place, "start": np.int64(place["start"]), "score": 0.5}
-    assert draw_entities(text, [person, place]) == draw_entities(text, [again, place, person])
 
 
 # ---- wrapping
@@ -102,14 +88,6 @@ def test_wrap_continues_entities_and_repeats_the_label():
         "▸────╯ LOC",
         "▸────────────╯ ORG",
     ]
-
-
-def test_entity_over_three_lines():
-    text = "aaaa bbbb cccc dddd"
-    lines = draw(text, ("bbbb cccc dddd", "X"), width=11)
-    assert lines == ["aaaa bbbb", "     ╰──▸ X", "", "cccc dddd", "▸───────╯ X"]
-    lines = draw("aaaaaaaa bbbbbbbb cccccccc", ("aaaaaaaa bbbbbbbb cccccccc", "X"), width=10)
-    assert [line for line in lines if "X" in line] == ["╰──────▸ X", "▸──────▸ X", "▸──────╯ X"]
 
 
 def test_text_is_wrapped_early_only_where_a_label_would_stick_out():
@@ -148,15 +126,6 @@ FAMILY = "\U0001f468\u200d\U0001f469\u2764\ufe0f"
 )
 def test_lines_of_ten_columns(text, phrases, lines):
     assert draw(text, *((phrase, "X") for phrase in phrases), width=10) == lines
-
-
-def test_control_characters_in_labels_become_visible():
-    drawn = draw_entities("abc", [{"entity_group": "X\x1b[2J\nY", "start": 0, "end": 3}])
-    assert drawn == "abc\n╰─╯ X␛[2J␊Y"
-
-
-def test_text_cannot_leave_a_quoted_attribute():
-    assert html_text("\"'<&>") == "&quot;&#x27;&lt;&amp;&gt;"
 
 
 def test_joiners_of_words_and_emoji_stay_in_tables_and_pages():
@@ -231,12 +200,7 @@ def test_lines_stay_within_the_width_and_outer_entities_below_inner_ones(drawing
     ("given_entity", "message"),
     [
         pytest.param({"start": 0, "end": 1}, "exactly one of type and entity_group", id="no-label"),
-        pytest.param({"entity_group": "X"}, "integers start and end", id="no-span"),
-        pytest.param({"entity_group": "X", "start": 2, "end": 2}, "'start': 2, 'end': 2", id="empty"),
-        pytest.param({"entity_group": "X", "start": -1, "end": 2}, "'start': -1", id="negative"),
         pytest.param({"entity_group": "X", "start": 0, "end": 4}, "end <= 3, .*'end': 4", id="beyond"),
-        pytest.param({"entity_group": "X", "start": 0.0, "end": 2}, "'start': 0.0", id="float"),
-        pytest.param("X", "a dict with .*'X'", id="no-dict"),
     ],
 )
 @pytest.mark.parametrize("draw", [draw_entities, draw_entities_html])
@@ -253,7 +217,3 @@ def test_lines_are_searched_for_the_entities_that_are_there_alone(monkeypatch):
     monkeypatch.setattr(text_drawing, "_brackets", lambda found, line: searched.extend(found) or original(found, line))
     draw_entities(text, [{"entity_group": "X", "start": n, "end": n + 4} for n in range(0, len(text), 10)])
     assert len(searched) == 1000
-
-
-def test_the_width_has_a_minimum():
-    assert draw_entities("abcdefghij k", [], width=1) == draw_entities("abcdefghij k", [], width=10) == "abcdefghij\nk"

@@ -129,18 +129,6 @@ def test_what_is_read_and_found_is_what_the_model_predicts(encoder, fields):
             assert getattr(label, side) == scores[name]
 
 
-@pytest.mark.parametrize("fields", [{}, {"cross_span": False}, {"multi_label": True}], ids=str)
-def test_a_recall_is_reached_by_a_threshold_of_any_size(encoder, fields):
-    """A model that is too sure of None gives its entities less than a hundredth."""
-    model, processor = tiny_model(encoder, **fields), tiny_processor(encoder)
-    model.head.label_bias.data[: len(model.config.entity_labels)] -= 8
-    (gold,) = predict_words(model, processor, [{"tokens": SENTENCES[0]}], threshold=1e-5)
-    assert max(entity["score"] for entity in gold) < 0.01
-    records = [{"tokens": SENTENCES[0], "entities": gold}]
-    found = calibrate(model, processor, records, "train", ThresholdObjective("recall", 1.0))
-    assert {found.labels[entity["type"]].after["recall"] for entity in gold} == {1.0}
-
-
 def test_a_gain_that_may_be_chance_is_not_taken():
     spans = synthetic_scores(False, 1.0, spans=100)
     probabilities = label_probabilities(spans.logits, False)

@@ -53,13 +53,6 @@ def test_a_sentence_without_candidates_is_sure(measure):
     assert uncertainty(scores([TORN], []), ONE_LABEL, measure)[1] == 0
 
 
-def test_without_the_second_stage_all_spans_count():
-    none = [0.0, 0.0, 50.0]
-    torn = [1.0, 0.0, 1.0]
-    output = SimpleNamespace(logits=None, span_logits=torch.tensor([[[none, torn], [none, none]]]))
-    assert uncertainty(output, ONE_LABEL, "margin").tolist() == pytest.approx([1.0], abs=1e-5)
-
-
 @pytest.mark.parametrize("measure", ["margin", "entropy"])
 def test_texts_are_read_as_the_pipeline_reads_them_and_unsure_whatever_the_batch(saved_model, measure):
     pipeline = NestedNERPipeline(model=str(saved_model))
