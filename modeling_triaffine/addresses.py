@@ -3,16 +3,19 @@
 Needs neither FastAPI nor Gradio.
 """
 
+import ipaddress
 import os
 import re
 import socket
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 HOST = "127.0.0.1"  # this machine only
 PAGE_PORT = 7860
 ALL_ADDRESSES = ("0.0.0.0", "::")
-BACKLOG = 2048  # connections waiting to be accepted
+LOOPBACK_NAMES = ["localhost", "*.localhost", "127.0.0.1", "[::1]"]
+BACKLOG = 128  # connections waiting to be accepted
 # Folder names that training chooses, and that identify no model.
 _GENERIC_NAME = re.compile(r"model|checkpoint-\d+")
 
@@ -44,6 +47,26 @@ def url_of(listener: socket.socket) -> str:
     if host in ALL_ADDRESSES:
         host = "localhost"
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def guard_host(application: Any, listener: socket.socket) -> None:
+    """Makes a Starlette application on a loopback address answer loopback names only.
+
+    Otherwise a website could let its own name lead to this machine, and read the answers in the browser of its visitor.
+    """
+    from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+    address = listener.getsockname()[0]
+    if is_loopback(address):
+        application.add_middleware(TrustedHostMiddleware, allowed_hosts=[address, *LOOPBACK_NAMES])
 
 
 def public_names(places: Sequence[str | os.PathLike[str]]) -> list[str]:

@@ -31,6 +31,7 @@ SHARED_FILES = {
     "lazy",
     "nesting",
     "new_model",
+    "own_weights",
     "parsing",
     "progress",
     "span_predictions",

@@ -29,7 +29,7 @@ def command(
     model: Model,
     host: Annotated[str, typer.Option(help="Address to listen on; 127.0.0.1: this machine only.")] = HOST,
     port: Port = 8000,
-    max_body_bytes: Annotated[int, limit("Bytes of a request's body; more: status 413.")] = 2**26,
+    max_body_bytes: Annotated[int, limit("Bytes of a request's body; more: status 413.")] = 2_000_000,
     max_texts: Annotated[int, limit("Texts of a request; more: status 422.")] = 256,
     max_text_characters: Annotated[int, limit("Characters of a text; more: status 422.")] = 20_000,
     label_studio_seconds: Annotated[
@@ -47,17 +47,18 @@ def command(
     stop_seconds: Annotated[int, limit("Seconds after SIGTERM to complete requests.")] = 30,
     access_log: Annotated[bool, typer.Option("--access-log", help="Log each request to standard output.")] = False,
 ) -> None:
-    import torch
-    from transformers.utils import logging
+    with listen(host, port) as listener:  # before libraries and model are loaded, which takes seconds
+        import torch
+        from transformers.utils import logging
 
-    from ..conversion.onnx_predictor import open_pipeline
-    from ..serving import Batcher, Limits, Server, create_application, read_api_keys
+        from ..conversion.onnx_predictor import open_pipeline
+        from ..own_weights import own_weights
+        from ..serving import Batcher, Limits, Server, create_application, read_api_keys
 
-    api_keys = read_api_keys()
-    if threads is not None:
-        torch.set_num_threads(threads)
-    logging.disable_progress_bar()
-    with listen(host, port) as listener:
+        api_keys = read_api_keys()
+        if threads is not None:
+            torch.set_num_threads(threads)
+        logging.disable_progress_bar()
         find_entities = open_pipeline(
             model,
             device=device,
@@ -65,6 +66,7 @@ def command(
             batch_size=batch_size,
             **precision(int8, bf16),
         )
+        own_weights(find_entities.model)
         logging.set_verbosity_error()  # on a GPU, the pipeline warns of repeated calls
         limits = Limits(
             body_bytes=max_body_bytes,

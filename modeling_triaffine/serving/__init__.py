@@ -1,9 +1,9 @@
 """Serves a model over HTTP with dynamic batching (the extra `serve`).
 
-`batching.py` holds the queue and the thread that owns the model, `schema.py` the requests and responses,
-`application.py` the routes and limits, `finding.py` how a request waits for its entities, `hub.py` the route for the
-Hub's clients, `label_studio_backend.py` and `inception_recommender.py` those for annotation tools, `middleware.py` the
-checks before every route, `metrics.py` those for Prometheus, `server.py` the process and its shutdown.
+`batching.py` holds the queue and the thread that owns the model, `predictor.py` how a request waits for its entities,
+`schema.py` the requests and responses, `application.py` the routes, `label_studio_backend.py` and
+`inception_recommender.py` those for annotation tools, `middleware.py` the checks before every route, `metrics.py` those
+for Prometheus, `server.py` the process and its shutdown.
 """
 
 from ..errors import importing_extra

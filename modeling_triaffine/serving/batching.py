@@ -107,6 +107,11 @@ class Batcher:
             raise GivenUpError
 
     @property
+    def is_alive(self) -> bool:
+        """Whether the thread of the model runs."""
+        return self._thread.is_alive()
+
+    @property
     def num_waiting(self) -> int:
         """The number of waiting jobs, counting neither running ones nor those whose clients have gone."""
         with self._changed:
@@ -158,7 +163,7 @@ class Batcher:
             for job in jobs:
                 job.future.set_exception(error)
             return
-        except Exception as error:
+        except BaseException as error:  # a panic of Rust code is no Exception, and must not end the thread
             if len(jobs) > 1:
                 for job in jobs:
                     self._run([job])

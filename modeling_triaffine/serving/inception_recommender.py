@@ -5,22 +5,26 @@ type system, and the layer and feature for labels, and expects the document with
 accepted and ignored, as are unknown fields, which later versions may add.
 """
 
+import io
+from collections import Counter
 from typing import Any
+from xml.etree import ElementTree
 
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from ..data.formats.cas import STRING, in_cassis, layer_type, parse_xmi
-from ..data.record_checker import RecordChecker
 from .batching import Item
-from .finding import Find
-from .schema import Problem, json_answer
+from .predictor import Predictor
+from .schema import json_answer
 
 PREDICTED = "inception_internal_predicted"
 SCORE_SUFFIX = "_score"
 """The feature that marks suggestions, and the suffix of the one for scores; INCEpTION adds both to the layer."""
+
+# cassis takes time for the square of the features that a type has and inherits; real type systems stay far below.
+MAX_TYPES, MAX_DEPTH, MAX_SQUARES = 2000, 50, 100_000
 
 
 class Metadata(BaseModel):
@@ -44,7 +48,7 @@ class RecommenderRequest(BaseModel):
     type_system: str = Field(alias="typeSystem", description="Type system of the CAS, XML.")
 
 
-def inception_routes(find: Find) -> APIRouter:
+def inception_routes(find: Predictor) -> APIRouter:
     """The routes of an external recommender."""
     routes = APIRouter(tags=["INCEpTION"])
 
@@ -52,14 +56,11 @@ def inception_routes(find: Find) -> APIRouter:
     async def ignore() -> None:
         return
 
-    lacking = {"model": Problem, "description": "The extra `cas` is not installed."}
-
-    @routes.post("/predict", summary="A document with suggestions", responses={501: lacking})
+    @routes.post("/predict", summary="A document with suggestions")
     async def predict(body: RecommenderRequest, request: Request) -> Response:
-        layer, feature = body.metadata.layer, body.metadata.feature
-        cas = await run_in_threadpool(read_request, body)
+        feature = body.metadata.feature
+        cas, annotation = await run_in_threadpool(read_request, body)
         (entities,) = await find([Item(cas.sofa_string)], request)
-        annotation = cas.typesystem.get_type(layer)
         has_score = annotation.get_feature(feature + SCORE_SUFFIX) is not None
         for entity in entities:
             values = {in_cassis(feature): entity["entity_group"], PREDICTED: True}
@@ -71,24 +72,52 @@ def inception_routes(find: Find) -> APIRouter:
     return routes
 
 
-def read_request(body: RecommenderRequest) -> Any:
-    """The CAS of a request, with a text and the layer and features for suggestions.
+def read_request(body: RecommenderRequest) -> tuple[Any, Any]:
+    """The CAS of a request, with a text, and the type of its layer, with the features for suggestions.
 
     Raises:
-        CorpusError: It cannot be parsed, or has no such layer.
-        HTTPException: It has no text, or the layer lacks a feature.
-        ImportError: The extra `cas` is not installed.
+        HTTPException: It cannot be read, or lacks one of these (422), or the extra `cas` is not installed (501).
     """
-    check = RecordChecker("request")
-    metadata = body.metadata
-    xmi, type_system = (part.encode("utf-8", "replace") for part in (body.document.xmi, body.type_system))
-    cas = parse_xmi(xmi, type_system, "document", check)
-    layer = layer_type(cas, metadata.layer, "document", check)
-    types = {feature.name: feature.rangeType.name for feature in layer.all_features}
-    required = ((in_cassis(metadata.feature), STRING), (PREDICTED, "uima.cas.Boolean"), ("begin", "uima.cas.Integer"))
-    lacking = [f"{name!r} of {kind}" for name, kind in required if types.get(name) != kind]
-    if lacking:
-        raise HTTPException(422, f"metadata: The layer has no feature {', '.join(lacking)}; its features are {types}.")
+    try:
+        import cassis
+    except ImportError:
+        raise HTTPException(501, "The server lacks the extra `cas`: pip install 'modeling_triaffine[cas]'.") from None
+    xmi, type_system = body.document.xmi, body.type_system
+    try:
+        check_size(type_system)
+        types = cassis.load_typesystem(io.BytesIO(type_system.encode("utf-8", "replace")))
+        cas = cassis.load_cas_from_xmi(io.BytesIO(xmi.encode("utf-8", "replace")), typesystem=types)
+        cas = next((cas.get_view(sofa.sofaID) for sofa in cas.sofas if sofa.sofaString), cas)
+        layer = types.get_type(body.metadata.layer)
+    except Exception as error:  # of XML, and whichever cassis raises
+        raise HTTPException(422, f"document: It cannot be read ({type(error).__name__}: {error}).") from None
     if not cas.sofa_string:
         raise HTTPException(422, "document: The CAS has no text.")
-    return cas
+    features = {feature.name: feature.rangeType.name for feature in layer.all_features}
+    needed = {in_cassis(body.metadata.feature): "uima.cas.String", PREDICTED: "uima.cas.Boolean"}
+    if not needed.items() <= features.items():
+        raise HTTPException(422, f"metadata: The layer must have features {needed}; it has {features}.")
+    return cas, layer
+
+
+def in_cassis(feature: str) -> str:
+    """The name by which cassis has a feature."""
+    return f"{feature}_" if feature in ("self", "type") else feature
+
+
+def check_size(type_system: str) -> None:
+    """Raises ValueError if a type system would occupy a thread for more than about a second."""
+    own: Counter[str] = Counter()
+    parents: dict[str, str] = {}
+    for described in ElementTree.fromstring(type_system).iterfind(".//{*}typeDescription"):
+        name = described.findtext("{*}name", "")
+        own[name] += len(described.findall("{*}features/{*}featureDescription"))
+        parents[name] = described.findtext("{*}supertypeName", "")
+    squares = 0
+    for name in parents if len(parents) <= MAX_TYPES else ():
+        inherited, depth = 0, 0
+        while name in parents and depth <= MAX_DEPTH:
+            inherited, name, depth = inherited + own[name], parents[name], depth + 1
+        squares += MAX_SQUARES if depth > MAX_DEPTH else inherited**2
+    if squares >= MAX_SQUARES or len(parents) > MAX_TYPES:
+        raise ValueError("the type system has too many types and features")

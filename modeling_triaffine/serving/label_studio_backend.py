@@ -10,23 +10,23 @@ import re
 from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import quote_plus
-from xml.etree.ElementTree import Element
+from xml.etree import ElementTree
 
 from fastapi import APIRouter, HTTPException, Request
 from pydantic import BaseModel, Field
 from starlette.responses import RedirectResponse, Response
 
-from ..data.reading import parse_xml
-from ..data.record_checker import RecordChecker
-from ..data.schema import CorpusError
 from ..data.writing_texts import FROM_NAME, TO_NAME, label_studio_prediction
+from ..drawing.safe_text import clean
 from .batching import Item
-from .finding import FindEach, Outcome
-from .schema import LABEL_STUDIO, OneError, json_answer
+from .predictor import Outcome, Predictor
+from .schema import LABEL_STUDIO, MAX_ITEMS, json_answer
 
 logger = logging.getLogger(__name__)
 
 MAX_REASON_CHARACTERS = 500
+MAX_CONFIGURATION = 100_000
+"""Characters; real configurations have hundreds or thousands."""
 REASONS = 3
 """Reasons in a line of the log."""
 
@@ -39,14 +39,18 @@ class Task(BaseModel):
 
 
 LabelConfig = Annotated[
-    str | None, Field(description="Labelling configuration of the project, XML, with <Labels> for a <Text>.")
+    str | None,
+    Field(
+        max_length=MAX_CONFIGURATION,
+        description="Labelling configuration of the project, XML, with <Labels> for a <Text>.",
+    ),
 ]
 
 
 class TasksRequest(BaseModel):
     """A request of Label Studio for predictions; other fields are ignored."""
 
-    tasks: Annotated[list[Task], OneError()]
+    tasks: Annotated[list[Task], Field(fail_fast=True, max_length=MAX_ITEMS)]
     label_config: LabelConfig = None
 
 
@@ -65,7 +69,7 @@ class Interface(NamedTuple):
     labels: frozenset[str] | None = None
 
 
-def label_studio_routes(find_each: FindEach, model: str, labels: Sequence[str]) -> APIRouter:
+def label_studio_routes(find: Predictor, model: str, labels: Sequence[str]) -> APIRouter:
     """The routes of an ML backend; Label Studio shows `model` as the model version."""
     routes = APIRouter(tags=["Label Studio"])
 
@@ -81,10 +85,10 @@ def label_studio_routes(find_each: FindEach, model: str, labels: Sequence[str]) 
     async def setup(body: SetupRequest | None = None) -> Response:
         try:
             interface_of(body.label_config if body else None, labels)
-        except (HTTPException, CorpusError) as error:
+        except HTTPException as error:
             # Of an error, Label Studio shows status and address alone, so the address has the reason.
-            reason = re.sub(r"[<>`\"]", "", getattr(error, "detail", str(error)))
-            return RedirectResponse(f"refused?reason={quote_plus(reason[:MAX_REASON_CHARACTERS], safe=',;:')}", 303)
+            reason = re.sub(r"[<>`\"]", "", error.detail)[:MAX_REASON_CHARACTERS]
+            return RedirectResponse(f"refused?reason={quote_plus(reason, safe=',;:')}", 303)
         return json_answer({"model_version": model})
 
     @routes.get("/refused", include_in_schema=False)
@@ -101,7 +105,7 @@ def label_studio_routes(find_each: FindEach, model: str, labels: Sequence[str]) 
         interface = interface_of(body.label_config, labels)
         texts = [task.data.get(interface.text_field) for task in body.tasks]
         items = [Item(text, labels=interface.labels) for text in texts if isinstance(text, str)]
-        found = iter(await find_each(items, request))
+        found = iter(await find.each(items, request))
         no_text = f"The task has no text in data.{interface.text_field}."
         outcomes = [next(found) if isinstance(text, str) else no_text for text in texts]
         log_refused(body.tasks, outcomes)
@@ -133,75 +137,50 @@ def log_refused(tasks: Sequence[Task], outcomes: Sequence[Outcome]) -> None:
         number = sum(map(len, refused.values()))
         reasons = " ".join(f"{len(ids)} (task {ids[0]}): {reason}" for reason, ids in [*refused.items()][:REASONS])
         where = f"POST {LABEL_STUDIO}/predict"
-        logger.warning("%s: %d of %d tasks got no prediction. %s", where, number, len(tasks), reasons)
+        logger.warning("%s: %d of %d tasks got no prediction. %s", where, number, len(tasks), clean(reasons))
 
 
 def interface_of(label_config: str | None, labels: Sequence[str]) -> Interface:
-    """The interface of a project, with the labels that it shares with the model.
+    """The interface of a project: the first `<Labels>` whose `toName` is a `<Text>`, with the labels of the model.
 
     Raises:
-        HTTPException, CorpusError: The model cannot predict anything for such a project.
+        HTTPException: The model cannot predict anything for such a project.
     """
     if label_config is None:
         return Interface()
-    interface = read_interface(label_config)
-    if interface.labels is None:
-        return interface
-    shared = interface.labels & {*labels}
-    if not shared:
-        given = ", ".join(sorted(interface.labels - {""})) or "none"
-        raise HTTPException(
-            422, f"label_config: The model has none of the project's labels ({given}), but {', '.join(labels)}."
-        )
-    return interface._replace(labels=shared)
-
-
-def read_interface(label_config: str) -> Interface:
-    """The first `<Labels>` of a labelling configuration whose `toName` is a `<Text>`.
-
-    Raises:
-        CorpusError: It is not XML.
-        HTTPException: It has no such tags, or its text is not in a field of the task.
-    """
-    root = parse_xml(label_config.encode("utf-8", "replace"), RecordChecker("label_config"), "")
+    try:
+        root = ElementTree.fromstring(label_config)  # expat limits the growth of declared entities
+    except ElementTree.ParseError as error:
+        raise HTTPException(422, f"label_config: It is not XML ({error}).") from None
     targets = {tag.get("name"): tag for tag in root.iter() if "toName" not in tag.attrib}
-    others = []
-    for tag in root.iter():
-        to_name = tag.get("toName", "")
-        target = targets.get(to_name)
-        if tag.tag == "Labels" and target is not None and target.tag == "Text":
-            return Interface(tag.get("name", FROM_NAME), to_name, text_field_of(target), labels_of(tag))
-        if target is not None:
-            others.append(f"{tag.tag} of {target.tag}")
-    raise HTTPException(
-        422,
-        f"label_config: Missing <Labels> with a <Text> as `toName`; there is {' and '.join(others) or 'none other'}, "
-        "which is not supported.",
-    )
+    tags = [(tag, targets[tag.get("toName")]) for tag in root.iter() if tag.get("toName", "") in targets]
+    for tag, target in tags:
+        if (tag.tag, target.tag) == ("Labels", "Text"):
+            shared = labels_of(tag, labels)
+            return Interface(tag.get("name", FROM_NAME), target.get("name", TO_NAME), text_field_of(target), shared)
+    others = " and ".join(f"{tag.tag} of {target.tag}" for tag, target in tags) or "none other"
+    raise HTTPException(422, f"label_config: Missing <Labels> with a <Text> as `toName`; there is {others}.")
 
 
-def labels_of(tag: Element) -> frozenset[str] | None:
-    """The labels of a `<Labels>`; None if they are in a field of each task.
+def labels_of(tag: ElementTree.Element, labels: Sequence[str]) -> frozenset[str] | None:
+    """The labels of a `<Labels>` that the model has; None if they are in a field of each task.
 
     Annotations have the alias of a label, if any; of predictions, Label Studio accepts both.
     """
     if tag.get("value"):
         return None
-    return frozenset(label.get(name, "") for label in tag.iter("Label") for name in ("value", "alias"))
+    named = {label.get(name, "") for label in tag.iter("Label") for name in ("value", "alias")}
+    if not named & {*labels}:
+        given = ", ".join(sorted(named - {""})) or "none"
+        problem = f"The model has none of the project's labels ({given}), but {', '.join(labels)}."
+        raise HTTPException(422, f"label_config: {problem}")
+    return frozenset(named & {*labels})
 
 
-def text_field_of(tag: Element) -> str:
-    """The field of a task with the text of a `<Text>`.
-
-    Raises:
-        HTTPException: It has the address or an encoding of the text instead, or is composed of several fields.
-    """
+def text_field_of(tag: ElementTree.Element) -> str:
+    """The field of a task with the text of a `<Text>`, not its address, an encoding, or a part of it."""
     field = re.fullmatch(r"\$?([^$.{}\[\]]+)", tag.get("value", "").strip())
     if field is None or (tag.get("valueType", "text"), tag.get("encoding", "none")) != ("text", "none"):
         given = " ".join(f"{name}={value}" for name, value in tag.attrib.items() if name != "name")
-        raise HTTPException(
-            422,
-            f"label_config: <Text> has {given or 'no value'}, but its value must be one field of the task, as $text, "
-            "with the text itself.",
-        )
+        raise HTTPException(422, f"label_config: <Text> must have one field of the task as its value, not {given}.")
     return field[1]

@@ -1,22 +1,25 @@
-"""Middleware of all routes: limit of the body, API keys, and shutdown."""
+"""Middleware of all routes: API keys, counts, and shutdown."""
 
 import asyncio
 import base64
 import hashlib
 import hmac
 import os
+import time
 from collections.abc import Sequence
 
-from fastapi import HTTPException
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from .metrics import Metrics
 from .schema import problem_answer
 
 API_KEYS = "TRIAFFINE_API_KEYS"
 """Environment variable with the API keys, separated by commas; if unset, no key is required."""
 OPEN_PATHS = ("/health",)
 """Paths without a key, for monitoring."""
+OTHER = "other"
+"""Route of requests to unknown paths: a label for each path would let clients exhaust the memory."""
 
 
 def read_api_keys() -> list[str]:
@@ -29,70 +32,43 @@ def read_api_keys() -> list[str]:
         return []
     keys = [key.strip() for key in os.environ[API_KEYS].split(",") if key.strip()]
     if not keys or not all(key.isascii() and key.isprintable() and " " not in key for key in keys):
-        raise ValueError(
-            f"{API_KEYS} is set, but {'has a key that is not printable ASCII' if keys else 'has no key'}. Separate "
-            "keys by commas, or unset it to require none."
-        )
+        raise ValueError(f"{API_KEYS} must have keys of printable ASCII, separated by commas; unset it for none.")
     return keys
 
 
-class BodyLimit:
-    """Rejects bodies of more than `max_bytes`, by their declared length or, if sent in chunks, as they arrive.
+class Answering:
+    """Counts and times responses; during shutdown, closes connections and answers cancelled requests with 503."""
 
-    FastAPI's own limit answers in plain text, outside of what counts and logs requests.
-    """
-
-    def __init__(self, app: ASGIApp, max_bytes: int):
+    def __init__(self, app: ASGIApp, metrics: Metrics):
         self.app = app
-        self.max_bytes = max_bytes
+        self.metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        length = Headers(scope=scope).get("content-length", "")
-        declared = int(length) if length.isdecimal() else 0
-        received = 0
+        start, has_begun = time.perf_counter(), False
 
-        async def receive_within_limit() -> Message:
-            nonlocal received
-            self._check(declared)
-            message = await receive()
-            received += len(message.get("body", b""))
-            self._check(received)
-            return message
-
-        await self.app(scope, receive_within_limit, send)
-
-    def _check(self, size: int) -> None:
-        if size > self.max_bytes:
-            raise HTTPException(413, f"The body has more than {self.max_bytes} bytes; send it in several requests.")
-
-
-class Stopping:
-    """During shutdown, closes the connection after each response and answers cancelled requests with 503."""
-
-    def __init__(self, app: ASGIApp):
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        has_begun = False
-
-        async def send_closing(message: Message) -> None:
+        def count(status: int) -> None:
             nonlocal has_begun
+            has_begun = True
+            route = scope["path"] if "route" in scope else OTHER  # no route has parameters in its path
+            self.metrics.answered(route, status, time.perf_counter() - start)
+
+        async def send_counted(message: Message) -> None:
             if message["type"] == "http.response.start":
-                has_begun = True
+                count(message["status"])
                 if scope["app"].state.stopping:
                     MutableHeaders(scope=message)["Connection"] = "close"
             await send(message)
 
         try:
-            await self.app(scope, receive, send_closing)
+            await self.app(scope, receive, send_counted)
         except asyncio.CancelledError:  # the time limit of the shutdown is reached
             if has_begun:
                 raise
             answer = problem_answer(scope, 503, "The server stopped before it could answer.")
-            await answer(scope, receive, send_closing)
+            await answer(scope, receive, send_counted)
+        except Exception:  # Starlette responds with 500 outside of this middleware
+            count(500)
+            raise
 
 
 class ApiKeys:
@@ -106,14 +82,12 @@ class ApiKeys:
         if scope["type"] != "http" or scope["path"] in OPEN_PATHS or self._is_known(Headers(scope=scope)):
             await self.app(scope, receive, send)
             return
-        answer = problem_answer(
-            scope, 401, "Send an API key: Authorization: Bearer KEY.", {"WWW-Authenticate": "Bearer"}
-        )
+        challenge = {"WWW-Authenticate": "Bearer"}
+        answer = problem_answer(scope, 401, "Send an API key: Authorization: Bearer KEY.", challenge)
         await answer(scope, receive, send)
 
     def _is_known(self, headers: Headers) -> bool:
-        scheme, _, credentials = headers.get("authorization", "").partition(" ")
-        key = credentials.strip()
+        scheme, _, key = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "basic":
             try:
                 key = base64.b64decode(key, validate=True).decode("utf-8").partition(":")[2]
@@ -121,7 +95,7 @@ class ApiKeys:
                 return False
         elif scheme.lower() != "bearer":
             return False
-        given = _digest(key)
+        given = _digest(key.strip())
         # All keys are compared, each in constant time, so that timing reveals nothing.
         return sum(hmac.compare_digest(given, known) for known in self._digests) > 0
 

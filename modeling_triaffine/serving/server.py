@@ -1,17 +1,35 @@
-"""The server process and its shutdown."""
+"""The server process: its limits of connections and time, and its shutdown."""
 
 import asyncio
+import logging
+import os
 import signal
 import socket
+import threading
+import time
 from collections.abc import Callable
+from types import FrameType
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
+
+from ..addresses import BACKLOG, guard_host
+
+logger = logging.getLogger(__name__)
 
 # After the signal, requests in transit are still accepted; their responses close the connections.
 LAST_REQUESTS_SECONDS = 0.2
 # Proxies keep idle connections for 60 s or less; a request that is sent while the server closes one would be lost.
 IDLE_SECONDS = 75
+# For a client to send its complete request.
+RECEIVE_SECONDS = 30
+# Further ones get 503, so that bodies in transit have a common limit; more than the queue's length.
+MOST_CONNECTIONS = 500
+# Between two messages about connections that cannot be accepted: asyncio has thousands in a second.
+SECONDS_BETWEEN_MESSAGES = 60
+# Of the time for the shutdown; the rest is for those that are then cancelled.
+SHARE_FOR_REQUESTS = 0.8
 
 
 class Server(uvicorn.Server):
@@ -20,35 +38,76 @@ class Server(uvicorn.Server):
     Args:
         application: Its `state.stopping` is set on the signal.
         on_ready: Called when the server accepts requests.
-        stop_seconds: Time limit of the shutdown. After it, waiting requests are dropped, as are clients that have not
-            sent their complete request or read their response.
+        stop_seconds: Time limit of the shutdown. Shortly before it, waiting requests are dropped, as are clients that
+            have not read their response; the process ends at it, whatever still runs.
         access_log: Whether to log each request to standard output.
     """
 
     def __init__(self, application: FastAPI, on_ready: Callable[[], None], stop_seconds: int, access_log: bool = False):
-        config = uvicorn.Config(
-            application,
-            lifespan="off",
-            ws="none",
-            proxy_headers=False,
-            access_log=access_log,
-            log_level="info" if access_log else "error",
-            timeout_keep_alive=IDLE_SECONDS,
-            timeout_graceful_shutdown=stop_seconds,
-        )
-        super().__init__(config)
         self._application = application
         self._on_ready = on_ready
+        self._stop_seconds = stop_seconds
+        self._receiving: dict[Any, float] = {}  # connection and number of its request → since when
+        self._last_message = -float("inf")
+        super().__init__(
+            uvicorn.Config(
+                application,
+                lifespan="off",
+                ws="none",
+                proxy_headers=False,
+                access_log=access_log,
+                log_level="info" if access_log else "error",
+                timeout_keep_alive=IDLE_SECONDS,
+                timeout_graceful_shutdown=SHARE_FOR_REQUESTS * stop_seconds,  # type: ignore[arg-type]
+                backlog=BACKLOG,
+                limit_concurrency=MOST_CONNECTIONS,
+                callback_notify=self._close_slow_connections,
+                timeout_notify=1,
+            )
+        )
 
     def serve_on(self, listener: socket.socket) -> None:
         """Returns after SIGTERM, raises KeyboardInterrupt after SIGINT (Ctrl+C)."""
+        guard_host(self._application, listener)
         # uvicorn raises the signal again at the end; SIGTERM must not kill the process after an orderly shutdown.
         signal.signal(signal.SIGTERM, self.handle_exit)
         self.run([listener])
 
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begins the shutdown, which a thread that goes on, such as one that parses XML, does not hold up."""
+        end = threading.Timer(self._stop_seconds, os._exit, [0 if sig == signal.SIGTERM else 128 + sig])
+        end.daemon = True
+        end.start()
+        super().handle_exit(sig, frame)
+
     async def main_loop(self) -> None:
         """Runs until a signal, and a moment longer for requests in transit."""
+        asyncio.get_running_loop().set_exception_handler(self._log_seldom)
         self._on_ready()
         await super().main_loop()
         self._application.state.stopping = True
         await asyncio.sleep(LAST_REQUESTS_SECONDS)
+
+    async def _close_slow_connections(self) -> None:
+        """Closes connections whose request is not there in time: uvicorn limits idle ones between requests only."""
+        now = time.monotonic()
+        connections = [(one, one.cycle) for one in self.server_state.connections if is_receiving(one)]
+        self._receiving = {key: self._receiving.get(key, now) for key in connections}
+        for (connection, _), since in self._receiving.items():
+            if now - since > RECEIVE_SECONDS:
+                connection.transport.abort()
+
+    def _log_seldom(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if not context["message"].startswith("socket.accept()"):
+            loop.default_exception_handler(context)
+        elif time.monotonic() > self._last_message + SECONDS_BETWEEN_MESSAGES:
+            self._last_message = time.monotonic()
+            logger.error("Connections cannot be accepted: %s. Raise the limit `ulimit -n`.", context["exception"])
+
+
+def is_receiving(connection: Any) -> bool:
+    """Whether a connection of uvicorn has not got its request completely, or not begun to."""
+    cycle = connection.cycle
+    if cycle is None or cycle.response_complete:
+        return connection.timeout_keep_alive_task is None
+    return bool(cycle.more_body)

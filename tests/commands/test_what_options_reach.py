@@ -30,6 +30,9 @@ class Recorder:
     def __exit__(self, *error):
         return None
 
+    def __iter__(self):
+        return iter(())
+
 
 def flags(**options: object) -> list[str]:
     return [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", str(value))]
@@ -57,7 +60,7 @@ def test_options_of_tag(command, monkeypatch, tmp_path):
     pytest.importorskip("ray")
     (tmp_path / "a.jsonl").write_text("")
     calls = []
-    monkeypatch.setattr(tagging, "tag_corpus", lambda *given: calls.append(given) or Totals(0, 0, 0, 0))
+    monkeypatch.setattr(tagging, "tag_corpus", lambda *given: calls.append(given) or Totals())
     of_reading = {"text_column": "t", "entities_column": "e", "max_characters": 2, "chunk_size": 3, "files_at_once": 4}
     of_actors = {"actors": 5, "cpus_per_actor": 6, "gpus_per_actor": 0.5}
     others = {"model": "m", "output_dir": tmp_path / "out"}

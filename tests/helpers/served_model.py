@@ -1,12 +1,14 @@
 """What the tests of the HTTP service ask, and clients of applications."""
 
+import threading
+import time
 from collections.abc import Callable, Sequence
 
 from fastapi.testclient import TestClient
 
 from modeling_triaffine.model.decoding_triaffine import FoundInText
 from modeling_triaffine.model.pipeline_triaffine import NestedNERPipeline
-from modeling_triaffine.serving import Batcher, Limits, create_application
+from modeling_triaffine.serving import Batcher, Item, Limits, create_application
 from tests.helpers.tiny import LABELS
 
 WAIT = 60  # seconds, for what comes in far less
@@ -41,3 +43,45 @@ def client_of(
     batcher = Batcher(as_pipeline(find), texts, 1000, waiting)
     limits = Limits(body_bytes=body_bytes, texts=5, text_characters=100, label_studio_seconds=90)
     return TestClient(create_application(batcher, model, list(labels), limits, keys)), batcher
+
+
+class Finder:
+    """A fake pipeline that records its calls, blocks if asked to, and fails on the text "fail"."""
+
+    def __init__(self, is_blocked: bool = False):
+        self.calls: list[tuple[list[str], object]] = []
+        self.is_called, self.may_go_on = threading.Event(), threading.Event()
+        if not is_blocked:
+            self.may_go_on.set()
+
+    def __call__(self, texts, threshold):
+        self.calls.append((list(texts), threshold))
+        self.is_called.set()
+        assert self.may_go_on.wait(WAIT)
+        if "fail" in texts:
+            raise RuntimeError("out of memory")
+        return [[found_in(text)] for text in texts]
+
+
+def found_in(text, label="DNA", score=0.5):
+    """An entity that is the whole text."""
+    return {"entity_group": label, "score": score, "word": text, "start": 0, "end": len(text)}
+
+
+def items(*texts, **options):
+    return [Item(text, **options) for text in texts]
+
+
+def batcher_of(finder, texts=64, characters=1000, waiting=100):
+    return Batcher(as_pipeline(finder), texts, characters, waiting)
+
+
+def words(future):
+    return [[entity["word"] for entity in entities] for entities in future.result(WAIT)]
+
+
+def wait_until(is_true: Callable[[], bool]) -> None:
+    end = time.monotonic() + WAIT
+    while not is_true():
+        assert time.monotonic() < end, "the condition did not become true"
+        time.sleep(0.01)

