@@ -7,12 +7,11 @@ any other model by its folder or Hub name; on other addresses, only the models g
 executed, and weights are read from safetensors only.
 """
 
-import ipaddress
 from typing import Annotated
 
 import typer
 
-from ..addresses import HOST, PAGE_PORT
+from ..addresses import HOST, PAGE_PORT, is_loopback, listen
 from .options import Device, Port
 
 
@@ -26,15 +25,9 @@ def command(
     open_browser: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     device: Device = None,
 ) -> None:
+    with listen(host, port) as listener:  # before the model is loaded, which takes seconds
+        port = listener.getsockname()[1]
     from ..page import build_page, serve_page
 
     page = build_page(model, free_choice=is_loopback(host), device=device)
     serve_page(page, host, port, open_browser=open_browser)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -1,7 +1,7 @@
 """The demo page: draws, lists and explains the nested entities of a text (the extra `demo`).
 
 `models.py` loads the offered models, `answers.py` runs them and turns results and explanations (`explained.py`) into
-HTML, `app.py` defines components and events, `style.py` their CSS and JavaScript, `serving.py` the server.
+HTML, `app.py` defines components and events and serves them, `style.py` has their CSS and JavaScript.
 """
 
 from ..errors import importing_extra
@@ -9,7 +9,6 @@ from ..errors import importing_extra
 with importing_extra("demo", "The page needs Gradio"):
     import gradio  # noqa: F401
 
-from .app import build_page
-from .serving import serve_page
+from .app import build_page, serve_page
 
 __all__ = ["build_page", "serve_page"]

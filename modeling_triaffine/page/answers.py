@@ -2,13 +2,14 @@
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from torch import nn
 
-from ..drawing import draw_entities_html
+from ..drawing import draw_entities_html, predictions_page
 from ..drawing.safe_text import html_text
 from ..drawing.templates import render_html
 from ..explanation import explain
@@ -53,6 +54,9 @@ class Marked:
     def to_json(self) -> str:
         return json.dumps(asdict(self), ensure_ascii=False, indent=2)
 
+    def to_html(self) -> str:
+        return predictions_page([(self.text, self.entities)], self.model)
+
 
 class Answer(NamedTuple):
     """The drawing or a message, the table (empty without entities), and the result, if any."""
@@ -73,21 +77,22 @@ def find_entities(
         return Answer(show_error(message))
     try:
         pipeline = offered.pipeline(name)
-        marked = mark_text(pipeline, str(name), text, threshold, overlap, report)
+        text = clean_text(text)  # lone surrogates, which browsers cannot display, become U+FFFD
+        with reporting(pipeline, text, report):
+            entities = pipeline(text, threshold=threshold, overlap=overlap)
         labels = pipeline.model.config.entity_labels
-        drawing = show_drawing(marked.text, marked.entities, labels)
+        drawing = show_drawing(text, entities, labels)
     except Exception as error:
         return Answer(_show(error))
-    if not marked.entities:
+    marked = Marked(str(name), threshold, overlap, text, entities)
+    if not entities:
         return Answer(NOTHING_FOUND + drawing, marked=marked)
-    return Answer(drawing, show_table(marked.text, marked.entities, labels), marked)
+    return Answer(drawing, show_table(text, entities, labels), marked)
 
 
-def mark_text(
-    pipeline: NestedNERPipeline, model: str, text: str, threshold: float | None, overlap: str, report: Report
-) -> Marked:
-    """Finds the entities of a text; lone surrogates, which browsers cannot display, become U+FFFD."""
-    text = clean_text(text)
+@contextmanager
+def reporting(pipeline: NestedNERPipeline, text: str, report: Report) -> Iterator[None]:
+    """Reports the sentences that pass through the model."""
     done, total = 0, sum(1 for _ in pipeline.processor.split_text(text))
 
     def count(_module: nn.Module, _arguments: Any, inputs: dict[str, Any], _output: Any) -> None:
@@ -97,7 +102,7 @@ def mark_text(
 
     hook = pipeline.model.register_forward_hook(count, with_kwargs=True)
     try:
-        return Marked(model, threshold, overlap, text, pipeline(text, threshold=threshold, overlap=overlap))
+        yield
     finally:
         hook.remove()
 

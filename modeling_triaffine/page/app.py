@@ -1,20 +1,34 @@
-"""`build_page`: the components of the page and their events; `answers.py` computes the responses."""
+"""`build_page`: the components of the page and their events, which `answers.py` answers; `serve_page`: its server."""
 
-import logging
 import os
+import signal
+import sys
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import gradio as gr
 from gradio.processing_utils import save_bytes_to_cache
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from ..addresses import HOST, LOOPBACK_NAMES, PAGE_PORT, is_loopback, listen, url_of
 from ..files import SURROGATES
 from ..model.kinds_triaffine import OVERLAPS
 from .answers import CHOOSE_ONE, NOTHING_YET, TEXT_HAS_CHANGED, Marked, explain_entity, find_entities
 from .models import Models
-from .style import CHOOSE_ENTITY, CLOSE_LIST, COMPARE_TEXT, HIDE_RESULT, SHOW_EXPLANATION, SHOW_RESULT
-
-logger = logging.getLogger(__name__)
+from .style import (
+    CHOOSE_ENTITY,
+    CLOSE_LIST,
+    COMPARE_TEXT,
+    HIDE_RESULT,
+    SHOW_EXPLANATION,
+    SHOW_RESULT,
+    STYLE,
+    make_theme,
+)
 
 TITLE = "Nested entities"
 INTRODUCTION = "Finds names in a text, including names inside other names, and shows why."
@@ -25,8 +39,9 @@ SECONDS_OF_FILES = 3600
 LONGEST_QUEUE = 32
 
 PRIVATE: dict[str, Any] = {"api_visibility": "private"}
-# One request at a time runs a model: several would compete for the same cores.
-IN_TURN: dict[str, Any] = {"concurrency_id": "model", "concurrency_limit": 1, **PRIVATE}
+# One request at a time runs a model: several would compete for the same cores. A click while the last one is being
+# answered counts after it; by default it would be lost.
+IN_TURN: dict[str, Any] = {"concurrency_id": "model", "concurrency_limit": 1, "trigger_mode": "always_last", **PRIVATE}
 # Entering a model's name by clicking the button requests its examples and entities at once. Only one of them uses
 # Gradio's queue, which can lose a response while it closes the stream of another.
 AT_ONCE: dict[str, Any] = {"queue": False, **PRIVATE}
@@ -42,17 +57,14 @@ def build_page(
     """Builds the demo page.
 
     Args:
-        models: Folders or Hub ids of trained models; the first is loaded immediately, the others when chosen.
-        examples: Example texts; None: the widget examples of each model's card.
+        models: Folders or names of trained models; the first is loaded immediately, the others when chosen.
+        examples: Example texts, of which the first is drawn when the page opens; None: those of each model's card.
         free_choice: Whether visitors may enter any other folder or Hub id. Only for private pages: it lets visitors
             load models from this machine's disk and from the Hub.
         device: cpu, cuda, cuda:1 …; None: a GPU if available.
 
     Returns:
         Gradio's Blocks, for [`serve_page`].
-
-    Raises:
-        ValueError: The first model cannot be loaded.
     """
     offered = Models(models, free_choice, device)
     offered.pipeline(offered.names[0])
@@ -61,11 +73,19 @@ def build_page(
         gr.HTML(f"<h1>{TITLE}</h1><p>{INTRODUCTION}</p>", elem_classes="page-head")
         with gr.Row(elem_classes="page-areas"):
             with gr.Column(elem_classes="page-inputs"):
-                text = gr.Textbox(
-                    label="Text", lines=5, max_lines=10, placeholder="Type or paste a text …", elem_id="text"
-                )
+                hint = "Type or paste a text …"
+                first = shown[0] if shown else ""
+                text = gr.Textbox(first, label="Text", lines=5, max_lines=10, placeholder=hint, elem_id="text")
                 button = gr.Button("Find entities", variant="primary", elem_id="find")
-                model = _model_choice(offered)
+                model = gr.Dropdown(
+                    offered.names,
+                    value=offered.names[0],
+                    label="Model",
+                    info="From the list, or any folder or Hub id" if free_choice else None,
+                    allow_custom_value=free_choice,
+                    visible=free_choice or len(offered.names) > 1,
+                    elem_id="model",
+                )
                 keep, least, overlap = _options()
                 sample = gr.Textbox(visible=False)
                 samples = gr.Dataset(components=[sample], label="Examples", elem_id="examples", **_samples(shown))
@@ -74,44 +94,34 @@ def build_page(
                 drawing = _sheet("drawing", NOTHING_YET, js_on_load=CHOOSE_ENTITY)
                 explanation = _sheet("explanation", visible=False)
                 table = _sheet("table", js_on_load=CHOOSE_ENTITY, visible=False)
-                download = gr.DownloadButton("Download as JSON", visible=False, elem_id="download")
+                with gr.Row():
+                    as_json = gr.DownloadButton("Download as JSON", visible=False, elem_id="download")
+                    as_html = gr.DownloadButton("Download as HTML", visible=False, elem_id="download-html")
         marked = gr.State(None)
 
         def explain(marked: Marked | None, chosen: gr.EventData) -> str:
             return explain_entity(offered, marked, chosen.start, chosen.end)
 
-        samples.click(lambda chosen: chosen[0], samples, text, **AT_ONCE)
+        find = _finding(offered, as_json.GRADIO_CACHE)
+
+        def find_on(event: Callable[..., Any]) -> None:
+            event(fn=None, inputs=text, js=HIDE_RESULT, **PRIVATE)
+            outputs = [drawing, explanation, table, as_json, as_html, marked]
+            found = event(find, [model, text, keep, least, overlap], outputs, show_progress_on=drawing, **IN_TURN)
+            found.then(fn=None, js=SHOW_RESULT, **PRIVATE)
+
+        chosen = samples.click(lambda chosen: chosen[0], samples, text, **AT_ONCE)
+        for event in (button.click, text.submit, chosen.then, *([page.load] if shown else [])):
+            find_on(event)
         keep.change(lambda kept: gr.update(visible=kept == AT_LEAST), keep, least, **AT_ONCE)
         if examples is None:
             model.change(lambda name: gr.Dataset(**_samples(offered.examples(name))), model, samples, **AT_ONCE)
-        asked, inputs = [button.click, text.submit], [model, text, keep, least, overlap]
-        outputs = [drawing, explanation, table, download, marked]
-        # A click while the last one is being answered counts after it; by default it would be lost.
-        in_turn: dict[str, Any] = {"trigger_mode": "always_last", **IN_TURN}
-        gr.on(asked, fn=None, js=HIDE_RESULT, **PRIVATE)
         text.change(fn=None, js=COMPARE_TEXT, **PRIVATE)
         page.load(fn=None, js=CLOSE_LIST, **PRIVATE)
-        find = _finding(offered, download.GRADIO_CACHE)
-        found = gr.on(asked, find, inputs, outputs, show_progress_on=drawing, **in_turn)
-        found.then(fn=None, js=SHOW_RESULT, **PRIVATE)
         for sheet in (drawing, table):
-            chosen = sheet.explain(explain, marked, explanation, **in_turn)
-            chosen.then(fn=None, js=SHOW_EXPLANATION, **PRIVATE)
+            sheet.explain(explain, marked, explanation, **IN_TURN).then(fn=None, js=SHOW_EXPLANATION, **PRIVATE)
     page.queue(max_size=LONGEST_QUEUE, default_concurrency_limit=1, api_open=False)
     return page
-
-
-def _model_choice(offered: Models) -> gr.Dropdown:
-    """The list of models; hidden if there is nothing to choose."""
-    return gr.Dropdown(
-        offered.names,
-        value=offered.names[0],
-        label="Model",
-        info="From the list, or any folder or Hub id" if offered.free_choice else None,
-        allow_custom_value=offered.free_choice,
-        visible=offered.free_choice or len(offered.names) > 1,
-        elem_id="model",
-    )
 
 
 def _options() -> tuple[gr.Radio, gr.Slider, gr.Radio]:
@@ -124,7 +134,10 @@ def _options() -> tuple[gr.Radio, gr.Slider, gr.Radio]:
 
 
 def _finding(offered: Models, cache: str) -> Callable[..., tuple[Any, ...]]:
-    """The response to a text: drawing, explanation, table, download and what is marked."""
+    """The response to a text: drawing, explanation, table, downloads and what is marked."""
+
+    def save(content: str, name: str) -> str:  # in Gradio's cache, which Gradio cleans up
+        return save_bytes_to_cache(content.encode("utf-8", SURROGATES), name, cache)
 
     def find(
         name: str | None,
@@ -139,13 +152,16 @@ def _finding(offered: Models, cache: str) -> Callable[..., tuple[Any, ...]]:
 
         progress(0, desc="Loading the model")
         answer = find_entities(offered, name, text, least if kept == AT_LEAST else None, overlap, report)
-        file = answer.marked and save_json(answer.marked, cache)
+        marked, has_entities = answer.marked, bool(answer.table)
+        files = (
+            [] if marked is None else [save(marked.to_json(), "entities.json"), save(marked.to_html(), "entities.html")]
+        )
         return (
             answer.drawing,
-            gr.update(value=CHOOSE_ONE, visible=bool(answer.table)),
-            gr.update(value=answer.table, visible=bool(answer.table)),
-            gr.update(value=file, visible=file is not None),
-            answer.marked,
+            gr.update(value=CHOOSE_ONE, visible=has_entities),
+            gr.update(value=answer.table, visible=has_entities),
+            *(gr.update(value=file, visible=file is not None) for file in files or (None, None)),
+            marked,
         )
 
     return find
@@ -160,10 +176,60 @@ def _samples(examples: Sequence[str]) -> dict[str, Any]:
     return {"samples": [[example] for example in examples], "visible": bool(examples)}
 
 
-def save_json(marked: Marked, cache: str) -> str | None:
-    """Saves the result as a file in Gradio's cache, which Gradio cleans up; None if it cannot be saved."""
+def serve_page(page: gr.Blocks, host: str = HOST, port: int = PAGE_PORT, open_browser: bool = False) -> None:
+    """Serves the page until SIGINT or SIGTERM, and prints its address when ready.
+
+    Args:
+        page: The result of [`build_page`].
+        host: Address to listen on; 0.0.0.0 opens the page to the whole network.
+        port: 0 selects a free one.
+        open_browser: Whether to open the page in the user's browser.
+
+    Raises:
+        OSError: The server cannot listen on this address.
+    """
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    address = start_page(page, host, port, open_browser)
+    print(f"The page is at {address} (stop it with Ctrl+C).", flush=True)
     try:
-        return save_bytes_to_cache(marked.to_json().encode("utf-8", SURROGATES), "entities.json", cache)
-    except OSError as error:
-        logger.warning("A result cannot be downloaded: %s", error)
-        return None
+        threading.Event().wait()
+    finally:
+        page.close(verbose=False)
+
+
+def start_page(page: gr.Blocks, host: str = HOST, port: int = PAGE_PORT, open_browser: bool = False) -> str:
+    """Starts Gradio's server in threads, and returns the address of the page."""
+    with listen(host, port) as listener:  # an address that is in use is an error; port 0 becomes a free one
+        address, port = url_of(listener), listener.getsockname()[1]
+    middleware = [Middleware(RefusingUploads)]
+    if is_loopback(host):  # or a website could let its own name lead to this machine
+        middleware.append(Middleware(TrustedHostMiddleware, allowed_hosts=[host, *LOOPBACK_NAMES]))
+    page.launch(
+        server_name=host,
+        server_port=port,
+        inbrowser=open_browser,
+        prevent_thread_lock=True,
+        quiet=True,
+        app_kwargs={"docs_url": None, "redoc_url": None, "openapi_url": None, "middleware": middleware},
+        footer_links=[],
+        run_history=False,
+        ssr_mode=False,
+        enable_monitoring=False,
+        pwa=False,
+        mcp_server=False,
+        share=False,
+        theme=make_theme(),
+        css=STYLE,
+    )
+    return address
+
+
+class RefusingUploads:
+    """Closes Gradio's route for uploads: the page has none."""
+
+    def __init__(self, app: ASGIApp):
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_upload = scope["type"] == "http" and "/upload" in scope["path"]
+        await (PlainTextResponse("The page accepts no files.", 403) if is_upload else self.app)(scope, receive, send)

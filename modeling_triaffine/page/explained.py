@@ -18,6 +18,7 @@ from ..model.kinds_triaffine import NONE_LABEL
 
 # Columns; the style of the page hides those beyond NARROW on narrow screens.
 MOST_LABELS, NARROW = 6, 3
+MOST_NAMED = 3
 LONGEST_TITLE, TEXT_WIDTH = 100, 120  # characters, of the title and of a line of the text version
 
 
@@ -44,6 +45,7 @@ def show_explanation(explanation: Explanation) -> str:
         "page/explanation.html",
         title=shorten(explanation.span.text, LONGEST_TITLE),
         subtitle=describe_span(explanation),
+        summary=in_plain_words(explanation),
         labels=[label.label for label in labels],
         kinds={name: kind for kind, name in enumerate(names) if name != NONE_LABEL},
         shorten=partial(shorten, longest=LONGEST_LABEL),
@@ -52,6 +54,22 @@ def show_explanation(explanation: Explanation) -> str:
         left_out={"wide": len(names) - len(shown), "narrow": len(names) - min(len(shown), NARROW)},
         text=escape(format_explanation(explanation, TEXT_WIDTH)),
     )
+
+
+def in_plain_words(explanation: Explanation) -> str:
+    """The words, and the other likely entities, that speak for the predicted label more than for the average label."""
+    predicted = likeliest_labels(explanation)[0]
+
+    def speaks_for_it(row: Row) -> float:
+        return row.numbers[predicted] - sum(row.numbers) / len(row.numbers)
+
+    sentences = []
+    for stage, kind in zip(make_stages(explanation), ("words", "possible entities of the sentence"), strict=False):
+        terms = sorted(stage.terms, key=speaks_for_it, reverse=True)[:MOST_NAMED]
+        named = ", ".join(f"“{row.title}”" for row in terms if speaks_for_it(row) > 0)
+        if named:
+            sentences.append(f"Of the {kind}, most speaks for {explanation.labels[predicted].label}: {named}.")
+    return " ".join(sentences)
 
 
 def _term(row: Row, shown: Iterable[int], most: float) -> dict[str, Any]:

@@ -13,7 +13,9 @@ from huggingface_hub.utils import validate_repo_id
 from transformers.utils import cached_file
 
 from ..addresses import public_names
+from ..installed_models import find_model
 from ..model.pipeline_triaffine import NestedNERPipeline
+from ..own_weights import own_weights
 
 MOST_EXAMPLES = 5
 
@@ -30,7 +32,7 @@ class Models:
     def __init__(self, places: Sequence[str | os.PathLike[str]], free_choice: bool = False, device: str | None = None):
         self.free_choice = free_choice
         self.device = device
-        paths = [str(place) for place in places]
+        paths = [find_model(str(place)) for place in places]
         self._places = dict(zip(public_names(paths), paths, strict=True))
         # With free choice, one model that is not offered stays loaded.
         self._load = lru_cache(maxsize=len(paths) + free_choice)(self._load_from)
@@ -76,7 +78,9 @@ class Models:
 
     def _load_from(self, place: str) -> NestedNERPipeline:
         # The package's own classes load the model from safetensors; code in its repository never runs.
-        return NestedNERPipeline(model=place, device=self.device)
+        pipeline = NestedNERPipeline(model=place, device=self.device)
+        own_weights(pipeline.model)
+        return pipeline
 
 
 def _texts(widget: Any) -> list[str]:

@@ -2,14 +2,12 @@
 
 import importlib.util
 import shutil
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from modeling_triaffine.addresses import listen, url_of
 from tests.helpers.demo_page import LAPTOP, PATIENCE, find, save_models
 
 if TYPE_CHECKING:
@@ -34,19 +32,15 @@ def models(encoder, tmp_path_factory) -> dict[str, Path]:
 
 @pytest.fixture(scope="package")
 def address(models, tmp_path_factory) -> Iterator[str]:
-    """Of a page with both models, served by a thread."""
+    """Of a page with both models, served by Gradio's threads."""
     from modeling_triaffine.page import build_page
-    from modeling_triaffine.page.serving import make_server
+    from modeling_triaffine.page.app import start_page
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRADIO_TEMP_DIR", str(tmp_path_factory.mktemp("cache")))
-        server = make_server(build_page(list(models.values()), free_choice=True, device="cpu"))
-    with listen("127.0.0.1", 0) as listener:
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        yield url_of(listener)
-        server.should_exit = True
-        thread.join()
+        page = build_page(list(models.values()), free_choice=True, device="cpu")
+        yield start_page(page, port=0)
+        page.close(verbose=False)
 
 
 # Of this package, not of the session: while it runs, playwright's event loop is this thread's, and no other can be.

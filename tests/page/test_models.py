@@ -15,8 +15,7 @@ pytest.importorskip("gradio", reason="needs the extra demo")
 
 from modeling_triaffine import addresses, page
 from modeling_triaffine.page import build_page
-from modeling_triaffine.page.answers import Marked, show_error
-from modeling_triaffine.page.app import save_json
+from modeling_triaffine.page.answers import show_error
 from modeling_triaffine.page.models import Models
 from tests.helpers.demo_page import HOSTILE, PATIENCE, TEXT, find, save_model
 
@@ -99,12 +98,6 @@ def test_errors_are_one_line():
     assert show_error(ValueError("a\n  <b>")) == '<p class="error" role="alert">a &lt;b&gt;</p>'
 
 
-def test_a_result_that_cannot_be_saved_is_shown_without_a_download(tmp_path, caplog):
-    (tmp_path / "file").touch()
-    assert save_json(Marked("m", None, "all", "text", []), str(tmp_path / "file")) is None
-    assert "cannot be downloaded" in caplog.text
-
-
 # ---- the command
 
 
@@ -118,10 +111,9 @@ def served(monkeypatch):
 
 
 def test_only_loopback_addresses_leave_the_choice_free(command, served):
-    hosts = {"127.0.0.1": True, "localhost": True, "::1": True, "0.0.0.0": False, "192.168.1.2": False, "box": False}
-    for host, free in hosts.items():
+    for host, free in {"127.0.0.1": True, "localhost": True, "0.0.0.0": False}.items():
         served.clear()
-        assert command("page", "--model", "m", "--host", host).code == 0
+        assert command("page", "--model", "m", "--host", host, "--port", "0").code == 0
         assert served[0][1]["free_choice"] == free
 
 
@@ -129,7 +121,7 @@ def test_the_page_is_served_on_loopback_by_default(command, served):
     assert command("page", "--model", "a", "b").code == 0
     (models, _), (address, options) = served
     assert models == (["a", "b"],)
-    assert address[1:] == (addresses.HOST, addresses.PAGE_PORT)
+    assert address[1] == addresses.HOST
     assert options == {"open_browser": False}
     assert command("page", "--model", "a", "--open", "--device", "cpu").code == 0
     assert served[2][1]["device"] == "cpu"
@@ -155,7 +147,10 @@ def test_the_command_serves_until_it_is_stopped_and_leaves_no_files(browser, mod
             visited.goto(address)
             find(visited, TEXT)
             visited.wait_for_selector("#download")
-            assert [path.name for path in cache.rglob("*") if path.is_file()] == ["entities.json"]
+            assert sorted(path.name for path in cache.rglob("*") if path.is_file()) == [
+                "entities.html",
+                "entities.json",
+            ]
             visited.close()
         finally:
             process.send_signal(signal.SIGTERM)
