@@ -2,28 +2,36 @@
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from typing import TypeVar
 
 Item = TypeVar("Item")
 SECONDS = 60
 
 
-def with_progress(items: Iterable[Item], unit: str, total: int | None = None) -> Iterator[Item]:
+def with_progress(
+    items: Iterable[Item], unit: str, total: int | None = None, size: Callable[[Item], int] = lambda item: 1
+) -> Generator[Item]:
     """Passes the items on and prints to standard error how many there were, how many a second, and the time left.
 
     Args:
         unit: what the items are, such as "documents".
-        total: number of items, if it is known.
+        total: their number, if it is known.
+        size: how many an item counts for.
     """
     if sys.stderr.isatty():
         from tqdm import tqdm
 
-        yield from tqdm(items, total=total, unit=f" {unit}")
+        with tqdm(total=total, unit=f" {unit}") as progress:
+            for item in items:
+                yield item
+                progress.update(size(item))
         return
     started = told = time.monotonic()
-    for number, item in enumerate(items, start=1):
+    number = 0
+    for item in items:
         yield item
+        number += size(item)
         now = time.monotonic()
         if now - told >= SECONDS:
             told, rate = now, number / (now - started)

@@ -2,10 +2,10 @@
 
     triaffine-ner tag corpus/ --model outputs/demo/model --output-dir tagged
 
-Reads Parquet and JSON lines with one text per row. For each file, it writes NAME.parquet to the output folder, with the
-columns of the file and "entities": [{"start", "end", "entity_group", "score", "word"}]. Rows that cannot be tagged go
-to rejected.jsonl, with file, row (from 1), reason and record. After an interruption, the same command continues with
-the files that have no output yet.
+Reads Parquet and JSON lines with one text per row, and .txt files with one document each. For each file, it writes one
+of the same name and form to the output folder, with "entities": [{"start", "end", "entity_group", "score", "word"}];
+documents go to texts-00000.jsonl and so on. Rows that cannot be tagged go to rejected.jsonl, with file, row (from 1),
+reason and record. After an interruption, the same command continues with what has no output yet.
 
 Runs on the Ray cluster that RAY_ADDRESS names or that this machine belongs to, otherwise on this machine alone. The
 exit code is 0 if every row is tagged, 3 if some are rejected, and 2 if an option is invalid.
@@ -25,7 +25,7 @@ REJECTED = 3
 
 def command(
     inputs: Annotated[
-        list[str], typer.Argument(help="Folders, files and patterns of .parquet, .jsonl, .ndjson and .json.")
+        list[str], typer.Argument(help="Folders, files and patterns of .parquet, .jsonl, .ndjson, .json and .txt.")
     ],
     model: Model,
     output_dir: Annotated[Path, typer.Option(help="New folder, or that of a run to continue.")],
@@ -65,11 +65,5 @@ def command(
             ),
             Actors(count=actors, cpus=cpus_per_actor, gpus=gpus_per_actor),
         )
-    print(f"{output_dir}: tagged rows: {totals.tagged:,}; files: {totals.files:,}.")
-    if totals.rejected or totals.unreadable:
-        print(
-            f"Rejected: rows: {totals.rejected:,}; files that cannot be read: {totals.unreadable:,}. "
-            f"{output_dir / 'rejected.jsonl'} gives the reasons."
-        )
-        return REJECTED
-    return 0
+    print(f"{totals.describe()}\n{output_dir} has the outputs{', and rejected.jsonl' if totals.rejected else ''}.")
+    return REJECTED if totals.rejected else 0

@@ -1,7 +1,7 @@
 """Tags a corpus of many files on one machine or on a cluster, with Ray Data. Needs the extra `ray`.
 
-`reading.py` splits the files into chunks of rows and rejects rows without text, `tagger.py` is the actor with the
-model, `output.py` the output folder, and `run.py` the Ray Data pipeline.
+`reading.py` splits the files into chunks of rows (`chunks.py`), `tagger.py` is the actor with the model, `output.py`
+the output folder, and `run.py` the Ray Data pipeline.
 """
 
 from ..errors import importing_extra

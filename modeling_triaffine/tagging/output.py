@@ -1,96 +1,143 @@
 """The output folder of a tagged corpus.
 
     options.json      the options that the outputs depend on; a run with other options is refused
-    NAME.parquet      the output of one input, written atomically and only once
+    NAME              the output of one input, Parquet or JSON lines as it is, written atomically and only once
     rejected.jsonl    {"file", "row", "reason", "record"} of each row that could not be tagged
 
 The rejections of an input are written before its output is renamed to its final name, and a run first removes the
-rejections of inputs without output. So even if a run is killed, each row ends up in exactly one of the two places.
+rejections of the inputs that it reads. So even if a run is killed, each row ends up in exactly one of the two places.
 """
 
+import contextlib
+import dataclasses
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from filelock import FileLock, Timeout
 
 from ..files import atomic_path, open_output, unfinished
 from .chunks import Chunk, rejection
-from .reading import output_name
+from .reading import PARQUET
 
 ROW_GROUP_BYTES = 64 * 2**20
+LOCK = ".lock"
+MOST_REASONS = 10
 
 
-class Totals(NamedTuple):
-    """Numbers of finished files, tagged rows, rejected rows and unreadable files in an output folder."""
+@dataclasses.dataclass
+class Totals:
+    """Counts of a run: finished outputs, tagged rows, entities by label; and the rejections of all runs.
 
-    files: int
-    tagged: int
-    rejected: int
-    unreadable: int
+    rejected: Reason → their number and the place of the first.
+    """
+
+    outputs: int = 0
+    tagged: int = 0
+    entities: Counter[str] = dataclasses.field(default_factory=Counter)
+    rejected: dict[str, tuple[int, str]] = dataclasses.field(default_factory=dict)
+
+    def describe(self) -> str:
+        """One line for each count."""
+        labels = ", ".join(f"{label} {number:,}" for label, number in self.entities.most_common())
+        lines = [f"Documents: {self.tagged:,}, in {self.outputs:,} files.", f"Entities: {labels or 'none'}."]
+        if self.rejected:
+            lines.append(f"Rejected: {sum(number for number, _ in self.rejected.values()):,}.")
+        by_number = sorted(self.rejected.items(), key=lambda item: -item[1][0])
+        lines += [f"  {number:,}: {reason} (first: {place})" for reason, (number, place) in by_number[:MOST_REASONS]]
+        return "\n".join(lines)
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Raises ValueError while another run writes to the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / LOCK, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise ValueError(f"Another run writes to {folder}. Wait for its end, or give another folder.") from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 class OutputFolder:
-    """The folder for the outputs of a run with these options.
+    """The folder for the outputs of a run with these options, which reads these files.
 
     Raises:
         ValueError: it has outputs of other options, or other files.
     """
 
-    def __init__(self, folder: Path, options: dict[str, Any]):
+    def __init__(self, folder: Path, options: dict[str, Any], files: Collection[str]):
         self.folder = folder
         self.rejections = folder / "rejected.jsonl"
+        self.totals = Totals()
         self._check_options(folder / "options.json", options)
-        with open_output(self.rejections) as output:  # without those of inputs that were not finished
-            output.writelines(line for line in self._read_rejections() if self.path(json.loads(line)["file"]).is_file())
-
-    def path(self, name: str) -> Path:
-        """The output for the input of this name, which exists once the input is finished."""
-        return self.folder / output_name(name)
+        with open_output(self.rejections) as output:
+            output.writelines(line for line in self._read_rejections() if json.loads(line)["file"] not in files)
 
     def write(self, name: str, chunks: Iterable[Chunk]) -> None:
-        """Writes the output and the rejections of one input from all its chunks."""
+        """Writes an output and its rejections from all its chunks."""
+        write = write_parquet if name.endswith(PARQUET) else write_json_lines
+        before = dataclasses.replace(self.totals, entities=Counter(self.totals.entities))
         try:
             with (
-                atomic_path(self.path(name)) as beside,
+                atomic_path(self.folder / name) as beside,
                 open(self.rejections, "a", encoding="utf-8") as rejections,
+                open(beside, "wb") as file,  # here, since pyarrow takes no name that is not UTF-8
             ):
-                groups = _row_groups(_tables(chunks, rejections))
-                first = next(groups)
-                # Opened here, since pyarrow takes no name that is not UTF-8.
-                with open(beside, "wb") as file:
-                    with pq.ParquetWriter(file, first.schema) as writer:
-                        for table in chain([first], groups):
-                            if len(table):  # `datasets` cannot read a row group without rows
-                                writer.write_table(table)
-                    for written in (rejections, file):  # what is there is not made again, even after a power failure
-                        written.flush()
-                        os.fsync(written.fileno())
+                write(file, self._counted(chunks, rejections))
+                for written in (rejections, file):  # what is there is not made again, even after a power failure
+                    written.flush()
+                    os.fsync(written.fileno())
+            self.totals.outputs += 1
         except UnreadableFileError:
-            pass  # its rejection says why
+            self.totals = before  # its rejection says why
 
-    def totals(self) -> Totals:
-        """The totals over all runs."""
-        outputs = (path for path in self.folder.rglob("*.parquet") if path.is_file())  # folders have such names, too
-        rows = [*map(_num_rows, outputs)]
-        rejected = [line["row"] is not None for line in map(json.loads, self._read_rejections())]
-        return Totals(len(rows), sum(rows), sum(rejected), len(rejected) - sum(rejected))
+    def _counted(self, chunks: Iterable[Chunk], rejections: Any) -> Iterator[Chunk]:
+        for chunk in chunks:
+            lines = list(chunk.rejected)
+            if chunk.failure is not None:
+                lines.append(rejection(chunk.output, None, chunk.failure, None))
+            # NaN, as pandas writes for missing values, is no JSON.
+            strict = (json.loads(json.dumps(line, default=str), parse_constant=lambda _: None) for line in lines)
+            rejections.writelines(json.dumps(line) + "\n" for line in strict)
+            if chunk.failure is not None:
+                raise UnreadableFileError
+            self.totals.tagged += len(chunk.places)
+            self.totals.entities.update(chunk.entities)
+            yield chunk
+
+    def count_rejections(self) -> Totals:
+        """The totals, with the rejections of all runs."""
+        rejected: dict[str, tuple[int, str]] = {}
+        for line in map(json.loads, self._read_rejections()):
+            place = line["file"] if line["row"] is None else f"{line['file']}, row {line['row']}"
+            number, first = rejected.get(line["reason"], (0, place))
+            rejected[line["reason"]] = (number + 1, first)
+        return dataclasses.replace(self.totals, rejected=rejected)
 
     def _check_options(self, path: Path, options: dict[str, Any]) -> None:
         if path.is_file():
             before = json.loads(path.read_bytes())
-            others = [name for name in options if before.get(name) != options[name]]
+            others = [
+                f"{name} was {before.get(name)}, now it is {now}"
+                for name, now in options.items()
+                if before.get(name) != now
+            ]
             if others:
-                changes = "; ".join(f"{name} was {before.get(name)}, now it is {options[name]}" for name in others)
                 raise ValueError(
-                    f"The outputs in {self.folder} were made with other options: {changes}. Give those options, or "
-                    "another output folder."
+                    f"{self.folder} has outputs of other options: {'; '.join(others)}. Give another folder."
                 )
-        elif self.folder.is_dir() and {found.name for found in self.folder.iterdir()} - {unfinished(path).name}:
+        elif self.folder.is_dir() and {found.name for found in self.folder.iterdir()} - {unfinished(path).name, LOCK}:
             raise ValueError(f"{self.folder} contains other files. Give a new or empty output folder.")
         else:
             with open_output(path) as output:
@@ -103,39 +150,30 @@ class OutputFolder:
                 yield from (line for line in lines if line.endswith("\n"))
 
 
-def _num_rows(output: Path) -> int:
-    try:
-        rows: int = pq.read_metadata(output).num_rows
-        return rows
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"{output} is damaged ({error}). Delete it and run again.") from None
-
-
 class UnreadableFileError(Exception):
     """An input cannot be read completely."""
 
 
-def _tables(chunks: Iterable[Chunk], rejections: TextIO) -> Iterator[pa.Table]:
+def write_json_lines(file: BinaryIO, chunks: Iterable[Chunk]) -> None:
     for chunk in chunks:
-        lines = list(chunk.rejected)
-        if chunk.failure is not None:
-            lines.append(rejection(chunk.file, None, chunk.failure, None))
-        # NaN, as pandas writes for missing values, is no JSON.
-        strict = (json.loads(json.dumps(line), parse_constant=lambda _: None) for line in lines)
-        rejections.writelines(json.dumps(line) + "\n" for line in strict)
-        if chunk.failure is not None:
-            raise UnreadableFileError
-        yield chunk.table
+        file.writelines(json.dumps(record).encode() + b"\n" for record in chunk.rows)
+
+
+def write_parquet(file: BinaryIO, chunks: Iterable[Chunk]) -> None:
+    """Writes row groups of about `ROW_GROUP_BYTES`."""
+    groups = _row_groups(chunk.rows for chunk in chunks)
+    first = next(groups)
+    with pq.ParquetWriter(file, first.schema) as writer:
+        for table in chain([first], groups):
+            if len(table):  # `datasets` cannot read a row group without rows
+                writer.write_table(table)
 
 
 def _row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Concatenates tables to row groups of about `ROW_GROUP_BYTES`; yields at least one."""
     group: list[pa.Table] = []
-    size = 0
     for table in tables:
         group.append(table)
-        size += table.nbytes
-        if size >= ROW_GROUP_BYTES:
+        if sum(each.nbytes for each in group) >= ROW_GROUP_BYTES:
             yield pa.concat_tables(group)
-            group, size = [table.slice(0, 0)], 0
+            group = [table.slice(0, 0)]
     yield pa.concat_tables(group)

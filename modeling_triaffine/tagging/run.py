@@ -2,13 +2,13 @@
 
 import contextlib
 import dataclasses
+import json
 import logging
 import os
 import signal
 import sys
 import threading
-from collections.abc import Generator, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,13 @@ from typing import Any
 import ray
 from ray.data import ActorPoolStrategy, DataContext, TaskPoolStrategy
 from ray.data.exceptions import ExecutionTimeoutError
-from tqdm import tqdm
 
-from ..model.checks_triaffine import check_threshold
-from ..model.configuration_triaffine import TriaffineConfig
+from ..installed_models import find_model
+from ..progress import with_progress
 from .chunks import Chunk
-from .output import OutputFolder, Totals
-from .reading import Reading, read_chunks
-from .tagger import Tagger, Tagging, describe_model
+from .output import OutputFolder, Totals, locked
+from .reading import Inputs, Reading, check_columns, count_rows, read_chunks, remaining_inputs
+from .tagger import HARMLESS_TEXT, Tagger, Tagging, describe_model
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +36,7 @@ FREE_OPTIONS = {"revision", "batch_size", "chunk_size", "files_at_once"}
 class Actors:
     """The processes with the model: their number, and the CPUs and GPUs of each.
 
-    By default as many as fit on the cluster, with one GPU each if it has any.
+    By default as many as fit on the cluster, with one GPU each if it has any. Two with half a GPU each share one.
     """
 
     count: int | None = None
@@ -45,16 +44,14 @@ class Actors:
     gpus: float | None = None
 
     def fitted(self, resources: dict[str, float]) -> "Actors":
-        """Returns the actors with defaults resolved; raises ValueError if they do not fit on the cluster."""
+        """The actors with defaults resolved; ValueError if they do not fit on the cluster, since Ray would wait."""
         gpus = float(resources.get("GPU", 0) > 0) if self.gpus is None else self.gpus
         rooms = [int(resources.get(kind, 0) / each) for kind, each in (("CPU", self.cpus), ("GPU", gpus)) if each]
         wanted = self.count or 1
         room = min(rooms, default=wanted)
         if room < wanted:
-            raise ValueError(
-                f"{wanted} actors with {self.cpus:g} CPUs and {gpus:g} GPUs each do not fit: Ray has "
-                f"{resources.get('CPU', 0):g} CPUs and {resources.get('GPU', 0):g} GPUs. Request less, or add machines."
-            )
+            needs = f"{self.cpus:g} CPUs and {gpus:g} GPUs"
+            raise ValueError(f"{wanted} actors with {needs} each do not fit: Ray has room for {room}. Request less.")
         return Actors(self.count or room, self.cpus, gpus)
 
 
@@ -65,47 +62,50 @@ def tag_corpus(
     reading: Reading | None = None,
     actors: Actors | None = None,
 ) -> Totals:
-    """Writes `output_dir/NAME.parquet` for each of the files, {name: path}, that has no output yet; see `output.py`.
+    """Writes an output for each of the files, {name: path}, that has none yet; see `output.py`.
 
     Runs on the Ray cluster that this process is connected to, else on the one that `ray.init` finds: that of
     RAY_ADDRESS, that of this machine, or a new one for the duration of the call.
 
     Raises:
-        ValueError: the options do not match existing outputs, the model or the cluster.
+        ValueError: the options do not match existing outputs, the model, the columns or the cluster.
         OSError: there is no such model.
         RuntimeError: Ray failed, or the model could not be loaded or failed on every text; finished outputs are kept.
     """
     reading, actors = reading or Reading(), actors or Actors()
-    model, revision = describe_model(tagging.model, tagging.revision)
-    config = TriaffineConfig.from_pretrained(tagging.model, revision=revision)
-    check_threshold(tagging.threshold, config.entity_labels)
-    if Path(tagging.model).is_dir():
-        tagging = dataclasses.replace(tagging, model=str(Path(tagging.model).resolve()))
-    tagging = dataclasses.replace(tagging, revision=revision)
-    output = OutputFolder(output_dir, options_of_outputs(model, tagging, reading))
-    waiting = {name: path for name, path in files.items() if not output.path(name).is_file()}
-    if finished := len(files) - len(waiting):
-        logger.warning(
-            "%s: outputs that exist stay: %d of %d files are not read again. Delete the output of a file that has "
-            "changed, or choose another folder.",
-            *(output_dir, finished, len(files)),
-        )
-    if waiting:
-        with connected():
-            actors = actors.fitted(ray.cluster_resources())
-            chunks = with_progress(tagged_chunks(waiting, tagging, reading, actors), len(waiting))
-            try:
-                # Closed at any end: Ray would start anew for results that are still awaited once it was shut down.
-                with contextlib.closing(chunks):
-                    for name, chunks_of_file in groupby(chunks, key=lambda chunk: chunk.file):
-                        output.write(name, chunks_of_file)
-            except (ray.exceptions.RayError, ExecutionTimeoutError) as error:
-                cause = error.cause if isinstance(error, ray.exceptions.RayTaskError) else error  # of the actor, or Ray
-                raise RuntimeError(
-                    f"Tagging stopped: {type(cause).__name__}: {cause} Existing outputs are complete; repeat the call "
-                    "to continue with the others."
-                ) from error
-    return output.totals()
+    check_columns(files.values(), reading)
+    place = find_model(tagging.model)
+    model, revision = describe_model(place, tagging.revision)
+    place = str(Path(place).resolve()) if Path(place).is_dir() else place
+    tagging = dataclasses.replace(tagging, model=place, revision=revision)
+    Tagger(tagging, reading, "cpu").tag([HARMLESS_TEXT])  # what is wrong with model or options is said here
+    with locked(output_dir):
+        inputs = remaining_inputs(files, output_dir, reading.chunk_size)
+        waiting = {name for names in inputs.values() for name in names}
+        output = OutputFolder(output_dir, options_of_outputs(model, tagging, reading), waiting)
+        if finished := len(files) - len(waiting):
+            logger.warning("%s: %d of %d files have an output, and are not read.", output_dir, finished, len(files))
+        if inputs:
+            write_outputs(output, inputs, tagging, reading, actors)
+        return output.count_rejections()
+
+
+def write_outputs(output: OutputFolder, inputs: Inputs, tagging: Tagging, reading: Reading, actors: Actors) -> None:
+    with connected():
+        actors = actors.fitted(ray.cluster_resources())
+        chunks = tagged_chunks(inputs, tagging, reading, actors)
+        chunks = with_progress(chunks, "documents", count_rows(inputs), size=lambda chunk: chunk.num_read)
+        try:
+            # Closed at any end: Ray would start anew for results that are still awaited once it was shut down.
+            with contextlib.closing(chunks):
+                for name, chunks_of_output in groupby(chunks, key=lambda chunk: chunk.output):
+                    output.write(name, chunks_of_output)
+        except (ray.exceptions.RayError, ExecutionTimeoutError) as error:
+            cause = error.cause if isinstance(error, ray.exceptions.RayTaskError) else error  # of the actor, or Ray
+            raise RuntimeError(
+                f"Tagging stopped: {type(cause).__name__}: {cause} Existing outputs are complete; repeat the call to "
+                "continue with the others."
+            ) from error
 
 
 def options_of_outputs(model: str, tagging: Tagging, reading: Reading) -> dict[str, Any]:
@@ -124,11 +124,9 @@ def connected() -> Iterator[None]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # fatal errors are raised as exceptions
     handler = signal.getsignal(signal.SIGTERM)
-    try:
+    # Ray puts the working directory first on the path of its workers. That of a stranger's model has Python files.
+    with contextlib.chdir(Path(__file__).parents[2]):
         ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
-    except Exception as error:  # Ray raises plain ones, as when its processes do not start in time
-        what = " ".join(str(error).split()).rstrip(".")
-        raise OSError(f"Ray did not start: {what}. On a busy machine, try again later.") from error
     can_handle = threading.current_thread() is threading.main_thread()
     if can_handle:  # Ray's own handler aborts, with a dump of its stack
         signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
@@ -140,8 +138,8 @@ def connected() -> Iterator[None]:
             signal.signal(signal.SIGTERM, handler or signal.SIG_DFL)  # None: one that Python did not install
 
 
-def tagged_chunks(files: dict[str, str], tagging: Tagging, reading: Reading, actors: Actors) -> Iterator[Chunk]:
-    """The tagged chunks of all files, in the order of the files.
+def tagged_chunks(inputs: Inputs, tagging: Tagging, reading: Reading, actors: Actors) -> Iterator[Chunk]:
+    """The tagged chunks of all files, in the order of the outputs.
 
     If the process of an actor dies, the actor is restarted and its chunk repeated; Ray stops a run without progress, as
     of a chunk that always kills its actor.
@@ -152,11 +150,15 @@ def tagged_chunks(files: dict[str, str], tagging: Tagging, reading: Reading, act
     context.raise_original_map_exception = True  # else an error of an actor has no `cause`
     context.max_consecutive_actor_init_deaths = RETRIES
     context.enable_progress_bars = context.print_on_execution_start = False
-    sources = [{"file": file, "path": path} for file, path in files.items()]
+    sources = [{"output": output, "files": json.dumps(files)} for output, files in inputs.items()]
+
+    def read(source: dict[str, str]) -> Iterator[dict[str, bytes]]:
+        return (chunk.pack() for chunk in read_chunks(source["output"], json.loads(source["files"]), reading))
+
     tagger: Any = Tagger  # Dataset.map accepts classes as well as functions
     with DataContext.current(context):
         chunks = ray.data.from_items(sources, override_num_blocks=len(sources)).flat_map(
-            partial(pack_chunks, reading=reading),
+            read,
             compute=TaskPoolStrategy(min(reading.files_at_once, len(sources))),
             num_cpus=0,  # else it waits forever if the actors have all CPUs
         )
@@ -168,16 +170,3 @@ def tagged_chunks(files: dict[str, str], tagging: Tagging, reading: Reading, act
             num_gpus=actors.gpus,
         )
         return map(Chunk.unpack, tagged.iter_rows())
-
-
-def pack_chunks(source: dict[str, Any], reading: Reading) -> Iterator[dict[str, Any]]:
-    """The chunks of a file as rows of a Dataset."""
-    return (chunk.pack() for chunk in read_chunks(source["file"], source["path"], reading))
-
-
-def with_progress(chunks: Iterable[Chunk], files: int) -> Generator[Chunk]:
-    """The chunks, with a progress bar of rows if standard error is a terminal."""
-    with tqdm(unit=" rows", desc=f"{files} files", disable=not sys.stderr.isatty()) as progress:
-        for chunk in chunks:
-            yield chunk
-            progress.update(len(chunk.rows) + len(chunk.rejected))

@@ -13,12 +13,11 @@ from huggingface_hub.utils.sha import sha_fileobj
 from transformers.utils import logging
 
 from ..data.features import ENTITY_FEATURES
-from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import Threshold
 from ..model.options_triaffine import PredictionOptions
 from ..model.pipeline_triaffine import NestedNERPipeline
-from ..model.processing_triaffine import FILES, VOCABULARIES_FILE, TriaffineProcessor
-from ..model.repository_triaffine import check_index
+from ..model.processing_triaffine import FILES, VOCABULARIES_FILE
+from ..own_weights import own_weights
 from .chunks import Chunk
 from .reading import Reading
 
@@ -45,16 +44,7 @@ def describe_model(name_or_path: str, revision: str | None = None) -> tuple[str,
     """Returns what identifies the contents of a model, and its commit if it is on the Hub.
 
     Only files that determine predictions count: another name of the folder or a new model card changes nothing.
-
-    Raises:
-        OSError: there is no such model, or one of its files is missing.
-        ValueError: one of its files is damaged, or processor and model do not match.
     """
-    config = TriaffineConfig.from_pretrained(name_or_path, revision=revision)
-    processor = TriaffineProcessor.from_pretrained(name_or_path, revision=revision)
-    processor.check_fits(config)
-    check_index(name_or_path, {"revision": revision})
-    list(processor.encode_text(HARMLESS_TEXT))  # shows a warning if the model needs parts of speech
     folder, commit = Path(name_or_path), None
     if not folder.is_dir():
         folder = Path(snapshot_download(name_or_path, revision=revision, allow_patterns=MODEL_FILES))
@@ -79,7 +69,9 @@ class Tagger:
         logging.set_verbosity_error()  # on a GPU, the pipeline warns of repeated calls
         tagging = self.tagging
         dtype = "bfloat16" if tagging.bf16 else "auto"
-        return NestedNERPipeline(model=tagging.model, revision=tagging.revision, device=self.device, dtype=dtype)
+        pipeline = NestedNERPipeline(model=tagging.model, revision=tagging.revision, device=self.device, dtype=dtype)
+        own_weights(pipeline.model)
+        return pipeline
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         chunk = Chunk.unpack(row)
@@ -87,20 +79,24 @@ class Tagger:
 
     def tag_chunk(self, chunk: Chunk) -> Chunk:
         """The chunk with its entities; texts on which the model fails are rejected."""
-        texts = chunk.table[self.reading.text_column].to_pylist()
+        texts = chunk.texts(self.reading.text_column)
         try:
             found = self.tag(texts)
         except Exception:
             reasons = [self.reason_against(text) for text in texts]
             chunk = chunk.reject(reasons)
             found = self.tag([text for text, reason in zip(texts, reasons, strict=True) if reason is None])
-        table = chunk.table.append_column(self.reading.entities_column, pa.array(found, ENTITIES))
-        return dataclasses.replace(chunk, table=table)
+        return chunk.with_entities(self.reading.entities_column, found, ENTITIES)
 
     def tag(self, texts: list[str]) -> list[list[dict[str, Any]]]:
         """The entities of each text."""
         options = {name: getattr(self.tagging, name) for name in ("threshold", "overlap", "batch_size")}
-        found: list[list[dict[str, Any]]] = self.find_entities(texts, **options)
+        try:
+            found: list[list[dict[str, Any]]] = self.find_entities(texts, **options)
+        except (Exception, KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # a panic of the tokenizer's Rust code is no Exception
+            raise RuntimeError(f"{type(error).__name__}: {error}") from None
         return found
 
     def reason_against(self, text: str) -> str | None:

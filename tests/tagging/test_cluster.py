@@ -15,8 +15,6 @@ import pytest
 from markdown_it import MarkdownIt
 
 pytest.importorskip("ray", reason="needs the extra ray")
-import pyarrow.parquet as pq
-
 from tests.helpers.processes import PATIENCE, free_port
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -129,12 +127,13 @@ def test_a_run_on_two_nodes_survives_the_death_of_one(cluster, saved_model, tmp_
         run = subprocess.Popen([*map(str, [*command, *options])], env=environment, stdout=log, stderr=log)
         try:
             deadline = time.monotonic() + PATIENCE
-            while run.poll() is None and not any(tagged.glob("*.parquet")) and time.monotonic() < deadline:
+            while run.poll() is None and not any(tagged.glob("?.jsonl")) and time.monotonic() < deadline:
                 time.sleep(0.1)
             assert run.poll() is None, (tmp_path / "log").read_text()
             cluster.kill(second)
             assert run.wait(PATIENCE) == 0, (tmp_path / "log").read_text()
         finally:
             run.kill()
-    ids = [row["id"] for path in sorted(tagged.glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
+    lines = [line for path in sorted(tagged.glob("?.jsonl")) for line in path.read_text().splitlines()]
+    ids = [json.loads(line)["id"] for line in lines]
     assert sorted(ids) == list(range(NUM_FILES * ROWS_OF_A_FILE))
