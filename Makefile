@@ -8,6 +8,10 @@ LOWEST ?= .venv-lowest
 # this variable, which container images set, every process of the tests would compile all libraries again.
 INSTALL := -m pip install --quiet --no-compile
 unexport PYTHONDONTWRITEBYTECODE
+# On Linux, the usual index has torch with CUDA alone. Without a GPU, its build for the CPU is a tenth as large.
+CPU_TORCH ?= https://download.pytorch.org/whl/cpu
+CONSTRAINTS := constraints.txt
+$(LOWEST)/bin/python: CONSTRAINTS := constraints-lowest.txt
 # Every file in one process, for the sake of its fixtures; the slowest files first (tests/conftest.py).
 PYTEST := -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 # The tests that need an extra (or, the documents, all of them) and those of benchmarks: `make test` alone runs them.
@@ -93,9 +97,13 @@ clean:
 # An environment of an older Python would stay, whatever PYTHON is given next: it is not made. The pip that Python brings
 # can be years old and takes 1.6 times the time for the same packages.
 %/bin/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "This is Python " + sys.version.split()[0] + "; \
-	3.10 or newer is needed. To use another: make PYTHON=python3.12 ...")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "This is Python " + sys.version.split()[0] + "; \
+	3.11 or newer is needed. To use another: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv --upgrade-deps $*
+	@if [ "$$(uname)" = Linux ] && ! command -v nvidia-smi > /dev/null; then \
+	    $@ $(INSTALL) --index-url $(CPU_TORCH) --retries 0 --timeout 15 --no-deps --constraint $(CONSTRAINTS) torch || \
+	    echo "$(CPU_TORCH) cannot be reached; torch comes from the usual index, perhaps with CUDA (5 GB)."; \
+	fi
 
 $(VENV)/.installed: $(BIN)/python setup.cfg pyproject.toml constraints.txt
 	$(BIN)/python $(INSTALL) --constraint constraints.txt --editable .

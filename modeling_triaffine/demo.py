@@ -1,9 +1,9 @@
-"""The whole job on the embedded corpus: train, score on unseen names, save, load with AutoModel, find nested entities.
+"""Entities of real sentences, then a whole training on the embedded corpus: train, score, save, load, find entities.
 
     python -m modeling_triaffine.demo    # `make demo` in a clone
 
-Nothing is downloaded: corpus, tokenizer and encoder are made here, in `outputs/demo`. Another run replaces `corpus` and
-`model` there and leaves other files alone.
+Nothing is downloaded: models, corpus, tokenizer and encoder come from the package. The trained model is in
+`outputs/demo`. Another run replaces `corpus` and `model` there and leaves other files alone.
 """
 
 import argparse
@@ -14,15 +14,26 @@ from pathlib import Path
 import torch
 from transformers import AutoModel, AutoProcessor
 
-from . import NestedNERPipeline, load_nested_ner
+from . import NestedNERPipeline, draw_entities, load_nested_ner
 from .data.alignment import record_as_text
 from .data.demo import write_demo_corpus
-from .drawing import draw_entities
 from .errors import ending_plainly
+from .installed_models import installed_models
 from .training.corpora import DEMO_NAME
 from .training.interruptions import TrainingFault
 from .training.run import prepare_run, start_logging, train_and_save
 
+# Model of the package → sentences for it.
+REAL_SENTENCES = {
+    "names-en": (
+        "The University of California, Berkeley, opened a museum in Oakland.",
+        "The mayor of New York City met the Prime Minister of Canada at the United Nations.",
+    ),
+    "genia": (
+        "IL-2 gene expression and NF-kappa B activation through CD28 require 5-lipoxygenase.",
+        "The human cyclooxygenase-2 mRNA is induced in peripheral blood T lymphocytes.",
+    ),
+}
 SHOWN = 3
 LINE = 90  # characters; longer sentences would be drawn in pieces
 # Marks a folder of the demo; from any other nothing is removed.
@@ -38,7 +49,10 @@ def main() -> None:
     folder = parser.parse_args().output_dir
     with ending_plainly(TrainingFault):
         clear(folder)
-        run(folder)
+        # Matrices this small gain nothing from threads, which on a busy machine wait for each other.
+        torch.set_num_threads(1)
+        tag_real_sentences()
+        train(folder)
 
 
 def clear(folder: Path) -> None:
@@ -56,13 +70,21 @@ def clear(folder: Path) -> None:
             shutil.rmtree(made)
 
 
-def run(folder: Path) -> None:
-    start_logging()
-    # Matrices this small gain nothing from threads, which on a busy machine wait for each other.
-    torch.set_num_threads(1)
+def tag_real_sentences() -> None:
+    """Draws what the models of the package find in sentences that they were not trained on."""
+    for name, path in installed_models().items():
+        if texts := REAL_SENTENCES.get(name):
+            print(f"The model {name!r} of the package:\n")
+            find_entities = NestedNERPipeline(path)
+            for text in texts:
+                print(draw_entities(text, find_entities(text)), end="\n\n")
 
+
+def train(folder: Path) -> None:
+    start_logging()
     print(
-        "A corpus of 1,500 sentences: the names in validation and test sentences never occur in training sentences.\n"
+        "A training on a corpus of 1,500 sentences with invented names; those in validation and test sentences never "
+        "occur in training sentences.\n"
     )
     write_demo_corpus(folder / "corpus")
     started = time.perf_counter()
@@ -71,7 +93,7 @@ def run(folder: Path) -> None:
     train_and_save(prepare_run([*options, *card, "--do_predict"]))
     print(f"\nTrained, scored and saved in {time.perf_counter() - started:.0f} s: {folder / 'model'}")
 
-    print("Loaded again with AutoModel, the model finds the nested entities of raw text:\n")
+    print("Loaded again with AutoModel, the model finds nested entities. It knows invented names only:\n")
     model = AutoModel.from_pretrained(folder / "model", trust_remote_code=True)
     processor = AutoProcessor.from_pretrained(folder / "model", trust_remote_code=True)
     find_entities = NestedNERPipeline(model=model, processor=processor)

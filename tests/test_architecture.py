@@ -24,10 +24,10 @@ LAYERS = (
 SHARED_FILES = {
     "addresses",
     "entity_dicts",
-    "entry_points",
     "environment",
     "errors",
     "files",
+    "installed_models",
     "lazy",
     "nesting",
     "new_model",

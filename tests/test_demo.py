@@ -15,7 +15,8 @@ def demo(monkeypatch, capsys):
 
     def call(folder: Path, work=lambda folder: None) -> tuple[int, str]:
         monkeypatch.setattr(sys, "argv", ["demo", "--output_dir", str(folder)])
-        monkeypatch.setattr(module, "run", work)
+        monkeypatch.setattr(module, "train", work)
+        monkeypatch.setattr(module, "installed_models", dict)
         code = 0
         try:
             module.main()

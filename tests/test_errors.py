@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from modeling_triaffine.acceleration.full_tensors import free_bytes
-from modeling_triaffine.commands.options import check_device
 from modeling_triaffine.environment import describe_machine, describe_processor
 from modeling_triaffine.errors import INTERRUPTED, ending_plainly
 from modeling_triaffine.files import open_output
@@ -71,11 +70,10 @@ def test_of_several_processes_the_first_prints(monkeypatch, capsys):
     assert capsys.readouterr() == ("", "error: It is so.\n")
 
 
-def test_an_unknown_device_is_named():
-    check_device(None)
-    check_device("cpu")
-    with pytest.raises(ValueError, match="--device bogus"):
-        check_device("bogus")
+def test_what_controls_a_terminal_is_escaped(capsys):
+    with pytest.raises(SystemExit), ending_plainly():
+        raise ValueError("There is no label '\x1b[2J\x9bm'.")
+    assert capsys.readouterr().err == "error: There is no label '\\x1b[2J\\x9bm'.\n"
 
 
 @pytest.mark.parametrize(

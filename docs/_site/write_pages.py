@@ -5,14 +5,14 @@ python docs/_site/write_pages.py
 
 import re
 from collections.abc import Callable, Iterable
-from functools import cache
 from html import escape
+from inspect import cleandoc
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
-from modeling_triaffine.commands.application import PROGRAM
+from modeling_triaffine.commands import PROGRAM, build_application
 from modeling_triaffine.commands.option_help import as_typed, as_written, describe
-from modeling_triaffine.commands.reference import CommandReference, describe_commands
 from modeling_triaffine.data.corpus_format import CorpusFormat
 from modeling_triaffine.data.formats import BUILT_IN, FORMATS
 from modeling_triaffine.files import write_text
@@ -24,6 +24,7 @@ from modeling_triaffine.model.options_triaffine import (
     Option,
 )
 from modeling_triaffine.training.options import INHERITED, MODEL, SECTIONS
+from modeling_triaffine.training.plan import training_options
 
 DOCS = Path(__file__).resolve().parents[1]
 FORMAT_TABLE = re.compile(r"(?<=<!-- formats -->\n).*?(?=<!-- end of formats -->)", re.DOTALL)
@@ -97,25 +98,24 @@ def _code(text: str) -> str:
     return f"`{text}`".replace("\t", " ")
 
 
-@cache
-def _commands() -> dict[str, CommandReference]:
-    return {command.name: command for command in describe_commands()}
-
-
 def commands() -> str:
-    """All commands with their options; those of `train` have a page of their own."""
-    summaries = [f"| [`{name}`](#{name}) | {command.summary} |\n" for name, command in _commands().items()]
+    """All commands with their options, as their help lists them; those of `train` have a page of their own."""
+    group = build_application()
+    context = group.make_context(PROGRAM, [], resilient_parsing=True)
+    known = {name: group.get_command(context, name) for name in group.list_commands(context)}
+    summaries = [f"| [`{name}`](#{name}) | {command.short_help} |\n" for name, command in known.items()]
     table = "| Command | What it does |\n|---|---|\n" + "".join(summaries)
-    return "\n".join([COMMANDS_PAGE, table, *map(_command, _commands().values())])
+    return "\n".join([COMMANDS_PAGE, table, *(_command(command, context) for command in known.values())])
 
 
-def _command(command: CommandReference) -> str:
-    lines = [f"- `{one.name.upper()}`{' …' if one.many else ''}: {describe(one)}\n" for one in command.arguments]
+def _command(command: Any, parent: Any) -> str:
+    context = command.make_context(command.name, [], parent=parent, resilient_parsing=True)
     if command.name == "train":
-        lines.append("Its options have [a page of their own](options.md).\n")
+        lines = ["Its options have [a page of their own](options.md).\n"]
     else:
-        lines += [_line(option) for option in command.options]
-    help_text = GUIDE.sub(r"[\1](../\1)", command.help)
+        records = (parameter.get_help_record(context) for parameter in command.params)
+        lines = [f"- `{typed}`: {' '.join(text.split())}\n" for typed, text in filter(None, records)]
+    help_text = GUIDE.sub(r"[\1](../\1)", cleandoc(command.help).replace("\b\n", ""))
     return f"## {command.name}\n\n{help_text}\n\n{''.join(lines)}"
 
 
@@ -126,7 +126,7 @@ def _line(option: Option) -> str:
 def training() -> str:
     """The options of training by the sections of their help; the model's are on the page of the configuration."""
     sections: dict[str, list[Option]] = {section: [] for section in SECTIONS}
-    for option in _commands()["train"].options:
+    for option in training_options().values():
         if option.name not in MODEL_OPTIONS:
             sections[option.section].append(option)
     return "\n".join([OPTIONS_PAGE, *(_section(name, options) for name, options in sections.items())])

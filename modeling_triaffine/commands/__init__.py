@@ -1,24 +1,30 @@
 """The command line, `triaffine-ner COMMAND …`: one module per command, and what they share.
 
-The module of a command has its options, its help and the order of its steps. The other folders do the work; they are
-imported when the command runs, so that help and usage errors appear at once.
+A command is the function `command` of its module, whose parameters are the options; the docstring of the module is its
+help. The other folders do the work; they are imported when the command runs, so that help and usage errors appear at
+once.
 """
 
 import gc
+import importlib
 import os
-import re
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+from typing import Any
 
 from ..errors import ending_plainly
+
+PROGRAM = "triaffine-ner"
+COMPLETION = "_TRIAFFINE_NER_COMPLETE"  # set by the shell when it requests completions
+COMMANDS = (
+    *("train", "evaluate", "predict", "explain", "calibrate", "statistics"),
+    *("convert", "tag", "serve", "page", "publish", "export"),
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line; a user's mistake ends the process with code 2 and a message of one paragraph."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    # As shells do in `--output ~/a`, but not in `--output=~/a`.
-    given = [re.sub(r"^--[\w-]+=~(?=/|$)", lambda found: found[0][:-1] + str(Path.home()), one) for one in given]
     # By default, garbage collections take a seventh of a command's start: imports of torch and transformers make many
     # objects, and next to no garbage.
     gc.set_threshold(50_000)
@@ -26,8 +32,57 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for library in ("HF_HUB", "HF_DATASETS"):
             os.environ.setdefault(f"{library}_DISABLE_PROGRESS_BARS", "1")
     with ending_plainly():
-        from .application import COMPLETION, PROGRAM, build_application, run
+        import typer
 
-        if COMPLETION in os.environ:
-            build_application().main(prog_name=PROGRAM)  # answers the shell, and exits
-        run(build_application(given[0] if given else ""), given)
+        application = build_application(own_options=not given or given[0].startswith("-"))
+        try:
+            if COMPLETION in os.environ:
+                application.main(prog_name=PROGRAM, complete_var=COMPLETION)  # answers the shell, and exits
+            with application.make_context(PROGRAM, given) as context:
+                code = application.invoke(context)
+        except typer.Exit as end:
+            code = end.exit_code
+        except typer.TyperException as error:
+            context = getattr(error, "ctx", None)
+            path = context.command_path if context else PROGRAM
+            message = error.format_message().replace("Value error, ", "")  # of pydantic, which typer uses
+            raise ValueError(f"{message}{'' if message[-1] in '.?' else '.'} See `{path} --help`.") from None
+        if code:
+            sys.exit(code)
+
+
+def build_application(own_options: bool = True) -> Any:
+    """The group of all commands; without `own_options`, of --help and the like, it starts 0.2 s sooner."""
+    import typer
+
+    from ..version import __version__
+
+    def print_version(wanted: bool) -> None:
+        if wanted:
+            print(f"{PROGRAM} {__version__}")
+            raise typer.Exit
+
+    def common(
+        version: bool = typer.Option(
+            False, "--version", is_eager=True, callback=print_version, help="Print the version."
+        ),
+    ) -> None:
+        """Options of the program itself."""
+
+    application = typer.Typer(
+        help="Nested named entity recognition with the triaffine mechanism.",
+        epilog=f"`{PROGRAM} COMMAND --help` describes a command, with an example.",
+        rich_markup_mode=None,  # plain text: for logs, screen readers, and a quick answer
+        add_help_option=own_options,
+        add_completion=own_options,
+        context_settings={"max_content_width": 120, "token_normalize_func": lambda name: name.replace("_", "-")},
+    )
+    if own_options:
+        application.callback()(common)
+    for name in COMMANDS:
+        module = importlib.import_module(f".{name}", __package__)
+        # The sign \b keeps the lines of an indented paragraph, which would else be wrapped.
+        text = (module.__doc__ or "").replace("\n\n    ", "\n\n\b\n    ")
+        short = text.partition("\n")[0]
+        application.command(name, help=text, short_help=short, cls=getattr(module, "CLASS", None))(module.command)
+    return typer.main.get_command(application)

@@ -1,7 +1,7 @@
 """Tunes thresholds by label, and a temperature that calibrates probabilities; saves both in the model.
 
-    triaffine-ner calibrate --model outputs/demo/model outputs/demo/corpus --split validation
-    triaffine-ner calibrate --model outputs/genia my_sentences.jsonl --precision 0.9
+    triaffine-ner calibrate outputs/demo/corpus --model outputs/demo/model --split validation
+    triaffine-ner calibrate my_sentences.jsonl --model outputs/genia --precision 0.9
 
 Each label gets the threshold with the best F1 on these sentences; with --precision, the one with the highest recall at
 this precision, and with --recall vice versa. Prediction uses them unless you pass another threshold. Calibrate on
@@ -19,27 +19,24 @@ from ..model.options_triaffine import PredictionOptions
 from .corpus_split import load_split
 from .options import BatchSize, Corpus, Device, Format, MaxBadRecords, Split
 
+Ratio = typer.Option(min=0, max=1, help="Reach this in every label, in place of the best F1.", metavar="RATIO")
+
 
 def command(
     corpus: Corpus,
-    model: Annotated[str, typer.Option(help="Folder of a trained model.", metavar="FOLDER")],
+    model: Annotated[Path, typer.Option(help="Folder of a trained model.", metavar="FOLDER")],
     split: Split = None,
-    precision: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Precision that every label must reach.", metavar="RATIO")
-    ] = None,
-    recall: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Recall that every label must reach.", metavar="RATIO")
-    ] = None,
+    precision: Annotated[float | None, Ratio] = None,
+    recall: Annotated[float | None, Ratio] = None,
     corpus_format: Format = None,
     max_bad_records: MaxBadRecords = 0,
     batch_size: BatchSize = PredictionOptions.batch_size,
     device: Device = None,
 ) -> None:
-    folder = Path(model)
-    if not (folder / "config.json").is_file():
+    if not (model / "config.json").is_file():
         raise ValueError(
-            f"--model {model} is not a folder with a config.json to save thresholds in. Download a model on the Hub "
-            "first: hf download NAME --local-dir FOLDER."
+            f"--model {model} has no config.json to save thresholds in. Download a model on the Hub first: "
+            "hf download NAME --local-dir FOLDER."
         )
     if precision is not None and recall is not None:
         raise ValueError("Give either --precision or --recall: a threshold cannot be tuned for both.")
@@ -54,18 +51,18 @@ def command(
         goal = ThresholdObjective("precision", precision)
     elif recall is not None:
         goal = ThresholdObjective("recall", recall)
-    pipeline = NestedNERPipeline(model=model, device=device)
+    pipeline = NestedNERPipeline(model, device=device)
     read = load_split(corpus, corpus_format, split, pipeline.processor, max_bad_records)
-    check_unscored(folder, read.name, read.records["entities"])
+    check_unscored(model, read.name, read.records["entities"])
     in_context = with_context(read.records, pipeline.processor)
     if unknown := unknown_labels(in_context, pipeline.model.config):
         print(f"The model has no label {', '.join(unknown)}; such entities do not count.", file=sys.stderr)
     found = calibrate(pipeline.model, pipeline.processor, in_context, read.name, goal, batch_size)
     before, after = (f"{100 * error:.2f} %" for error in found.errors)
     try:
-        save_calibration(folder, found)
+        save_calibration(model, found)
     finally:  # a reader of the tables may close the pipe
         print(threshold_table(found.labels).text())
         print(f"\n{reliability_table(found.bins_before, found.bins_after).text()}")
         print(f"\nExpected calibration error: {after} with temperature {found.temperature:.3f}, {before} without.")
-    print(f"{folder}: saved in config.json.")
+    print(f"{model}: saved in config.json.")

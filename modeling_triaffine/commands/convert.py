@@ -1,72 +1,89 @@
-"""Converts a corpus of any supported format to JSON lines, IOB2 columns, brat, PubTator or BioC.
+r"""Converts a corpus to another format, or a checkpoint of the published implementation to a model of this package.
 
     triaffine-ner convert annotated/ corpus/
-    triaffine-ner convert annotated/ corpus/ --to bioc
-    triaffine-ner convert germeval.tsv corpus/ --to brat --columns tokens=1 entities=2,3
-    triaffine-ner convert inception/ corpus/ --to bioc --columns entities=webanno.custom.Term:kind
+    triaffine-ner convert germeval.tsv corpus/ --to brat --columns "tokens=1 entities=2,3"
+    triaffine-ner convert best_epoch.pth outputs/published-genia --encoder dmis-lab/biobert-v1.1 --trained-on genia \
+        --vocabularies data/genia91
 
-Writes a file or folder for each split, and reports on standard error what was dropped in reading and what the new
-format cannot represent. Texts stay as they are, with all offsets; to columns, they are split into words.
+Of a corpus in any supported format, it writes a file or folder for each split, and reports on standard error what was
+dropped in reading and what the new format cannot represent. Texts stay as they are, with all offsets; to columns, they
+are split into words.
+
+A published checkpoint (SpanAttModelV3, or SpanModel of the ablations) is a pickled model; only its tensors and settings
+are read. It does not contain the names of its labels and the context it was trained with (pass --trained-on, or
+--labels and --context), or the words of its embeddings (pass --vocabularies).
 """
 
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import typer
 
 from ..data.offsets import OFFSET_UNITS
-from ..model.options_triaffine import PROCESSOR_OPTIONS
+from ..model.options_triaffine import MODEL_OPTIONS, PROCESSOR_OPTIONS
 from ..training.options import BOOLEANS
-from .choices import choice
-from .options import Corpus, Format, MaxBadRecords
-
-TARGETS = {
-    "json_lines": "texts as they are, or sentences of words, which all commands read",
-    "iob2": "words in columns",
-    "brat": "texts",
-    "pubtator": "texts",
-    "bioc": "texts in XML",
-}
+from .option_help import described
+from .options import Corpus, Format, MaxBadRecords, check_new
 
 FROM_WORDS = (
     "Where the corpus has words without their text, a text is its words joined by spaces, one sentence per line. To "
-    "read the same words and sentences back: --word_splitter whitespace --sentence_splitter lines in training, "
-    'load_nested_ner(…, word_splitter=word_splitter("whitespace"), sentence_splitter="lines") in Python.'
+    "read the same words and sentences back: --word_splitter whitespace --sentence_splitter lines in training."
 )
 
 
 def command(
     corpus: Corpus,
-    output: Annotated[str, typer.Argument(help="Folder to write, new or empty.")],
-    to: Annotated[str, choice("Format to write", TARGETS)] = "json_lines",
+    output: Annotated[Path, typer.Argument(help="Folder to write, new or empty.")],
+    to: Annotated[
+        Literal["json_lines", "iob2", "brat", "pubtator", "bioc"],
+        typer.Option(help="Format to write: JSON lines, which all commands read, words in columns, or texts."),
+    ] = "json_lines",
     corpus_format: Format = None,
     max_bad_records: MaxBadRecords = 0,
     sentences: Annotated[
-        str | None,
-        choice(
-            "Where sentences end in the texts of the corpus",
-            PROCESSOR_OPTIONS["sentence_splitter"].meanings,
-            unset=PROCESSOR_OPTIONS["sentence_splitter"].default,
-        ),
+        Literal["punctuation", "lines", "none"] | None,
+        typer.Option(help=f"In the texts of the corpus: {described(PROCESSOR_OPTIONS['sentence_splitter'])}"),
     ] = None,
     columns: Annotated[
         list[str] | None,
         typer.Option(
             help="Columns of IOB2, counted from 0: tokens=0 entities=1,2 pos=3; DocBin: entities=GROUP, or ents; "
             "layer of UIMA CAS: entities=LAYER:FEATURE; lines of spans: inclusive_end=true; fields of JSON: text=… "
-            "entities=… start=… end=… type=… inclusive_end=true, or tokens=… entities=…,… names=O,B-….  [default: from "
-            "the file]",
-            metavar="NAME=VALUE …",
+            "entities=… start=… end=… type=… inclusive_end=true, or tokens=… entities=…,… names=O,B-….  [default: "
+            "from the file]",
+            metavar="NAME=VALUE",
         ),
     ] = None,
     offsets: Annotated[
         str | None,
-        choice("What the offsets of entities in texts count", OFFSET_UNITS, unset="characters"),
+        typer.Option(
+            help=f"What the offsets of entities in texts count: {', '.join(OFFSET_UNITS)}.  [default: characters]",
+            metavar="UNIT",
+        ),
+    ] = None,
+    encoder: Annotated[
+        str | None, typer.Option(help="Folder or Hub name of the encoder of a published checkpoint.")
+    ] = None,
+    trained_on: Annotated[
+        Literal["ace04", "ace05", "genia", "kbp17"] | None,
+        typer.Option(help="Corpus of a published checkpoint, which determines labels and context."),
+    ] = None,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option(help="Instead of --trained-on: an entity label; give all, in their order.", metavar="LABEL"),
+    ] = None,
+    context: Annotated[
+        Literal["none", "previous_sentence", "document"] | None, typer.Option(help=described(MODEL_OPTIONS["context"]))
+    ] = None,
+    vocabularies: Annotated[
+        Path | None, typer.Option(help="Folder with word2id.json, pos2id.json and char2id.json.")
     ] = None,
 ) -> None:
-    if output == "-":
-        raise ValueError("The output is a folder, with a file for each split, not standard output. Give its name.")
+    if encoder is not None:
+        convert_checkpoint(Path(corpus[0]), output, encoder, trained_on, labels, context, vocabularies)
+        return
     named = parse_columns(columns) if columns else None
     from ..data import WRITERS, write_nested_ner
     from ..data.loading import CorpusFiles
@@ -76,7 +93,7 @@ def command(
     splits: dict[str, Any] = {}
     units: dict[str, str] = {}
     for of_split in files.by_split():
-        found: Mapping[str, Any]
+        found: Any
         if takes_texts and of_split.keeps_text:
             if sentences is not None:
                 raise ValueError(f"--sentences {sentences}: {to} has whole texts, no sentences. Leave --sentences out.")
@@ -95,34 +112,50 @@ def command(
 
 
 def parse_columns(given: Sequence[str]) -> dict[str, Any]:
-    """Columns by their numbers, `entities=1,2` → {"entities": [1, 2]}, or by name, `entities=sc` → {"entities": "sc"}.
-
-    Raises:
-        ValueError: one is neither, or given twice.
-    """
+    """Columns by number, `entities=1,2` → {"entities": [1, 2]}, or by name, `entities=sc` → {"entities": "sc"}."""
     columns: dict[str, Any] = {}
-    for text in given:
-        name, value = _parse_column(text)
-        if name in columns:
-            raise ValueError(f"--columns: {name} is given more than once.")
-        columns[name] = value
+    for text in " ".join(given).split():
+        name, _, value = text.partition("=")
+        parts = value.split(",")
+        if not name or not value or name in columns:
+            raise ValueError(
+                f"--columns: {text!r} is not of the form tokens=0, entities=1,2 or text=NAME, or is repeated."
+            )
+        if name == "names":
+            columns[name] = parts
+        elif name == "inclusive_end":
+            columns[name] = BOOLEANS.get(value.lower(), value)
+        elif all(map(str.isdecimal, parts)):
+            columns[name] = [int(part) for part in parts] if name == "entities" else int(value)
+        else:
+            columns[name] = value
     return columns
 
 
-def _parse_column(text: str) -> tuple[str, Any]:
-    name, _, value = text.partition("=")
-    parts = value.split(",")
-    if name and value:
-        if name == "names":
-            return name, parts
-        if name == "inclusive_end":
-            if (inclusive := BOOLEANS.get(value.lower())) is None:
-                raise ValueError(f"--columns: inclusive_end is {value!r}. Give true or false.")
-            return name, inclusive
-        if not any(map(str.isdecimal, parts)):
-            return name, value
-        if name == "entities" and all(map(str.isdecimal, parts)):
-            return name, [int(part) for part in parts]
-        if value.isdecimal():
-            return name, int(value)
-    raise ValueError(f"--columns: {text!r} is not of the form tokens=0, entities=1,2 or text=NAME.")
+def convert_checkpoint(
+    checkpoint: Path,
+    output: Path,
+    encoder: str,
+    trained_on: str | None,
+    labels: list[str] | None,
+    context: str | None,
+    vocabularies: Path | None,
+) -> None:
+    """Writes model and processor of a published checkpoint."""
+    if (trained_on is None) == (labels is None):
+        raise ValueError("Give either --trained-on or --labels with --encoder.")
+    check_new(output)
+    from ..conversion import CORPORA, convert_published
+    from ..files import new_folder
+
+    published = CORPORA.get(trained_on or "")
+    names = list(published.labels) if published else labels or []
+    context = context or (published.context if published else "none")
+    converted = convert_published(checkpoint, encoder, names, vocabularies=vocabularies, context=context)
+    with new_folder(output) as folder:
+        converted.model.save_pretrained(folder)
+        converted.processor.save_pretrained(folder)
+    parameters = sum(weights.numel() for weights in converted.model.parameters())
+    print(f"{output}: {parameters:,} parameters, labels {', '.join(names)}.")
+    if converted.left_out:
+        print(f"Left out, because prediction does not need them: {', '.join(converted.left_out)}.")

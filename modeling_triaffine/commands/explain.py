@@ -13,24 +13,23 @@ import json
 import re
 import shutil
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from .choices import choice
-from .options import Device, Model
+from .options import Device, Model, open_model
 
 
 def command(
-    model: Model,
     text: Annotated[str, typer.Option(help="The text, with the sentences around the span as its context.")],
     span: Annotated[str | None, typer.Option(help="The span as written, which must occur once in the text.")] = None,
     offsets: Annotated[
         tuple[int, int] | None,
         typer.Option(help="Instead of --span: its character offsets, end exclusive.", metavar="START END"),
     ] = None,
-    form: Annotated[str, choice("What to print", {"table": "", "json": ""}, "--format")] = "table",
+    form: Annotated[Literal["table", "json"], typer.Option("--format", help="What to print.")] = "table",
     output: Annotated[Path | None, typer.Option(help="File for an HTML page.")] = None,
+    model: Model = None,
     device: Device = None,
 ) -> None:
     if (span is None) == (offsets is None):
@@ -38,9 +37,8 @@ def command(
     start_and_end = offsets or find_span(text, span or "")
     from ..explanation import explain, explanation_page, format_explanation
     from ..files import write_text
-    from ..model.pipeline_triaffine import NestedNERPipeline
 
-    explanation = explain(NestedNERPipeline(model=model, device=device), text, start_and_end)
+    explanation = explain(open_model(model, device), text, start_and_end)
     if output is not None:
         output.parent.mkdir(parents=True, exist_ok=True)
         write_text(output, explanation_page(explanation))
@@ -54,8 +52,7 @@ def find_span(text: str, span: str) -> tuple[int, int]:
     """The characters of the span in the text; raises ValueError unless it occurs once."""
     places = [match.start() for match in re.finditer(f"(?={re.escape(span)})", text)] if span else []
     if len(places) != 1:
-        offsets = ", ".join(f"{start} {start + len(span)}" for start in places)
-        several = f"occurs {len(places)} times in the text. Give one as --offsets: {offsets}."
-        problem = several if places else "does not occur in the text. Write it as in the text."
-        raise ValueError(f"--span: {span!r} {problem}")
+        offsets = " or ".join(f"{start} {start + len(span)}" for start in places)
+        remedy = f"Give its --offsets: {offsets}." if places else "Write it as in the text."
+        raise ValueError(f"--span: {span!r} occurs {len(places)} times in the text. {remedy}")
     return places[0], places[0] + len(span)

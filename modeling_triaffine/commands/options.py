@@ -1,82 +1,53 @@
-"""Options that several commands share, and their checks."""
+"""Options that several commands share."""
 
 import re
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from ..data.formats import FORMATS
-from ..model.kinds_triaffine import OVERLAPS
+from ..installed_models import DEFAULT_MODEL, find_model
 from ..model.options_triaffine import PREDICTION_OPTIONS
 from ..training.options import OWN_OPTIONS
-from .choices import choice
+from .option_help import described
 
 PAIR = re.compile(r"(.+?)=\s*([\d.eE+-]+)\s*(?:,|$)")
 """Label and threshold; a label may have commas and equals signs, so only a number ends a pair."""
+BATCH_SIZE, THRESHOLD, OVERLAP = (PREDICTION_OPTIONS[name] for name in ("batch_size", "threshold", "overlap"))
 
 
-def check_device(name: str | None) -> str | None:
-    """The name; raises ValueError unless there is such a device."""
-    if name is None:  # without the import of torch
-        return None
-    import torch
+def read_threshold(text: str) -> float | dict[str, float]:
+    """Reads a number, or numbers by label: "0.5" or "protein=0.4,DNA=0.6"."""
+    from ..model.checks_triaffine import check_threshold
 
     try:
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        reason = "there is no such kind of device" if reason.startswith("Expected one of") else reason
-        raise ValueError(
-            f"--device {name}: {reason}. Give cpu, or leave --device out to use a GPU if there is one."
-        ) from None
-    return name
+        by_label = {label.strip(): float(value) for label, value in PAIR.findall(text)}
+        threshold = by_label if by_label and not PAIR.sub("", text) else float(text)
+        check_threshold(threshold)
+    except ValueError:
+        problem = f"{text!r} is neither a number from 0 to 1 nor one for each label, as in protein=0.4,DNA=0.6."
+        raise typer.BadParameter(problem) from None
+    return threshold
 
 
-Model = Annotated[str, typer.Option(help="Folder or Hub name of a trained model.", metavar="MODEL")]
+Model = Annotated[
+    str | None,
+    typer.Option(help=f"Folder, model of the package, or Hub name.  [default: {DEFAULT_MODEL}]", metavar="MODEL"),
+]
 Corpus = Annotated[
     list[str], typer.Argument(help="Corpus: a file, a folder with train, dev and test, or several files of one format.")
 ]
 Device = Annotated[
-    str | None,
-    typer.Option(
-        callback=check_device, help="cpu, cuda, cuda:1, …  [default: a GPU if there is one]", metavar="DEVICE"
-    ),
+    str | None, typer.Option(help="cpu, cuda, cuda:1, …  [default: a GPU if there is one]", metavar="DEVICE")
 ]
-BATCH_SIZE, THRESHOLD, OVERLAP = (PREDICTION_OPTIONS[name] for name in ("batch_size", "threshold", "overlap"))
 BatchSize = Annotated[
     int, typer.Option(min=BATCH_SIZE.least, max=BATCH_SIZE.most, help=f"{BATCH_SIZE.doc}.", metavar="N")
 ]
-TextsFormat = Annotated[
-    str | None,
-    choice(
-        "Format of the input",
-        {"text": "one text per line", "jsonl": "one JSON object per line"},
-        "--format",
-        unset="by its name",
-    ),
-]
-TextColumn = Annotated[str, typer.Option(help="Field of a JSON line that has the text.")]
-
-
-def read_threshold(text: str) -> float | dict[str, float]:
-    """A number, or numbers by label: "0.5" or "protein=0.4,DNA=0.6"; raises typer.BadParameter for anything else."""
-    from ..model.checks_triaffine import check_threshold
-
-    try:
-        if "=" in text and PAIR.sub("", text):
-            raise ValueError
-        pairs = [(label.strip(), float(value)) for label, value in PAIR.findall(text)]
-        if len(by_label := dict(pairs)) < len(pairs):
-            raise ValueError
-        threshold = by_label or float(text)
-        check_threshold(threshold)
-        return threshold
-    except ValueError:
-        problem = f"{text!r} is neither a number from 0 to 1 nor one for each label, as in protein=0.4,DNA=0.6."
-        raise typer.BadParameter(problem) from None
-
-
+TextColumn = Annotated[str, typer.Option(help="Field or column that has the text.")]
+EntitiesColumn = Annotated[str, typer.Option(help="Field or column to add.")]
 Int8 = Annotated[
     bool, typer.Option("--int8", help="Compute the encoder's linear layers in int8, on a CPU; needs the extra onnx.")
 ]
@@ -92,21 +63,13 @@ Threshold = Annotated[
         metavar=THRESHOLD.metavar,
     ),
 ]
-Overlap = Annotated[
-    str,
-    choice(
-        OVERLAP.doc,
-        {name: policy.meaning for name, policy in OVERLAPS.items()},
-        metavar=OVERLAP.metavar,
-    ),
-]
+Overlap = Annotated[Literal["all", "nested", "flat"], typer.Option(help=described(OVERLAP))]
 Format = Annotated[
     str | None,
-    choice(
-        "Format of the corpus",
-        lambda: dict.fromkeys(sorted(FORMATS), ""),
+    typer.Option(
         "--format",
-        unset="recognized by content and name",
+        autocompletion=lambda: sorted(FORMATS),
+        help=f"Format of the corpus: {', '.join(sorted(FORMATS))}.  [default: recognized by content and name]",
         metavar="FORMAT",
     ),
 ]
@@ -124,21 +87,40 @@ Split = Annotated[
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: a free one.", metavar="PORT")]
 
 
-def precision(int8: bool, bf16: bool) -> dict[str, Any]:
-    """Keywords of the pipeline, which refuses both together."""
-    return ({"quantize": "int8"} if int8 else {}) | ({"dtype": "bfloat16"} if bf16 else {})
+def open_model(
+    name: str | None,
+    device: str | None = None,
+    splitter: str | None = None,
+    int8: bool = False,
+    bf16: bool = False,
+    **options: Any,
+) -> Any:
+    """The pipeline of a model, or of a folder that `export` wrote; says what the default model is."""
+    found = find_model(name)
+    from ..conversion.onnx_predictor import open_pipeline
 
+    if splitter is not None:
+        from ..data.splitting import spacy_splitter
 
-def text_splitter(name: str | None) -> Any:
-    """The sentence splitter of the spaCy pipeline with this name; None without a name."""
+        options["text_splitter"] = spacy_splitter(splitter)
+    options |= ({"quantize": "int8"} if int8 else {}) | ({"dtype": "bfloat16"} if bf16 else {})
+    pipeline = open_pipeline(found, device=device, **options)
     if name is None:
-        return None
-    from ..data.splitting import spacy_splitter
-
-    return spacy_splitter(name)
+        print(describe_model(found, pipeline.model.config.entity_labels), file=sys.stderr)
+    return pipeline
 
 
-def check_new(output: Path) -> None:
-    """Raises ValueError if the folder to write, the value of --output, exists."""
+def describe_model(folder: str, labels: Sequence[str]) -> str:
+    """What the card of a model in the package says, in one line."""
+    from huggingface_hub import ModelCard
+
+    data = ModelCard.load(Path(folder) / "README.md").data
+    f1 = next((result.metric_value for result in data.eval_results or () if result.metric_type == "f1"), None)
+    score = f", F1 {100 * f1:.1f}" if f1 else ""
+    return f"Model {Path(folder).name} ({', '.join(labels)}; language {data.language}{score}; license {data.license})"
+
+
+def check_new(output: Path, option: str = "--output") -> None:
+    """Raises ValueError if the folder to write exists."""
     if output.exists():
-        raise ValueError(f"--output {output} exists already. Give the name of a new folder.")
+        raise ValueError(f"{option} {output} exists already. Give the name of a new folder.")

@@ -12,14 +12,18 @@ from typing import Annotated
 import typer
 
 from ..addresses import HOST, PAGE_PORT, is_loopback, listen
+from ..installed_models import DEFAULT_MODEL, find_model
 from .options import Device, Port
 
 
 def command(
     model: Annotated[
-        list[str],
-        typer.Option(help="Folders or Hub names of trained models; the first is loaded at start.", metavar="MODEL …"),
-    ],
+        list[str] | None,
+        typer.Option(
+            help=f"Folder, model of the package, or Hub name; give several to choose from.  [default: {DEFAULT_MODEL}]",
+            metavar="MODEL",
+        ),
+    ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0: all.")] = HOST,
     port: Port = PAGE_PORT,
     open_browser: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
@@ -29,5 +33,5 @@ def command(
         port = listener.getsockname()[1]
     from ..page import build_page, serve_page
 
-    page = build_page(model, free_choice=is_loopback(host), device=device)
+    page = build_page([find_model(name) for name in model or [None]], free_choice=is_loopback(host), device=device)
     serve_page(page, host, port, open_browser=open_browser)

@@ -1,74 +1,151 @@
-"""Finds nested entities in texts: text or JSON lines in, JSON lines out.
+"""Finds nested entities in texts, and writes them as JSON lines, as a page, or for an annotation tool.
 
-    triaffine-ner predict --model outputs/demo/model texts.txt --output entities.jsonl
-    echo "The mayor of Port Velmar resigned." | triaffine-ner predict --model outputs/demo/model
+    triaffine-ner predict texts.txt --model outputs/demo/model --output entities.jsonl
+    triaffine-ner predict documents/ --model outputs/demo/model --html report.html
+    triaffine-ner predict --model outputs/demo/model --text "The mayor of Port Velmar resigned."
+    triaffine-ner predict texts.txt --model outputs/demo/model --to label_studio --output tasks.json
 
-A plain file has one text per line. In JSON lines (.jsonl, .ndjson, .json), each line is an object with the text under
-"text"; its other fields are kept. The output is each of these objects with
-"entities": [{"entity_group", "score", "word", "start", "end"}], offsets in characters. The output file appears when it
-is complete and replaces an older one. In a pipe, results appear batch by batch; with --batch-size 1, as soon as a line
-has been read. A long text has one result, which appears when the whole text is scored. The model may also be a folder
-that `triaffine-ner export` wrote.
+A plain file has one text per line, a folder one in each .txt file. In JSON lines (.jsonl, .ndjson, .json), each line is
+an object with the text under "text"; its other fields are kept. The output is each of these objects with
+"entities": [{"entity_group", "score", "word", "start", "end"}], offsets in characters; on a terminal, texts are drawn.
+Without input in a terminal, each line that you type is answered. An output file appears when it is complete. In a pipe,
+results appear batch by batch; with --batch-size 1, as soon as a line has been read.
+
+Texts that cannot be read are named, counted and left out; the exit code is then 3. --to writes predictions for an
+annotation tool; `train`, `evaluate` and `convert` read the exports of these tools (docs/annotation_loop.md). The model
+may also be a folder that `triaffine-ner export` wrote.
 """
 
 import json
 import sys
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from ..model.options_triaffine import PredictionOptions
+from .annotation_tools import check_output, write_for_tool
 from .options import (
     BatchSize,
     Bf16,
     Device,
+    EntitiesColumn,
     Int8,
     Model,
     Overlap,
     Splitter,
     TextColumn,
-    TextsFormat,
     Threshold,
-    precision,
-    text_splitter,
+    open_model,
 )
-from .texts import check_input, read_records
+from .texts import TextSource
+
+REJECTED = 3
 
 
 def command(
-    model: Model,
-    input: Annotated[str, typer.Argument(help="File of texts, or - for standard input.")] = "-",
-    output: Annotated[Path | None, typer.Option(help="File to write.  [default: standard output]")] = None,
-    form: TextsFormat = None,
+    input: Annotated[str, typer.Argument(help="File of texts, folder of .txt files, or - for standard input.")] = "-",
+    model: Model = None,
+    text: Annotated[str | None, typer.Option(help="A text to read in place of a file.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="File to write; for brat and inception, a new folder.  [default: standard output]"),
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Page to write, with the drawn texts and their entities.")] = None,
+    to: Annotated[
+        Literal["json_lines", "label_studio", "brat", "doccano", "inception"],
+        typer.Option(help="JSON lines, or what an annotation tool imports."),
+    ] = "json_lines",
+    sort: Annotated[
+        Literal["input", "uncertain"], typer.Option(help="With --to: order of the texts, or least certain ones first.")
+    ] = "input",
+    measure: Annotated[
+        Literal["margin", "entropy"],
+        typer.Option(help="With --to: uncertainty by the smallest margin between labels, or by the sum of entropies."),
+    ] = "margin",
+    budget: Annotated[
+        int | None, typer.Option(min=1, help="With --to: number of texts to write.  [default: all]", metavar="N")
+    ] = None,
+    form: Annotated[
+        Literal["text", "jsonl"] | None,
+        typer.Option("--format", help="One text, or one JSON object, per line.  [default: by the name of the file]"),
+    ] = None,
     text_column: TextColumn = "text",
-    entities_column: Annotated[str, typer.Option(help="Field to add.")] = "entities",
+    entities_column: EntitiesColumn = "entities",
     threshold: Threshold = None,
-    overlap: Overlap = PredictionOptions.overlap,
+    overlap: Overlap = PredictionOptions.overlap,  # type: ignore[assignment]
     batch_size: BatchSize = PredictionOptions.batch_size,
     device: Device = None,
     splitter: Splitter = None,
     int8: Int8 = False,
     bf16: Bf16 = False,
-) -> None:
-    check_input(input, output, form)
-    from tqdm import tqdm
+) -> int:
+    source = TextSource(input, text, text_column, entities_column, form)
+    if output is not None and output.is_file() and not source.is_standard and source.path.samefile(output):
+        raise ValueError(f"--output {output} is the input, which would be lost. Give another name.")
+    decoding: dict[str, Any] = {"threshold": threshold, "overlap": overlap, "batch_size": batch_size}
+    if to != "json_lines":
+        output = check_output(to, output)
+        pipeline = open_model(model, device, splitter, int8, bf16)
+        found = write_for_tool(to, output, source, pipeline, sort, budget, measure=measure, **decoding)
+        entities = Counter(entity["entity_group"] for of_text in found for entity in of_text.entities)
+    else:
+        pipeline = open_model(model, device, splitter, int8, bf16)
+        entities = write_lines(source, pipeline, output, html, decoding)
+    return summarize(source, entities)
 
-    from ..conversion.onnx_predictor import open_pipeline
-    from ..files import open_output
 
-    waiting: list[dict[str, Any]] = []
+def write_lines(
+    source: TextSource,
+    pipeline: Any,
+    output: Path | None,
+    html: Path | None,
+    decoding: dict[str, Any],
+) -> Counter[str]:
+    """Writes records with their entities, in the order of the input; returns the number of entities by label."""
+    from ..drawing import draw_entities
+    from ..files import open_output, write_text
+    from ..progress import with_progress
+
+    is_drawn = output is None and html is None and sys.stdout.isatty()
+    waiting: deque[dict[str, Any]] = deque()
+    counts: Counter[str] = Counter()
+    drawn: list[tuple[str, Any]] = []
 
     def texts() -> Iterator[str]:
-        for record in read_records(input, text_column, entities_column, form):
+        for _, record in source:
             waiting.append(record)
-            yield record[text_column]
+            yield record[source.text_column]
 
-    find_entities = open_pipeline(model, device=device, text_splitter=text_splitter(splitter), **precision(int8, bf16))
+    if source.is_typed:
+        decoding |= {"batch_size": 1}  # answers each line before it reads the next
+    found: Iterable[Any] = pipeline(texts(), **decoding)
     with open_output(output) as written:
-        found = find_entities(texts(), threshold=threshold, overlap=overlap, batch_size=batch_size)
-        for entities in tqdm(found, unit=" texts", disable=not sys.stderr.isatty()):
-            record = waiting.pop(0)
-            line = json.dumps({**record, entities_column: entities}, ensure_ascii=False)
-            print(line, file=written, flush=written is sys.stdout)
+        for entities in found if is_drawn else with_progress(found, "documents", source.total):
+            record = waiting.popleft()
+            text = record[source.text_column]
+            counts.update(entity["entity_group"] for entity in entities)
+            if html is not None:
+                drawn.append((text, entities))
+            if is_drawn:
+                print(draw_entities(text, entities), end="\n\n", flush=True)
+            elif output is not None or html is None:
+                line = json.dumps({**record, source.entities_column: entities}, ensure_ascii=False)
+                print(line, file=written, flush=written is sys.stdout)
+    if html is not None:
+        from ..drawing.predictions_page import predictions_page
+
+        write_text(html, predictions_page(drawn, f"Entities in {source.name}"))
+    return counts
+
+
+def summarize(source: TextSource, entities: Counter[str]) -> int:
+    """Prints how much was read and found; returns the exit code."""
+    from ..drawing.safe_text import clean
+
+    labels = ", ".join(f"{clean(label)} {count:,}" for label, count in entities.most_common())
+    documents = f"{source.accepted:,} documents, {entities.total():,} entities{f' ({labels})' if labels else ''}"
+    print(f"{documents}, {source.rejected:,} rejected.", file=sys.stderr)
+    return REJECTED if source.rejected else 0

@@ -17,8 +17,9 @@ from typing import Annotated, Any
 import typer
 
 from ..addresses import HOST, listen, url_of
+from ..installed_models import DEFAULT_MODEL, find_model
 from ..model.options_triaffine import PredictionOptions
-from .options import BatchSize, Bf16, Device, Int8, Model, Port, Splitter, precision, text_splitter
+from .options import BatchSize, Bf16, Device, Int8, Model, Port, Splitter, open_model
 
 
 def limit(meaning: str) -> Any:
@@ -26,7 +27,7 @@ def limit(meaning: str) -> Any:
 
 
 def command(
-    model: Model,
+    model: Model = None,
     host: Annotated[str, typer.Option(help="Address to listen on; 127.0.0.1: this machine only.")] = HOST,
     port: Port = 8000,
     max_body_bytes: Annotated[int, limit("Bytes of a request's body; more: status 413.")] = 2_000_000,
@@ -51,7 +52,6 @@ def command(
         import torch
         from transformers.utils import logging
 
-        from ..conversion.onnx_predictor import open_pipeline
         from ..own_weights import own_weights
         from ..serving import Batcher, Limits, Server, create_application, read_api_keys
 
@@ -59,13 +59,7 @@ def command(
         if threads is not None:
             torch.set_num_threads(threads)
         logging.disable_progress_bar()
-        find_entities = open_pipeline(
-            model,
-            device=device,
-            text_splitter=text_splitter(splitter),
-            batch_size=batch_size,
-            **precision(int8, bf16),
-        )
+        find_entities = open_model(model, device, splitter, int8, bf16, batch_size=batch_size)
         own_weights(find_entities.model)
         logging.set_verbosity_error()  # on a GPU, the pipeline warns of repeated calls
         limits = Limits(
@@ -80,8 +74,10 @@ def command(
             max_batch_characters=max_batch_characters,
             max_waiting=max_waiting,
         ) as batcher:
-            application = create_application(batcher, model, find_entities.model.config.entity_labels, limits, api_keys)
-            ready = f"Serving {model} at {url_of(listener)}"
+            application = create_application(
+                batcher, find_model(model), find_entities.model.config.entity_labels, limits, api_keys
+            )
+            ready = f"Serving {model or DEFAULT_MODEL} at {url_of(listener)}"
             server = Server(application, lambda: print(ready, flush=True), stop_seconds, access_log)
             find_entities.model.register_forward_pre_hook(batcher.check)
             try:

@@ -2,7 +2,7 @@
 
     triaffine-ner statistics corpus/
     triaffine-ner statistics "gum/*.conllu"
-    triaffine-ner statistics GENIAcorpus3.02.xml --splits train validation --max-candidates 30
+    triaffine-ner statistics GENIAcorpus3.02.xml --split train --split validation --max-candidates 30
     triaffine-ner statistics train.json --json > statistics.json
 
 Warns about long sentences, which models read in windows, and about sentences with more entities than candidates.
@@ -17,8 +17,6 @@ import typer
 from ..model.options_triaffine import ModelOptions
 from .corpus_split import check_splits, split_name
 from .options import Corpus, Format, MaxBadRecords
-
-Statistics = dict[str, Any]
 
 COUNTS = {
     "sentences": "sentences",
@@ -35,19 +33,18 @@ DISTRIBUTIONS = {
     "entity_lengths": "words in an entity",
     "entities_per_sentence": "entities in a sentence",
 }
-SHOWN_LABEL = 48
-"""Characters of the name of a row, so that the table keeps within 100."""
+BY_VALUE = {"entities_by_type": "type", "entity_depths": "entities at depth"}
 QUANTILES = {"median": 0.5, "95 %": 0.95, "most": 1.0}
-NO_ENTITIES = "there are no entities; look at what was dropped, and whether --format names what the file is"
+SHOWN_LABEL = 48  # characters, so that the table keeps within 100
 
 
 def command(
     paths: Corpus,
+    split: Annotated[
+        list[str] | None, typer.Option(help="Split to count; give several.  [default: all]", metavar="SPLIT")
+    ] = None,
     corpus_format: Format = None,
     max_bad_records: MaxBadRecords = 0,
-    splits: Annotated[
-        list[str] | None, typer.Option(help="Splits to count.  [default: all]", metavar="SPLIT …")
-    ] = None,
     max_candidates: Annotated[int, typer.Option(min=1, help="The model's number of candidates m.", metavar="M")] = (
         ModelOptions.max_candidates
     ),
@@ -64,29 +61,23 @@ def command(
 
     files = CorpusFiles(paths, corpus_format, max_bad_records=max_bad_records)
     corpus = {files.name_of_only_split or name: records for name, records in files.sentences(keep=False).items()}
-    chosen = list(map(split_name, splits)) if splits else list(corpus)
-    check_splits("--splits", chosen, [*corpus], paths)
-    parts = {split: corpus[split] for split in chosen}
+    chosen = list(map(split_name, split)) if split else list(corpus)
+    check_splits("--split", chosen, [*corpus], paths)
+    parts = {name: corpus[name] for name in chosen}
     repeated = repeated_sentences(parts)
     if len(parts) > 1:
         parts["total"] = concatenate_datasets(list(parts.values()))
-    columns = {
-        name: {**corpus_statistics(records, max_candidates), "long_sentences": Windows(records).describe_long()}
-        for name, records in parts.items()
-    }
+    columns = {name: corpus_statistics(records, max_candidates) for name, records in parts.items()}
     print(json.dumps(columns, indent=2) if as_json else table(columns))
     if repeated:
         print(repeated, file=sys.stderr)
     for name, statistics in columns.items():
-        if statistics["long_sentences"] and (name != "total" or len(columns) == 1):
-            print(f"warning: {name}: {statistics['long_sentences']}", file=sys.stderr)
-        if not statistics["entities"] and statistics["sentences"]:
-            print(f"warning: {name}: {NO_ENTITIES}", file=sys.stderr)
-        if statistics["sentences_above_max_candidates"]:
-            print(f"warning: {candidate_warning(name, statistics)}", file=sys.stderr)
+        for warning in (Windows(parts[name]).describe_long(), *warnings_of(statistics)):
+            if warning:
+                print(f"warning: {name}: {warning}", file=sys.stderr)
 
 
-def table(columns: dict[str, Statistics]) -> str:
+def table(columns: dict[str, dict[str, Any]]) -> str:
     from ..data.statistics import quantile
     from ..drawing.safe_text import shorten
     from ..drawing.tables import Table
@@ -95,17 +86,21 @@ def table(columns: dict[str, Statistics]) -> str:
     for key, label in DISTRIBUTIONS.items():
         for name, share in QUANTILES.items():
             rows[f"{label}, {name}"] = [f"{quantile(column[key], share):,}" for column in columns.values()]
-    for key, label in {"entities_by_type": "type", "entity_depths": "entities at depth"}.items():
+    for key, label in BY_VALUE.items():
         for value in sorted({value for column in columns.values() for value in column[key]}):
             rows[f"{label} {value}"] = [f"{column[key].get(value, 0):,}" for column in columns.values()]
     return Table(["", *columns], [[shorten(label, SHOWN_LABEL), *cells] for label, cells in rows.items()]).text()
 
 
-def candidate_warning(name: str, statistics: Statistics) -> str:
-    spans, most = statistics["spans_above_max_candidates"], statistics["needed_candidates"]
-    reachable = 1 - spans / statistics["entities"]
-    return (
-        f"{name}: {statistics['sentences_above_max_candidates']} sentences have more entities than max_candidates = "
-        f"{statistics['max_candidates']}; {spans} entities cannot be found, so recall cannot exceed {reachable:.2%}. "
-        f"With max_candidates = {most} all can be found."
-    )
+def warnings_of(statistics: dict[str, Any]) -> list[str]:
+    warnings = []
+    if statistics["sentences"] and not statistics["entities"]:
+        warnings.append("no entities; look at what was dropped, and whether --format names what the file is")
+    if sentences := statistics["sentences_above_max_candidates"]:
+        lost, entities = statistics["spans_above_max_candidates"], statistics["entities"]
+        warnings.append(
+            f"{sentences} sentences have more entities than max_candidates = {statistics['max_candidates']}; {lost} "
+            f"entities cannot be found, so recall cannot exceed {1 - lost / entities:.2%}. With max_candidates = "
+            f"{statistics['needed_candidates']} all can be found."
+        )
+    return warnings

@@ -17,8 +17,9 @@ from typing import Annotated
 import typer
 
 from ..errors import ending_plainly
+from ..installed_models import find_model
 from ..model.options_triaffine import PredictionOptions
-from .options import BatchSize, Bf16, Model, Overlap, Threshold
+from .options import BatchSize, Bf16, EntitiesColumn, Model, Overlap, TextColumn, Threshold
 
 REJECTED = 3
 
@@ -27,12 +28,12 @@ def command(
     inputs: Annotated[
         list[str], typer.Argument(help="Folders, files and patterns of .parquet, .jsonl, .ndjson, .json and .txt.")
     ],
-    model: Model,
     output_dir: Annotated[Path, typer.Option(help="New folder, or that of a run to continue.")],
-    text_column: Annotated[str, typer.Option(help="Column or field with the text.")] = "text",
-    entities_column: Annotated[str, typer.Option(help="Column to add.")] = "entities",
+    model: Model = None,
+    text_column: TextColumn = "text",
+    entities_column: EntitiesColumn = "entities",
     threshold: Threshold = None,
-    overlap: Overlap = PredictionOptions.overlap,
+    overlap: Overlap = PredictionOptions.overlap,  # type: ignore[assignment]
     batch_size: BatchSize = PredictionOptions.batch_size,
     bf16: Bf16 = False,
     max_characters: Annotated[int, typer.Option(min=1, help="Reject longer texts.", metavar="N")] = 100_000,
@@ -55,7 +56,7 @@ def command(
         totals = tag_corpus(
             find_files(inputs, output_dir),
             output_dir,
-            Tagging(model, threshold=threshold, overlap=overlap, batch_size=batch_size, bf16=bf16),
+            Tagging(find_model(model), threshold=threshold, overlap=overlap, batch_size=batch_size, bf16=bf16),
             Reading(
                 text_column=text_column,
                 entities_column=entities_column,

@@ -1,101 +1,134 @@
-"""Reads the texts for a command: lines of a plain file, or JSON lines."""
+"""Reads the texts for a command: lines of a file, JSON lines, or the .txt files of a folder."""
 
 import contextlib
-import json
-import logging
 import sys
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..parsing import JSON_SUFFIXES, DataError, check_is_line, decode_object, decode_text
-
-logger = logging.getLogger(__name__)
+from ..drawing.safe_text import clean
+from ..parsing import JSON_SUFFIXES, NO_TEXT, DataError, check_is_line, decode_object, decode_text, shown
 
 TABLES = (".csv", ".tsv", ".parquet", ".xlsx")
+MOST_NAMED = 20
 
 
-def read_records(
-    source: str, text_column: str, entities_column: str | None = None, form: str | None = None
-) -> Iterator[dict[str, Any]]:
-    """Yields the records of a file, or of standard input (-), each with its text.
+class TextSource:
+    """The texts of a file, of a folder of .txt files, or of standard input (-), as records.
 
-    A line of a plain file is a text, also a blank one; a blank JSON line is skipped.
+    What cannot be read is named on standard error and counted in `rejected`. A line of a plain file is a text, also a
+    blank one; a blank JSON line is skipped.
 
     Args:
+        text: a text in place of a file.
         entities_column: field that the command adds, and that records must not have.
-        form: "text" or "jsonl"; default: by the name of the file.
+        form: "text" or "jsonl"; None: by the name of the file, or by the first character of standard input.
     """
-    is_standard = source == "-"
-    name = "standard input" if is_standard else source
-    is_json = form == "jsonl" if form else source.lower().endswith(JSON_SUFFIXES)
-    with contextlib.nullcontext(sys.stdin.buffer) if is_standard else open(source, "rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            where = f"{name}, line {number}"
-            line = line.rstrip(b"\r\n")
-            if number == 1:
-                line = line.removeprefix(BOM_UTF8)
-                if form is None and not is_json and line.startswith(b"{"):
-                    _warn_of_json(line, where)
-            if is_json and not line.strip():
-                continue
-            record = decode(line, where, _decode_line) if is_json else {text_column: decode(line, where)}
-            _check_record(record, text_column, entities_column, where)
-            yield record
+
+    def __init__(
+        self,
+        name: str,
+        text: str | None = None,
+        text_column: str = "text",
+        entities_column: str = "entities",
+        form: str | None = None,
+    ):
+        self.name, self.text, self.text_column, self.entities_column = name, text, text_column, entities_column
+        self.path = Path(name)
+        self.is_standard = name == "-"
+        self.is_typed = self.is_standard and text is None and sys.stdin.isatty()
+        self.is_folder = not self.is_standard and self.path.is_dir()
+        self.is_json = form == "jsonl" if form else name.lower().endswith(JSON_SUFFIXES)
+        self.is_known = bool(form) or not self.is_standard
+        self.accepted = self.rejected = 0
+        if not self.is_standard and not self.path.exists():
+            raise ValueError(f"There is no file {name}. Give a file of texts, a folder of .txt files, or --text.")
+        if self.is_folder and not self.files:
+            raise ValueError(f"{name} is a folder without .txt files. Save its documents as text, one in each file.")
+        if form is None and name.lower().endswith(TABLES):
+            raise ValueError(
+                f"{name} is a table, whose lines are not texts. Write its rows as JSON lines (.jsonl), as pandas does "
+                'with to_json(…, orient="records", lines=True), or tag Parquet with `triaffine-ner tag`.'
+            )
+
+    @cached_property
+    def files(self) -> list[Path]:
+        """The texts of a folder; hidden ones are left out."""
+        found = sorted(self.path.rglob("*.txt"))
+        return [file for file in found if not any(part.startswith(".") for part in file.relative_to(self.path).parts)]
+
+    @cached_property
+    def total(self) -> int | None:
+        """Number of texts, unless they come from standard input."""
+        if self.is_folder:
+            return len(self.files)
+        if self.is_standard:
+            return None if self.text is None else 1
+        with open(self.path, "rb") as lines:
+            return sum(1 for _ in lines)
+
+    def __iter__(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yields the name of each text and its record: the `id` of a JSON line, the path in the folder, or a number."""
+        if self.text is not None:
+            self.accepted = 1
+            yield "text", {self.text_column: self.text}
+            return
+        for name, where, data in self._files() if self.is_folder else self._lines():
+            try:
+                record = self._read(name, data, where)
+            except DataError as error:
+                self.rejected += 1
+                if self.rejected <= MOST_NAMED:
+                    print(clean(f"rejected: {where}: {error}"), file=sys.stderr)
+            else:
+                self.accepted += 1
+                yield str(record.get("id") or name), record
+
+    def _files(self) -> Iterator[tuple[str, str, bytes]]:
+        for file in self.files:
+            yield file.relative_to(self.path).with_suffix("").as_posix(), str(file), file.read_bytes()
+
+    def _lines(self) -> Iterator[tuple[str, str, bytes]]:
+        stem, file = ("text", "standard input") if self.is_standard else (self.path.stem, self.name)
+        standard: Any = iter(_read_typed, b"") if self.is_typed else sys.stdin.buffer
+        with contextlib.nullcontext(standard) if self.is_standard else open(self.path, "rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                where = f"{file}, line {number}"
+                if number == 1:
+                    self._begin(line, where)
+                if line.strip() or not self.is_json:
+                    yield f"{stem}-{number:05}", where, line.rstrip(b"\r\n")
+
+    def _begin(self, line: bytes, where: str) -> None:
+        """Raises ValueError for a file that is no text, or one JSON value on several lines."""
+        if not self.is_known:
+            self.is_json = line.lstrip().startswith(b"{")
+        try:
+            if line.startswith(tuple(NO_TEXT)):
+                decode_text(line)
+            if self.is_json:
+                check_is_line(line.rstrip())
+        except DataError as error:
+            raise ValueError(f"{where}: {error}") from None
+
+    def _read(self, name: str, data: bytes, where: str) -> dict[str, Any]:
+        data = data.removeprefix(BOM_UTF8)
+        if not self.is_json:
+            return ({"id": name} if self.is_folder else {}) | {self.text_column: decode_text(data)}
+        record = decode_object(data)
+        if self.text_column not in record and not self.accepted:
+            fields = ", ".join(map(repr, record))
+            raise ValueError(f"{where}: there is no {self.text_column!r}. Give --text-column, one of {fields}.")
+        if self.entities_column in record:
+            raise ValueError(f"{where}: there is a field {self.entities_column!r}. Give another --entities-column.")
+        text = record.get(self.text_column)
+        if not isinstance(text, str):
+            raise DataError(f"expected a text under {self.text_column!r}, found {shown(text)}", "Give a string")
+        return record
 
 
-def _check_record(record: dict[str, Any], text_column: str, entities_column: str | None, where: str) -> None:
-    """Raises ValueError if a record has no text, or a field of the name that the command adds."""
-    if not isinstance(record.get(text_column), str):
-        found = f", but {json.dumps(record[text_column])[:40]}" if text_column in record else ""
-        raise ValueError(
-            f"{where}: there is no text under {text_column!r}{found}. Give the field of the text with --text-column, "
-            'and "" for a missing text.'
-        )
-    if entities_column in record:
-        raise ValueError(
-            f"{where}: there is a field {entities_column!r} already. Give another one for the entities with "
-            "--entities-column."
-        )
-
-
-def check_input(name: str, output: Path | None, form: str | None = None) -> None:
-    """Raises ValueError if there is no such file, it is a table, or the output would overwrite it."""
-    if name == "-":
-        return
-    path = Path(name)
-    if path.is_dir() or not path.exists():
-        problem = f"{name} is a folder" if path.is_dir() else f"There is no file {name}"
-        raise ValueError(f"{problem}; give a file of texts, or - for standard input.")
-    if form is None and name.lower().endswith(TABLES):
-        raise ValueError(
-            f"{name} is a table, whose lines are not texts. Write its rows as JSON lines (.jsonl), as pandas does with "
-            'to_json(…, orient="records", lines=True). Parquet can also be tagged with `triaffine-ner tag`.'
-        )
-    check_stays(path, output)
-
-
-def check_stays(path: Path, output: Path | None) -> None:
-    """Raises ValueError if the output would overwrite an input file."""
-    if output is not None and output.exists() and path.samefile(output):
-        raise ValueError(f"--output {output} is an input file, which would be lost. Give another name.")
-
-
-def decode(data: bytes, where: str, read: Callable[[bytes], Any] = decode_text) -> Any:
-    """What `read` finds in a file or line; raises ValueError with its place if it cannot."""
-    try:
-        return read(data)
-    except DataError as error:
-        raise ValueError(f"{where}: {error}") from None
-
-
-def _decode_line(line: bytes) -> dict[str, Any]:
-    check_is_line(line)
-    return decode_object(line)
-
-
-def _warn_of_json(line: bytes, where: str) -> None:
-    with contextlib.suppress(ValueError):
-        decode_object(line)
-        logger.warning("%s is a JSON object, read as text. Give JSON lines as a file .jsonl or --format jsonl.", where)
+def _read_typed() -> bytes:
+    print("> ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.buffer.readline()

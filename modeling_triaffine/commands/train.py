@@ -14,6 +14,7 @@ command with --resume_from_checkpoint.
 
 import sys
 from collections.abc import Iterable
+from itertools import groupby
 from typing import Any
 
 import typer
@@ -23,17 +24,32 @@ from ..data.formats import FORMATS
 from ..errors import ending_plainly
 from ..model.options_triaffine import Option
 from ..training.options import SECTIONS, TRAIN_OPTIONS
-from .option_help import format_options
-
-USAGE = "[--recipe NAME] --train_file PATH --output_dir FOLDER [OPTIONS]"
+from .option_help import as_typed, describe
 
 
-class Unparsed(TyperCommand):
-    """A command that parses its arguments itself, so that its help needs no imports."""
+class CLASS(TyperCommand):
+    """A command whose options `training/` declares and reads."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.args = args
+        if "--help" in args or "--help-all" in args:
+            print(ctx.get_help())
+            ctx.exit()
         return args
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return ["[--recipe NAME] --train_file PATH --output_dir FOLDER [OPTIONS]"]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        options: Iterable[Option] = TRAIN_OPTIONS.values()
+        if "--help-all" in ctx.args:
+            from ..training.plan import training_options
+
+            options = training_options().values()
+        in_order = sorted(options, key=lambda option: SECTIONS.index(option.section))
+        for section, of_section in groupby(in_order, key=lambda option: option.section):
+            with formatter.section(section):
+                formatter.write_dl([(as_typed(option), describe(option)) for option in of_section])
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
         from typer.core import CompletionItem  # type: ignore[attr-defined, unused-ignore]
@@ -44,18 +60,7 @@ class Unparsed(TyperCommand):
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
-SETTINGS = {"cls": Unparsed}
-
-
 def command(context: typer.Context) -> None:
-    if "--help" in context.args:
-        print_help(context.command_path, TRAIN_OPTIONS.values(), f"\n{__doc__}")
-        return
-    if "--help-all" in context.args:
-        from ..training.plan import training_options
-
-        print_help(context.command_path, training_options().values())
-        return
     from ..publishing.upload import NotPublishedError
     from ..training.interruptions import TrainingFault
     from ..training.run import prepare_run, start_logging, train_and_save
@@ -72,12 +77,6 @@ def command(context: typer.Context) -> None:
                 "Training stopped because of the error above. It is a fault of the program, or is due to an option of "
                 "transformers that fails during training only."
             ) from error
-
-
-def print_help(command_path: str, options: Iterable[Option], text: str = "") -> None:
-    """Prints usage, the text, and the options by section."""
-    print(f"Usage: {command_path} {USAGE}\n{text}")
-    print(format_options(sorted(options, key=lambda option: SECTIONS.index(option.section))), end="")
 
 
 if __name__ == "__main__":

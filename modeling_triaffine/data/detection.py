@@ -14,7 +14,7 @@ TABLES = (".parquet", ".arrow", ".xlsx")
 SHOWN_KEYS = 12
 REMEDY = (
     "docs/corpora.md shows all forms that are read: name one (--format, format=), or where the fields of JSON have "
-    "other names, convert it with triaffine-ner convert --columns text=… entities=… start=… end=… type=…"
+    "other names, convert it with triaffine-ner convert --columns 'text=… entities=… start=… end=… type=…'"
 )
 
 

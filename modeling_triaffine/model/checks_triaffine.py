@@ -13,7 +13,7 @@ from typing import Any
 
 from packaging.version import Version
 
-LOWEST_VERSIONS = {"torch": "2.6", "transformers": "5.20"}
+LOWEST_VERSIONS = {"torch": "2.10", "transformers": "5.20"}
 
 
 def check_versions() -> None:

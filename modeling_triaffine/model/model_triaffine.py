@@ -258,8 +258,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
                 shape.
             NotImplementedError: torch traces the model to export it, which `triaffine-ner export` does.
         """
-        is_exporting = getattr(torch.compiler, "is_exporting", bool)  # since torch 2.7
-        if torch.jit.is_tracing() or is_exporting():  # type: ignore[attr-defined]
+        if torch.jit.is_tracing() or torch.compiler.is_exporting():  # type: ignore[attr-defined]
             raise NotImplementedError(
                 "torch cannot export this model as it is, because sizes depend on the words of a batch. "
                 "`triaffine-ner export --model … --output …` writes an ONNX graph of it, which OnnxNestedNER and ONNX "

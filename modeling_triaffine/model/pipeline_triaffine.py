@@ -25,7 +25,7 @@ from .triaffine_weights import ACCELERATION, multiplies_bfloat16
 
 logger = logging.get_logger(__name__)
 
-CALL_PARAMETERS = ("threshold", "overlap", "ignore_labels")
+CALL_PARAMETERS = ("threshold", "overlap", "labels", "ignore_labels")
 # Of transformers' pipeline for tokens: how the labels of a word's tokens become one. A span has one label anyway.
 AGGREGATIONS = ("simple", "first", "average", "max")
 # Keywords of `from_pretrained` for the model alone; `ORIGIN_OPTIONS` are for the processor, too.
@@ -49,6 +49,7 @@ class NestedNERPipeline(ChunkPipeline):
         pos_tagger: tags the text for a model that was trained with parts of speech; see the processor's `pos_tagger`.
         text_splitter: splits texts into sentences and words in place of the model's rules; see the processor's
             `text_splitter`.
+        labels: labels whose entities are kept, of which `overlap` then chooses; None: all.
         ignore_labels: labels whose entities are left out; their spans get no other label. "O" has no effect.
         aggregation_strategy: "simple", "first", "average" or "max", all the same: entities are spans of whole words.
         dtype: as in `from_pretrained`, if `model` is a name; also by its old name, `torch_dtype`. A processor that
@@ -103,6 +104,7 @@ class NestedNERPipeline(ChunkPipeline):
         **kwargs: Any,
     ):
         _refuse_unknown({*kwargs} & {*WITHOUT_EFFECT})
+        _check_device(kwargs.get("device"))
         dtype = kwargs.get("torch_dtype") or dtype
         self.quantize = quantize
         quantizer = None if quantize is None else ACCELERATION.find_quantizer(quantize, dtype, kwargs.get("device"))
@@ -168,11 +170,13 @@ class NestedNERPipeline(ChunkPipeline):
         _refuse_unknown(set(parameters) - set(CALL_PARAMETERS))
         check_threshold(parameters.get("threshold"), self.model.config.entity_labels)
         overlap_policy(parameters.get("overlap", PredictionOptions.overlap))
-        ignored, labels = parameters.get("ignore_labels") or (), [*self.model.config.entity_labels, "O"]
-        if isinstance(ignored, str) or not isinstance(ignored, Collection) or any(one not in labels for one in ignored):
-            raise ValueError(f"`ignore_labels` is {shortened(ignored)}; give a list of the model's {sorted(labels)}.")
-        overlap = {"overlap": parameters.pop("overlap")} if "overlap" in parameters else {}
-        return {"is_stream": is_stream}, parameters, {"in_words": in_words, **overlap}
+        known = [*self.model.config.entity_labels, "O"]
+        for name in ("labels", "ignore_labels"):
+            named = parameters.get(name) or ()
+            if isinstance(named, str) or not isinstance(named, Collection) or any(one not in known for one in named):
+                raise ValueError(f"`{name}` is {shortened(named)}; give a list of the model's {sorted(known)}.")
+        choosing = {name: parameters.pop(name) for name in ("overlap", "labels") if name in parameters}
+        return {"is_stream": is_stream}, parameters, {"in_words": in_words, **choosing}
 
     def draw(self, text: str, **options: Any) -> Any:
         """The text with its entities, drawn in characters where it is printed and in HTML where a notebook shows it.
@@ -284,12 +288,16 @@ class NestedNERPipeline(ChunkPipeline):
         return [[one for one in of if one["type"] not in ignore_labels] for of in found] if ignore_labels else found
 
     def postprocess(  # type: ignore[override]
-        self, found: tuple[str, FoundInText], overlap: str | Keep = PredictionOptions.overlap, in_words: bool = False
+        self,
+        found: tuple[str, FoundInText],
+        overlap: str | Keep = PredictionOptions.overlap,
+        labels: Collection[str] | None = None,
+        in_words: bool = False,
     ) -> list[TextEntity] | FoundInText:
         """The entities of a text; `in_words`: before the policy for overlaps, for a caller with one of its own."""
         text, of_words = found
         # Over the whole text: entities from two windows of a long sentence may cross.
-        return of_words if in_words else of_words.in_characters(text, overlap)
+        return of_words if in_words else of_words.in_characters(text, overlap, labels)
 
 
 def _find_processor(model: Any, processor: Any, tokenizer: Any) -> Any:
@@ -320,13 +328,28 @@ def _is_processor(given: Any) -> bool:
     return hasattr(given, "check_fits")
 
 
+def _check_device(device: Any) -> None:
+    """Raises ValueError if there is no such device; warns of a number without a GPU, which is the CPU."""
+    if isinstance(device, int):
+        if device >= 0 and not torch.accelerator.is_available():
+            logger.warning(f"device={device}, but torch finds no GPU: the model runs on the CPU.")
+    elif device is not None:
+        try:
+            torch.empty(0, device=device)
+        except (RuntimeError, AssertionError) as error:
+            reason = str(error).splitlines()[0].rstrip(".")
+            raise ValueError(
+                f"There is no device {str(device)!r} ({reason:.80}); give cpu, or none to use a GPU if there is one."
+            ) from None
+
+
 def _refuse_unknown(names: set[str]) -> None:
     """Raises TypeError for keywords of a call, or of the constructor, that there are not."""
     if names:
         raise TypeError(
             f"The pipeline has no keyword {', '.join(map(repr, sorted(names)))}: a call takes `threshold`, `overlap`, "
-            "`ignore_labels` and `batch_size`; `model`, `processor`, `device` and `dtype` are set when the pipeline is "
-            "created, and long sentences are windowed as the processor says."
+            "`labels`, `ignore_labels` and `batch_size`; `model`, `processor`, `device` and `dtype` are set when the "
+            "pipeline is created, and long sentences are windowed as the processor says."
         )
 
 

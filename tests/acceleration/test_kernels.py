@@ -38,7 +38,7 @@ nightly = pytest.mark.nightly
 is_interpreted = triton_is_available() and (
     Version(version("triton")) >= Version("3.7") or Version(version("numpy")) < Version("2.4")
 )
-needs_triton = pytest.mark.skipif(not is_interpreted, reason="needs Triton 3.7, or 3.5 and NumPy before 2.4")
+needs_triton = pytest.mark.skipif(not is_interpreted, reason="needs Triton 3.7, or NumPy before 2.4")
 FORMS = [(attention, scoring) for attention in ("product", "keys") for scoring in ("product", "keys")]
 # Largest deviation from float64 of the same inputs, as part of the largest number. Products a · b and gradients of
 # scores are rounded to the inputs' type before they are multiplied on: half a unit in the 8th bit in bfloat16, in the
@@ -299,7 +299,7 @@ def test_kernels_compile_for_a_gpu(monkeypatch, tmp_path):
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not triton_is_available(), reason="needs Triton 3.5")
+@pytest.mark.skipif(not triton_is_available(), reason="needs Triton")
 @pytest.mark.parametrize("forms", FORMS, ids="-".join)
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
 @pytest.mark.parametrize(("groups", "words", "widths"), [(3, 17, (40, 3)), (2, 100, (256, 64))], ids=str)

@@ -311,7 +311,7 @@ class TestConvert:
     def test_what_is_not_kept_is_told(self, tmp_path, run):
         (tmp_path / "a.conll").write_text("Orsk NNP B-NP B-City\n")
         columns = ("tokens=0", "pos=1", "entities=3")
-        result = run(tmp_path / "a.conll", tmp_path / "out", "--to", "brat", "--columns", *columns)
+        result = run(tmp_path / "a.conll", tmp_path / "out", "--to", "brat", "--columns", " ".join(columns))
         assert "1 entities written; values of pos not kept: 1." in result.err
 
     @pytest.mark.parametrize("column", ["entities", "entities=", "entities=a", "tokens=a", "=1", "entities=1,a"])

@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from torch.torch_version import TorchVersion
 
 from modeling_triaffine.model.configuration_triaffine import TriaffineConfig
 from modeling_triaffine.model.options_triaffine import MODEL_OPTIONS
@@ -389,7 +388,6 @@ def test_shape_of_the_stored_weights_is_the_documented_one():
     assert "head=(4, 6, 3)" in repr(head)
 
 
-@pytest.mark.skipif(TorchVersion(torch.__version__) < "2.7", reason="torch 2.6 does not compile the head")
 @pytest.mark.nightly
 @pytest.mark.parametrize("rank", [None, 3], ids=["full", "rank3"])
 def test_compiled_head_is_the_same(rank):

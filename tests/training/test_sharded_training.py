@@ -8,7 +8,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-import torch
 import yaml
 from safetensors.torch import load_file
 from transformers import AutoModel
@@ -32,10 +31,6 @@ def launch(folder: Path) -> list[dict]:
     results = [json.loads(path.read_text()) for path in sorted(folder.glob("process_*.json"))]
     assert [result["processes"] for result in results] == [2, 2]
     return results
-
-
-if not hasattr(torch.cpu.Stream, "record_event"):  # torch 2.6
-    pytest.skip("this torch shards a model on accelerators only", allow_module_level=True)
 
 
 @pytest.fixture(scope="module")

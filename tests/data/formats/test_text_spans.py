@@ -285,7 +285,7 @@ def test_an_unknown_form_ends_with_its_keys_and_the_option(tmp_path):
         read(write_json(tmp_path / "a.jsonl", ODD))
     message = str(caught.value)
     assert "the keys of its first record are 'doc', 'marks'. " in message
-    assert "triaffine-ner convert --columns text=… entities=…" in message
+    assert "triaffine-ner convert --columns 'text=… entities=…" in message
     assert "Doccano" not in message
 
 

@@ -69,7 +69,7 @@ def test_a_text_in_place_of_sentences_is_converted_as_the_error_says(tmp_path):
     path = write_json(tmp_path / "a.jsonl", {"id": 0, "sentences": "Orsk slept.", "ners": [[0, 3, "City"]]})
     with pytest.raises(CorpusError) as caught:
         read(path)
-    given = re.search(r"--columns ((?:\w+=\w+ )+)\(columns=(.*) in Python\)", str(caught.value))
+    given = re.search(r"--columns '((?:\w+=\w+ ?)+)' \(columns=(.*) in Python\)", str(caught.value))
     assert parse_columns(given[1].split()) == ast.literal_eval(given[2])
     (record,), _ = read(path, "text_spans", columns=ast.literal_eval(given[2]))
     assert spelled(record) == [("Orsk", "City")]

@@ -22,7 +22,7 @@ BAD = {
     "flat": ({"sentences": TOKENS, "ner": [[]] * 6}, "'sentences[0]' is 'The'"),
     "one text": (
         {"sentences": "Orsk slept.", "ners": [[0, 3, "City"]]},
-        *("'sentences' is one text, 'Orsk slept.'", "--columns text=sentences entities=ners inclusive_end=true"),
+        *("'sentences' is one text, 'Orsk slept.'", "--columns 'text=sentences entities=ners inclusive_end=true'"),
     ),
     "of another sentence": (
         {"sentences": [TOKENS, TOKENS], "ner": [[], [[3, 3, "City"]]]},
