@@ -17,40 +17,35 @@ from .schema import CONTEXT_FIELDS
 if TYPE_CHECKING:
     from ..model.processing_triaffine import TriaffineProcessor
 
-# Long sentences that are kept while their windows are read.
-RECORDS_KEPT = 8
-
 
 class Window(NamedTuple):
-    """The words `start` to `end` (exclusive) of the record in a row, the first and last shared with other windows."""
+    """Words of the record in a `row`, from `start` on; None for a record that is read as a whole.
+
+    shared_before, shared_after: number of first words shared with the previous window, of last words with the next.
+    """
 
     row: int
-    start: int
-    end: int
-    shared_before: int
-    shared_after: int
+    record: dict[str, Any] | None = None
+    start: int = 0
+    shared_before: int = 0
+    shared_after: int = 0
 
 
 class Windows(Sequence[dict[str, Any]]):
     """Records as the model reads them: those of more than the processor's `max_sentence_words` in windows.
 
     A window is a record, too: its words with their parts of speech, the entities inside it, and what stands around it
-    as context. It is made when it is read, so that a sentence of any length takes the memory of its windows. Other
-    records are as they were.
+    as context. Other records are as they were.
 
     Args:
         records: with `tokens`, and the other fields of records if they have them.
         processor: that of the model; None: windows of the default size, without context.
-
-    Attributes:
-        places: for each window its place in the records; the row alone of a record that is whole.
     """
 
     def __init__(self, records: Sequence[Mapping[str, Any]], processor: TriaffineProcessor | None = None):
         from datasets import Dataset
 
         self.records = records
-        self.places: list[Window | int] = []
         self._context, self._reach, self._max_words = "none", 0, MAX_SENTENCE_WORDS
         if processor is not None:
             self._context, self._reach = processor.context, processor.max_subwords
@@ -58,53 +53,34 @@ class Windows(Sequence[dict[str, Any]]):
         sentences: Iterable[Sequence[str]] = (record["tokens"] for record in records)
         if isinstance(records, Dataset) and "tokens" in records.column_names:  # a transform may add the column
             sentences = records["tokens"]
+        self._windows: list[Window] = []
         for row, tokens in enumerate(sentences):
-            if len(tokens) <= self._max_words:
-                self.places.append(row)
-                continue
-            for piece in in_windows([((n, n + 1) for n in range(len(tokens)))], self._max_words):
-                (start, _), (_, end) = piece.offsets[0], piece.offsets[-1]
-                self.places.append(Window(row, start, end, piece.shared_before, piece.shared_after))
-        self._kept: dict[int, tuple[dict[str, Any], list[int]]] = {}
+            self._windows += self._of_long(row) if len(tokens) > self._max_words else [Window(row)]
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self._windows)
 
     def __getitem__(self, number: Any) -> Any:
-        place = self.places[number]
-        if not isinstance(place, Window):
-            return self.records[place]
-        record, starts = self._long_record(place.row)
-        words = slice(place.start, place.end)
-        part = {**record, "tokens": record["tokens"][words]}
-        part |= dict(zip(CONTEXT_FIELDS, self._around(place, record), strict=True))
-        if "id" in record:
-            part["id"] = f"{record['id']}, words {place.start} to {place.end - 1}"
-        if record.get("pos"):
-            part["pos"] = record["pos"][words]
-        if record.get("entities") is not None:
-            near = record["entities"][bisect_left(starts, place.start) : bisect_left(starts, place.end)]
-            part["entities"] = [_moved(entity, -place.start) for entity in near if entity["end"] <= place.end]
-        return part
+        window = self._windows[number]
+        return self.records[window.row] if window.record is None else window.record
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return map(self.__getitem__, range(len(self)))
 
     def owns(self, number: int, start: int, end: int) -> bool:
-        """Whether an entity of a window, in its words (`end` exclusive), counts there and not in a neighbour."""
-        place = self.places[number]
-        if not isinstance(place, Window):
+        """An entity of a window, in its words (`end` exclusive), counts there and not in a neighbour."""
+        window = self._windows[number]
+        if window.record is None:
             return True
-        return belongs(start, end, place.end - place.start, place.shared_before, place.shared_after)
+        return belongs(start, end, len(window.record["tokens"]), window.shared_before, window.shared_after)
 
     def join(self, found: Iterable[Iterable[Mapping[str, Any]]]) -> list[list[dict[str, Any]]]:
         """The entities of each window, in its words → those of each record, in its own, each once."""
         by_record: list[list[dict[str, Any]]] = [[] for _ in self.records]
-        for number, (place, entities) in enumerate(zip(self.places, found, strict=True)):
-            row, first = (place.row, place.start) if isinstance(place, Window) else (place, 0)
+        for number, (window, entities) in enumerate(zip(self._windows, found, strict=True)):
             own = (entity for entity in entities if self.owns(number, entity["start"], entity["end"]))
-            by_record[row] += (_moved(entity, first) for entity in own)
-        for row in {place.row for place in self.places if isinstance(place, Window)}:
+            by_record[window.row] += (_moved(entity, window.start) for entity in own)
+        for row in {window.row for window in self._windows if window.record is not None}:
             by_record[row].sort(key=lambda entity: (entity["start"], -entity["end"]))  # those of windows overlap
         return by_record
 
@@ -115,12 +91,10 @@ class Windows(Sequence[dict[str, Any]]):
 
     def describe_long(self) -> str:
         """One line on the records that are read in windows, with the longest; empty if there are none."""
-        sizes: dict[int, int] = {}
-        for place in self.places:
-            if isinstance(place, Window):
-                sizes[place.row] = place.end
-        if not sizes:
+        rows = {window.row for window in self._windows if window.record is not None}
+        if not rows:
             return ""
+        sizes = {row: len(self.records[row]["tokens"]) for row in rows}
         longest = max(sizes, key=sizes.__getitem__)
         name = self.records[longest].get("id", f"row {longest}")
         inside = sum(map(len, self.join_spans(map(spans_of, self))))
@@ -131,28 +105,34 @@ class Windows(Sequence[dict[str, Any]]):
             "entity spans that are in none are missed."
         )
 
-    def _around(self, place: Window, record: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    def _of_long(self, row: int) -> Iterator[Window]:
+        """The windows of a long record."""
+        record = self.records[row]
+        tokens, entities = record["tokens"], sorted(record.get("entities") or (), key=lambda entity: entity["start"])
+        starts = [entity["start"] for entity in entities]
+        for piece in in_windows([((n, n + 1) for n in range(len(tokens)))], self._max_words):
+            start, end = piece.offsets[0][0], piece.offsets[-1][1]
+            window = {**record, "tokens": tokens[start:end]}
+            window |= dict(zip(CONTEXT_FIELDS, self._around(start, end, record), strict=True))
+            if "id" in record:
+                window["id"] = f"{record['id']}, words {start} to {end - 1}"
+            if record.get("pos"):
+                window["pos"] = record["pos"][start:end]
+            if record.get("entities") is not None:
+                near = entities[bisect_left(starts, start) : bisect_left(starts, end)]
+                window["entities"] = [_moved(entity, -start) for entity in near if entity["end"] <= end]
+            yield Window(row, window, start, piece.shared_before, piece.shared_after)
+
+    def _around(self, start: int, end: int, record: Mapping[str, Any]) -> tuple[list[str], list[str]]:
         """What is left and right of a window, as of raw text's: the words that it does not share with a neighbour."""
         tokens = record["tokens"]
         left, right = (list(record.get(side) or []) for side in CONTEXT_FIELDS)
-        before = tokens[max(0, place.start - self._reach) : place.start]
-        after = tokens[place.end : place.end + self._reach]
+        before, after = tokens[max(0, start - self._reach) : start], tokens[end : end + self._reach]
         if self._context == "document":
             return [*left, *before][-self._reach :], [*after, *right][: self._reach]
-        if place.start:
+        if start:
             left = before if self._context == "previous_sentence" else []
         return left, [] if after else right
-
-    def _long_record(self, row: int) -> tuple[dict[str, Any], list[int]]:
-        """The record, its entities in order, and their first words."""
-        if row not in self._kept:
-            record = dict(self.records[row])
-            if record.get("entities") is not None:
-                record["entities"] = sorted(record["entities"], key=lambda entity: int(entity["start"]))
-            if len(self._kept) == RECORDS_KEPT:
-                del self._kept[next(iter(self._kept))]
-            self._kept[row] = record, [entity["start"] for entity in record.get("entities") or ()]
-        return self._kept[row]
 
 
 def spans_of(record: Mapping[str, Any]) -> set[Span]:

@@ -10,7 +10,7 @@ import pytest
 from datasets import DatasetDict
 
 from modeling_triaffine.commands.corpus_split import load_split
-from modeling_triaffine.data import FORMATS, Document
+from modeling_triaffine.data import FORMATS, Text
 from modeling_triaffine.model.text_triaffine import word_splitter
 from modeling_triaffine.training.corpora import Corpus, read_corpus
 from modeling_triaffine.training.options import DataArguments
@@ -150,10 +150,10 @@ def test_a_split_inside_of_a_file_keeps_its_texts_beside_a_file_of_another(tmp_p
     known = FORMATS["conllu"]
     starts = {"train": 0, "validation": 1}
 
-    def read(path: Path, check: object) -> Iterator[Document]:
-        return map(lambda document, split: replace(document, split=split), known.read(path, check), starts)
+    def read(path: Path, check: object) -> Iterator[Text]:
+        return map(lambda text, split: {**text, "split": split}, known.read(path, check), starts)
 
-    monkeypatch.setitem(FORMATS._loaded, "conllu", replace(known, read=read, split_starts=starts))
+    monkeypatch.setitem(FORMATS.registered, "conllu", replace(known, read=read, split_starts=starts))
     (tmp_path / "a.conllu").write_text(CONLLU * 2)
     (tmp_path / "test.jsonl").write_text(json.dumps({"text": "It works.", "label": []}))
     files = {"train_file": str(tmp_path / "a.conllu"), "test_file": str(tmp_path / "test.jsonl")}
@@ -173,11 +173,11 @@ def test_a_corpus_is_read_once(tmp_path: Path, monkeypatch, words):
     known = FORMATS["conllu"]
     readings = []
 
-    def read(path: Path, check: object) -> Iterator[Document]:
+    def read(path: Path, check: object) -> Iterator[Text]:
         readings.append(path)
         return known.read(path, check)
 
-    monkeypatch.setitem(FORMATS._loaded, "conllu", replace(known, read=read))
+    monkeypatch.setitem(FORMATS.registered, "conllu", replace(known, read=read))
     (tmp_path / "dev.conllu").write_text(f"# {words}\n{CONLLU}")
     data = DataArguments(validation_file=str(tmp_path / "dev.conllu"), words=words)
     corpus = read_corpus(data, SPLITTER, False)
