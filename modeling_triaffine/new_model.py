@@ -14,12 +14,13 @@ from torch import Tensor
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging
 
+from .installed_models import find_and_describe
 from .model.checks_triaffine import reading
 from .model.configuration_triaffine import TriaffineConfig
 from .model.factors_triaffine import SMALLEST_SQUARED_NORM, TriaffineTensor
 from .model.model_triaffine import TriaffineForNestedNER, evaluating
 from .model.processing_triaffine import PADDING, UNKNOWN, TriaffineProcessor, check_parts
-from .model.repository_triaffine import ORIGIN_OPTIONS, check_available, refuse_broken
+from .model.repository_triaffine import ORIGIN_OPTIONS, refuse_broken
 from .model.text_triaffine import composed
 
 logger = logging.get_logger(__name__)
@@ -29,6 +30,7 @@ def extend_model() -> None:
     """Makes `from_encoder` and `build_vocabularies` methods, and `from_pretrained` scale factors that it draws anew."""
     TriaffineForNestedNER.from_encoder = classmethod(model_on_encoder)  # type: ignore[assignment]
     TriaffineForNestedNER.start_weights = match_low_rank_start
+    TriaffineForNestedNER.find_model = staticmethod(find_and_describe)
     TriaffineProcessor.from_encoder = classmethod(processor_of_encoder)  # type: ignore[assignment]
     TriaffineProcessor.build_vocabularies = build_vocabularies
 
@@ -64,7 +66,6 @@ def model_on_encoder(
     unknown = sorted({*config_kwargs} - known)
     if unknown:
         raise ValueError(f"from_encoder: TriaffineConfig has no field {', '.join(map(repr, unknown))}.")
-    check_available(name_or_path, origin)
     # By default transformers asks whether to run the encoder's own code, and reads the answer from stdin.
     encoder_config = AutoConfig.from_pretrained(name_or_path, trust_remote_code=False, **origin)
     if config is None:
@@ -152,7 +153,6 @@ def processor_of_encoder(cls: type[TriaffineProcessor], /, name_or_path: str, **
     `options` are the arguments of the class, and `revision`, `subfolder`, `cache_dir`, `local_files_only`, `token`.
     """
     origin = {name: options.pop(name) for name in ORIGIN_OPTIONS if name in options}
-    check_available(name_or_path, origin)
     tokenizer = AutoTokenizer.from_pretrained(name_or_path, add_prefix_space=True, trust_remote_code=False, **origin)
     return cls(tokenizer, **options)
 

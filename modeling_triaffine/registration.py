@@ -4,6 +4,8 @@ torch and transformers take seconds to import, which `triaffine-ner --help` does
 `import modeling_triaffine` imports neither, and instead watches for the import of the Auto classes and of `pipeline`.
 """
 
+import functools
+import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib.abc import MetaPathFinder
@@ -81,19 +83,29 @@ def _register_model() -> None:
 
 
 def _register_task() -> None:
+    """Our models get our pipeline; transformers' `pipeline` finds the models of the package by name, too."""
+    import transformers
+    from transformers import pipelines
+
+    from .installed_models import installed_models
     from .model.repository_triaffine import register_task
-
-    def is_ours(model: Any) -> bool:
-        from .model.configuration_triaffine import TriaffineConfig
-
-        return model.config.model_type == TriaffineConfig.model_type
 
     def find_class(_model: Any) -> Any:
         from .model.pipeline_triaffine import NestedNERPipeline
 
         return NestedNERPipeline
 
-    register_task(is_ours, find_class)
+    make_pipeline = pipelines.pipeline
+
+    @functools.wraps(make_pipeline)
+    def pipeline(task: Any = None, model: Any = None, *arguments: Any, **options: Any) -> Any:
+        if isinstance(model, str) and not os.path.isdir(model):
+            model = str(installed_models().get(model, model))
+        return make_pipeline(task, model, *arguments, **options)
+
+    register_task(find_class)
+    pipelines.pipeline = pipeline
+    vars(transformers).pop("pipeline", None)  # if it was imported from there before
 
 
 def _push_model(model: Any, *arguments: Any, **options: Any) -> Any:

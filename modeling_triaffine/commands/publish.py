@@ -5,9 +5,11 @@
 The repository has the weights, code that loads them with transformers alone, tokenizer and processor, the model card,
 and a handler for Inference Endpoints. It is private unless --public is given.
 
-An edited card is kept. Only these files and licenses are uploaded; the command lists all files that it leaves out.
+A card in the model's folder, or one on the Hub, is kept; without any, one is written from the facts of the run. Only
+these files and licenses are uploaded; the command lists all files that it leaves out.
 """
 
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Annotated
@@ -27,7 +29,9 @@ def command(
         str | None, typer.Option(help="Branch to publish to, created if missing.  [default: main]")
     ] = None,
     message: Annotated[str | None, typer.Option(help="Message of the commit.")] = None,
-    new_card: Annotated[bool, typer.Option("--new-card", help="Replace an edited card.")] = False,
+    new_card: Annotated[
+        bool, typer.Option("--new-card", help="Write the card anew, in place of one in the folder or on the Hub.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Assemble and check the repository without uploading it.")
     ] = False,
@@ -39,28 +43,21 @@ def command(
         raise ValueError("--output is for a --dry-run. Leave it out, or add --dry-run.")
     if output:
         check_new(output)
-    from ..model.model_triaffine import TriaffineForNestedNER
-    from ..publishing.hub_requests import full_name
-    from ..publishing.repository import assemble_repository, write_repository
-    from ..publishing.upload import fetch_checkpoint, upload_repository
+    from ..publishing import assemble_repository, publish_folder
+    from ..publishing.upload import fetch_model
 
-    with tempfile.TemporaryDirectory() as staging:
-        name = repo_id if dry_run else full_name(repo_id)
-        folder = fetch_checkpoint(model)
-        repository = assemble_repository(folder, Path(staging), name, new_card=new_card)
-        TriaffineForNestedNER.from_pretrained(folder)  # raises if it cannot be loaded
-        print(repository.describe())
-        if output is not None:
-            write_repository(repository, output)
-            print(f"Written to {output}; nothing was uploaded.")
-        elif dry_run:
-            print("Nothing was written or uploaded; --output FOLDER keeps the repository in a folder.")
-        else:
-            result = upload_repository(
-                repository, private=not public, new_card=new_card, revision=branch, commit_message=message
-            )
-            if result.removed:
-                print(f"Removed files of older versions: {', '.join(result.removed)}.")
-            if public and result.private:
-                print(f"{repository.repo_id} exists and stays private; make it public in its settings on the Hub.")
-            print(f"Published {'privately' if result.private else 'for everybody'}: {result.commit.commit_url}")
+    with tempfile.TemporaryDirectory() as fetched, tempfile.TemporaryDirectory() as staging:
+        folder = fetch_model(model, Path(fetched))
+        if dry_run:
+            print(assemble_repository(folder, Path(staging), repo_id, new_card=new_card))
+            if output is not None:
+                shutil.copytree(staging, output)
+            print(f"Nothing was uploaded{f'; the files are in {output}' if output else ''}.")
+            return
+        published = publish_folder(
+            folder, repo_id, private=not public, new_card=new_card, revision=branch, commit_message=message
+        )
+    print(published.files)
+    if public and published.private:
+        print(f"{repo_id} exists and stays private; make it public in its settings on the Hub.")
+    print(f"Published {'privately' if published.private else 'for everybody'}: {published.commit.commit_url}")

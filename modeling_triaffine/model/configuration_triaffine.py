@@ -16,8 +16,7 @@ from collections.abc import Iterable, Iterator
 from operator import index
 from typing import TYPE_CHECKING, Any
 
-import torch
-from transformers import AutoConfig, GenerationConfig, PretrainedConfig
+from transformers import AutoConfig, PretrainedConfig
 from transformers.utils import logging
 
 from .kinds_triaffine import ATTENTIONS, NONE_LABEL, SCORINGS, Kind
@@ -41,13 +40,6 @@ LOADING_FIELDS = (
 )
 # Fields of an encoder's configuration that are not copied into ours.
 LOCAL_FIELDS = ("trust_remote_code", "_name_or_path", "dtype", "torch_dtype")
-# Fields of saved models that transformers sets without declaring them, beside those of generation.
-UNDECLARED_FIELDS = {
-    *("attn_implementation", "experts_implementation", "name_or_path", "output_attentions", "torch_dtype"),
-    *("auto_map", "custom_pipelines", "quantization_config", "tie_word_embeddings", "torchscript", "use_bfloat16"),
-    *("finetuning_task", "task_specific_params", "tokenizer_class", "prefix", "pruned_heads", "sep_token_id"),
-    *("model_type", "per_layer_config", "return_unused_kwargs", "add_cross_attention", "is_decoder", "num_labels"),
-}
 LABEL_OPTIONS = ("id2label", "label2id", "num_labels")
 WHERE = "TriaffineConfig"
 TASK_ALIASES = {"ner": "token-classification"}
@@ -126,7 +118,8 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
         self.id2label = _resolve_labels(self.id2label, self.label2id, num_labels)
         if "custom_pipelines" in kwargs:
             kwargs["custom_pipelines"] = PipelineTasks(kwargs["custom_pipelines"])
-        _tell_of_unknown(type(self), kwargs)
+        for name, near in unknown_fields(kwargs, type(self)).items():
+            logger.warning_once(f"{WHERE} has no option {name!r}, which is without effect. Did you mean {near!r}?")
         super().__post_init__(**kwargs)
         self.validate()
 
@@ -221,9 +214,6 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
         id2label, label2id, num_labels = (options.pop(name, None) for name in LABEL_OPTIONS)
         has_names = id2label is not None or label2id is not None
         labels = _resolve_labels(id2label, label2id, num_labels) if has_names or num_labels is not None else None
-        dtype = options.get("dtype")
-        if isinstance(dtype, str) and dtype != "auto" and not isinstance(getattr(torch, dtype, None), torch.dtype):
-            raise ValueError(f"`dtype` is {dtype!r}; give 'auto' or the name of a type of torch, such as 'bfloat16'.")
         with reading("config.json", "a field"):
             fields = _without_loading_fields(config_dict)
             if labels is not None:
@@ -240,7 +230,7 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
     def save_pretrained(self, save_directory: Any, push_to_hub: bool = False, **options: Any) -> None:
         """Writes config.json, and beside it the remote code, to which it refers."""
         self.auto_map, self.custom_pipelines = dict(AUTO_MAP), PipelineTasks(CUSTOM_PIPELINES)
-        save_remote_code(save_directory, self._name_or_path)
+        save_remote_code(save_directory)
         super().save_pretrained(save_directory, push_to_hub=push_to_hub, **options)
 
     def validate(self) -> None:
@@ -309,18 +299,11 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
 CHECKED = options_of(TriaffineConfig)
 
 
-def unknown_fields(names: Iterable[str], cls: type[PretrainedConfig] = TriaffineConfig) -> list[str]:
-    """The fields of a file that neither the class nor transformers knows, sorted."""
-    unknown = {name for name in names if not (name in UNDECLARED_FIELDS or name.startswith("_") or hasattr(cls, name))}
-    return sorted(unknown - GenerationConfig().to_dict().keys()) if unknown else []
-
-
-def _tell_of_unknown(cls: type[TriaffineConfig], fields: Iterable[str]) -> None:
-    """Warns once of fields that neither the class nor transformers knows."""
-    for name in unknown_fields(fields, cls):
-        near = difflib.get_close_matches(name, MODEL_OPTIONS, 1, cutoff=0.8)
-        meant = f"Did you mean {near[0]!r}?" if near else "Correct it, or update this package if the model is newer."
-        logger.warning_once(f"{WHERE} has no option {name!r}, which is kept without an effect. {meant}")
+def unknown_fields(names: Iterable[str], cls: type[PretrainedConfig] = TriaffineConfig) -> dict[str, str]:
+    """Names that the class does not have, but that are close to those of options: name → option."""
+    unknown = [name for name in names if not hasattr(cls, name)]
+    near = {name: difflib.get_close_matches(name, MODEL_OPTIONS, 1, cutoff=0.8) for name in unknown}
+    return {name: options[0] for name, options in near.items() if options}
 
 
 def _without_loading_fields(fields: dict[str, Any]) -> dict[str, Any]:
@@ -365,7 +348,8 @@ def _resolve_labels(
     for is_wrong, problem in (
         (
             inverse not in (None, labels),
-            "`label2id` is not the inverse of `id2label`; set `id2label` alone, as a whole, which sets both",
+            f"`id2label` has {shortened(sorted(labels.items() - (inverse or labels).items()))}, unlike `label2id`; set "
+            "`id2label` alone, as a whole, which sets both (in config.json, delete `label2id`)",
         ),
         (
             NONE_LABEL in names[:-1] or names[-1] != NONE_LABEL,

@@ -29,6 +29,7 @@ from .repository_triaffine import (
     complete_import,
     find_pipeline_class,
     refuse_broken,
+    refuse_redirections,
     register_task,
 )
 from .span_head_triaffine import SpanHeadOutput, TriaffineSpanHead
@@ -40,6 +41,7 @@ logger = logging.get_logger(__name__)
 # How the names of weights begin that PEFT has wrapped, and what to do about them.
 ADAPTED = "encoder.base_model."
 MERGE_ADAPTERS = "merge them first, model.encoder = model.encoder.merge_and_unload()"
+COMPILED = "_orig_mod."  # in the names of weights of a compiled part
 # Models that threads evaluate at the moment: how many threads, and which parts were in training mode before.
 _EVALUATING: WeakKeyDictionary[nn.Module, tuple[int, list[nn.Module]]] = WeakKeyDictionary()
 _LOCK = threading.Lock()
@@ -77,8 +79,10 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
     """
 
     config: TriaffineConfig
-    base_model_prefix = ""
+    base_model_prefix = "encoder"
     main_input_name = "input_ids"
+    # For a subclass whose `forward` takes any keyword: the loss is not divided by `num_items_in_batch`.
+    accepts_loss_kwargs = False
     # transformers adds the encoder's. The stages of the head share tensors, and cannot run on two devices.
     _no_split_modules = ["TriaffineSpanHead", "WordRepresentation"]  # noqa: RUF012
     # Also in a model loaded in float16, whose range products of three vectors exceed.
@@ -91,6 +95,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
     from_encoder: ClassVar[Callable[..., Any]]
     start_weights: Callable[..., None] | None = None
     push_repository: Callable[..., Any] | None = None
+    find_model: ClassVar[Callable[[Any], Any]] = staticmethod(lambda name: name)  # folder or Hub name of a named model
     # `ORIGIN_OPTIONS` that the model was loaded with.
     origin: Mapping[str, Any] = MappingProxyType({})
 
@@ -111,42 +116,55 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **kwargs: Any) -> Any:
+        """As in transformers, but from safetensors only, and with all weights or an error."""
         wants_report = kwargs.pop("output_loading_info", False)
         kwargs["use_safetensors"] = True  # pickles could run code
         where = f"The weights in {pretrained_model_name_or_path}"
         if pretrained_model_name_or_path is not None:
             check_index(pretrained_model_name_or_path, kwargs)
+            refuse_redirections(pretrained_model_name_or_path, "config.json", kwargs)
         try:
             loaded: Any = super().from_pretrained(
                 pretrained_model_name_or_path, *args, output_loading_info=True, **kwargs
             )
         except SafetensorError as error:
             raise ValueError(f"{where} are damaged or cut off ({error}); copy or download the file again.") from None
-        except RuntimeError as error:
-            if "ignore_mismatched_sizes" not in str(error):
-                raise
-            raise ValueError(
-                f"{where} do not match the shapes in config.json (see the table above); the two files belong to "
-                "different models. Restore the config.json that was saved with the weights, or save the model again. "
-                "If you gave other labels, add ignore_mismatched_sizes=True; the weights that depend on them are then "
-                "newly initialized."
-            ) from None
         model, report = loaded
         model.origin = {name: kwargs[name] for name in ORIGIN_OPTIONS if name in kwargs}
-        if missing := sorted(report["missing_keys"] & _own_weights(model)):
-            remedy = "save the model again, or build one on an encoder with from_encoder()"
-            if any(name.startswith(ADAPTED) for name in report["unexpected_keys"]):
-                remedy = f"the encoder was saved with PEFT adapters; {MERGE_ADAPTERS}, and save the model again"
-            raise ValueError(f"{where} are missing {listed(missing)}, which would be randomly initialized; {remedy}.")
         refuse_broken(where, model)
         if new := sorted(name for name, *_ in report["mismatched_keys"]):
-            logger.warning(
-                f"Newly initialized, because the shapes in the file differ: {listed(new)}. Train the model before you "
-                "use it."
-            )
+            logger.warning(f"{listed(new)} have other shapes in the file, and are new: train the model before its use.")
             if model.start_weights is not None:
                 model.start_weights(new)
         return (model, report) if wants_report else model
+
+    @staticmethod
+    def _finalize_model_loading(model: Any, load_config: Any, loading_info: Any) -> Any:
+        """Refuses weights that do not fit, before transformers fills memory with what is missing in the file."""
+        where = f"The weights in {model.config.name_or_path}"
+        if loading_info.mismatched_keys and not load_config.ignore_mismatched_sizes:
+            shapes = [f"{name} {[*theirs]}, not {[*ours]}" for name, theirs, ours in loading_info.mismatched_keys]
+            raise ValueError(
+                f"{where} do not match the shapes in config.json ({listed(sorted(shapes), 3)}); restore the "
+                "config.json that was saved with them. If you gave other labels, add ignore_mismatched_sizes=True: the "
+                "weights that depend on them are then new."
+            )
+        lacking = {*loading_info.missing_keys} - {*model.all_tied_weights_keys}
+        if missing := sorted(lacking & _own_weights(model)):
+            remedy = "save the model again, or build one on an encoder with from_encoder()"
+            if any(name.startswith(ADAPTED) for name in loading_info.unexpected_keys):
+                remedy = f"the encoder was saved with PEFT adapters; {MERGE_ADAPTERS}, and save the model again"
+            raise ValueError(f"{where} lack {listed(missing)}, which would be random; {remedy}.")
+        return PreTrainedModel._finalize_model_loading(model, load_config, loading_info)
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether training would change quantized weights, for transformers' Trainer; PEFT adapters lie beside them."""
+        return self.__dict__.get("_is_quantized", False) and not hasattr(self.encoder, "peft_config")
+
+    @is_quantized.setter
+    def is_quantized(self, value: bool) -> None:
+        self.__dict__["_is_quantized"] = value
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and the hashes of data sets, without what must not, or cannot, be in a file.
@@ -182,6 +200,9 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
                 "As remote code, a model pushes its own weights, not `state_dict`, so nothing was saved; import "
                 "modeling_triaffine first, or save without push_to_hub and upload the folder."
             )
+        weights = self.state_dict() if state_dict is None else state_dict
+        if any(COMPILED in name for name in weights):  # of `model.encoder = torch.compile(model.encoder)`
+            state_dict = {name.replace(COMPILED, ""): weight for name, weight in weights.items()}
         options |= {"is_main_process": is_main_process, "state_dict": state_dict}
         super().save_pretrained(save_directory, push_to_hub, **options)
 
@@ -249,8 +270,8 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
             packed_words [n]: index b·N + k of the batch's words, ordered by k, then b, as `TriaffineProcessor.pad`
                 returns it; a GPU then computes without padding. N must be the length of the longest sentence.
             labels [B, N, N]: label of each span (i, j), -100 for other pairs; with `multi_label` [B, N, N, R - 1].
-            targets [B, N, N, R], or R - 1 with `multi_label`: soft targets in place of the labels, of which then only
-                the -100 count.
+            targets [B, N, N, R], or R - 1 with `multi_label`: soft targets; `labels` is then used only for its -100
+                positions.
             output_attentions, output_hidden_states: whether to return them; by default as the configuration says.
 
         Raises:
@@ -384,6 +405,4 @@ def _check_positions(encoder: nn.Module, max_subwords: int) -> None:
 
 complete_import(__name__)
 if not PipelineTasks.is_installed:  # loaded as remote code; the package, if it is imported, keeps its place
-    register_task(
-        lambda model: model.config.model_type == TriaffineConfig.model_type, find_pipeline_class, replace=False
-    )
+    register_task(find_pipeline_class, replace=False)

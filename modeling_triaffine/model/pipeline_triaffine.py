@@ -1,14 +1,18 @@
 """NestedNERPipeline: raw text in, nested entities with character offsets out."""
 
 import copy
+import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sized
 from importlib import import_module
+from itertools import accumulate
 from numbers import Integral
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
+from transformers import AutoTokenizer
 from transformers.pipelines.base import ChunkPipeline
 from transformers.utils import logging
 
@@ -19,7 +23,7 @@ from .kinds_triaffine import Keep, TextEntity, WordEntity, overlap_policy
 from .model_triaffine import TriaffineForNestedNER, evaluating
 from .options_triaffine import PREDICTION_OPTIONS, PredictionOptions
 from .processing_triaffine import PosTagger, TriaffineProcessor
-from .repository_triaffine import ORIGIN_OPTIONS, complete_import
+from .repository_triaffine import ORIGIN_OPTIONS, complete_import, find_file
 from .text_triaffine import TextSplitter
 from .triaffine_weights import ACCELERATION, multiplies_bfloat16
 
@@ -38,7 +42,8 @@ class NestedNERPipeline(ChunkPipeline):
     """Finds nested entities in raw text: one string, or a list, generator or data set of strings.
 
     Args:
-        model: [`TriaffineForNestedNER`], or the folder or Hub name of one.
+        model: [`TriaffineForNestedNER`], or the folder or Hub name of one; with the package also the name of a model in
+            it, by default `names-en`.
         processor: the [`TriaffineProcessor`] saved with it; by default loaded from where the model was.
         threshold: a probability t keeps every span whose best entity label has at least t; {label: t} has one for
             each label. Labels without one, or all with None, have the model's own: those that `calibrate` found, or
@@ -50,7 +55,7 @@ class NestedNERPipeline(ChunkPipeline):
         text_splitter: splits texts into sentences and words in place of the model's rules; see the processor's
             `text_splitter`.
         labels: labels whose entities are kept, of which `overlap` then chooses; None: all.
-        ignore_labels: labels whose entities are left out; their spans get no other label. "O" has no effect.
+        ignore_labels: labels whose entities are left out; their spans get no other label. Unknown ones have no effect.
         aggregation_strategy: "simple", "first", "average" or "max", all the same: entities are spans of whole words.
         dtype: as in `from_pretrained`, if `model` is a name; also by its old name, `torch_dtype`. A processor that
             multiplies float32 faster than bfloat16 computes in float32 instead, and converts a model object.
@@ -93,7 +98,7 @@ class NestedNERPipeline(ChunkPipeline):
 
     def __init__(
         self,
-        model: Any,
+        model: Any = None,
         processor: Any = None,
         tokenizer: Any = None,
         batch_size: int | None = None,
@@ -112,6 +117,8 @@ class NestedNERPipeline(ChunkPipeline):
         origin = {name: kwargs.pop(name) for name in ORIGIN_OPTIONS if name in kwargs}
         options = {name: kwargs.pop(name) for name in LOADING_KEYWORDS if name in kwargs}
         options |= kwargs.pop("model_kwargs", None) or {}
+        if model is None or isinstance(model, str | os.PathLike):
+            model = TriaffineForNestedNER.find_model(model)
         is_object = not isinstance(model, str | os.PathLike)
         if is_object and dtype not in (None, "auto", model.dtype, str(model.dtype).removeprefix("torch.")):
             options["dtype"] = dtype
@@ -120,7 +127,7 @@ class NestedNERPipeline(ChunkPipeline):
         if not is_object:
             processor = processor or TriaffineProcessor.from_pretrained(model, **origin)
             options = {"dtype": dtype, **origin, **options}
-            model = TriaffineForNestedNER.from_pretrained(model, **options)
+            model = _class_of(model, origin).from_pretrained(model, **options)
         elif options or origin.items() - getattr(model, "origin", {}).items():  # transformers' `pipeline` repeats some
             raise TypeError(
                 f"NestedNERPipeline: {', '.join(origin | options)} would change how a model is loaded, but `model` is "
@@ -146,13 +153,16 @@ class NestedNERPipeline(ChunkPipeline):
             )
             self.model.float()
 
-    def __call__(self, inputs: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+    def __call__(self, inputs: Any, is_split_into_words: bool = False, **kwargs: Any) -> Any:  # type: ignore[override]
+        if is_split_into_words:  # the words of a text, or of each of several
+            if not inputs or isinstance(inputs[0], str):
+                return super().__call__(_JoinedWords(inputs), **kwargs)
+            inputs = [_JoinedWords(words) for words in inputs]
         if isinstance(inputs, str | bytes | Mapping) or not isinstance(inputs, Iterable):
             return super().__call__(inputs, **kwargs)
         if getattr(inputs, "ndim", 1) != 1:  # an array of arrays; a data frame, which iterates over its columns' names
             raise TypeError(
-                f"NestedNERPipeline reads one text or a flat collection of texts, not {type(inputs).__name__} of "
-                f"{inputs.ndim} dimensions; give one of its columns."  # type: ignore[attr-defined]
+                f"NestedNERPipeline reads a flat collection of texts, such as a column, not {type(inputs)}."
             )
         is_stream = not isinstance(inputs, Sized)
         texts = (text.as_py() if hasattr(text, "as_py") else text for text in inputs)  # of an Arrow column
@@ -170,11 +180,13 @@ class NestedNERPipeline(ChunkPipeline):
         _refuse_unknown(set(parameters) - set(CALL_PARAMETERS))
         check_threshold(parameters.get("threshold"), self.model.config.entity_labels)
         overlap_policy(parameters.get("overlap", PredictionOptions.overlap))
-        known = [*self.model.config.entity_labels, "O"]
+        known = self.model.config.entity_labels
         for name in ("labels", "ignore_labels"):
             named = parameters.get(name) or ()
-            if isinstance(named, str) or not isinstance(named, Collection) or any(one not in known for one in named):
-                raise ValueError(f"`{name}` is {shortened(named)}; give a list of the model's {sorted(known)}.")
+            if isinstance(named, str) or not isinstance(named, Collection):
+                raise ValueError(f"`{name}` is {shortened(named)}; give a list of labels.")
+        if unknown := [label for label in parameters.get("labels") or () if label not in known]:
+            raise ValueError(f"`labels` names {shortened(unknown)}; the model has {known}.")
         choosing = {name: parameters.pop(name) for name in ("overlap", "labels") if name in parameters}
         return {"is_stream": is_stream}, parameters, {"in_words": in_words, **choosing}
 
@@ -256,7 +268,11 @@ class NestedNERPipeline(ChunkPipeline):
                 '(row["text"] for row in data).'
             )
         last = None
-        for feature, piece in self.processor.encode_text(text):
+        processor = self.processor
+        if isinstance(text, _JoinedWords):
+            processor = copy.copy(processor)
+            processor.text_splitter = text.offsets
+        for feature, piece in processor.encode_text(text):
             if last is not None:
                 yield last
             last = {"text": text, "feature": feature, "piece": piece, "is_last": False}
@@ -303,7 +319,7 @@ class NestedNERPipeline(ChunkPipeline):
 def _find_processor(model: Any, processor: Any, tokenizer: Any) -> Any:
     """The processor, given under either name, or else loaded from where the model was.
 
-    A tokenizer must come from the same place, as in `pipeline("ner", model=NAME, tokenizer=NAME)`.
+    A tokenizer must be the same, as in `pipeline("ner", model=NAME, tokenizer=NAME)`.
     """
     if processor is None and _is_processor(tokenizer):
         processor, tokenizer = tokenizer, None
@@ -314,13 +330,52 @@ def _find_processor(model: Any, processor: Any, tokenizer: Any) -> Any:
             f"NestedNERPipeline: `processor` is {shortened(processor)}; give the TriaffineProcessor saved with the "
             "model, `processor=`, which splits text into sentences, words and sub-words."
         )
-    place = getattr(tokenizer, "name_or_path", tokenizer)
-    if tokenizer is not None and place not in {model.config.name_or_path, processor.tokenizer.name_or_path} - {""}:
+    if tokenizer is not None and not _is_tokenizer_of(processor, tokenizer):
         raise ValueError(
             f"NestedNERPipeline: `tokenizer` is {shortened(tokenizer)}, not the one that the model was saved with; "
             "leave it out, because the processor has its own (`processor=`)."
         )
     return processor
+
+
+def _is_tokenizer_of(processor: Any, tokenizer: Any) -> bool:
+    """Whether a tokenizer, or that of a folder or Hub name, makes the same sub-words as the processor's."""
+
+    def parts(of: Any) -> dict[str, Any]:
+        described: dict[str, Any] = json.loads(of.backend_tokenizer.to_str())
+        return {name: part for name, part in described.items() if name not in ("padding", "truncation")}
+
+    if isinstance(tokenizer, str | os.PathLike):
+        tokenizer = AutoTokenizer.from_pretrained(tokenizer, trust_remote_code=False)
+    return getattr(tokenizer, "is_fast", False) and parts(tokenizer) == parts(processor.tokenizer)
+
+
+def _class_of(name_or_path: Any, origin: dict[str, Any]) -> type[TriaffineForNestedNER]:
+    """The class of a saved model: the subclass, if there is one, whose configuration has its `model_type`."""
+    classes = [TriaffineForNestedNER]
+    for each in classes:
+        classes += each.__subclasses__()
+    path = find_file(name_or_path, "config.json", origin) if len(classes) > 1 else None
+    fields = json.loads(Path(path).read_bytes()) if path else {}
+    of_type = [each for each in classes if each.config_class.model_type == fields.get("model_type")]
+    return of_type[-1] if of_type and of_type[0] is not TriaffineForNestedNER else TriaffineForNestedNER
+
+
+class _JoinedWords(str):
+    """A text of given words with blanks between them: one sentence."""
+
+    __slots__ = ("words",)
+    words: list[tuple[int, int]]
+
+    def __new__(cls, words: Iterable[str]) -> "_JoinedWords":
+        text = super().__new__(cls, " ".join(words := list(words)))
+        ends = [*accumulate(map(len, words), lambda end, length: end + 1 + length)]
+        text.words = [(end - len(word), end) for word, end in zip(words, ends, strict=True)]
+        return text
+
+    def offsets(self, _: str) -> list[list[tuple[int, int]]]:
+        """As a `text_splitter` of a processor."""
+        return [self.words]
 
 
 def _is_processor(given: Any) -> bool:

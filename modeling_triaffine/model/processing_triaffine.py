@@ -25,10 +25,10 @@ from .options_triaffine import MODEL_OPTIONS, ModelOptions, Option, ProcessorOpt
 from .repository_triaffine import (
     AUTO_MAP,
     HubMixin,
-    check_for_audio_tokenizer,
     complete_import,
     describe_missing,
     find_file,
+    refuse_redirections,
     save_remote_code,
 )
 from .text_triaffine import (
@@ -369,7 +369,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         """The options, as they are saved. transformers deep-copies all attributes, which not every function allows."""
         plain = copy.copy(self)
         plain.pos_tagger = plain.text_splitter = None
-        return super(TriaffineProcessor, plain).to_dict()
+        return ProcessorMixin.to_dict(plain)
 
     @property
     def model_input_names(self) -> list[str]:
@@ -382,7 +382,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
     def save_pretrained(self, save_directory: Any, push_to_hub: bool = False, **options: Any) -> Any:
         """Writes the tokenizer, the options, the vocabularies and the remote code that reads them."""
         self.auto_map = {"AutoProcessor": AUTO_MAP["AutoProcessor"]}
-        save_remote_code(save_directory, self.tokenizer.name_or_path)
+        save_remote_code(save_directory)
         if self.vocabulary_parts:
             Path(save_directory).mkdir(parents=True, exist_ok=True)
             # In ASCII: corpora may contain lone surrogates, which UTF-8 cannot encode.
@@ -395,13 +395,12 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
     def from_pretrained(  # type: ignore[override]
         cls, pretrained_model_name_or_path: str | os.PathLike[str], **kwargs: Any
     ) -> "TriaffineProcessor":
-        for name in FILES[:2]:
-            if find_file(pretrained_model_name_or_path, name, kwargs) is None:
-                raise FileNotFoundError(describe_missing(pretrained_model_name_or_path, name, kwargs))
+        if find_file(pretrained_model_name_or_path, FILES[0], kwargs) is None:
+            raise FileNotFoundError(describe_missing(pretrained_model_name_or_path, FILES[0], kwargs))
         # With None, transformers asks whether to run code that the tokenizer names, and reads the answer from stdin.
         kwargs["trust_remote_code"] = bool(kwargs.get("trust_remote_code"))
         with reading(str(pretrained_model_name_or_path), f"one of config.json, {', '.join(FILES)}"):
-            check_for_audio_tokenizer(pretrained_model_name_or_path, FILES[0], kwargs)
+            refuse_redirections(pretrained_model_name_or_path, FILES[0], kwargs)
             processor = super().from_pretrained(pretrained_model_name_or_path, **kwargs)
         if processor.vocabulary_parts:
             parts = processor.vocabulary_parts

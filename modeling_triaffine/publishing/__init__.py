@@ -2,18 +2,15 @@
 
 from .model_card import build_model_card
 from .push import push_model
-from .repository import Repository, assemble_repository, write_repository
+from .repository import assemble_repository
 from .run_summary import SUMMARY_FILE, RunSummary
-from .upload import publish_folder, upload_repository
+from .upload import publish_folder
 
 __all__ = [
     "SUMMARY_FILE",
-    "Repository",
     "RunSummary",
     "assemble_repository",
     "build_model_card",
     "publish_folder",
     "push_model",
-    "upload_repository",
-    "write_repository",
 ]

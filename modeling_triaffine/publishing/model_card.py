@@ -3,18 +3,14 @@
 The text is in `card.md.jinja`, that of a recipe in `recipe_card.md.jinja`, the tables are in `card_tables.py`, the
 facts come from a [`RunSummary`]. Values enter the text through `inline_code`, `code_block` and `Table` only, so that no
 name can break it.
-
-A card written by publishing ends with a comment, invisible on the Hub, with a digest of the text above it: so a card
-that nobody has edited is recognized, and written anew.
 """
 
-import hashlib
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id
@@ -35,15 +31,6 @@ UNNAMED_DATASET = "unnamed data set"
 DRAWING_WIDTH = 88  # columns of a code block that the Hub shows without scrolling
 # The names transformers gives to labels without names.
 PLACEHOLDER_LABEL = re.compile(r"LABEL_\d+")
-MARK = "<!-- Written by modeling_triaffine ({digest}): it writes this card anew, unless somebody has edited it. -->"
-MARK_PATTERN = re.compile(re.escape(MARK).replace(re.escape("{digest}"), "([0-9a-f]{16})") + r"\s*\Z")
-# The Hub's website writes a card of front matter only if the user chooses a license for a new repository.
-FRONT_MATTER = re.compile(r"\A\s*---\s*\n(.*?\n)?---\s*(\n|\Z)", re.DOTALL)
-# In the template that transformers pushes if there is no card.
-TEMPLATE_PHRASE = (
-    "This is the model card of a 🤗 transformers model that has been pushed on the Hub. This model card has been "
-    "automatically generated."
-)
 
 ILLUSTRATION = Example(
     "The Bank of England raised its rate.",
@@ -55,7 +42,7 @@ ILLUSTRATION = Example(
 USAGE = """\
 from transformers import pipeline
 
-ner = pipeline("token-classification", model="{name}", trust_remote_code=True)
+ner = pipeline("token-classification", model={name}, trust_remote_code=True)
 text = {text}
 for entity in ner(text):
     print(entity["start"], entity["end"], entity["entity_group"], entity["word"])
@@ -73,18 +60,18 @@ def build_model_card(
     tags: Sequence[str] | str | None = None,
     purpose: str | None = None,
 ) -> ModelCard:
-    """The card of one model repository.
+    """Returns the card of one model repository.
 
     Args:
         config: the model's `TriaffineConfig`: labels and parts of the model.
-        model_name: the repository's Hub id, `"user/name"`, for title, usage and results.
+        model_name: the repository's Hub id, `"user/name"`, or another name, for title, usage and results.
         summary: what is known of the run. Without one, the card says "Not known" instead of numbers.
         tags: further tags.
         purpose: for the short card of a recipe, what it is for, in Markdown. `summary` then has the recipe's name and
             settings.
 
     Raises:
-        ValueError: the name of the model or the base model cannot be that of a Hub repository.
+        ValueError: the base model's name cannot be that of a Hub repository.
     """
     run = (summary or RunSummary()).of_model(config)
     labels = _named_labels(config, run)
@@ -101,7 +88,8 @@ def build_model_card(
         labels=labels,
         shown=shown,
         drawing=draw_entities(drawn.text, drawn.entities, DRAWING_WIDTH),
-        usage=USAGE.format(name=model_name, text=_literal(shown.text)),
+        usage=USAGE.format(name=_literal(model_name), text=_literal(shown.text)),
+        page=shlex.join(["triaffine-ner", "page", "--model", model_name]),
         printed="\n".join("{start} {end} {entity_group} {word}".format_map(entity) for entity in shown.entities),
         encoder=_describe_encoder(config),
         tables=card_tables(run, labels),
@@ -115,13 +103,10 @@ def build_model_card(
     return card
 
 
-def renew_card(own: str, config: TriaffineConfig, **facts: Any) -> str:
-    """The marked text of [`build_model_card`], with what was chosen in `own` (see `merge_cards`), a card of the model.
-
-    Without `tags`, those of `own` stay.
-    """
-    facts["tags"] = facts.get("tags") or (_front_matter(own).get("tags") if is_ours(own) else None)
-    return merge_cards(mark_card(str(build_model_card(config, **facts))), own)
+def card_of_folder(folder: Path, name: str = "", tags: Sequence[str] | str | None = None) -> str:
+    """Returns the text of the card of a saved model, by default under the name of its folder."""
+    facts = {"model_name": name or repository_name(folder), "summary": RunSummary.load(folder), "tags": tags}
+    return str(build_model_card(TriaffineConfig.from_pretrained(folder), **facts))
 
 
 def repository_name(folder: str | Path) -> str:
@@ -150,9 +135,9 @@ def code_block(content: str, language: str = "") -> str:
 
 def _metadata(model_name: str, run: RunSummary, tags: Sequence[str]) -> ModelCardData:
     """The front matter, which the Hub reads and shows beside the text."""
-    check_repo_id("model_name", model_name)
     if run.base_model is not None:
         check_repo_id("base_model", run.base_model)
+    datasets = [name.strip() for name in (run.dataset or "").split(",")]
     return ModelCardData(
         language=run.language,
         license=run.license,
@@ -161,7 +146,7 @@ def _metadata(model_name: str, run: RunSummary, tags: Sequence[str]) -> ModelCar
         tags=list(dict.fromkeys([*TAGS, *tags])),
         base_model=run.base_model,
         # The Hub links these, which a title must not be; an id has an owner.
-        datasets=[run.dataset] if run.dataset and "/" in run.dataset and _is_repo_id(run.dataset) else None,
+        datasets=datasets if all("/" in name and _is_repo_id(name) for name in datasets) else None,
         metrics=list(RATIOS),
         widget=[{"text": _one_line(example.text)} for example in run.examples] or None,
         model_name=model_name if run.evaluation else None,
@@ -227,77 +212,3 @@ def _describe_encoder(config: Any) -> str:
 def _literal(text: str) -> str:
     """The text as a Python literal, quoted as a formatter would."""
     return repr(text) if '"' in text else f'"{repr(text)[1:-1]}"'
-
-
-# ---- Cards that publishing may replace: its own unless edited, and drafts without text ----
-
-
-def card_text(content: bytes) -> str:
-    """The text of a card's file; one that is not UTF-8 was written by somebody else, and so counts as edited."""
-    return content.decode("utf-8", "replace")
-
-
-def mark_card(text: str) -> str:
-    """The card with its mark."""
-    text = text.rstrip()
-    return f"{text}\n\n{MARK.format(digest=_digest(text))}\n"
-
-
-def is_ours(text: str) -> bool:
-    """Whether publishing wrote the card, and nobody has edited it since."""
-    mark = MARK_PATTERN.search(text)
-    return mark is not None and mark[1] == _digest(text[: mark.start()])
-
-
-def is_edited(text: str) -> bool:
-    """Whether somebody wrote or edited the card: it is neither an unchanged one of publishing nor a draft."""
-    return not is_ours(text) and not is_draft(text)
-
-
-def is_draft(text: str) -> bool:
-    """Whether the card has no text of its own: front matter only, or the template of transformers, not filled in."""
-    template = ModelCard.from_template(ModelCardData(), model_description=TEMPLATE_PHRASE).text
-    return FRONT_MATTER.sub("", text).split() in ([], template.split())
-
-
-def merge_cards(card: str, earlier: str) -> str:
-    """A marked card with what somebody chose in the front matter of the earlier one, marked again.
-
-    The Hub's website writes such a draft with the license chosen there.
-
-    Lists are concatenated; other fields of a draft override those of the card. An earlier card of ours gives what it
-    has of a draft: its license, if the card has none, and fields that publishing does not write, such as the terms of a
-    gated model. Of a card that somebody wrote, nothing is taken.
-    """
-    fields = {name: value for name, value in _front_matter(earlier).items() if value}
-    merged = ModelCard(MARK_PATTERN.sub("", card))
-    if not is_draft(earlier):
-        written = {*vars(_metadata("owner/name", RunSummary(), [])), "model-index"}
-        has_license = merged.data.get("license") is not None
-        of_draft = (n for n in fields if (not has_license if n.startswith("license") else n not in written))
-        fields = {name: fields[name] for name in of_draft} if is_ours(earlier) else {}
-    if not fields:
-        return card
-    for name, value in fields.items():
-        own = merged.data.get(name)
-        if isinstance(own, list):
-            items = value if isinstance(value, list) else [value]
-            merged.data[name] = own + [item for item in items if item and item not in own]
-        else:
-            merged.data[name] = value
-    return mark_card(str(merged))
-
-
-def _front_matter(text: str) -> dict[str, Any]:
-    """The fields of a card's front matter; empty if it has none that can be parsed."""
-    block = FRONT_MATTER.match(text)
-    try:
-        fields = yaml.safe_load(block[1] or "") if block else None
-    except yaml.YAMLError:
-        return {}
-    return fields if isinstance(fields, dict) else {}
-
-
-def _digest(text: str) -> str:
-    plain = "\n".join(text.split("\r\n")).strip()
-    return hashlib.sha256(plain.encode("utf-8")).hexdigest()[:16]

@@ -1,212 +1,112 @@
-"""Assembles the files of a Hub repository from a saved model; `upload.py` uploads it.
+"""Assembles the files of a Hub repository in a folder; `upload.py` uploads it.
 
 The names of files say which may be part of one; all others stay behind.
 """
 
-import json
 import os
-import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 
-from safetensors import SafetensorError, safe_open
 from transformers.utils import CONFIG_NAME, PROCESSOR_NAME
 
-from ..files import new_folder
-from ..model.configuration_triaffine import TriaffineConfig
-from ..model.model_triaffine import ADAPTED, MERGE_ADAPTERS
+from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import VOCABULARIES_FILE, TriaffineProcessor
-from ..model.repository_triaffine import (
-    HANDLER_FILE,
-    REMOTE_CODE_FILES,
-    REQUIREMENTS,
-    REQUIREMENTS_FILE,
-    check_index,
+from ..model.repository_triaffine import HANDLER_FILE, REMOTE_CODE_FILES, REQUIREMENTS_FILE
+from .model_card import CARD_NAME, card_of_folder, check_repo_id
+from .run_summary import SUMMARY_FILE
+
+WEIGHTS = ("model.safetensors", "model-*-of-*.safetensors", "model.safetensors.index.json")
+# The last six are those of other versions of transformers.
+OF_PROCESSOR = (
+    *("tokenizer.json", "tokenizer_config.json", PROCESSOR_NAME, VOCABULARIES_FILE),
+    *("special_tokens_map.json", "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt", "*.model"),
 )
-from ..parsing import DataError, decode_text
-from .model_card import CARD_NAME, card_text, check_repo_id, is_edited, renew_card
-from .run_summary import SUMMARY_FILE, RunSummary
-
-CALIBRATION_DIAGRAM = "calibration.svg"
-# Written by publishing unless somebody has edited them: the card, and the files for an endpoint.
-EDITABLE = (CARD_NAME, HANDLER_FILE, REQUIREMENTS_FILE)
-WEIGHTS = re.compile(r"model(-\d{5}-of-\d{5}\.safetensors|\.safetensors(\.index\.json)?)")
-OF_PROCESSOR = {"tokenizer.json", "tokenizer_config.json", PROCESSOR_NAME, VOCABULARIES_FILE}
-# Of other versions of transformers, and superseded by tokenizer.json.
-OF_PROCESSOR |= {"special_tokens_map.json", "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt"}
-OF_PROCESSOR |= {"spiece.model", "spm.model", "sentencepiece.bpe.model", "tokenizer.model"}
-MADE = {*REMOTE_CODE_FILES, *EDITABLE, *OF_PROCESSOR, CONFIG_NAME, SUMMARY_FILE, CALIBRATION_DIAGRAM}
-# Written by people, so never removed.
-LEGAL_FILE = re.compile(r"(LICEN[CS]E|COPYING|NOTICE)([._-][\w.-]+)?|CITATION\.cff", re.IGNORECASE)
-WEIGHTS_FILE = "model.safetensors"
-HANDLER = Path(__file__).parents[1] / "model" / HANDLER_FILE
-
-
-@dataclass(frozen=True)
-class Repository:
-    """Files ready to be copied or uploaded.
-
-    Attributes:
-        repo_id: name on the Hub.
-        files: name in the repository → local file.
-        left_behind: files of the checkpoint that are not part of a repository.
-        edited: files for people or endpoints that are those of the checkpoint, because somebody edited them.
-    """
-
-    repo_id: str
-    files: dict[str, Path]
-    left_behind: list[str] = field(default_factory=list)
-    edited: list[str] = field(default_factory=list)
-
-    def describe(self) -> str:
-        """The files with their sizes, and what is left out."""
-        sizes = {name: path.stat().st_size for name, path in sorted(self.files.items())}
-        width = max(map(len, sizes))
-        lines = [self.repo_id, *(f"  {name:<{width}}  {format_size(size):>9}" for name, size in sizes.items())]
-        lines.append(f"{len(sizes)} files, {format_size(sum(sizes.values()))}.")
-        for name in self.edited:
-            remedy = "--new-card replaces it" if name == CARD_NAME else "delete it in the checkpoint to replace it"
-            lines.append(f"{name} was edited and is kept; {remedy}.")
-        if self.left_behind:
-            lines.append(f"Left out: {', '.join(self.left_behind)}.")
-        return "\n".join(lines)
+# Perhaps written by people.
+WRITTEN = ("LICENSE*", "LICENCE*", "COPYING*", "NOTICE*", "CITATION.cff", HANDLER_FILE, REQUIREMENTS_FILE)
+# Taken from the model's folder, where they are; the code is that of this package.
+TAKEN = (*WEIGHTS, *OF_PROCESSOR, *WRITTEN, CONFIG_NAME, SUMMARY_FILE, CARD_NAME)
+# Removed from the Hub where a new version of the model has no such file.
+OUTDATED = (*WEIGHTS, SUMMARY_FILE, "*_triaffine.py", "triaffine_*.py")
 
 
 def assemble_repository(
-    checkpoint: Path,
-    staging: Path,
+    folder: Path,
+    target: Path,
     repo_id: str,
     *,
     new_card: bool = False,
     tags: Sequence[str] | str | None = None,
     with_processor: bool = True,
-) -> Repository:
-    """The repository of a saved model with its processor.
+) -> str:
+    """Fills `target` with the repository of the model saved in `folder`; returns a list of its files to print.
 
-    The code is that of this package. The card is written from the run's summary unless somebody edited it; an edited
-    handler and edited requirements are kept, and licenses included.
+    The code is that of this package. A card is written, from the run's summary, unless the folder has its own.
 
     Args:
-        checkpoint: folder of the model. It must exist until its files are uploaded.
-        staging: empty folder for all other files.
+        folder: folder of the model, which must exist as long as `target`: large files are links.
+        target: empty folder.
         repo_id: name on the Hub, `"owner/name"`.
-        new_card: whether to replace an edited card.
+        new_card: whether to write a card in place of the folder's.
         tags: further tags of a new card.
         with_processor: False for a model without a processor.
 
     Raises:
-        ValueError: the checkpoint is incomplete, or a name cannot be that of a repository.
-        OSError: a file of the checkpoint is missing.
+        ValueError, OSError: the model is incomplete or cannot be loaded, a name cannot be that of a repository, or a
+            file is a link out of the folder.
     """
     check_repo_id("repo_id", repo_id)
     # First: of another kind of model it says so, where the configuration would warn of each of its fields.
-    processor = TriaffineProcessor.from_pretrained(checkpoint) if with_processor else None
-    config = TriaffineConfig.from_pretrained(checkpoint)
+    processor = TriaffineProcessor.from_pretrained(folder) if with_processor else None
+    model = TriaffineForNestedNER.from_pretrained(folder)
     if processor is not None:
-        processor.check_fits(config)
-    names = sorted(os.listdir(checkpoint))
-    given = {name: (checkpoint / name).read_bytes() for name in EDITABLE if name in names}
-    try:
-        own_card = decode_text(given.get(CARD_NAME, b""))
-    except DataError as error:  # the Hub takes no such card
-        raise ValueError(f"{checkpoint / CARD_NAME}: {error}") from None
-    edited = [name for name, content in given.items() if is_edited_file(name, content)]
-    if new_card and CARD_NAME in edited:
-        edited.remove(CARD_NAME)
-    for name in edited:
-        shutil.copyfile(checkpoint / name, staging / name)
-    summary = _copy_summary(checkpoint, staging, config)
-    for part in (config, processor):
+        processor.check_fits(model.config)
+    names = sorted(os.listdir(folder))
+    for name in filter(is_taken, names):
+        _take(folder / name, target)
+    for part in (model.config, processor):
         if part is not None:
-            part.save_pretrained(staging)  # keeps files for an endpoint
-    if CARD_NAME not in edited:
-        card = renew_card(own_card, config, model_name=repo_id, summary=summary, tags=tags)
-        (staging / CARD_NAME).write_text(card, encoding="utf-8", newline="")
-    files = {path.name: path for path in staging.iterdir()}
-    weights = weight_files(names)
-    _check_weights(checkpoint, weights)
-    files |= {name: checkpoint / name for name in (*weights, *filter(is_legal, names))}
-    left_behind = [name for name in names if not is_part(name)]
-    return Repository(repo_id, files, left_behind, edited)
+            part.save_pretrained(target)  # keeps the folder's own files for an endpoint
+    if new_card or not has_own_card(folder):
+        (target / CARD_NAME).write_text(card_of_folder(folder, repo_id, tags), encoding="utf-8", newline="")
+    return _describe(target, [name for name in names if not (is_taken(name) or name in REMOTE_CODE_FILES)])
 
 
-def _copy_summary(checkpoint: Path, staging: Path, config: TriaffineConfig) -> RunSummary | None:
-    """Copies the summary, if there is one, and the diagram of a calibration that the model still has."""
-    found = RunSummary.load(checkpoint)
-    if found is None:
-        return None
-    summary = found.of_model(config)
-    summary.save(staging)
-    diagram = checkpoint / CALIBRATION_DIAGRAM
-    if summary.calibration is not None and diagram.is_file():
-        shutil.copyfile(diagram, staging / CALIBRATION_DIAGRAM)
-    return summary
-
-
-def write_repository(repository: Repository, folder: Path) -> None:
-    """Copies the files to a new folder, which appears when it is complete."""
-    with new_folder(folder) as unfinished:
-        for name, path in repository.files.items():
-            shutil.copyfile(path, unfinished / name)
-
-
-def is_edited_file(name: str, content: bytes) -> bool:
-    """Whether somebody wrote or edited a file of this name, one of `EDITABLE`."""
-    if name == CARD_NAME:
-        return is_edited(card_text(content))
-    if name == REQUIREMENTS_FILE:
-        return content.split() != REQUIREMENTS.encode().split()
-    return content.splitlines() != HANDLER.read_bytes().splitlines()
-
-
-def is_made(name: str) -> bool:
-    """Whether publishing writes, and may remove, a file of this name."""
-    return name in MADE or WEIGHTS.fullmatch(name) is not None
-
-
-def is_legal(name: str) -> bool:
-    """Whether a file of this name is a license, a notice or a citation, which is published with the model."""
-    return LEGAL_FILE.fullmatch(name) is not None
-
-
-def is_part(name: str) -> bool:
-    """Whether a file of this name may be part of a repository."""
-    return is_made(name) or is_legal(name)
-
-
-def format_size(count: float) -> str:
-    """A number of bytes in units of 1000, as on the Hub."""
-    for unit in ("bytes", "kB", "MB"):
-        if count < 999.5:  # else three digits would be 1e+03
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} GB"
-
-
-def weight_files(names: list[str]) -> list[str]:
-    """The files of the weights: one, or shards with their index."""
-    return [WEIGHTS_FILE] if WEIGHTS_FILE in names else [name for name in names if WEIGHTS.fullmatch(name)]
-
-
-def _check_weights(checkpoint: Path, weights: Sequence[str]) -> None:
-    """Raises ValueError if files of the weights are missing (an upload would delete those on the Hub) or useless."""
-    check_index(checkpoint, {})
-    expected = {WEIGHTS_FILE}
-    for index in (name for name in weights if name.endswith(".json")):
-        expected = set(json.loads((checkpoint / index).read_text(encoding="utf-8"))["weight_map"].values())
-    missing = sorted(expected.difference(weights))
-    if missing:
-        raise ValueError(f"{checkpoint} has no {', '.join(missing)}: its weights are incomplete. Save the model again.")
-    for path in (checkpoint / name for name in sorted(expected)):
+def _take(path: Path, target: Path) -> None:
+    """Copies a file into the folder `target`; weights, which may be large, as links where the system has them."""
+    original = path.resolve()
+    if not original.is_relative_to(path.parent.resolve()) or not original.is_file():
+        raise ValueError(f"{path} is a folder, or a link out of the model's folder; put a file in its place.")
+    if matches(path.name, WEIGHTS):
         try:
-            with safe_open(path, "pt") as tensors:
-                tensor_names = list(tensors.keys())
-        except SafetensorError as error:
-            raise ValueError(f"The weights in {path} are damaged or cut off ({error}); copy the file again.") from None
-        if any(name.startswith(ADAPTED) for name in tensor_names):
-            raise ValueError(
-                f"The encoder in {path} was saved with PEFT adapters, so nothing was published; {MERGE_ADAPTERS}, and "
-                "save the model again."
-            )
+            (target / path.name).symlink_to(original)
+        except OSError:  # Windows asks for a privilege
+            shutil.copyfile(original, target / path.name)
+    else:
+        shutil.copyfile(original, target / path.name)
+
+
+def has_own_card(folder: Path) -> bool:
+    """Whether a model's folder has a card that is not as its run has written it, under the folder's name."""
+    path = folder / CARD_NAME
+    return path.is_file() and path.read_text(encoding="utf-8", errors="replace") != card_of_folder(folder)
+
+
+def is_taken(name: str) -> bool:
+    """Whether a file of this name in a model's folder is published."""
+    return matches(name, TAKEN)
+
+
+def matches(name: str, patterns: Sequence[str]) -> bool:
+    """Whether a name is one of the patterns'."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _describe(folder: Path, left_behind: list[str]) -> str:
+    """Returns the files of a repository with their sizes, and those that stay at home."""
+    sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
+    width = max(map(len, sizes))
+    lines = [f"  {name:<{width}}  {size / 1000:>11,.1f} kB" for name, size in sizes.items()]
+    lines += [f"Left out: {', '.join(left_behind)}."] if left_behind else []
+    return "\n".join(lines)

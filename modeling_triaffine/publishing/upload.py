@@ -1,4 +1,4 @@
-"""Uploads a checkpoint to the Hub in one commit, keeping what was edited there."""
+"""Uploads a model to the Hub in one commit."""
 
 import contextlib
 import logging
@@ -6,24 +6,14 @@ import shlex
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from huggingface_hub import CommitInfo, CommitOperationAdd, CommitOperationDelete, HfApi
-from huggingface_hub.hf_api import ModelInfo
-from transformers.utils import PROCESSOR_NAME
+from huggingface_hub import CommitInfo, HfApi, snapshot_download
 
 from ..version import __version__
-from .hub_requests import download, errors_of_hub, file_names, full_name, names_on_hub
-from .model_card import CARD_NAME, card_text, is_draft, merge_cards
-from .repository import (
-    EDITABLE,
-    OF_PROCESSOR,
-    Repository,
-    assemble_repository,
-    is_edited_file,
-    is_made,
-    is_part,
-)
+from .hub_requests import errors_of_hub, full_name, patiently
+from .model_card import CARD_NAME
+from .repository import OUTDATED, TAKEN, assemble_repository, has_own_card
 
 logger = logging.getLogger(__name__)
 
@@ -35,57 +25,33 @@ class NotPublishedError(OSError):
 
 
 class Upload(NamedTuple):
-    """The commit of an upload, the outdated files it removed, and whether the repository is private."""
+    """The commit of an upload, whether the repository is private, and a list of its files to print."""
 
     commit: CommitInfo
-    removed: list[str]
     private: bool
+    files: str
 
 
 def publish_folder(
-    checkpoint: Path,
+    folder: Path,
     repo_id: str,
     *,
     new_card: bool = False,
     tags: Sequence[str] | str | None = None,
     with_processor: bool = True,
-    token: str | bool | None = None,
-    **options: Any,
-) -> Upload:
-    """Publishes a saved model; see [`assemble_repository`] and [`upload_repository`] for the arguments."""
-    name = full_name(repo_id, token)
-    with tempfile.TemporaryDirectory() as staging:
-        repository = assemble_repository(
-            checkpoint,
-            Path(staging),
-            name,
-            new_card=new_card,
-            tags=tags,
-            with_processor=with_processor,
-        )
-        return upload_repository(repository, new_card=new_card, token=token, **options)
-
-
-def upload_repository(
-    repository: Repository,
-    *,
     private: bool | None = True,
-    new_card: bool = False,
     token: str | bool | None = None,
     revision: str | None = None,
     create_pr: bool = False,
     commit_message: str | None = None,
     commit_description: str | None = None,
 ) -> Upload:
-    """Uploads the files and removes outdated ones, in one commit.
+    """Publishes a saved model, see [`assemble_repository`].
 
-    Unknown files on the Hub stay. So do a card, a handler or requirements that were edited there, unless those of
-    `repository` were edited, too, or `new_card` is set. The front matter of a card without text is merged into the new
-    one, and stays: its license, the terms of a gated model. A model without a processor keeps the processor on the Hub.
+    Other files on the Hub stay. So does a card there, unless the folder has its own or `new_card` is set.
 
     Args:
         private: whether a new repository is private; None: as the owner's settings say. An existing one is not changed.
-        new_card: whether to replace an edited card.
         token: default: the token of `hf auth login` or `HF_TOKEN`.
         revision: branch to upload to, created if missing; default: main.
         create_pr: whether to make the commit a pull request.
@@ -94,49 +60,52 @@ def upload_repository(
     Raises:
         ValueError, OSError: no login, no write access, no connection, …; in one paragraph.
     """
-    repo_id = repository.repo_id
+    name = full_name(repo_id, token)
     api = HfApi(token=token, library_name="modeling_triaffine", library_version=__version__)
-    with errors_of_hub(repo_id):
-        api.create_repo(repo_id, private=private, exist_ok=True)
-        if revision is not None and not revision.startswith("refs/pr"):
-            api.create_branch(repo_id, branch=revision, exist_ok=True)
-        info = api.model_info(repo_id, revision=revision)
-        there = file_names(info)
-        added = _without_edited(api, repository, info, new_card)
-        removed = _outdated(repository, there)
-        additions = [CommitOperationAdd(name, content) for name, content in added.items()]
-        commit = api.create_commit(
-            repo_id,
-            [*additions, *map(CommitOperationDelete, removed)],
-            commit_message=commit_message or DEFAULT_MESSAGE,
-            commit_description=commit_description,
-            revision=revision,
-            create_pr=create_pr,
-            parent_commit=info.sha,
-        )
-    return Upload(commit, removed, bool(info.private))
+    with tempfile.TemporaryDirectory() as staging:
+        target = Path(staging)
+        files = assemble_repository(folder, target, name, new_card=new_card, tags=tags, with_processor=with_processor)
+        with errors_of_hub(name):
+            patiently(lambda: api.create_repo(name, private=private, exist_ok=True))
+            if revision is not None and not revision.startswith("refs/pr"):
+                patiently(lambda: api.create_branch(name, branch=revision, exist_ok=True))
+            info = patiently(lambda: api.model_info(name, revision=revision))
+            replaces = new_card or has_own_card(folder)
+            if not replaces and CARD_NAME in {file.rfilename for file in info.siblings or []}:
+                logger.warning(
+                    "%s keeps its card, whatever its scores are; --new_card (new_card=True) replaces it.", name
+                )
+                (target / CARD_NAME).unlink()
+            commit = patiently(
+                lambda: api.upload_folder(
+                    repo_id=name,
+                    folder_path=target,
+                    commit_message=commit_message or DEFAULT_MESSAGE,
+                    commit_description=commit_description,
+                    revision=revision,
+                    create_pr=create_pr,
+                    delete_patterns=[*OUTDATED],
+                )
+            )
+    return Upload(commit, bool(info.private), files)
 
 
-def fetch_checkpoint(name_or_path: str) -> Path:
-    """The folder of this name, or a local copy of the Hub repository of this name, without files that stay behind.
+def fetch_model(name_or_path: str, folder: Path, **options: object) -> Path:
+    """Returns the folder of this name, or `folder` with the files of the Hub repository of this name but its card.
 
-    Raises:
-        OSError: there is neither.
+    Args:
+        options: those of `snapshot_download`.
     """
-    if Path(name_or_path).is_dir():
-        return Path(name_or_path)
-    try:
-        names = names_on_hub(name_or_path)
-    except (ValueError, OSError) as error:
-        raise OSError(f"There is no folder {name_or_path}. {error}") from error
-    left_behind = sorted(name for name in names if not (is_part(name) or name.startswith(".")))
-    if left_behind:
-        logger.warning("Left out, because they are not part of a model: %s.", ", ".join(left_behind))
-    return download(name_or_path, filter(is_part, names))
+    if not Path(name_or_path).is_dir():
+        taken = [pattern for pattern in TAKEN if pattern != CARD_NAME]
+        with errors_of_hub(name_or_path):
+            snapshot_download(name_or_path, local_dir=folder, allow_patterns=taken, **options)  # type: ignore[arg-type]
+        return folder
+    return Path(name_or_path)
 
 
 @contextlib.contextmanager
-def saved_before(checkpoint: Path, repo_id: str) -> Iterator[None]:
+def saved_before(folder: Path, repo_id: str) -> Iterator[None]:
     """Adds to errors of [`publish_folder`] where the model is saved, and how to publish it later.
 
     Raises:
@@ -145,40 +114,5 @@ def saved_before(checkpoint: Path, repo_id: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, OSError) as error:
-        command = shlex.join(["triaffine-ner", "publish", "--model", str(checkpoint), "--repo-id", repo_id])
-        raise NotPublishedError(f"{error} The model is saved in {checkpoint}; publish it with: {command}") from error
-
-
-def _outdated(repository: Repository, there: set[str]) -> list[str]:
-    """Files on the Hub that an earlier version wrote and that the repository does not have any more."""
-    removed = sorted(name for name in there if is_made(name) and name not in repository.files)
-    if PROCESSOR_NAME in repository.files:
-        return removed
-    if PROCESSOR_NAME not in there:
-        logger.warning("%s has no processor yet. Add it: processor.push_to_hub(%r).", *[repository.repo_id] * 2)
-    return [name for name in removed if name not in OF_PROCESSOR]
-
-
-def _without_edited(api: HfApi, repository: Repository, info: ModelInfo, new_card: bool) -> dict[str, Path | bytes]:
-    """The files to upload: without those edited on the Hub only, and with the card merged with a draft there."""
-    added: dict[str, Path | bytes] = dict(repository.files)
-    place = repository.repo_id
-    for name in [name for name in EDITABLE if name in repository.files.keys() & file_names(info)]:
-        ours = repository.files[name].read_bytes()
-        theirs = Path(api.hf_hub_download(place, name, revision=info.sha)).read_bytes()
-        is_card, is_edited_here = name == CARD_NAME, name in repository.edited
-        if is_card and not is_edited_here:
-            added[name] = merge_cards(card_text(ours), card_text(theirs)).encode("utf-8")
-        if ours == theirs or (is_card and new_card):
-            continue
-        if is_card and is_draft(card_text(theirs)):
-            logger.warning("The draft of a card in %s is replaced; its history keeps it.", place)
-        elif is_edited_file(name, theirs):
-            what = "The card" if is_card else name
-            if is_edited_here:
-                logger.warning("%s in %s is replaced; its history keeps the old one.", what, place)
-            else:
-                hint = "; --new-card replaces it" if is_card else ""
-                logger.warning("%s in %s was edited there and is kept%s.", what, place, hint)
-                del added[name]
-    return added
+        command = shlex.join(["triaffine-ner", "publish", "--model", str(folder), "--repo-id", repo_id])
+        raise NotPublishedError(f"{error} The model is saved in {folder}; publish it with: {command}") from error

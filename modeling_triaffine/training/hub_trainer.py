@@ -1,6 +1,5 @@
 """Publishing by the Trainer: the facts of its training, and a complete repository in one commit, private by default."""
 
-import contextlib
 import dataclasses
 import os
 from pathlib import Path
@@ -13,8 +12,7 @@ from transformers.utils import logging
 from ..files import write_text
 from ..model.model_triaffine import TriaffineForNestedNER
 from ..publishing.hub_requests import errors_of_hub
-from ..publishing.model_card import CARD_NAME, card_text, is_edited, renew_card, repository_name
-from ..publishing.repository import CALIBRATION_DIAGRAM
+from ..publishing.model_card import CARD_NAME, build_model_card, repository_name
 from ..publishing.run_summary import SUMMARY_FILE, RunSummary
 from ..publishing.upload import publish_folder, saved_before
 from .arguments import NestedNERTrainingArguments
@@ -57,7 +55,7 @@ class HubTrainer(Trainer):
             revision: branch; default: `args.hub_revision`.
             private: whether a repository that this call makes is private; default: `args.hub_private_repo`, or True.
                 With `args.push_to_hub`, the trainer has made it already.
-            options: those of `create_model_card`, and of [`publishing.publish_folder`].
+            options: those of `create_model_card`, which then writes a new card.
 
         Returns:
             The `CommitInfo`; None on all processes but the first.
@@ -68,18 +66,19 @@ class HubTrainer(Trainer):
         """
         self.callback_handler.on_push_begin(self.args, self.state, self.control)
         token = token or self.args.hub_token
-        self._add_facts(options)
         if self.hub_model_id is None:
             self.init_hf_repo(token, private)
+        folder, name = Path(self.args.output_dir), str(self.hub_model_id)
+        if options or not (folder / CARD_NAME).exists():
+            self.create_model_card(**options)
         self.save_model(_internal_call=True)
         if not self.is_world_process_zero():
             return None
-        options |= {"commit_message": commit_message, "revision": revision or self.args.hub_revision, "token": token}
+        of_commit = {"commit_message": commit_message, "revision": revision or self.args.hub_revision}
 
         def publish() -> CommitInfo:
-            folder, name = Path(self.args.output_dir), str(self.hub_model_id)
             with saved_before(folder, name):
-                return publish_folder(folder, name, **options).commit
+                return publish_folder(folder, name, token=token, **of_commit).commit
 
         return publish() if blocking else HfApi().run_as_future(publish)
 
@@ -89,19 +88,10 @@ class HubTrainer(Trainer):
         if self.args.should_save and not is_checkpoint:
             folder, summary = Path(output_dir or self.args.output_dir), self.run_summary or summarize_training(self)
             if summary != RunSummary():
-                self._save_summary(summary, folder)
+                summary.save(folder)
             elif self.state.global_step:  # interrupted: what is there is of another run
                 (folder / SUMMARY_FILE).unlink(missing_ok=True)
         super().save_model(output_dir, _internal_call)
-
-    def _save_summary(self, summary: RunSummary, folder: Path) -> None:
-        """Saves the summary; a calibration of the model that was in the folder does not outlast it."""
-        with contextlib.suppress(ValueError):  # a damaged summary is replaced
-            earlier = RunSummary.load(folder)
-            if earlier and earlier.calibration and not summary.calibration:
-                logger.warning("The model in %s was calibrated; calibrate the new one again.", folder)
-                (folder / CALIBRATION_DIAGRAM).unlink(missing_ok=True)
-        summary.save(folder)
 
     def _add_facts(self, options: dict[str, Any]) -> RunSummary:
         """The summary of the model in the output folder, with the facts in `options`, which are taken out of them.
@@ -133,19 +123,14 @@ class HubTrainer(Trainer):
         model_name: str | None = None,
         **options: Any,
     ) -> None:
-        """Writes a card beside the model unless somebody edited the one there, which the Trainer would overwrite.
+        """Writes the card beside the model, in place of one that is there, as transformers does.
 
         The arguments are those of `transformers.Trainer`; its facts are saved for the model's later cards, too.
         """
         path = Path(self.args.output_dir) / CARD_NAME
         summary = self._add_facts({**options, "language": language, "license": license})
-        own = card_text(path.read_bytes()) if path.is_file() else ""
-        if not self.is_world_process_zero():
-            return
-        if self.run_summary is not None:
-            self._save_summary(summary, path.parent)
-        if is_edited(own):
-            logger.warning("%s was not written by training, or edited since, so it stays as it is.", path)
-        else:
+        if self.is_world_process_zero():
+            if self.run_summary is not None:
+                summary.save(path.parent)
             name = self.hub_model_id or model_name or repository_name(path.parent)
-            write_text(path, renew_card(own, self.model.config, model_name=name, summary=summary, tags=tags))
+            write_text(path, str(build_model_card(self.model.config, model_name=name, summary=summary, tags=tags)))

@@ -31,7 +31,6 @@ from transformers.utils import CONFIG_NAME
 from ..model.configuration_triaffine import TriaffineConfig, unknown_fields
 from ..model.options_triaffine import MODEL_OPTIONS, Option
 from ..model.processing_triaffine import TriaffineProcessor
-from ..model.repository_triaffine import check_available
 from ..publishing.model_card import check_repo_id
 from .arguments import WITHOUT_EFFECT, NestedNERTrainingArguments, without_effect
 from .options import INHERITED, RECIPE, TRAIN_OPTIONS, DataArguments, ModelArguments, parse_value, read_value
@@ -289,7 +288,6 @@ def _check_origin(plan: TrainingPlan, origin: Origin) -> None:
 
 
 def _is_trained_model(name_or_path: str) -> bool:
-    check_available(name_or_path, {})
     config, _ = PretrainedConfig.get_config_dict(name_or_path)
     return config.get("model_type") == TriaffineConfig.model_type
 

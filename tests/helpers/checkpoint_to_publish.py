@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 import torch
 from huggingface_hub import HfApi
 
-from modeling_triaffine import TriaffineConfig, TriaffineForNestedNER
+from modeling_triaffine import TriaffineForNestedNER
 from modeling_triaffine.evaluation.scores import Scores
 from modeling_triaffine.model.repository_triaffine import REMOTE_CODE_FILES
-from modeling_triaffine.publishing import RunSummary, build_model_card
-from modeling_triaffine.publishing.model_card import mark_card
+from modeling_triaffine.publishing import RunSummary
+from modeling_triaffine.publishing.model_card import card_of_folder
 from modeling_triaffine.publishing.run_summary import Evaluation
 from tests.helpers.tiny import save_tiny_model
 
@@ -40,8 +40,7 @@ def save_checkpoint(folder: Path, encoder: str) -> Path:
     """A tiny model as a training leaves it."""
     save_tiny_model(folder, encoder, ["chars"])
     SUMMARY.save(folder)
-    card = build_model_card(TriaffineConfig.from_pretrained(folder), model_name=folder.name, summary=SUMMARY)
-    (folder / "README.md").write_text(mark_card(str(card)))
+    (folder / "README.md").write_text(card_of_folder(folder))
     for name in LEFT_BEHIND:
         (folder / name).mkdir() if name in ("checkpoint-3", "patients", "wandb") else (folder / name).write_text("{}")
     (folder / "checkpoint-3" / "optimizer.pt").write_bytes(b"pickle")

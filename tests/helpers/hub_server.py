@@ -86,12 +86,17 @@ def route(method: str, pattern: str, needs_token: bool = False) -> Callable[...,
 
 
 class LoopbackHub:
-    """The server; `requests` lists methods and paths of all requests."""
+    """The server; `requests` lists methods and paths of all requests.
+
+    A pair (part of a path, status) in `faults` is the fate of the next such request: an error of this status, or with 0
+    no answer, though the request has been served.
+    """
 
     def __init__(self) -> None:
         self.token = "hf_loopback"
         self.reading_token = "hf_reader"  # may read everything, but not write
         self.requests: list[str] = []
+        self.faults: list[tuple[str, int]] = []
         self.repositories: dict[str, Repository] = {}
         self._lock = threading.Lock()
         self._home = tempfile.TemporaryDirectory(prefix="loopback_hub_")
@@ -132,6 +137,11 @@ class LoopbackHub:
     def respond(self, request: "Request") -> tuple[int, dict[str, str], bytes]:
         """Status, headers and body; one request at a time, so that handlers need not be thread-safe."""
         status, headers = 200, {"Content-Type": "application/json"}
+        fate = next((fault for fault in self.faults if fault[0] in request.place), None)
+        if fate is not None:
+            self.faults.remove(fate)
+            if fate[1]:
+                return fate[1], {"Retry-After": "0"}, b"{}"
         try:
             with self._lock:
                 self.requests.append(f"{request.command} {request.place}")
@@ -141,6 +151,8 @@ class LoopbackHub:
             headers |= error.headers
         except (KeyError, ValueError, yaml.YAMLError) as error:
             status, content = 400, {"error": f"malformed request: {error!r}"}
+        if fate is not None:
+            return 0, {}, b""
         if isinstance(content, tuple):  # a file
             headers, body = content
             return status, headers, body
@@ -286,6 +298,8 @@ class Request(BaseHTTPRequestHandler):
         self.token = self.headers.get("Authorization", "").removeprefix("Bearer ")
         self.place = urlsplit(self.path).path  # still quoted: an encoded "/" belongs to a name
         status, headers, body = self._hub.respond(self)
+        if not status:
+            return
         self.send_response(status)
         for name, value in {**headers, "Content-Length": str(len(body))}.items():
             self.send_header(name, value)

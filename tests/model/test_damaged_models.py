@@ -105,16 +105,9 @@ def test_damaged_fields_are_refused_in_one_paragraph(model_folder, name, fields,
 # ---- weights
 
 
-NAMED = {"weight_map": {"head.label_bias": "model-1.safetensors"}}
-INDICES = [{}, [], {"weight_map": []}, {"weight_map": {"a": 5}}, {"weight_map": {}, "metadata": {}}]
-INDICES += [{**NAMED, "metadata": 5}]
-
-
-@pytest.mark.parametrize("index", INDICES, ids=str)
-def test_damaged_index_beside_good_weights_is_not_read_and_alone_is_refused(model_folder, index):
+@pytest.mark.parametrize("index", [{}, [], {"weight_map": []}, {"weight_map": {"a": 5}}], ids=str)
+def test_a_damaged_index_is_refused(model_folder, index):
     (model_folder / INDEX).write_text(json.dumps(index))
-    assert TriaffineForNestedNER.from_pretrained(model_folder)
-    (model_folder / WEIGHTS).rename(model_folder / "model-1.safetensors")
     with pytest.raises(ValueError, match=rf"{INDEX} is not a valid index of weights \(save the model again\)"):
         TriaffineForNestedNER.from_pretrained(model_folder)
 
@@ -131,9 +124,7 @@ def test_index_never_leads_out_of_its_folder(encoder, tmp_path, subfolder, varia
     index = json.loads(path.read_text())
     index["weight_map"]["head.label_bias"] = f"../other/{WEIGHTS}"
     path.write_text(json.dumps(index))
-    with pytest.raises(
-        ValueError, match=r"names \.\./other/model\.safetensors, which is not a safetensors file in its fo"
-    ):
+    with pytest.raises(ValueError, match=r"names \.\./other/model\.safetensors, no safetensors file in its folder"):
         TriaffineForNestedNER.from_pretrained(tmp_path / "model", **options)
 
 
@@ -146,7 +137,7 @@ def test_damaged_or_incomplete_weights_are_refused(model_folder):
         TriaffineForNestedNER.from_pretrained(model_folder)
     del weights["head.label_bias"]
     save_file(weights, path, metadata={"format": "pt"})
-    with pytest.raises(ValueError, match=r"are missing head\.label_bias, which would be randomly"):
+    with pytest.raises(ValueError, match=r"lack head\.label_bias, which would be random"):
         AutoModel.from_pretrained(model_folder)
 
 
@@ -164,9 +155,24 @@ def test_pickles_are_not_read_where_the_configuration_names_them(model_folder):
     assert TriaffineForNestedNER.from_pretrained(model_folder)
 
 
+def test_sizes_are_compared_before_memory_is_taken(model_folder, monkeypatch):
+    """What the file does not have is not made first, to be refused then."""
+    change(model_folder / CONFIG, {"encoder_config": {"vocab_size": 2**23}, "word_vocab_size": 2**23})
+    monkeypatch.setattr(torch, "empty_like", lambda *_, **__: pytest.fail("memory was taken"))
+    with pytest.raises(ValueError, match=r"word_embeddings\.weight \[\d+, 16\], not \[8388608, 16\]"):
+        TriaffineForNestedNER.from_pretrained(model_folder)
+
+
+def test_an_adapter_does_not_bring_other_weights(model_folder):
+    (model_folder / "adapter_config.json").write_text('{"base_model_name_or_path": "owner/other"}')
+    for loader in (TriaffineForNestedNER.from_pretrained, AutoModel.from_pretrained, NestedNERPipeline):
+        with pytest.raises(ValueError, match="name an audio tokenizer or an adapter"):
+            loader(model_folder)
+
+
 def test_a_configuration_of_more_layers_than_the_weights_is_refused(model_folder):
     change(model_folder / CONFIG, {"lstm_layers": 4})
-    with pytest.raises(ValueError, match=r"are missing words\.lstm\..* and \d+ more, which would be randomly"):
+    with pytest.raises(ValueError, match=r"lack words\.lstm\..* and \d+ more, which would be random"):
         TriaffineForNestedNER.from_pretrained(model_folder)
 
 

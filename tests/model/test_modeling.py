@@ -10,8 +10,10 @@ from transformers import AutoConfig, AutoModel, AutoModelForTokenClassification
 from modeling_triaffine import DataCollatorForNestedNER, TriaffineConfig, TriaffineForNestedNER
 from modeling_triaffine.model.factors_triaffine import TriaffineTensor
 from modeling_triaffine.model.model_triaffine import evaluating
+from modeling_triaffine.model.repository_triaffine import broken_weights
 from modeling_triaffine.new_model import match_low_rank_start, words_of_random_subwords
 from tests.helpers.factors import FACTORS, HAVE_TENSORS, WITHOUT_WORDS, DiagonalTensor, fields_of
+from tests.helpers.faults import assert_same_weights
 from tests.helpers.portable import move_to_odd_addresses
 from tests.helpers.tiny import LABELS, save_tiny_encoder, tiny_model, tiny_processor
 
@@ -331,3 +333,38 @@ def test_a_rank_without_a_tensor_has_no_effect_and_is_told(encoder, caplog, atte
 def test_low_rank_models_start_with_any_encoder_window(encoder, max_subwords):
     model = tiny_model(encoder, triaffine_rank=4, max_subwords=max_subwords)
     assert words_of_random_subwords(model).isfinite().all()
+
+
+# ---- What users of transformers do with a model
+
+
+def test_the_base_model_is_the_encoder(encoder):
+    model = tiny_model(encoder)
+    model.base_model.requires_grad_(False)
+    trained = {name.split(".")[0] for name, weight in model.named_parameters() if weight.requires_grad}
+    assert trained == {"words", "head"}
+
+
+def test_a_compiled_encoder_is_saved_under_its_own_names(encoder, tmp_path):
+    model = tiny_model(encoder)
+    expected = {name: weight.clone() for name, weight in model.state_dict().items()}
+    model.encoder = torch.compile(model.encoder, backend="eager")
+    model.save_pretrained(tmp_path)
+    assert_same_weights(TriaffineForNestedNER.from_pretrained(tmp_path).state_dict(), expected)
+
+
+def test_quantized_weights_are_not_computed_with(encoder):
+    """Their types may have no sum."""
+
+    class Quantized(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, arguments=(), keywords=None):
+            if function is torch.Tensor.sum:
+                raise NotImplementedError("sum")
+            return super().__torch_function__(function, types, arguments, keywords or {})
+
+    model = tiny_model(encoder)
+    query = model.encoder.encoder.layer[0].attention.self.query
+    query.weight = torch.nn.Parameter(query.weight.detach().as_subclass(Quantized), requires_grad=False)
+    assert type(query.weight) is not torch.nn.Parameter
+    assert broken_weights(model) == []

@@ -17,14 +17,19 @@ from datasets import Dataset
 from datasets.fingerprint import Hasher
 from hypothesis import given
 from hypothesis import strategies as st
-from transformers import AutoTokenizer, BertForTokenClassification, TokenClassificationPipeline
+from transformers import (
+    AutoConfig,
+    AutoModelForTokenClassification,
+    AutoTokenizer,
+    BertForTokenClassification,
+    TokenClassificationPipeline,
+)
 from transformers import pipeline as transformers_pipeline
 from transformers.dynamic_module_utils import get_class_from_dynamic_module
 from transformers.pipelines import PIPELINE_REGISTRY
 
-from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER
+from modeling_triaffine import NestedNERPipeline, TriaffineConfig, TriaffineForNestedNER, installed_models
 from modeling_triaffine.model import pipeline_triaffine
-from modeling_triaffine.model.repository_triaffine import find_pipeline_class
 from tests.helpers.portable import near
 from tests.helpers.tiny import tiny_model, tiny_pipeline, tiny_processor, tiny_tokenizer
 
@@ -168,8 +173,57 @@ def test_a_model_object_that_was_loaded_brings_its_processor(saved_model):
     found = NestedNERPipeline(model=saved_model)(TEXTS[0], threshold=0.2)
     for component in ({}, {"tokenizer": AutoTokenizer.from_pretrained(saved_model)}, {"tokenizer": str(saved_model)}):
         assert transformers_pipeline("ner", model=model, **component)(TEXTS[0], threshold=0.2) == near(found)
+    (other := tiny_tokenizer()).add_tokens(["genes"])
     with pytest.raises(ValueError, match=r"`tokenizer` is .*`processor=`"):
-        transformers_pipeline("ner", model=model, tokenizer=tiny_tokenizer())
+        transformers_pipeline("ner", model=model, tokenizer=other)
+
+
+def test_an_equal_tokenizer_is_the_models_wherever_it_lies(saved_model, tmp_path):
+    AutoTokenizer.from_pretrained(saved_model).save_pretrained(tmp_path)
+    for tokenizer in (str(tmp_path), AutoTokenizer.from_pretrained(tmp_path)):
+        assert transformers_pipeline("ner", model=str(saved_model), tokenizer=tokenizer)(TEXTS[0]) is not None
+
+
+def test_given_words_are_the_words(finder):
+    """As in transformers, of the text in which blanks join them."""
+    words = ["The", "IL-2", "gene.x"]
+    found = finder(words, is_split_into_words=True, threshold=0.0)
+    assert {entity["word"] for entity in found} <= {" ".join(words[i:j]) for i in range(3) for j in range(i + 1, 4)}
+    assert all(" ".join(words)[one["start"] : one["end"]] == one["word"] for one in found)
+    assert finder([words, ["gene"]], is_split_into_words=True, threshold=0.0)[0] == near(found)
+
+
+class OwnConfig(TriaffineConfig):
+    model_type = "own_ner"
+
+
+class OwnModel(TriaffineForNestedNER):
+    config_class = OwnConfig
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.own = torch.nn.Linear(2, 2)
+        self.post_init()
+
+
+def test_a_subclass_of_a_type_of_its_own_is_loaded_with_its_layers(encoder, finder, tmp_path):
+    AutoConfig.register("own_ner", OwnConfig, exist_ok=True)
+    AutoModelForTokenClassification.register(OwnConfig, OwnModel, exist_ok=True)
+    model = OwnModel.from_encoder(encoder, num_labels=3)
+    NestedNERPipeline(model, finder.processor).save_pretrained(tmp_path)
+    for made in (NestedNERPipeline(tmp_path), transformers_pipeline("ner", model=str(tmp_path))):
+        assert isinstance(made, NestedNERPipeline)
+        assert torch.equal(made.model.own.weight, model.own.weight)
+
+
+def test_a_model_of_the_package_is_found_by_name(saved_model, monkeypatch, caplog):
+    monkeypatch.setattr(installed_models, "installed_models", lambda: {"names-en": saved_model})
+    expected = NestedNERPipeline(saved_model)(TEXTS[0])
+    for made in (NestedNERPipeline(), NestedNERPipeline("names-en"), transformers_pipeline("ner", model="names-en")):
+        assert made(TEXTS[0]) == near(expected)
+    assert [record.message for record in caplog.records if record.levelname == "WARNING"] == [
+        f"{saved_model.name} finds DNA, protein"
+    ]
 
 
 def test_precision_has_either_name_and_that_of_a_model_object_is_its_own(finder, saved_model):
@@ -236,11 +290,8 @@ CALLS = [
     *(({"overlap": value}, ValueError, "`overlap` is .*choose one of") for value in ("nonesuch", ["flat"])),
     *(({"batch_size": value}, ValueError, "`batch_size` is ") for value in (0, "2", 1.5, True)),
     *(({"aggregation_strategy": value}, ValueError, "`aggregation_strategy`") for value in ("none", 3)),
-    *(({"ignore_labels": value}, ValueError, "`ignore_labels` is .*DNA") for value in ("DNA", ["PER"], [["DNA"]], 3)),
-    *(
-        ({name: True}, TypeError, f"'{name}'")
-        for name in ("is_split_into_words", "stride", "offset_mapping", "delimiter", "treshold")
-    ),
+    *(({"ignore_labels": value}, ValueError, "`ignore_labels` is .*list of labels") for value in ("DNA", 3)),
+    *(({name: True}, TypeError, f"'{name}'") for name in ("stride", "offset_mapping", "delimiter", "treshold")),
     *(({name: "x"}, TypeError, name) for name in ("revision", "device_map", "attn_implementation", "config")),
 ]
 
@@ -265,7 +316,7 @@ def test_labels_are_ignored_as_if_the_model_did_not_have_them(encoder):
     found = finder(text, **options)
     assert {entity["entity_group"] for entity in found} == {"DNA", "protein"}
     without = [entity for entity in found if entity["entity_group"] != "DNA"]
-    assert finder(text, ignore_labels=["DNA", "O"], **options) == near(without)
+    assert finder(text, ignore_labels=["DNA", "O", "PER"], **options) == near(without)
     assert finder(text, ignore_labels=[], **options) == near(found)
     made = NestedNERPipeline(model=finder.model, processor=finder.processor, ignore_labels=("DNA",))
     assert made(text, **options) == near(without)
@@ -431,8 +482,3 @@ def test_a_processor_may_be_given_by_its_folder(saved_model):
     model = TriaffineForNestedNER.from_pretrained(saved_model)
     for loaded in (str(saved_model), model):
         assert NestedNERPipeline(loaded, processor=str(saved_model))(TEXTS[0]) == expected
-
-
-def test_a_new_model_has_no_place_where_its_pipeline_is(encoder):
-    with pytest.raises(ValueError, match=r"not loaded from a folder .* Save it with its processor"):
-        find_pipeline_class(tiny_model(encoder))

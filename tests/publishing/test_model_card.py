@@ -274,13 +274,13 @@ def test_metadata_survives_any_text_but_for_white_space(sentence: str, dataset: 
     assert again.text == card.text
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"model_name": "/home/tester/model"}, r"`model_name` is '/home/tester/model'.*Give an id"),
-        ({"summary": RunSummary(base_model="../encoder")}, r"`base_model` is '../encoder'"),
-    ],
-)
-def test_errors_name_the_argument(change: dict[str, Any], message: str):
-    with pytest.raises(ValueError, match=message):
-        build_model_card(**{"config": make_config(), "model_name": NAME, **change})
+def test_a_name_may_have_blanks_and_the_data_may_be_two_sets():
+    card = build_model_card(make_config(), model_name="My NER model", summary=make_summary(dataset="a/b, a/c"))
+    assert card.data.datasets == ["a/b", "a/c"]
+    assert 'pipeline("token-classification", model="My NER model", trust_remote_code=True)' in card.text
+    assert "triaffine-ner page --model 'My NER model'" in card.text
+
+
+def test_a_base_model_is_on_the_hub():
+    with pytest.raises(ValueError, match="base_model"):
+        make_card(RunSummary(base_model="../encoder"))

@@ -14,7 +14,7 @@ from transformers import AutoConfig
 
 from modeling_triaffine import TriaffineConfig, TriaffineForNestedNER
 from modeling_triaffine.environment import REVISION, source_revision
-from modeling_triaffine.publishing.repository import is_part
+from modeling_triaffine.publishing.repository import is_taken
 from modeling_triaffine.publishing.run_summary import RunSummary
 from modeling_triaffine.training import plan
 from modeling_triaffine.training.plan import TrainingPlan, parse_training_plan
@@ -317,7 +317,7 @@ def test_a_runs_recipe_says_what_was_given_and_nothing_of_one_run(finished: Path
     assert written["word_vectors"] == str(finished.parent / "vectors.vec")
     assert not {"output_dir", "hub_token", "resume_from_checkpoint", "recipe", "purpose"} & set(written)
     assert "secret" not in text
-    assert not is_part("training.yaml")
+    assert not is_taken("training.yaml")
 
 
 # ---- The revision of the source ----

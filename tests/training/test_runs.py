@@ -15,9 +15,7 @@ from safetensors.torch import load_file
 from transformers import AutoModel, AutoProcessor, TrainerState
 
 from modeling_triaffine import NestedNERTrainer
-from modeling_triaffine.evaluation.reliability import Bin, Calibration
-from modeling_triaffine.publishing.calibration import save_calibration
-from modeling_triaffine.publishing.model_card import build_model_card, mark_card, repository_name
+from modeling_triaffine.publishing.model_card import build_model_card, repository_name
 from modeling_triaffine.publishing.run_summary import SUMMARY_FILE, RunSummary
 from modeling_triaffine.training import progress
 from modeling_triaffine.training.interruptions import OutOfMemoryError
@@ -248,7 +246,7 @@ def test_a_run_leaves_a_model_that_loads_and_nothing_unfinished(tmp_path: Path, 
     assert json.loads((output_dir / "all_results.json").read_text(encoding="utf-8")) == metrics
     summary = check_summary_of_run(output_dir, metrics, run.corpus.to_train_on(), private=[tmp_path, Path.home()])
     card = build_model_card(run.trainer.model.config, model_name=repository_name(output_dir), summary=summary)
-    assert (output_dir / "README.md").read_text(encoding="utf-8") == mark_card(str(card))
+    assert (output_dir / "README.md").read_text(encoding="utf-8") == str(card)
     assert (summary.dataset, summary.recipe, summary.from_scratch) == ("micro", "recipe", True)
     assert summary.settings["learning_rate"] == 1e-2
     assert summary.settings["triaffine_rank"] == 4
@@ -267,20 +265,6 @@ def test_a_run_leaves_a_model_that_loads_and_nothing_unfinished(tmp_path: Path, 
     assert torch.equal(
         processor(words=sentence)["input_ids"], run.trainer.processing_class(words=sentence)["input_ids"]
     )
-
-
-def test_an_edited_card_outlasts_another_run_and_a_calibration_does_not(tmp_path: Path, prepare, caplog) -> None:
-    arguments = "--output_dir", tmp_path / "out", "--num_train_epochs", "1"
-    train_and_save(prepare(*arguments))
-    save_calibration(
-        tmp_path / "out", Calibration("test", 6, "best F1", 1.5, {}, [Bin(5, 0.9, 0.8)], [Bin(5, 0.8, 0.8)])
-    )
-    card = tmp_path / "out" / "README.md"
-    card.write_text("# Ours\n", encoding="utf-8")
-    train_and_save(prepare(*arguments, "--do_predict", "--resume_from_checkpoint"))
-    assert card.read_text(encoding="utf-8") == "# Ours\n"
-    assert "README.md was not written by training, or edited since, so it stays as it is" in caplog.text
-    assert "was calibrated; calibrate the new one again" in caplog.text
 
 
 def test_a_trained_model_can_be_scored_without_training(tmp_path: Path, micro_corpus: Path, prepare) -> None:
