@@ -6,13 +6,11 @@
 
 import contextlib
 import os
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar
-from weakref import WeakKeyDictionary
 
 import torch
 from safetensors import SafetensorError
@@ -42,9 +40,6 @@ logger = logging.get_logger(__name__)
 ADAPTED = "encoder.base_model."
 MERGE_ADAPTERS = "merge them first, model.encoder = model.encoder.merge_and_unload()"
 COMPILED = "_orig_mod."  # in the names of weights of a compiled part
-# Models that threads evaluate at the moment: how many threads, and which parts were in training mode before.
-_EVALUATING: WeakKeyDictionary[nn.Module, tuple[int, list[nn.Module]]] = WeakKeyDictionary()
-_LOCK = threading.Lock()
 
 # OpenMP's threads do not live on in a fork, and torch would wait for them for ever. Where one thread computes, there is
 # none to wait for; PyTorch's own workers, those of its DataLoader, do the same.
@@ -281,21 +276,17 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         """
         if torch.jit.is_tracing() or torch.compiler.is_exporting():  # type: ignore[attr-defined]
             raise NotImplementedError(
-                "torch cannot export this model as it is, because sizes depend on the words of a batch. "
-                "`triaffine-ner export --model … --output …` writes an ONNX graph of it, which OnnxNestedNER and ONNX "
-                "Runtime run."
+                "torch cannot export a model whose sizes depend on the words of a batch; `triaffine-ner export` can."
             )
         if word_index is None or num_words is None:
             raise ValueError(
-                "TriaffineForNestedNER needs `word_index` and `num_words`, which a tokenizer does not return. Make "
-                "its inputs with TriaffineProcessor (model(**processor(text))), or find entities in text with "
-                "NestedNERPipeline."
+                "TriaffineForNestedNER needs `word_index` and `num_words`, which a tokenizer does not return: make its "
+                "inputs with TriaffineProcessor, or use NestedNERPipeline."
             )
         if labels is not None and (labels.dim() != 3 + self.config.multi_label or labels.shape[1] != labels.shape[2]):
-            needed = "[B, N, N, R - 1]" if self.config.multi_label else "[B, N, N]"
             raise ValueError(
-                f"TriaffineForNestedNER needs a label for each span, {needed}, but `labels` is {[*labels.shape]}. "
-                "DataCollatorForNestedNER makes these."
+                "TriaffineForNestedNER needs labels of spans, as DataCollatorForNestedNER makes them, but `labels` is "
+                f"{[*labels.shape]}."
             )
         if output_attentions is None:
             output_attentions = self.config.output_attentions
@@ -363,26 +354,16 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
 
 @contextlib.contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Disables dropout and gradients inside the block, and restores the mode of every part of the model after it.
-
-    If several threads share the model, the last one to leave the block restores it.
-    """
-    with _LOCK:
-        threads, in_training = _EVALUATING.get(model) or (0, [part for part in model.modules() if part.training])
-        _EVALUATING[model] = threads + 1, in_training
-        for part in in_training:
-            part.training = False
+    """Disables dropout and gradients inside the block, and restores the mode of every part of the model after it."""
+    in_training = [part for part in model.modules() if part.training]
+    for part in in_training:
+        part.training = False
     try:
         with torch.no_grad():
             yield
     finally:
-        with _LOCK:
-            threads, in_training = _EVALUATING.pop(model)
-            if threads > 1:
-                _EVALUATING[model] = threads - 1, in_training
-            else:
-                for part in in_training:
-                    part.training = True
+        for part in in_training:
+            part.training = True
 
 
 def _own_weights(model: PreTrainedModel) -> set[str]:

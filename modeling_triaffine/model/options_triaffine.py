@@ -145,7 +145,7 @@ class ModelOptions:
     multi_label: bool = option(
         False, "Whether each label of a span has its own probability, so that a span can have several labels"
     )
-    auxiliary_labels: list[str] | None = option(
+    auxiliary_labels: list[str] | None = option(  # noqa: RUF009 - as all the others, of immutable types
         None,
         "Labels that are trained and never predicted: types that the corpus annotates beside the wanted ones",
         unset="none",

@@ -402,9 +402,8 @@ def _refuse_unknown(names: set[str]) -> None:
     """Raises TypeError for keywords of a call, or of the constructor, that there are not."""
     if names:
         raise TypeError(
-            f"The pipeline has no keyword {', '.join(map(repr, sorted(names)))}: a call takes `threshold`, `overlap`, "
-            "`labels`, `ignore_labels` and `batch_size`; `model`, `processor`, `device` and `dtype` are set when the "
-            "pipeline is created, and long sentences are windowed as the processor says."
+            f"The pipeline has no keyword {', '.join(map(repr, sorted(names)))}; a call takes `threshold`, `overlap`, "
+            "`labels`, `ignore_labels`, `batch_size` and `is_split_into_words`."
         )
 
 

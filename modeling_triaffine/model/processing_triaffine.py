@@ -336,34 +336,27 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
 
     def check_fits(self, config: Any) -> None:
         """Raises ValueError if the processor does not match the model of this configuration."""
-        rows = {"words": config.word_vocab_size, "pos": config.pos_vocab_size, "chars": config.char_vocab_size}
+        if self.max_subwords != config.max_subwords:
+            raise ValueError(
+                f"The processor builds windows of {self.max_subwords} sub-words, but the model reads windows of "
+                f"{config.max_subwords}; build the processor with max_subwords={config.max_subwords}."
+            )
         read = {"words": config.has_words, "pos": config.has_pos, "chars": config.has_chars}
-        parts = [part for part, is_read in read.items() if is_read]
-        missing = ", ".join(part for part in parts if part not in self.vocabulary_parts)
-        larger = ", ".join(part for part in parts if len(self.vocabularies.get(part, ())) > rows[part])
+        rows = {"words": config.word_vocab_size, "pos": config.pos_vocab_size, "chars": config.char_vocab_size}
+        for part in VOCABULARY_PARTS:
+            if (read[part] and part not in self.vocabulary_parts) or len(self.vocabularies.get(part, ())) > rows[part]:
+                raise ValueError(
+                    f"The model reads {part} in addition to sub-words, but the processor has no vocabulary of them, or "
+                    "one with more entries than the model has vectors; use the processor that was saved with the model."
+                )
         subwords = getattr(config.encoder_config, "vocab_size", None)
         highest = max(self.tokenizer.get_vocab().values(), default=0)
-        for is_wrong, problem in (
-            (
-                self.max_subwords != config.max_subwords,
-                f"The processor builds windows of {self.max_subwords} sub-words, but the model reads windows of "
-                f"{config.max_subwords}; build the processor with max_subwords={config.max_subwords}.",
-            ),
-            (
-                missing or larger,
-                f"The model reads {missing or larger} in addition to sub-words, but the processor has no vocabulary of "
-                "them, or one with more entries than the model has vectors; use the processor that was saved with the "
-                "model.",
-            ),
-            (
-                subwords is not None and highest >= subwords,
+        if subwords is not None and highest >= subwords:
+            raise ValueError(
                 f"The tokenizer gives sub-words ids up to {highest}, but the encoder has vectors for {subwords} "
                 "sub-words; use the tokenizer that was saved with the model, or call "
-                f"resize_token_embeddings({highest + 1}).",
-            ),
-        ):
-            if is_wrong:
-                raise ValueError(problem)
+                f"resize_token_embeddings({highest + 1})."
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """The options, as they are saved. transformers deep-copies all attributes, which not every function allows."""
@@ -395,8 +388,9 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
     def from_pretrained(  # type: ignore[override]
         cls, pretrained_model_name_or_path: str | os.PathLike[str], **kwargs: Any
     ) -> "TriaffineProcessor":
-        if find_file(pretrained_model_name_or_path, FILES[0], kwargs) is None:
-            raise FileNotFoundError(describe_missing(pretrained_model_name_or_path, FILES[0], kwargs))
+        for name in FILES[:2]:
+            if find_file(pretrained_model_name_or_path, name, kwargs) is None:
+                raise FileNotFoundError(describe_missing(pretrained_model_name_or_path, name, kwargs))
         # With None, transformers asks whether to run code that the tokenizer names, and reads the answer from stdin.
         kwargs["trust_remote_code"] = bool(kwargs.get("trust_remote_code"))
         with reading(str(pretrained_model_name_or_path), f"one of config.json, {', '.join(FILES)}"):
@@ -470,20 +464,13 @@ def _read_vocabularies(
     """The vocabularies saved with a processor; `kwargs` are those of `from_pretrained`."""
     path = find_file(name_or_path, VOCABULARIES_FILE, kwargs)
     if path is None:
-        raise FileNotFoundError(
-            f"{name_or_path} has no {VOCABULARIES_FILE}, but its processor reads {', '.join(parts)}: the folder is "
-            "incomplete. Save the processor there again, with the model it was trained with."
-        )
+        raise FileNotFoundError(f"{name_or_path} has no {VOCABULARIES_FILE}: save the processor there again.")
     with reading(f"{path} is damaged (save the processor again)"):
         vocabularies: dict[str, dict[str, int]] = json.loads(Path(path).read_text(encoding="utf-8"))
         for part in parts:
-            vocabulary = vocabularies.get(part, {})
-            bad = {name: n for name, n in vocabulary.items() if type(n) is not int or not 0 <= n < len(vocabulary)}
-            if bad or UNKNOWN not in vocabulary:
-                raise ValueError(
-                    f"the vocabulary of {part} has {shortened(bad) if bad else f'no {UNKNOWN}'}; ids are numbers from "
-                    "0 up, each below the vocabulary's length"
-                )
+            known = vocabularies.get(part, {})
+            if UNKNOWN not in known or not {*known.values()} <= {*range(len(known))}:
+                raise ValueError(f"the vocabulary of {part} lacks {UNKNOWN}, or has other ids than 0, 1, 2, …")
     return vocabularies
 
 

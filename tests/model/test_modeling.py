@@ -1,7 +1,5 @@
 """The whole model: every part and encoder option, independence of batch and padding, saving and loading."""
 
-import threading
-
 import pytest
 import torch
 from accelerate import infer_auto_device_map
@@ -9,7 +7,6 @@ from transformers import AutoConfig, AutoModel, AutoModelForTokenClassification
 
 from modeling_triaffine import DataCollatorForNestedNER, TriaffineConfig, TriaffineForNestedNER
 from modeling_triaffine.model.factors_triaffine import TriaffineTensor
-from modeling_triaffine.model.model_triaffine import evaluating
 from modeling_triaffine.model.repository_triaffine import broken_weights
 from modeling_triaffine.new_model import match_low_rank_start, words_of_random_subwords
 from tests.helpers.factors import FACTORS, HAVE_TENSORS, WITHOUT_WORDS, DiagonalTensor, fields_of
@@ -219,27 +216,6 @@ def test_from_encoder_refuses_a_model_that_needs_a_decoders_inputs(tmp_path):
         TriaffineForNestedNER.from_encoder("somewhere", num_labels=3, dtype=torch.bfloat16)
     with pytest.raises(ValueError, match=r"from_encoder: .* does not run without the inputs of a decoder"):
         TriaffineForNestedNER.from_encoder(tmp_path, num_labels=3, triaffine_dim=4)
-
-
-def test_threads_that_share_a_model_restore_its_mode_once_all_are_done(encoder):
-    model = tiny_model(encoder).train()
-    model.encoder.eval()
-    is_inside, may_leave = threading.Event(), threading.Event()
-
-    def evaluate():
-        with evaluating(model):
-            is_inside.set()
-            may_leave.wait(60)
-
-    thread = threading.Thread(target=evaluate)
-    with evaluating(model):
-        thread.start()
-        assert is_inside.wait(60)
-    assert not model.training  # the thread still runs it
-    may_leave.set()
-    thread.join()
-    assert model.training
-    assert not model.encoder.training
 
 
 def test_half_precision_encoders_and_configurations_become_float32_models(encoder, tmp_path):

@@ -334,7 +334,7 @@ def test_any_text_is_encoded_and_every_word_is_seen(processor, text):
 
 def test_model_folder_without_processor_is_reported(encoder, tmp_path):
     tiny_model(encoder).save_pretrained(tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"no processor_config\.json.*Save the processor"):
+    with pytest.raises(FileNotFoundError, match=r"no processor_config\.json: save the processor"):
         TriaffineProcessor.from_pretrained(tmp_path)
 
 
@@ -380,11 +380,11 @@ def test_damaged_or_missing_files_are_reported(encoder, tmp_path):
     processor = tiny_processor(encoder)
     processor.build_vocabularies([{"tokens": ["x"], "pos": []}], ["chars"])
     processor.save_pretrained(tmp_path)
-    for content, message in (("{", r"vocabularies\.json is damaged"), ('{"words": {}}', "vocabulary of chars has no")):
+    for content, message in (("{", r"vocabularies\.json is damaged"), ('{"words": {}}', "vocabulary of chars lacks")):
         (tmp_path / "vocabularies.json").write_text(content)
         with pytest.raises(ValueError, match=message):
             TriaffineProcessor.from_pretrained(tmp_path)
-    for name, message in (("vocabularies.json", "incomplete"), ("tokenizer.json", "config.json")):
+    for name, message in (("vocabularies.json", "save"), ("tokenizer.json", "save")):
         (tmp_path / name).unlink()
         with pytest.raises(FileNotFoundError, match=f"{name}.*{message}"):
             TriaffineProcessor.from_pretrained(tmp_path)
