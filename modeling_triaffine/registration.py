@@ -87,7 +87,7 @@ def _register_task() -> None:
     import transformers
     from transformers import pipelines
 
-    from .installed_models import installed_models
+    from . import installed_models
     from .model.repository_triaffine import register_task
 
     def find_class(_model: Any) -> Any:
@@ -100,7 +100,7 @@ def _register_task() -> None:
     @functools.wraps(make_pipeline)
     def pipeline(task: Any = None, model: Any = None, *arguments: Any, **options: Any) -> Any:
         if isinstance(model, str) and not os.path.isdir(model):
-            model = str(installed_models().get(model, model))
+            model = str(installed_models.installed_models().get(model, model))
         return make_pipeline(task, model, *arguments, **options)
 
     register_task(find_class)

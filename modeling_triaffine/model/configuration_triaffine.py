@@ -349,7 +349,7 @@ def _resolve_labels(
         (
             inverse not in (None, labels),
             f"`id2label` has {shortened(sorted(labels.items() - (inverse or labels).items()))}, unlike `label2id`; set "
-            "`id2label` alone, as a whole, which sets both (in config.json, delete `label2id`)",
+            "`id2label` alone, as a whole, which sets both (in a file, delete `label2id`)",
         ),
         (
             NONE_LABEL in names[:-1] or names[-1] != NONE_LABEL,
