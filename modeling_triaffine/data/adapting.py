@@ -52,7 +52,7 @@ def adapt_dataset(
 
     Raises:
         CorpusError: a row is invalid; the message names split, row and field.
-        TypeError: the data set is a streaming one, or no data set of `datasets`.
+        TypeError: it is no data set of `datasets`, or a streaming one.
         ValueError: `columns` names unknown fields or columns, or `offsets` is unknown.
 
     Examples:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from datasets import ClassLabel, Dataset, DatasetDict, Features, IterableDataset, IterableDatasetDict, List, Value
+from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
 
 from .schema import TO_DATASET
 
@@ -56,11 +56,8 @@ def as_records(dataset: object, columns: Iterable[str], function: str) -> Datase
     `function` is named in messages.
     """
     if not isinstance(dataset, Dataset):
-        streamed = isinstance(dataset, (IterableDataset, IterableDatasetDict))
-        remedy = "Load the corpus without streaming=True" if streamed else TO_DATASET
-        raise TypeError(
-            f"{function} needs a Dataset or DatasetDict, but the data is of type {type(dataset).__name__}. {remedy}."
-        )
+        found = type(dataset).__name__
+        raise TypeError(f"{function} needs a Dataset or DatasetDict, but the data is of type {found}. {TO_DATASET}.")
     if missing := [name for name in columns if name not in dataset.column_names]:
         raise ValueError(
             f"{function} needs the columns {missing}, but the data set has {dataset.column_names}. adapt_dataset "

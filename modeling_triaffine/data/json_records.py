@@ -97,8 +97,10 @@ class JsonObject:
 
     def value(self, field: str, kind: type[Value], remedy: str = "") -> Value:
         """The value of a required field of this type; the field may be a path, such as "data.text"."""
-        owner, name = self._owner(field)
-        return self.check.typed(owner.fields, name, kind, self.where, owner.name, remedy)
+        fields = self.fields
+        if field not in fields and (found := self.get(field)) is not None:
+            fields = {field: found}
+        return self.check.typed(fields, field, kind, self.where, self.name, remedy)
 
     def get(self, field: str) -> object:
         """The value of a field, which may be a path; None if it is missing."""
@@ -111,18 +113,6 @@ class JsonObject:
             else:
                 value = value.get(name) if isinstance(value, Mapping) else None
         return value
-
-    def _owner(self, path: str) -> tuple[JsonObject, str]:
-        """The object that has the field at the end of a path, and its name there. A number counts in a list."""
-        owner = self
-        while path not in owner.fields and "." in path:
-            name, _, path = path.partition(".")
-            value = owner.fields.get(name)
-            first, _, rest = path.partition(".")
-            if isinstance(value, list) and first.isdecimal() and int(first) < len(value):
-                name, value, path = f"{name}[{first}]", value[int(first)], rest
-            owner = JsonObject(value, self.where, self.check, owner.name_of(name))
-        return owner, path
 
     def object(self, field: str, remedy: str) -> JsonObject:
         return JsonObject(self.fields.get(field), self.where, self.check, self.name_of(field), remedy)

@@ -61,11 +61,8 @@ def load_nested_ner(
             has none, those of the pipeline. The text of a corpus of words alone is these, joined by spaces.
         sentence_splitter: how texts are split into sentences whose corpus marks none: "punctuation" (the default, as in
             the pipeline), "lines" or "none".
-        columns: the columns of "iob2", indices from 0: {"tokens": 0, "entities": [1, 2], "pos": 3}; the span group of
-            "docbin": {"entities": "sc"}; the layer and feature of "cas": {"entities": "layer:feature"}; of "span_lines"
-            {"inclusive_end": True} or False; the fields of JSON, of texts {"text", "entities", "start", "end", "type",
-            "inclusive_end"}, of words {"tokens", "entities", "names"}. None detects them, and takes INCEpTION's
-            built-in layer.
+        columns: the columns, layer, span group or fields to read, as the format takes them (docs/corpora.md), such as
+            {"tokens": 0, "entities": [1, 2]} of "iob2", {"text": "body", "entities": "marks"} of JSON. None: detected.
         offsets: what the offsets in texts count: "characters", "utf16" (units of UTF-16) or "bytes" (of UTF-8), or with
             "_lf" at the end the same, a line end of two characters as one. None takes characters.
         max_bad_records: how many records and entities of each split that cannot be read are dropped, each named with

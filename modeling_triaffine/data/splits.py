@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from .corpus_format import CorpusFormat
 from .detection import detect_format, documents_in, format_if_known, format_named, format_of_documents, may_be
@@ -51,10 +50,6 @@ class SplitFiles:
     files: tuple[Path, ...]
     format: CorpusFormat
 
-    def __reduce__(self) -> tuple[Any, tuple[Path, tuple[Path, ...], str]]:
-        """Pickled for a worker process, which finds the format by its name."""
-        return _files_again, (self.path, self.files, self.format.name)
-
     @property
     def has_documents(self) -> bool:
         """Each file is a document, since there are several which are no parts of one file."""
@@ -64,10 +59,6 @@ class SplitFiles:
         """The split that the name of the file, or of the folder around its files, tells."""
         is_document = self.format.documents is not None and not plain_name(self.path).endswith(self.format.lists)
         return None if is_document and self.path.is_file() else split_of(self.path)
-
-
-def _files_again(path: Path, files: tuple[Path, ...], format: str) -> SplitFiles:
-    return SplitFiles(path, files, format_named(format))
 
 
 def split_of(path: Path) -> str | None:

@@ -126,11 +126,6 @@ class TestRetokenize:
         with pytest.raises(ValueError, match=r"needs the columns \['entities'\]"):
             retokenize(Dataset.from_list([{"tokens": ["a"]}]), at_punctuation)
 
-    def test_needs_a_countable_data_set(self):
-        stream = Dataset.from_list([row(["a"], [])], features=FEATURES).to_iterable_dataset()
-        with pytest.raises(TypeError, match="without streaming=True"):
-            retokenize(stream, at_punctuation)
-
     @given(st.lists(st.text("ab-", min_size=1, max_size=4), min_size=1, max_size=5), st.data())
     def test_words_finer_than_tokens_lose_nothing(self, tokens, data):
         pairs = st.tuples(st.integers(0, len(tokens)), st.integers(0, len(tokens))).filter(lambda p: p[0] < p[1])
