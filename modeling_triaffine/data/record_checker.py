@@ -41,10 +41,6 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(UnicodeText if kind is str else kind, config=ConfigDict(strict=True))
 
 
-class _TooManyBadRecordsError(CorpusError):
-    """One more than may be dropped."""
-
-
 class RecordChecker:
     """Checks what a reader found in the files of a split, and counts what is kept, dropped, ignored or changed.
 
@@ -143,9 +139,9 @@ class RecordChecker:
         """Around what reads one record: drops it if it raises a CorpusError, unless too many were dropped before."""
         try:
             yield
-        except _TooManyBadRecordsError:
-            raise
         except CorpusError as error:
+            if error.is_last:
+                raise
             self._drop_bad(error)
             self.note(BAD_RECORDS, example=error.summary or str(error))
 
@@ -154,8 +150,11 @@ class RecordChecker:
         dropped = self.counts[BAD_RECORDS] + self.counts[BAD_ENTITIES]
         if dropped >= self.max_bad_records:
             before = f"{dropped} were dropped before. " if dropped else ""
-            told = f"{error} {before}To drop bad records, say how many at most: --max_bad_records, max_bad_records=."
-            raise _TooManyBadRecordsError(told) from None
+            last = CorpusError(
+                f"{error} {before}To drop bad records, say how many: --max_bad_records, max_bad_records=."
+            )
+            last.is_last = True
+            raise last from None
 
     def add(self, other: RecordChecker) -> None:
         """Adds what another one has counted, but for what it kept."""

@@ -56,7 +56,7 @@ def read_iob2(
     head = read_head(path)
     is_table = TABLE.match(head) is not None
     head = "\n".join(_tabbed(head.splitlines()[1:-1])) if is_table else head
-    layout = find_layout(head, columns)
+    layout = None if head.startswith("#FORMAT=") and columns is None else find_layout(head, columns)
     if layout is None:
         raise _without_tags(head, check)
     if layout.doubt:
