@@ -29,8 +29,6 @@ RECIPE_TEMPLATE = Path(__file__).with_name("recipe_card.md.jinja")
 TAGS = ("nested-ner", "named-entity-recognition", "span-classification", "triaffine")
 UNNAMED_DATASET = "unnamed data set"
 DRAWING_WIDTH = 88  # columns of a code block that the Hub shows without scrolling
-# The names transformers gives to labels without names.
-PLACEHOLDER_LABEL = re.compile(r"LABEL_\d+")
 
 ILLUSTRATION = Example(
     "The Bank of England raised its rate.",
@@ -74,7 +72,7 @@ def build_model_card(
         ValueError: the base model's name cannot be that of a Hub repository.
     """
     run = (summary or RunSummary()).of_model(config)
-    labels = _named_labels(config, run)
+    labels = config.entity_labels
     shown = _choose_example(run.examples)
     drawn = shown if shown.entities else ILLUSTRATION
     card: ModelCard = ModelCard.from_template(
@@ -184,13 +182,6 @@ def _is_repo_id(name: str) -> bool:
 def _one_line(text: str) -> str:
     """`text` with single spaces as white space: YAML silently drops some line ends of Unicode."""
     return " ".join(text.split())
-
-
-def _named_labels(config: TriaffineConfig, run: RunSummary) -> list[str]:
-    """The entity labels; empty as long as they have no names."""
-    labels: list[str] = config.entity_labels
-    are_placeholders = not run.is_trained and all(PLACEHOLDER_LABEL.fullmatch(label) for label in labels)
-    return [] if are_placeholders else labels
 
 
 def _choose_example(examples: Sequence[Example]) -> Example:

@@ -139,12 +139,6 @@ def test_purpose(labels: list[str], changes: dict[str, Any], expected: str):
     assert expected in section(make_card(make_summary(**changes), make_config(*labels)), "Intended use")
 
 
-def test_labels_that_have_no_names_yet():
-    card = make_card(config=make_config("LABEL_0", "LABEL_1"))
-    assert section(card, "Labels") == "Not known: the labels are those of the training data."
-    assert "finding entities in text of the kind" in section(card, "Intended use")
-
-
 def test_labels_whose_examples_must_not_be_shown_are_counted_all_the_same():
     counted = {"protein": Label(2), "DNA": Label(1)}
     text = section(make_card(make_summary(labels=counted, training_sentences=None)), "Labels")
