@@ -10,8 +10,8 @@ from collections import Counter
 from typing import Any
 from xml.etree import ElementTree
 
+from anyio import to_thread
 from fastapi import APIRouter, HTTPException, Request
-from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
@@ -59,7 +59,7 @@ def inception_routes(find: Predictor) -> APIRouter:
     @routes.post("/predict", summary="A document with suggestions")
     async def predict(body: RecommenderRequest, request: Request) -> Response:
         feature = body.metadata.feature
-        cas, annotation = await run_in_threadpool(read_request, body)
+        cas, annotation = await to_thread.run_sync(read_request, body, abandon_on_cancel=True)
         (entities,) = await find([Item(cas.sofa_string)], request)
         has_score = annotation.get_feature(feature + SCORE_SUFFIX) is not None
         for entity in entities:
@@ -67,7 +67,7 @@ def inception_routes(find: Predictor) -> APIRouter:
             if has_score:
                 values[feature + SCORE_SUFFIX] = entity["score"]
             cas.add(annotation(begin=entity["start"], end=entity["end"], **values))
-        return json_answer({"document": await run_in_threadpool(cas.to_xmi)})
+        return json_answer({"document": await to_thread.run_sync(cas.to_xmi, abandon_on_cancel=True)})
 
     return routes
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from ..files import paths_below
 from ..parsing import JSON_SUFFIXES, DataError, check_is_line, decode_object, decode_text
-from .chunks import Chunk, rejection
+from .chunks import Chunk, Place, Rejection, rejection
 
 logger = logging.getLogger(__name__)
 
@@ -194,15 +194,16 @@ def read_json_lines(file: str, path: str, reading: Reading) -> Iterator[Chunk]:
         is_first = True
         while (batch := list(islice(lines, reading.chunk_size))) or is_first:
             is_first = False
-            chunk = Chunk(file, [], [], [])
+            records: list[dict[str, Any]] = []
+            places: list[Place] = []
+            rejected: list[Rejection] = []
             for row, line in batch:
                 try:
-                    chunk.rows.append(_decode(line, reading))
-                    chunk.places.append((file, row))
+                    records.append(_decode(line, reading))
+                    places.append((file, row))
                 except DataError as error:
-                    raw = line.decode("utf-8", "backslashreplace")
-                    chunk.rejected.append(rejection(file, row, error.problem, raw))
-            yield chunk
+                    rejected.append(rejection(file, row, error.problem, line.decode("utf-8", "backslashreplace")))
+            yield Chunk(file, records, places, rejected)
 
 
 def _decode(line: bytes, reading: Reading) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import datetime
 import gzip
-import inspect
 import json
 import os
 import shutil
@@ -10,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import fields
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,7 +23,6 @@ from hypothesis import strategies as st
 
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.commands import main
-from modeling_triaffine.commands import tag as tag_command
 from modeling_triaffine.data import ENTITY_FEATURES
 from modeling_triaffine.model import pipeline_triaffine
 from modeling_triaffine.tagging import (
@@ -565,9 +562,3 @@ class TestTagger:
         tag_corpus({}, tmp_path / "out", Tagging("owner/name", revision=commit))
         tagger = Tagger(Tagging("owner/name", revision=commit), Reading(), "cpu")
         assert tagger.find_entities.model.origin["revision"] == commit
-
-
-def test_the_command_has_the_defaults_of_what_it_calls():
-    defaults = {name: one.default for name, one in inspect.signature(tag_command.command).parameters.items()}
-    assert {one.name: one.default for one in fields(Reading) if one.name in defaults}.items() <= defaults.items()
-    assert defaults["cpus_per_actor"] == Actors.cpus
