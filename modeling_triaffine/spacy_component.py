@@ -23,14 +23,15 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from transformers.utils import CONFIG_NAME
 
 from .errors import importing_extra
 from .installed_models import find_model
 from .model.checks_triaffine import check_threshold
-from .model.configuration_triaffine import TriaffineConfig
 from .model.kinds_triaffine import overlap_policy
 from .model.options_triaffine import PredictionOptions
 from .model.pipeline_triaffine import NestedNERPipeline
+from .model.repository_triaffine import find_file
 
 with importing_extra("spacy", 'The component "triaffine_ner" needs spaCy'):
     from spacy import util
@@ -85,8 +86,10 @@ class TriaffineNER(Pipe):
     ):
         check_threshold(threshold)
         overlap_policy(overlap)
-        if model is not None and not nlp._meta.get("pipeline"):  # a saved spaCy pipeline has its model beside it
-            TriaffineConfig.from_pretrained(find_model(model))  # a wrong name is an error now, not at the first text
+        # A wrong name is an error now, not at the first text; but a saved spaCy pipeline has its model beside it.
+        is_new = model is not None and not nlp._meta.get("pipeline")
+        if is_new and find_file(find_model(model), CONFIG_NAME, {}) is None:
+            raise FileNotFoundError(f'"{name}": there is no model in {model}, which has no {CONFIG_NAME}.')
         self.name = name
         self.num_entities = self.num_misaligned = 0
         self._source = model

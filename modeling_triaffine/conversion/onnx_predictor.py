@@ -99,6 +99,10 @@ class OnnxNestedNER(NestedNERPipeline):
         """Raises ValueError: a graph is a file, which is copied or uploaded with its folder."""
         raise ValueError("OnnxNestedNER cannot be saved: copy or upload the folder that `triaffine-ner export` wrote.")
 
+    def push_to_hub(self, repo_id: str, **options: Any) -> Any:
+        """Raises ValueError, as `save_pretrained`."""
+        self.save_pretrained(repo_id)
+
 
 def open_pipeline(model: str | os.PathLike[str], **options: Any) -> NestedNERPipeline:
     """The pipeline of what `triaffine-ner export` wrote, in a folder or on the Hub, or of any other model.
