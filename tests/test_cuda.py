@@ -85,7 +85,7 @@ def test_commands_use_the_gpu_without_being_told(command, tmp_path, precision):
         assert scores.code == 0, scores.err
         found = command("predict", "--model", tmp_path / "run", tmp_path / "texts.txt", *device)
         assert "entities" in json.loads(found.out)
-        report = ("--output", tmp_path / f"report {len(device)}")
-        for name, *arguments in (("analyse", corpus, *report), ("calibrate", others)):
+        report = ("--report", tmp_path / f"report {len(device)}")
+        for name, *arguments in (("evaluate", corpus, *report), ("calibrate", others)):
             done = command(name, "--model", tmp_path / "run", *arguments, *device)
             assert done.code == 0, done.err

@@ -35,6 +35,7 @@ def command(
     if (span is None) == (offsets is None):
         raise ValueError("Give the span either as --span, as it is written, or as --offsets START END.")
     start_and_end = offsets or find_span(text, span or "")
+    from ..drawing.safe_text import visible_json
     from ..explanation import explain, explanation_page, format_explanation
     from ..files import write_text
 
@@ -43,7 +44,7 @@ def command(
         output.parent.mkdir(parents=True, exist_ok=True)
         write_text(output, explanation_page(explanation))
     if form == "json":
-        print(json.dumps(explanation.to_dict(), ensure_ascii=False, indent=2))
+        print(visible_json(json.dumps(explanation.to_dict(), ensure_ascii=False, indent=2)))
     else:
         print(format_explanation(explanation, shutil.get_terminal_size().columns))
 

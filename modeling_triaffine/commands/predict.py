@@ -106,6 +106,7 @@ def write_lines(
 ) -> Counter[str]:
     """Writes records with their entities, in the order of the input; returns the number of entities by label."""
     from ..drawing import draw_entities
+    from ..drawing.safe_text import visible_json
     from ..files import open_output, write_text
     from ..progress import with_progress
 
@@ -132,7 +133,7 @@ def write_lines(
             if is_drawn:
                 print(draw_entities(text, entities), end="\n\n", flush=True)
             elif output is not None or html is None:
-                line = json.dumps({**record, source.entities_column: entities}, ensure_ascii=False)
+                line = visible_json(json.dumps({**record, source.entities_column: entities}, ensure_ascii=False))
                 print(line, file=written, flush=written is sys.stdout)
     if html is not None:
         from ..drawing.predictions_page import predictions_page

@@ -145,18 +145,6 @@ class Scores(dict[str, Any]):
         others = {part.key: row for part, row in by_part.items() if part is not ALL}
         return cls({**by_part[ALL], "by_label": dict(by_label), **others})
 
-    def check(self) -> None:
-        """Raises ValueError unless these are scores, as of a file.
-
-        A part may be missing: those of a file are the parts known when it was written.
-        """
-        if not isinstance(self.get("by_label"), Mapping):
-            raise ValueError("`scores` lacks by_label; give the complete result of the evaluation")
-        for part, row in self.by_part().items():
-            check_row(row, f"scores[{part.key!r}]" if part.key else "scores")
-        for label, row in self["by_label"].items():
-            check_row(row, f"scores['by_label'][{label!r}]")
-
     def by_part(self) -> dict[Part, Row]:
         """The row of each part."""
         return {part: self[part.key] if part.key else self for part in PARTS if part.key in self or not part.key}
@@ -183,16 +171,6 @@ class Scores(dict[str, Any]):
         return self.of(by_part, {label: row_with_nulls(row) for label, row in self["by_label"].items()})
 
 
-def check_row(row: Any, where: str, names: Iterable[str] = (*RATIOS, *COUNTS)) -> Any:
-    """The row of scores; raises ValueError unless it has these numbers, and ratios from 0 to 1."""
-    missing = [name for name in names if not isinstance(row, Mapping) or type(row.get(name)) not in (int, float)]
-    wrong = [] if missing else [f"{name} = {row[name]}" for name in RATIOS if not 0.0 <= row.get(name, 0.0) <= 1.0]
-    if missing or wrong:
-        problem = f"lacks {', '.join(missing)}" if missing else f"has {', '.join(wrong)}"
-        raise ValueError(f"`{where}` {problem}; give the complete result of the evaluation, with fractions in [0, 1]")
-    return row
-
-
 # ---- Tables ----
 
 
@@ -210,14 +188,6 @@ def format_scores(scores: Scores) -> str:
     """
     notes = filter(None, (unannotated_note(scores), parts_note()))
     return "\n\n".join([score_table("", scores.rows()).text(), *(textwrap.fill(note, 100) for note in notes)])
-
-
-def format_all_scores(scores: Mapping[str, Scores]) -> str:
-    """The tables of several scores by name, such as `words` and `raw_text`; equal ones are one table."""
-    titles: dict[str, list[str]] = {}
-    for name, one in scores.items():
-        titles.setdefault(format_scores(one), []).append(name.replace("_", " "))
-    return "\n\n".join(f"{' and '.join(names).capitalize()}:\n{table}" for table, names in titles.items())
 
 
 def unannotated_note(scores: Scores) -> str:

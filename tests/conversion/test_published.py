@@ -356,8 +356,9 @@ def test_the_command_writes_a_whole_model(pretrained, vocabularies, tmp_path, co
     published = published_model("SpanAttModelV3", "TriAffineParser", tensors, published_encoder(pretrained, parts=True))
     path = save_published(published, tmp_path / "best_epoch.pth")
     output = tmp_path / "out" / "model"
-    options = ["--encoder", pretrained, "--vocabularies", vocabularies, "--output", output]
-    result = command("convert-published", path, "--labels", *LABELS, "--context", "document", *options)
+    options = [path, output, "--encoder", pretrained, "--vocabularies", vocabularies]
+    options += [word for label in LABELS for word in ("--labels", label)]
+    result = command("convert", *options, "--context", "document")
     assert result.code == 0
     assert "labels DNA, RNA, protein" in result.out
     assert [file.name for file in output.parent.iterdir()] == ["model"]
@@ -370,6 +371,6 @@ def test_the_command_writes_a_whole_model(pretrained, vocabularies, tmp_path, co
     assert {entity["entity_group"] for entity in found} <= set(LABELS)
     assert found
 
-    again = command("convert-published", path, "--labels", *LABELS, *options)
+    again = command("convert", *options)
     assert again.code == 2
     assert f"{output} exists" in again.err

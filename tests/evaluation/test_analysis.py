@@ -312,8 +312,8 @@ def test_the_summary_has_at_most_30_lines(analysis):
 def test_command_prints_a_summary_and_writes_the_report(saved_model, command, tmp_path):
     path, output = tmp_path / "dev.jsonl", tmp_path / "new" / "report"
     write_lines(path, make_records())
-    options = ["--model", saved_model, "--split", "train", "--candidates", "3", "6", "--output", output]
-    result = command("analyse", path, *options, "--compare", saved_model)
+    options = ["--model", saved_model, "--split", "train", "--candidates", "3", "--candidates", "6", "--report", output]
+    result = command("evaluate", path, *options, "--compare", saved_model)
     assert result.code == 0, result.err
     assert len(result.out.splitlines()) <= 30
     assert result.out.endswith(f"The report: {output / 'report.html'}\n")
@@ -321,6 +321,6 @@ def test_command_prints_a_summary_and_writes_the_report(saved_model, command, tm
     assert [row["max_candidates"] for row in written["candidates"]] == [3, 6]
     assert written["comparison"]["bootstrap"]["p_value"] == 1
     assert (output / "report.html").read_text().startswith("<!doctype html>")
-    again = command("analyse", path, *options)
+    again = command("evaluate", path, *options)
     assert again.code == 2
     assert f"{output} exists" in again.err

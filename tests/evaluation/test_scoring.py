@@ -15,7 +15,7 @@ from modeling_triaffine.evaluation.error_analysis import (
     error_examples,
 )
 from modeling_triaffine.evaluation.metric import NestedNERMetric
-from modeling_triaffine.evaluation.scores import PARTS, Scores, format_all_scores, format_scores
+from modeling_triaffine.evaluation.scores import PARTS, Scores, format_scores
 from modeling_triaffine.evaluation.scoring import (
     candidate_recall,
     score_entities,
@@ -318,14 +318,6 @@ def test_undefined_ratios_are_dashes():
         ["flat", "50.00", "0.00", "0.00", "2", "1"],
         ["nested", "–", "–", "–", "0", "2"],
     ]
-
-
-def test_equal_tables_are_one():
-    scores = score_entities(PREDICTED, GOLD)
-    twice = format_all_scores({"given_words": scores, "raw_text": score_entities(PREDICTED, GOLD)})
-    assert twice == f"Given words and raw text:\n{format_scores(scores)}"
-    other = format_all_scores({"given_words": scores, "raw_text": score_entities(GOLD, GOLD)})
-    assert other.startswith(f"Given words:\n{format_scores(scores)}\n\nRaw text:\n")
 
 
 def test_predictions_of_a_label_without_gold_are_pointed_out():
