@@ -104,7 +104,7 @@ class TriaffineNER(Pipe):
         if self._pipeline is None:
             if self._source is None:
                 raise ValueError(f'"{self.name}" has no model: add it with config={{"model": folder or name}}.')
-            self._pipeline = self._build(find_model(self._source))
+            self._pipeline = NestedNERPipeline(find_model(self._source), **self._options)
         return self._pipeline
 
     @property
@@ -163,16 +163,7 @@ class TriaffineNER(Pipe):
 
     def _load(self, folder: Path) -> None:
         # An absolute path, so that a missing folder is never taken for a Hub name.
-        self._pipeline = self._build(str(folder.resolve()))
-
-    def _build(self, source: str) -> NestedNERPipeline:
-        try:
-            return NestedNERPipeline(model=source, **self._options)
-        except (RuntimeError, AssertionError) as error:
-            raise ValueError(
-                f'"{self.name}" cannot use device {self._options["device"]!r}: {error}. Give another; for a saved '
-                f'pipeline, spacy.load(..., config={{"components.{self.name}.device": "cpu"}}).'
-            ) from error
+        self._pipeline = NestedNERPipeline(str(folder.resolve()), **self._options)
 
     def _annotate(self, docs: list[Doc]) -> None:
         misaligned = 0

@@ -231,5 +231,5 @@ def test_invalid_settings_are_errors_when_the_pipe_is_made(folder, tmp_path):
         spacy_pipeline(folder, overlap="nonesuch")
     with pytest.raises(ValueError, match=r'"triaffine_ner" has no model: add it with config=\{"model"'):
         spacy_pipeline(None)("gene")
-    with pytest.raises(ValueError, match=r"cannot use device 'nowhere'.*components.triaffine_ner.device"):
+    with pytest.raises(ValueError, match="no device 'nowhere'"):
         spacy_pipeline(folder, device="nowhere")("gene")

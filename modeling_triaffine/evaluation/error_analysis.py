@@ -26,31 +26,22 @@ GOLD_OUTCOMES = (RIGHT, *PAIR_ERRORS, MISSING)
 PREDICTED_OUTCOMES = (RIGHT, *PAIR_ERRORS, SPURIOUS)
 
 
-class Mention(TypedDict):
-    """An entity: `start`, `end` (exclusive) in words, and `text`, these words joined by spaces."""
-
-    start: int
-    end: int
-    type: str
-    text: str
-
-
-class Error(TypedDict):
-    """A gold entity that was not found, a wrong prediction, or a pair of both, of this kind."""
-
-    kind: str
-    gold: Mention | None
-    predicted: Mention | None
+Mention = dict[str, Any]
+"""An entity: `start`, `end` (exclusive) in words, `type`, and `text`, these words joined by spaces."""
 
 
 class ErrorExample(TypedDict):
-    """A sentence with errors; entities and errors are sorted by start, then longest first."""
+    """A sentence with errors; entities and errors are sorted by start, then longest first.
+
+    Each of the `errors` has a `kind`, and the gold entity that was not found (`gold`), the wrong prediction
+    (`predicted`), or a pair of both.
+    """
 
     id: str
     tokens: list[str]
-    gold: list[Mention | None]
-    predicted: list[Mention | None]
-    errors: list[Error]
+    gold: list[Mention]
+    predicted: list[Mention]
+    errors: list[dict[str, Any]]
 
 
 def outcome_name(outcome: str) -> str:
@@ -116,21 +107,20 @@ def error_examples(predictions: Sentences, records: Sequence[Mapping[str, Any]])
 def _describe(record: Mapping[str, Any], predicted: set[TypedSpan], gold: set[TypedSpan]) -> ErrorExample:
     tokens = list(record["tokens"])
 
-    def mention(entity: TypedSpan | None) -> Mention | None:
-        if entity is None:
-            return None
+    def mention(entity: TypedSpan) -> Mention:
         start, end, label = entity
-        return Mention(start=start, end=end, type=label, text=" ".join(tokens[start:end]))
+        return {"start": start, "end": end, "type": label, "text": " ".join(tokens[start:end])}
 
-    errors: list[tuple[TypedSpan, Error]] = []
+    errors: list[tuple[TypedSpan, dict[str, Any]]] = []
     told = set()
     for entity, (kind, other) in _outcomes(gold, predicted, MISSING).items():
         if kind != RIGHT:
             told.add(other)
-            errors.append((entity, Error(kind=kind, gold=mention(entity), predicted=mention(other))))
+            errors.append((entity, {"kind": kind, "gold": mention(entity), "predicted": other and mention(other)}))
     for entity, (kind, other) in _outcomes(predicted, gold, SPURIOUS).items():
         if kind != RIGHT and entity not in told:
-            errors.append((other or entity, Error(kind=kind, gold=mention(other), predicted=mention(entity))))
+            found = {"kind": kind, "gold": other and mention(other), "predicted": mention(entity)}
+            errors.append((other or entity, found))
     return ErrorExample(
         id=record["id"],
         tokens=tokens,

@@ -126,7 +126,7 @@ def _error_tables(errors: Mapping[str, Any]) -> Iterator[Table]:
 def _draw_example(example: ErrorExample, labels: Sequence[str]) -> tuple[str, dict[str, str], Table]:
     words = [clean(token) or REPLACEMENT for token in example["tokens"]]
 
-    def draw(mentions: Iterable[Any]) -> str:
+    def draw(mentions: Iterable[Mention]) -> str:
         found = (Entity(start=one["start"], end=one["end"], type=one["type"]) for one in mentions)
         return draw_entities_html(*join_tokens(words, found), labels, embedded=True)
 

@@ -393,4 +393,4 @@ def test_the_command_prints_tables_and_writes_a_page(saved_model, command, tmp_p
     assert json.loads(command(*options, "--format", "json").out) == near(expected.to_dict())
     twice = command(*options[:-4], "--span", "e", "--device", "cpu")
     assert (twice.code, twice.out) == (2, "")
-    assert "occurs 4 times in the text. Give one as --offsets: 12 13, 20 21, 22 23, 34 35" in twice.err
+    assert "occurs 4 times in the text" in twice.err
