@@ -49,7 +49,6 @@ SLOWEST = (
     "training/test_resume.py",
     "serving/test_serving_process.py",
     "training/test_interrupted_runs.py",
-    "training/test_sharded_training.py",
     "test_spacy_component.py",
     "test_fuzzing.py",
     "training/test_recipes.py",

@@ -77,6 +77,16 @@ def test_written_pages_are_up_to_date(name):
     assert written == PAGES[name](), "run: python docs/_site/write_pages.py"
 
 
+RECIPES = sorted(path.parent for path in (REPOSITORY / "hub_configs").glob("*/training.yaml"))
+
+
+@pytest.mark.contract
+@pytest.mark.parametrize("folder", RECIPES, ids=lambda folder: folder.name)
+def test_the_cards_of_the_recipes_are_up_to_date(folder):
+    written = (folder / "README.md").read_text(encoding="utf-8")
+    assert written == load("write_recipe_cards").recipe_card(folder), "run: python docs/_site/write_recipe_cards.py"
+
+
 def test_every_option_can_be_found_by_its_name(site):
     names = ("commands", "configuration", "options")
     pages = {name: (site / "reference" / f"{name}.html").read_text(encoding="utf-8") for name in names}

@@ -61,7 +61,6 @@ class CLASS(TyperCommand):
 
 
 def command(context: typer.Context) -> None:
-    from ..publishing.upload import NotPublishedError
     from ..training.interruptions import TrainingFault
     from ..training.run import prepare_run, start_logging, train_and_save
 
@@ -70,9 +69,9 @@ def command(context: typer.Context) -> None:
         run = prepare_run(context.args)
         try:
             train_and_save(run)
-        except (TrainingFault, NotPublishedError):
+        except (TrainingFault, OSError):
             raise
-        except (ValueError, OSError) as error:  # most mistakes of the user are found before the run starts
+        except ValueError as error:  # most mistakes of the user are found before the run starts
             raise RuntimeError(
                 "Training stopped because of the error above. It is a fault of the program, or is due to an option of "
                 "transformers that fails during training only."

@@ -85,6 +85,8 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
     _supports_sdpa = True
     _supports_flash_attn = True
     _supports_flex_attn = True
+    # Else transformers takes a subclass with `forward(**kwargs)` for one that divides its loss by the batches itself.
+    accepts_loss_kwargs = False
 
     # Set by the package: what builds, starts and publishes models is not remote code.
     from_encoder: ClassVar[Callable[..., Any]]

@@ -2,9 +2,9 @@
 
 `run.py` carries out a run from top to bottom. Each stage gives one value to the next ones: the plan (`plan.py`, from
 the command line and a recipe), the corpus (`corpora.py`), processor and model, new or trained (`start.py`), the trained
-model (`trainer.py`, whose optimizer is in `optimization.py`), its scores (`scoring_trainer.py`), and what is saved
-(`saving.py`, with the facts in `summary.py`). `callbacks.py` acts at the trainer's events, `progress.py` reports them,
-`interruptions.py` explains what can stop a run, `checkpoints.py` finds the checkpoint to resume from.
+model (`trainer.py`, whose optimizer is in `optimization.py`), its scores, and what is saved (`saving.py`).
+`callbacks.py` acts at the trainer's events, `interruptions.py` explains what can stop a run, `checkpoints.py` finds the
+checkpoint to resume from.
 
 The public names are imported when they are first used: `options.py`, which declares the options, needs no library.
 """
@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 from ..lazy import on_first_use
 
 if TYPE_CHECKING:
-    from .arguments import NestedNERTrainingArguments as NestedNERTrainingArguments
-    from .scoring_trainer import EntityPrediction as EntityPrediction
+    from .plan import NestedNERTrainingArguments as NestedNERTrainingArguments
     from .start import start_from_recipe as start_from_recipe
+    from .trainer import EntityPrediction as EntityPrediction
     from .trainer import NestedNERTrainer as NestedNERTrainer
 
 _MODULES = {
-    "EntityPrediction": "scoring_trainer",
+    "EntityPrediction": "trainer",
     "NestedNERTrainer": "trainer",
-    "NestedNERTrainingArguments": "arguments",
+    "NestedNERTrainingArguments": "plan",
     "start_from_recipe": "start",
 }
 __all__ = sorted(_MODULES)

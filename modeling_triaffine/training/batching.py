@@ -21,7 +21,7 @@ from tqdm import tqdm
 from ..data.collator import encode_records, encode_words, with_fields
 from ..data.schema import CONTEXT_FIELDS
 from ..data.windows import Windows
-from ..model.batches_triaffine import batches_by_length, feature_size
+from ..model.batches_triaffine import INPUT_NAMES, batches_by_length, feature_size
 from ..model.processing_triaffine import TriaffineProcessor
 
 # Sentences are sorted by length within pools of this many batches: large enough for little padding, small enough for
@@ -29,6 +29,7 @@ from ..model.processing_triaffine import TriaffineProcessor
 BATCHES_IN_POOL = 50
 RECORDS_AT_ONCE = 1000
 
+ORDERS = ("group_by_length", "random", "sequential")
 # Key of the record ids in a training batch; not an input of the model.
 RECORD_IDS = "record_ids"
 # (sub-words, words) of a sentence.
@@ -36,10 +37,6 @@ Size = tuple[int, int]
 
 
 # ---- Encoded records ----
-
-
-class EncodedRecord(dict[str, Any]):
-    """A record with what the model reads of it."""
 
 
 class EncodedRecords(Sequence[Any]):
@@ -71,7 +68,7 @@ class EncodedRecords(Sequence[Any]):
         record = self.windows[row]
         if not self._features:
             return record
-        return EncodedRecord(with_fields(_with_arrays(self._features[row], np.int64), record))
+        return with_fields(_with_arrays(self._features[row], np.int64), record)
 
 
 def _with_arrays(feature: Mapping[str, Any], dtype: type) -> dict[str, Any]:
@@ -88,15 +85,15 @@ class TrainingBatchSampler(Sampler[list[int]]):
     Each `num_processes` consecutive batches are a turn, one batch of similar length per process, as accelerate
     distributes them. All epochs have the same number of turns, so the number of updates is known before training.
 
-    With `batch_size`, rows are sorted by length within random pools; with `max_subwords`, all rows are sorted, those of
-    the same length in random order. Then the turns are shuffled, except for two: the turn with the longest row comes
-    first, to notice at once if memory does not suffice, and an incomplete turn comes last.
+    Grouped by length, rows are sorted within random pools; with `max_subwords`, all rows are sorted, those of the same
+    length in random order. Then the turns are shuffled, except for two: the turn with the longest row comes first, to
+    notice at once if memory does not suffice, and an incomplete turn comes last.
 
     Args:
         sizes: (sub-words, words) of each row.
         max_subwords: maximum number of sub-words in a batch, padding included, instead of `batch_size`. A longer row is
             a batch of its own.
-        group_by_length: False for shuffled rows without regard to length.
+        order: one of `ORDERS`: rows of similar length together, shuffled rows, or rows as they are.
         drop_last: leave out an incomplete turn; otherwise its rows are spread over the processes.
     """
 
@@ -107,16 +104,18 @@ class TrainingBatchSampler(Sampler[list[int]]):
         seed: int,
         max_subwords: int | None = None,
         num_processes: int = 1,
-        group_by_length: bool = True,
+        order: str = "group_by_length",
         drop_last: bool = False,
     ):
+        if order not in ORDERS:
+            raise ValueError(f"train_sampling_strategy is {order!r}; choose one of {', '.join(ORDERS)}.")
         self.sizes = list(sizes)
         # Not `batch_size`: accelerate would take batches of another size for incomplete, and fill them up.
         self.rows_in_batch = batch_size
         self.seed = seed
         self.max_subwords = max_subwords
         self.num_processes = num_processes
-        self.group_by_length = group_by_length
+        self.order = order
         self.drop_last = drop_last
         self._epoch = torch.zeros((), dtype=torch.int64).share_memory_()  # workers that stay alive have a copy of this
         self.num_turns = len(self._turns())
@@ -136,10 +135,10 @@ class TrainingBatchSampler(Sampler[list[int]]):
 
     def _turns(self) -> list[list[list[int]]]:
         random = np.random.default_rng([self.seed, self.epoch])
-        rows = random.permutation(len(self.sizes)).tolist()
+        rows = [*range(len(self.sizes))] if self.order == "sequential" else random.permutation(len(self.sizes)).tolist()
         turns = _cut(self._batches(rows), self.num_processes)
         incomplete = [turns.pop()] if turns and self._is_incomplete(turns[-1]) else []
-        if self.group_by_length:
+        if self.order == "group_by_length":
             random.shuffle(turns)
             longest = max(self.sizes, default=(0, 0))
             turns.sort(key=lambda turn: max(self.sizes[row] for batch in turn for row in batch) < longest)
@@ -149,7 +148,7 @@ class TrainingBatchSampler(Sampler[list[int]]):
         if self.max_subwords is not None:
             found = batches_by_length([self.sizes[row] for row in rows], max_subwords=self.max_subwords)
             return [[rows[place] for place in batch] for batch in found]
-        if self.group_by_length:
+        if self.order == "group_by_length":
             pools = _cut(rows, BATCHES_IN_POOL * self.rows_in_batch * self.num_processes)
             rows = [row for pool in pools for row in sorted(pool, key=self.sizes.__getitem__, reverse=True)]
         return _cut(rows, self.rows_in_batch)
@@ -161,10 +160,7 @@ class TrainingBatchSampler(Sampler[list[int]]):
 
 
 class EvaluationBatchSampler(Sampler[list[int]]):
-    """Batches of row numbers for one process, longest rows first; over all processes, every row counts once.
-
-    All processes have the same number of batches, as sharded models need. To make the numbers equal, a process may
-    repeat a batch that counts in another one; its entry in `rows_that_count` is then empty.
+    """Batches of row numbers for one process, longest rows first; over all processes, every row comes once.
 
     Args:
         sizes: (sub-words, words) of each row.
@@ -181,9 +177,7 @@ class EvaluationBatchSampler(Sampler[list[int]]):
         max_subwords: int | None = None,
     ):
         batches = batches_by_length(sizes, batch_size if max_subwords is None else None, max_subwords)
-        turns = _cut(batches, num_processes)
-        self.batches = [turn[process_index] if process_index < len(turn) else turn[0] for turn in turns]
-        self.rows_that_count = [turn[process_index] if process_index < len(turn) else [] for turn in turns]
+        self.batches = batches[process_index::num_processes]
 
     def __len__(self) -> int:
         return len(self.batches)
@@ -213,7 +207,7 @@ class CaseAugmentation(Sequence[dict[str, Any]]):
             return record
         change = str.upper if draw < self.share / 2 else str.lower
         changed = {name: list(map(change, record[name])) for name in ("tokens", *CONTEXT_FIELDS) if record.get(name)}
-        return {**record, **changed}
+        return {**{name: value for name, value in record.items() if name not in INPUT_NAMES}, **changed}
 
 
 def record_name(record: Mapping[str, Any]) -> str:
@@ -223,7 +217,7 @@ def record_name(record: Mapping[str, Any]) -> str:
 
 @dataclass
 class RecordCollator:
-    """Makes a batch of records, those encoded that are not [`EncodedRecord`] yet.
+    """Makes a batch of records, and encodes those that are not encoded yet, such as the rows of a user's own loader.
 
     `collator`, usually a `DataCollatorForNestedNER`, builds the batch; `with_ids` adds the id of each record, or its
     words if it has none.
@@ -234,8 +228,8 @@ class RecordCollator:
     with_ids: bool = False
 
     def __call__(self, records: list[dict[str, Any]]) -> dict[str, Any]:
-        encoded = iter(encode_records(self.processor, [one for one in records if not isinstance(one, EncodedRecord)]))
-        batch = self.collator([one if isinstance(one, EncodedRecord) else next(encoded) for one in records])
+        encoded = iter(encode_records(self.processor, [record for record in records if "input_ids" not in record]))
+        batch = self.collator([record if "input_ids" in record else next(encoded) for record in records])
         if self.with_ids:
             batch[RECORD_IDS] = [record_name(record) for record in records]
         return batch

@@ -9,105 +9,119 @@ import logging
 import shutil
 from pathlib import Path
 
+from filelock import FileLock, Timeout
 from transformers import TrainerState
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from ..publishing.run_summary import SUMMARY_FILE
-from .arguments import NestedNERTrainingArguments
-from .interruptions import DamagedCheckpointError, check_writable
+from .interruptions import CheckpointError
 from .options import LATEST
 
 logger = logging.getLogger(__name__)
 
 # Written last: a folder with it is that of a finished run.
 RESULTS_FILE = "all_results.json"
+LOCK_FILE = ".lock"
 
 
 def list_checkpoints(output_dir: str | Path) -> list[Path]:
-    """Returns the folders `checkpoint-N` of a run, incomplete ones included, by update."""
+    """The folders `checkpoint-N` of a run, incomplete ones included, by update."""
     paths = Path(output_dir).glob(f"{PREFIX_CHECKPOINT_DIR}-*")
     return sorted((path for path in paths if path.name.split("-", 1)[1].isdecimal()), key=_update)
 
 
-def is_complete(checkpoint: str | Path) -> bool:
-    """Whether the Trainer finished saving a checkpoint: it writes the state after all other files."""
+def read_state(checkpoint: str | Path) -> TrainerState | None:
+    """The Trainer's state in a checkpoint; None for one that is incomplete."""
     try:
-        TrainerState.load_from_json(str(Path(checkpoint) / TRAINER_STATE_NAME))
-    except (OSError, ValueError, TypeError):
-        return False
-    return True
+        return TrainerState.load_from_json(str(Path(checkpoint) / TRAINER_STATE_NAME))
+    except (OSError, ValueError, TypeError, AttributeError):
+        return None
 
 
 def find_checkpoint(wanted: str | bool | None, output_dir: str | Path) -> str | None:
     """The checkpoint to resume from; None to start from scratch.
 
     `wanted` is the folder of a checkpoint; True or "latest" for the latest complete one in `output_dir`, if any. Raises
-    DamagedCheckpointError if it is not a checkpoint, or its state is cut off or unreadable.
+    CheckpointError if it is not a complete checkpoint.
     """
     if not wanted:
         return None
     if wanted is True or wanted == LATEST:
         latest_first = reversed(list_checkpoints(output_dir))
-        return next((str(checkpoint) for checkpoint in latest_first if is_complete(checkpoint)), None)
-    if not is_complete(wanted):
-        raise DamagedCheckpointError(
-            f"{wanted} is not a complete checkpoint: it has no {TRAINER_STATE_NAME} that can be read. Give a folder "
-            "checkpoint-N of an earlier run, or --resume_from_checkpoint without a path for the latest complete one in "
-            "the output folder."
+        found = next((str(checkpoint) for checkpoint in latest_first if read_state(checkpoint)), None)
+        if found is None:
+            logger.warning("There is no complete checkpoint in %s to resume from: starting from scratch.", output_dir)
+        return found
+    if read_state(wanted) is None:
+        raise CheckpointError(
+            f"{wanted} is not a complete checkpoint: it has no {TRAINER_STATE_NAME} that can be read. {_before(wanted)}"
         )
     return str(wanted)
 
 
-def choose_checkpoint(training: NestedNERTrainingArguments) -> str | None:
-    """The checkpoint that a run, with these arguments, resumes from; None to start from scratch.
+def damaged(checkpoint: str | Path, error: Exception) -> CheckpointError:
+    """The error for a checkpoint of which a file cannot be loaded."""
+    return CheckpointError(
+        f"The checkpoint {checkpoint} cannot be loaded ({type(error).__name__}: {str(error).partition('. ')[0]}). "
+        f"{_before(checkpoint)}"
+    )
+
+
+def _before(checkpoint: str | Path) -> str:
+    """What to do without a checkpoint: resume from the complete one before it, if there is one."""
+    folder = Path(checkpoint)
+    earlier = [path for path in list_checkpoints(folder.parent) if path.name != folder.name and read_state(path)]
+    if not earlier:
+        return "There is no other complete one, so start a new run in another folder."
+    return f"Resume from another one: --resume_from_checkpoint {earlier[-1]}"
+
+
+def choose_checkpoint(wanted: str | bool | None, output_dir: str | Path, do_train: bool) -> str | None:
+    """The checkpoint that a run resumes from; None to start from scratch.
 
     Raises:
         ValueError: the run would overwrite an earlier one, or there is no such checkpoint.
-        SavingError: the output folder cannot be written to.
     """
-    if training.should_save:
-        check_writable(training.output_dir)
-    folder, resumes = Path(training.output_dir), bool(training.resume_from_checkpoint)
-    if not training.do_train and any((folder / name).exists() for name in (SUMMARY_FILE, RESULTS_FILE)):
-        raise ValueError(
-            f"--output_dir {folder} has the results of an earlier run, which scoring a model would overwrite. Give "
-            "another folder."
-        )
-    checkpoint = find_checkpoint(training.resume_from_checkpoint, folder)
-    if checkpoint is not None or not training.do_train:
+    checkpoint = find_checkpoint(wanted, output_dir) if do_train else None
+    if checkpoint is not None:
         return checkpoint
-    checkpoints = list_checkpoints(folder)
-    if checkpoints and not resumes:
-        raise ValueError(
-            f"--output_dir {folder} has {checkpoints[-1].name} of an earlier run. Add --resume_from_checkpoint to "
-            "continue that run, or give another folder."
-        )
+    folder = Path(output_dir)
+    left = [
+        *list_checkpoints(folder),
+        *(path for name in (RESULTS_FILE, SUMMARY_FILE) if (path := folder / name).exists()),
+    ]
     # A run that was killed while it saved can be begun again; one that has its results is finished.
-    was_killed = resumes and not (folder / RESULTS_FILE).exists()
-    if (folder / SUMMARY_FILE).exists() and not was_killed:
-        missing = ", and no checkpoint to resume from" if resumes else ""
+    if left and not (wanted and not (folder / RESULTS_FILE).exists()):
         raise ValueError(
-            f"--output_dir {folder} has the model of an earlier run{missing}. Delete it, or give another folder."
+            f"--output_dir {folder} has {left[-1].name} of an earlier run. Add --resume_from_checkpoint to continue a "
+            "run with checkpoints, or give another folder."
         )
     return None
 
 
-def remove_incomplete(output_dir: str | Path, start: str | None) -> None:
+def lock_folder(output_dir: str | Path) -> FileLock:
+    """The lock of a run's folder, held until it is released; raises ValueError if another process holds it."""
+    folder = Path(output_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / LOCK_FILE, timeout=0, is_singleton=True)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise ValueError(f"Another run is writing to --output_dir {folder}. Give another folder.") from error
+    return lock
+
+
+def remove_incomplete(output_dir: str | Path, start: TrainerState | None) -> None:
     """Removes incomplete checkpoints later than the one that training starts from; warns of them and of complete ones.
 
     The rotation counts folders, so it could otherwise keep an incomplete checkpoint and delete the last complete one.
     """
-    first = -1 if start is None else TrainerState.load_from_json(str(Path(start) / TRAINER_STATE_NAME)).global_step
     for checkpoint in list_checkpoints(output_dir):
-        if _update(checkpoint) <= first:
+        if start is not None and _update(checkpoint) <= start.global_step:
             continue
-        if is_complete(checkpoint):
-            logger.warning(
-                "%s is later than the checkpoint that training starts from, so the latest checkpoint may belong to an "
-                "abandoned run. Delete it, or name the checkpoint when you resume.",
-                checkpoint,
-            )
+        if read_state(checkpoint):
+            logger.warning("%s is of a run that was not resumed, and the latest checkpoint may be its.", checkpoint)
         else:
             logger.warning("Removing %s, which is incomplete: training was killed while it was saved.", checkpoint)
             shutil.rmtree(checkpoint)

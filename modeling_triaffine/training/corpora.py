@@ -6,6 +6,7 @@ trained on the words of raw text if the corpus has its text, and scored on both.
 """
 
 import logging
+import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,15 +23,15 @@ from ..data.parts_of_speech import add_parts_of_speech, spacy_tagger
 from ..model.processing_triaffine import PosTagger
 from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, SUBWORDS
 from ..model.text_triaffine import word_splitter as make_word_splitter
-from .arguments import NestedNERTrainingArguments
-from .interruptions import explaining_faults
 from .options import DataArguments
-from .plan import Origin, TrainingPlan, recipe_library
+from .plan import BaseModel, NestedNERTrainingArguments, TrainingPlan, recipe_library
 
 logger = logging.getLogger(__name__)
 
 # The recipe that has data of its own, and the name of the data.
 DEMO, DEMO_NAME = "demo", "made-up demo corpus"
+WORDS = {"corpus": "those of the corpus", "text": "those of raw text", "both": "those of the corpus and of raw text"}
+SPLITS_OF_DEV = ("train", "validation")
 
 
 @dataclass(frozen=True)
@@ -81,55 +82,33 @@ class Corpus:
         pairs = zip(cut["id"], cut["tokens"], strict=True)
         return cut.select([row for row, (name, tokens) in enumerate(pairs) if words.get(name) != tokens])
 
-    def describe_words(self) -> str:
-        """One line on the words of the training data."""
-        if self.words == "corpus":
-            return "Words: those of the corpus."
-        if self.cut is self.given:
-            return "Words: those of raw text."
-        changed, sentences = len(self._cut_differently()), len(self.given["train"])
-        if not changed:
-            return "Words: those of the corpus, which are also those of raw text."
-        if self.words == "both":
-            return (
-                f"Words: {sentences:,} training sentences in the words of the corpus, and {changed:,} of them again "
-                "in the words of raw text, because these differ. (--words text or corpus trains on one of the two.)"
-            )
-        return (
-            f"Words: those of raw text, which differ from the corpus's in {changed:,} of {sentences:,} training "
-            "sentences. (--words corpus trains on the corpus's own.)"
-        )
 
-
-def read_splits(plan: TrainingPlan, origin: Origin) -> Corpus:
+def read_splits(plan: TrainingPlan, base: BaseModel) -> Corpus:
     """Reads the data of a run, using the splitters of the model that it starts from.
 
     Raises:
-        ValueError, OSError: the data cannot be read, or a split to train or score on is missing.
+        ValueError, OSError: a file cannot be read, or a split to train or score on is missing.
     """
     _provide_demo_corpus(plan)
     words: str | dict[str, Any] | None = plan.model.word_splitter
     sentences: str | None = plan.model.sentence_splitter
     pos_size = plan.config.get("pos_embedding_size")
-    if origin.config is not None and origin.processor is not None:
-        words = words or origin.processor.word_splitter
-        sentences = sentences or origin.processor.sentence_splitter
-        pos_size = origin.config.pos_embedding_size
+    if base.config is not None and base.processor is not None:
+        words = words or base.processor.word_splitter
+        sentences = sentences or base.processor.sentence_splitter
+        pos_size = base.config.pos_embedding_size
     words, tokenizer = words or DEFAULT_WORD_SPLITTER, None
     if words == SUBWORDS:
-        if origin.name is None:
-            raise ValueError(
-                f"--word_splitter {SUBWORDS} needs a pretrained encoder (--model_name_or_path), because a new one "
-                "learns its sub-words from words."
-            )
-        tokenizer = AutoTokenizer.from_pretrained(origin.name, add_prefix_space=True, trust_remote_code=False)
-    corpus = read_corpus(plan.data, make_word_splitter(words, tokenizer), bool(pos_size), sentences)
+        if base.name is None:
+            raise ValueError(f"--word_splitter {SUBWORDS} needs a pretrained encoder (--model_name_or_path).")
+        tokenizer = AutoTokenizer.from_pretrained(base.name, add_prefix_space=True, trust_remote_code=False)
+    corpus = read_corpus(plan.data, make_word_splitter(words, tokenizer), bool(pos_size), sentences, plan.training.seed)
     _check_splits(plan.training, corpus.given)
     if not plan.training.do_train:  # else the model would need labels for the types of data that is not used
         corpus = corpus.change(lambda splits: DatasetDict({name: splits[name] for name in splits if name != "train"}))
     logger.info("Read %s.", ", ".join(f"{len(records):,} {split} sentences" for split, records in corpus.given.items()))
     if plan.training.do_train:
-        logger.info("%s", corpus.describe_words())
+        logger.info("Words: %s (--words).", WORDS[corpus.words])
     return corpus
 
 
@@ -139,8 +118,7 @@ def _provide_demo_corpus(plan: TrainingPlan) -> None:
     if plan.recipe != recipe_library() / DEMO or data.train_file or data.validation_file or data.test_file:
         return
     if plan.training.should_save:
-        with explaining_faults(plan.training.output_dir):
-            write_demo_corpus(folder)
+        write_demo_corpus(folder)
     logger.info("No data is given: the recipe %s trains on this package's synthetic corpus, in %s.", DEMO, folder)
     of_demo = {"train_file": str(folder), "dataset_name": DEMO_NAME, "language": "en"}
     for option, value in of_demo.items():
@@ -150,7 +128,11 @@ def _provide_demo_corpus(plan: TrainingPlan) -> None:
 
 
 def read_corpus(
-    data: DataArguments, word_splitter: WordSplitter, reads_tags: bool, sentence_splitter: str | None = None
+    data: DataArguments,
+    word_splitter: WordSplitter,
+    reads_tags: bool,
+    sentence_splitter: str | None = None,
+    seed: int = 0,
 ) -> Corpus:
     """Reads the splits train, validation and test from the files of the options, each file once.
 
@@ -158,6 +140,7 @@ def read_corpus(
         word_splitter: the one with which the model splits raw text.
         reads_tags: whether the model reads parts of speech, which belong to the words of the corpus.
         sentence_splitter: that of the model, by name.
+        seed: of the choice of documents for `dev_share`.
     """
     of_splits = {"validation": data.validation_file, "test": data.test_file}
     paths: list[str | Mapping[str, str]] = [data.train_file] if data.train_file else []
@@ -182,8 +165,34 @@ def read_corpus(
         cut = load(in_own_words=False)
     rows = given["train"]["entities"] if "train" in given else []
     types = {entity["type"] for entities in rows for entity in entities}
-    corpus = Corpus(words, types, given, cut, {}, tagger).change(partial(_limit_splits, data=data))
-    return replace(corpus, texts=_texts_to_score(files, data, corpus.given))
+    corpus = Corpus(words, types, given, cut, {}, tagger)
+    held_out: set[Any] = set()
+    if data.dev_share:
+        held_out = _choose_dev(given, data.dev_share, seed)
+        corpus = corpus.change(partial(_hold_out, chosen=held_out))
+    corpus = corpus.change(partial(_limit_splits, data=data))
+    return replace(corpus, texts=_texts_to_score(files, data, corpus.given, held_out))
+
+
+def _choose_dev(splits: DatasetDict, share: float, seed: int) -> set[Any]:
+    """The documents of the training data to validate on; of a single one, numbers of its sentences."""
+    if "train" not in splits or "validation" in splits:
+        raise ValueError(
+            "--dev_share makes validation data of training data; leave it out if there is validation data."
+        )
+    names = sorted({*splits["train"]["doc_id"]})
+    unit, keys = ("documents", names) if len(names) > 1 else ("sentences", sorted({*splits["train"]["sent_id"]}))
+    chosen = random.Random(seed).sample(keys, max(1, round(share * len(keys))))
+    logger.info("Validation data: %d of %d training %s (--dev_share).", len(chosen), len(keys), unit)
+    return {*chosen}
+
+
+def _hold_out(splits: DatasetDict, chosen: set[Any]) -> DatasetDict:
+    """The splits with the chosen documents of `train` in `validation`."""
+    train, column = splits["train"], "doc_id" if any(isinstance(key, str) for key in chosen) else "sent_id"
+    is_held = [key in chosen for key in train[column]]
+    rows = {split: [row for row, held in enumerate(is_held) if held == (split != "train")] for split in SPLITS_OF_DEV}
+    return DatasetDict({**splits, **{split: train.select(rows[split]) for split in SPLITS_OF_DEV}})
 
 
 def _limit_splits(splits: DatasetDict, data: DataArguments) -> DatasetDict:
@@ -199,16 +208,20 @@ def _limits(data: DataArguments) -> dict[str, int | None]:
     return {"train": data.max_train_samples, "validation": data.max_eval_samples, "test": data.max_predict_samples}
 
 
-def _texts_to_score(files: Sequence[CorpusFiles], data: DataArguments, limited: DatasetDict) -> dict[str, list[Text]]:
+def _texts_to_score(
+    files: Sequence[CorpusFiles], data: DataArguments, limited: DatasetDict, held_out: set[Any]
+) -> dict[str, list[Text]]:
     """The texts of the splits to score, of the last file with the split; none of a split that has words only."""
     found: dict[str, list[Text]] = {}
     for split in ("validation", "test"):
         if split not in limited:
             continue
-        source = [one for one in files if {split, None} & one.files.keys()][-1]  # None: a file that may have several
+        origin = "train" if held_out and split == "validation" else split
+        source = [one for one in files if {origin, None} & one.files.keys()][-1]  # None: a file that may have several
         if not source.keeps_text:
             continue
-        found[split] = source.texts().get(split, [])
+        texts = source.texts().get(origin, [])
+        found[split] = texts if origin == split else [text for text in texts if text["doc_id"] in held_out]
         limit, names = _limits(data)[split], limited[split]["doc_id"]
         if limit is not None and len(names) >= limit:
             complete = {*names} - {names[-1]}
@@ -218,38 +231,28 @@ def _texts_to_score(files: Sequence[CorpusFiles], data: DataArguments, limited: 
 
 def _check_splits(training: NestedNERTrainingArguments, splits: DatasetDict) -> None:
     """Raises ValueError if a split to train or score on is missing."""
-    trains = training.do_train
-    if "train" not in splits and trains:
+    if "train" not in splits and training.do_train:
         raise ValueError("There is no training data; give --train_file, or --no_do_train to score a trained model.")
-    if "validation" not in splits and trains and training.eval_strategy != "no":
+    if "validation" not in splits and training.do_train and training.eval_strategy != "no":
         raise ValueError(
-            "There is no validation data to choose the best checkpoint; give --validation_file, or hold out a part of "
-            "the training data (docs/corpora.md#dev-sets). To train without validation, add --eval_strategy no."
+            "There is no validation data to choose the best checkpoint: give --validation_file, or --dev_share 0.1 to "
+            "hold out a tenth of the training data (docs/corpora.md#dev-sets), or --eval_strategy no to train without."
         )
-    if "validation" not in splits and not trains and training.do_eval:
-        raise ValueError(
-            "There is no validation data to score (--do_eval); give --validation_file, or leave it out with "
-            "--no_do_eval."
-        )
+    if "validation" not in splits and not training.do_train and training.do_eval:
+        raise ValueError("There is no validation data to score; give --validation_file, or add --no_do_eval.")
     if "test" not in splits and training.do_predict:
         raise ValueError("There is no test data to score (--do_predict); give --test_file.")
 
 
 def _choose_words(sources: Sequence[CorpusFiles], data: DataArguments, reads_tags: bool) -> str:
-    """Resolves `--words auto` for these files, and warns of choices that lower the scores on raw text."""
+    """Resolves `--words auto` for these files."""
     if not any(source.has_own_words for source in sources):
         return "text"
-    if data.words == "auto" and reads_tags and data.pos_tagger is None:
-        logger.warning(
-            "Words: those of the corpus, because the model reads its parts of speech. Such a model can be much worse "
-            "on raw text, which has other words. For raw text, train with --pos_tagger PIPELINE --words text."
+    if data.words != "auto":
+        return data.words
+    if reads_tags and data.pos_tagger is None:
+        logger.info(
+            "Words: those of the corpus, to which its parts of speech belong. For raw text, train with --pos_tagger."
         )
         return "corpus"
-    if data.words == "auto":
-        return "text" if all(source.keeps_text for source in sources) else "both"
-    if data.words == "corpus":
-        logger.warning(
-            "--words corpus: raw text has other words, on which a model trained on the corpus's words only can be much "
-            "worse (F1 falls from 79.1 to 59.6 on GENIA). For raw text, train with --words text or both."
-        )
-    return data.words
+    return "text" if all(source.keeps_text for source in sources) else "both"

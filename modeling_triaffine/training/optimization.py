@@ -9,20 +9,17 @@ schedule-free optimizers, `eval()` puts the average into the model and `train()`
 optimizer's state. A checkpoint therefore has both, and resuming is exact.
 """
 
-import copy
 from collections.abc import Collection, Iterable
 from typing import Any
 
 import torch
 from torch import nn
 from torch.optim import Optimizer
-from transformers import Trainer, TrainingArguments, get_scheduler
+from transformers import TrainingArguments
 
 MODEL_PARTS = ("head", "words", "encoder")
 # Where PEFT, torch.compile and data parallelism hold the model that they wrap.
 WRAPPERS = ("base_model", "_orig_mod", "module")
-# Options of optimizers that take their parameters in another way (GaLore, APOLLO, LOMO).
-OF_OWN_GROUPS = {"params", "model", "optimizer_dict"}
 AVERAGE = "average"
 # Keys of the parameter groups, which are saved: number of averaged updates; whether the average is in the model.
 UPDATES, IN_MODEL = "averaged_updates", "average_in_model"
@@ -54,22 +51,22 @@ def build_parameter_groups(
         Non-empty groups for a torch optimizer, those of the head first, whose rate the Trainer logs.
 
     Raises:
-        ValueError: a wrapped model, in which the parts are not found.
+        ValueError: no weight is trained, or the model is wrapped, so that the parts are not found.
     """
     groups: dict[tuple[str, bool], list[nn.Parameter]] = {
         (part, decays): [] for part in MODEL_PARTS for decays in (True, False)
     }
     for name, parameter in named_parameters:
-        if not parameter.requires_grad:
-            continue
         part = name.split(".", 1)[0]
         if part in WRAPPERS:
             raise ValueError(
-                f"Parameter {name!r} has no learning rate, because the model is wrapped as a whole. Pass the model "
-                "itself. To train adapters, wrap the encoder alone: "
-                "model.encoder = peft.get_peft_model(model.encoder, config)."
+                "The model is wrapped as a whole, so its parts have no learning rates. To train adapters, wrap the "
+                "encoder alone: model.encoder = peft.get_peft_model(model.encoder, config)."
             )
-        groups[part if part in MODEL_PARTS else "head", name in decaying].append(parameter)
+        if parameter.requires_grad:
+            groups[part if part in MODEL_PARTS else "head", name in decaying].append(parameter)
+    if not any(groups.values()):
+        raise ValueError("No weight of the model is trained: `requires_grad` is False for all parameters.")
     return [
         {
             "name": f"{part}{'' if decays else '_no_decay'}",
@@ -80,58 +77,6 @@ def build_parameter_groups(
         for (part, decays), parameters in groups.items()
         if parameters
     ]
-
-
-def check_optimization(trainer: Trainer) -> None:
-    """Raises ValueError if the optimizer or the scheduler refuses its options, before training starts."""
-    arguments: Any = trainer.args
-    choose_optimizer(trainer, trainer.model)
-    try:
-        probe = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=arguments.learning_rate)
-        get_scheduler(arguments.lr_scheduler_type, probe, 0, 1, arguments.lr_scheduler_kwargs or {})
-    except (TypeError, ValueError, ZeroDivisionError) as error:
-        raise ValueError(
-            f"The scheduler {_name(arguments.lr_scheduler_type)} cannot be made with learning_rate "
-            f"{arguments.learning_rate:g} and lr_scheduler_kwargs {arguments.lr_scheduler_kwargs!r}: "
-            f"{str(error).rstrip('.')}."
-        ) from error
-
-
-def choose_optimizer(trainer: Trainer, model: Any) -> tuple[Any, dict[str, Any]]:
-    """The class of the optimizer that the arguments choose, and its options.
-
-    Raises:
-        ValueError: it cannot be made, or `optim_args` have no effect on it.
-    """
-    arguments: Any = trainer.args
-    given = arguments.optim_args
-    what, remedy = f"The optimizer {_name(arguments.optim)}", ""
-    if given:
-        what += f" with optim_args {given!r}"
-        remedy = " Give names and values that it takes as text, such as 'momentum=0.9,nesterov=true'."
-    try:
-        chosen = trainer.get_optimizer_cls_and_kwargs(arguments, model)
-    except (AttributeError, ImportError, TypeError, ValueError) as error:
-        raise ValueError(f"{what} cannot be made: {str(error).rstrip('.')}.{remedy}") from error
-    if OF_OWN_GROUPS & chosen[1].keys():
-        raise ValueError(f"{what} makes the groups of its parameters itself, without the three learning rates.{remedy}")
-    if given and chosen == _without_options(trainer, model):
-        raise ValueError(f"{what} is the same as without them.{remedy}")
-    return chosen
-
-
-def _without_options(trainer: Trainer, model: Any) -> Any:
-    """The optimizer that the arguments choose without `optim_args`; None if it needs them."""
-    arguments = copy.copy(trainer.args)
-    arguments.optim_args = None
-    try:
-        return trainer.get_optimizer_cls_and_kwargs(arguments, model)
-    except (ImportError, TypeError, ValueError):
-        return None
-
-
-def _name(option: Any) -> str:
-    return str(getattr(option, "value", option))
 
 
 def averaging(optimizer_class: type[Optimizer], decay: float) -> type[Optimizer]:
@@ -148,13 +93,14 @@ def averaging(optimizer_class: type[Optimizer], decay: float) -> type[Optimizer]
             loss = super().step(closure)
             for group in self.param_groups:
                 updates = group[UPDATES] = group.get(UPDATES, 0) + 1
-                weight = 1 - min(decay, updates / (updates + 9))
-                for parameter in group["params"]:
-                    state = self.state[parameter]
-                    if AVERAGE in state:
-                        state[AVERAGE].lerp_(parameter, weight)
-                    elif parameter.grad is not None:  # else the optimizer has no state of it yet
-                        state[AVERAGE] = parameter.clone()
+                averaged = [weights for weights in group["params"] if AVERAGE in self.state[weights]]
+                if averaged:  # one launch for all, in place of one each
+                    averages = [self.state[weights][AVERAGE] for weights in averaged]
+                    torch._foreach_lerp_(averages, averaged, 1 - min(decay, updates / (updates + 9)))
+                if len(averaged) < len(group["params"]):
+                    for weights in group["params"]:
+                        if AVERAGE not in self.state[weights] and weights.grad is not None:  # else it has no state yet
+                            self.state[weights][AVERAGE] = weights.clone()
             return loss
 
         def train(self) -> None:
@@ -170,11 +116,11 @@ def averaging(optimizer_class: type[Optimizer], decay: float) -> type[Optimizer]
             for group in self.param_groups:
                 if UPDATES in group and group.get(IN_MODEL, False) != average_in_model:
                     group[IN_MODEL] = average_in_model
-                    for parameter in group["params"]:
-                        average = self.state[parameter].get(AVERAGE)
+                    for weights in group["params"]:
+                        average = self.state[weights].get(AVERAGE)
                         if average is not None:
-                            other = parameter.clone()
-                            parameter.copy_(average)
+                            other = weights.clone()
+                            weights.copy_(average)
                             average.copy_(other)
 
     return AveragingOptimizer

@@ -109,6 +109,13 @@ class DataArguments:
     train_file: str | None = _file("Corpus: a file, or a folder with train, dev and test", metavar="PATH")
     validation_file: str | None = _file("Validation data", unset="that in --train_file", metavar="PATH")
     test_file: str | None = _file("Test data", unset="that in --train_file", metavar="PATH")
+    dev_share: float = option(
+        0.0,
+        "Share of the training data's documents to hold out as validation data, such as 0.1",
+        least=0,
+        below=1,
+        metavar="SHARE",
+    )
     data_format: str | None = option(
         None,
         "Format of the corpus, as `triaffine-ner convert --help` lists them",
@@ -305,13 +312,6 @@ class TrainingOptions:
         -1, "Number of updates, instead of epochs; -1: use --num_train_epochs", least=-1, section=RARE
     )
     per_device_eval_batch_size: int = _count(8, "Sentences in a batch of evaluation", section=RARE)
-    adam_beta1: float = option(0.9, "Decay of AdamW's first moment", least=0, below=1, section=RARE)
-    adam_beta2: float = option(0.999, "Decay of AdamW's second moment", least=0, below=1, section=RARE)
-    adam_epsilon: float = option(1e-8, "AdamW's epsilon", least=0, section=RARE)
-    data_seed: int | None = _count(
-        None, "Seed of the order of the training data", least=0, unset="as --seed", section=RARE
-    )
-    dataloader_num_workers: int = _count(0, "Processes that prepare batches; 0: the main process", 0, section=RARE)
     do_train: bool = option(True, "Train; off with --no_do_train", section=RARE)
     do_eval: bool = option(True, "Score the final model on the validation data; off with --no_do_eval", section=RARE)
     save_steps: float = option(
@@ -325,24 +325,12 @@ class TrainingOptions:
         1, "Number of checkpoints to keep; the latest and the best one stay in any case", least=1, section=RARE
     )
     logging_steps: float = option(50, "Updates between two logs of loss and learning rate", metavar="N", section=RARE)
-    logging_nan_inf_filter: bool = option(False, "Leave NaN and infinite losses out of the logs", section=RARE)
     train_sampling_strategy: str = option(
         "group_by_length",
         "How batches are made",
-        {"group_by_length": "of sentences of similar length", "random": ""},
+        {"group_by_length": "of sentences of similar length", "random": "", "sequential": "in the order of the data"},
         metavar="WAY",
         section=RARE,
-    )
-    hub_strategy: str = option(
-        "end",
-        "With --push_to_hub, when to upload; only end, the final model, is supported",
-        metavar="WHEN",
-        section=RARE,
-        is_of_one_run=True,
-    )
-    remove_unused_columns: bool = option(False, "No effect: batches are encoded from all columns", section=RARE)
-    ddp_find_unused_parameters: bool | None = option(
-        False, "Not needed: every weight is used in every step", section=RARE
     )
 
 

@@ -5,65 +5,59 @@ The options are those that `options.py` and `model/options_triaffine.py` declare
 
     config.json     fields of `TriaffineConfig`, with the full configuration of the encoder
     training.yaml   options of the training, and `purpose`, a description in Markdown
-    README.md       the card, generated from the two (`recipe_cards.py`)
+    README.md       the card, generated from the two
 
 The training data determines the sizes of vocabularies, whatever config.json says. A finished run has its own
 config.json and training.yaml beside the model, so its folder is a recipe that repeats it.
 """
 
-import argparse
 import difflib
 import json
-import re
+import logging
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
 from functools import cache
 from os import fspath
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
+from types import MappingProxyType, NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
+import torch
 import yaml
-from transformers import PretrainedConfig
+from transformers import PretrainedConfig, TrainingArguments
+from transformers.trainer_utils import IntervalStrategy
 from transformers.utils import CONFIG_NAME
 
 from ..model.configuration_triaffine import TriaffineConfig, unknown_fields
-from ..model.options_triaffine import MODEL_OPTIONS, Option
+from ..model.options_triaffine import DECLARED, MODEL_OPTIONS, Option
 from ..model.processing_triaffine import TriaffineProcessor
-from ..publishing.model_card import check_repo_id
-from .arguments import WITHOUT_EFFECT, NestedNERTrainingArguments, without_effect
-from .options import INHERITED, RECIPE, TRAIN_OPTIONS, DataArguments, ModelArguments, parse_value, read_value
+from ..model.triaffine_weights import multiplies_bfloat16
+from .options import (
+    INHERITED,
+    OWN_OPTIONS,
+    RECIPE,
+    TRAIN_OPTIONS,
+    DataArguments,
+    ModelArguments,
+    TrainingOptions,
+    parse_value,
+    read_value,
+)
+
+logger = logging.getLogger(__name__)
 
 TRAINING_FILE = "training.yaml"
 PURPOSE = "purpose"
 LIBRARY = "hub_configs"
-# Options of other programs and of earlier versions of transformers, and what to use here.
-INSTEAD = {
-    **dict.fromkeys(("batch_size", "train_batch_size"), "Give --per_device_train_batch_size"),
-    "eval_batch_size": "Give --per_device_eval_batch_size",
-    **dict.fromkeys(("dev_file", "eval_file"), "Give --validation_file"),
-    **dict.fromkeys(("epochs", "num_epochs"), "Give --num_train_epochs"),
-    "encoder": "Give --model_name_or_path",
-    "max_seq_length": "Give --max_subwords; longer sentences are read in windows",
-    "no_eval": "Give --no_do_eval to leave out the scores of the final model, or --eval_strategy no",
-    "device": "Give --use_cpu, or choose GPUs with the environment variable CUDA_VISIBLE_DEVICES",
-    "logging_dir": "Set the environment variable TENSORBOARD_LOGGING_DIR",
-    "token": "Set the environment variable HF_TOKEN, or give --hub_token",
-    "config_file": "A file of options is a --recipe: a folder with training.yaml",
-    "format": "Give --data_format",
-    "lr": "Give --encoder_learning_rate, --embeddings_learning_rate and --learning_rate",
-    "group_by_length": "Batches have sentences of similar length unless --train_sampling_strategy is random",
-    "warmup_ratio": "Give --warmup_steps; below 1, it is a fraction of all updates",
-    "no_cuda": "Give --use_cpu",
-    "save_safetensors": "Weights are always safetensors; leave it out",
-    "overwrite_output_dir": "A run never overwrites another: give another --output_dir, or delete the folder",
-}
 # Given option → the other options of a recipe that it replaces, which could prevail over it.
 REPLACED = {
     **dict.fromkeys(("num_train_epochs", "max_steps"), ("max_steps", "min_steps")),
     "max_span_width": ("learn_span_width",),
 }
+SAME_AS = {"format": "data_format"}  # as every other command calls it
 # Fields of the configuration that a recipe sets beside the options: the encoder, to be trained from scratch, and the
 # order of the labels.
 RECIPE_FIELDS = ("encoder_config", "id2label")
@@ -75,6 +69,107 @@ class CommandLineError(ValueError):
 
 class RecipeError(ValueError):
     """A recipe that cannot be found or read."""
+
+
+# ---- The arguments of a trainer ----
+
+
+def _readable_by_argparse(cls: Any) -> Any:
+    """Gives declared fields the metadata that transformers' HfArgumentParser passes on, for parsers of one's own."""
+    for name, one in cls.__dataclass_fields__.items():
+        if declared := one.metadata.get(DECLARED):
+            cls.__dataclass_fields__[name] = copied = copy(one)  # the declaration's own field stays as it is
+            copied.metadata = MappingProxyType({"help": declared.doc.replace("%", "%%")})
+    return cls
+
+
+@_readable_by_argparse
+@dataclass
+class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
+    """`TrainingArguments` with three learning rates and the paper's defaults (the rates are those for GENIA).
+
+    By default the rates decay linearly to zero, and training ends with the checkpoint of the best F1 on the validation
+    data. `triaffine-ner train --help` describes the options that differ from transformers', [`TrainingOptions`].
+
+    Raises:
+        ValueError: a value is not possible, or two options exclude each other.
+
+    Examples:
+        >>> from modeling_triaffine import NestedNERTrainingArguments
+        >>> arguments = NestedNERTrainingArguments("outputs/mine", encoder_learning_rate=5e-5, use_cpu=True)
+        >>> arguments.learning_rate, arguments.num_train_epochs
+        (3e-05, 15.0)
+    """
+
+    output_dir: str = TrainingOptions.output_dir  # never None, which transformers allows
+    label_names: list[str] | None = field(default_factory=lambda: ["labels"], metadata={"help": "Inputs with labels."})
+    remove_unused_columns: bool = field(default=False, metadata={"help": "Batches are encoded from all columns."})
+    logging_nan_inf_filter: bool = field(default=False, metadata={"help": "A loss that is not finite is an error."})
+    ddp_find_unused_parameters: bool | None = field(default=False, metadata={"help": "Every weight is always used."})
+
+    def __post_init__(self) -> None:
+        if self.accelerator_config is None and torch.cuda.is_available():
+            # Copies pinned batches to the GPU during the previous step.
+            self.accelerator_config = {"non_blocking": True}
+        # Where this is not set, Accelerate lets each of several processes train alone.
+        self.use_cpu |= not torch.accelerator.is_available()
+        if self.bf16 and self.use_cpu:
+            self.bf16 = multiplies_bfloat16()
+            if not self.bf16:
+                logger.warning("This processor multiplies float32 faster than bfloat16; training computes in float32.")
+        for name, declared in OWN_OPTIONS.items():
+            value = getattr(self, name, None)
+            if value is not None and (declared.meanings or declared.type in (int, float)):
+                setattr(self, name, read_value(declared, value))
+        is_evaluated = self.eval_strategy != IntervalStrategy.NO
+        self.load_best_model_at_end &= is_evaluated
+        if self.save_strategy is None:
+            self.save_strategy = self.eval_strategy if is_evaluated else "epoch"
+        if self.save_steps is None:
+            in_steps = self.save_strategy == self.eval_strategy == IntervalStrategy.STEPS
+            self.save_steps = (self.eval_steps or self.logging_steps) if in_steps else 500
+        is_scored_at_end = self.do_eval
+        finish: Any = super().__post_init__  # untyped in transformers
+        finish()
+        self.do_eval = is_scored_at_end  # which transformers turns on where training evaluates
+        if self.lr_scheduler_type in ("reduce_lr_on_plateau", "greedy"):
+            mode = "max" if self.greater_is_better else "min"  # their default lowers the rates while F1 rises
+            given: Any = self.lr_scheduler_kwargs or {}
+            self.lr_scheduler_kwargs = {"mode": mode, **given}
+        self._check_conflicts()
+
+    def epochs_for_min_steps(self, batches: int) -> float:
+        """`num_train_epochs`, or the first number of epochs, of so many batches, with `min_steps` updates."""
+        updates = max(1, math.ceil(batches / self.gradient_accumulation_steps))
+        if self.max_steps > 0 or math.ceil(updates * self.num_train_epochs) >= (self.min_steps or 0):
+            return self.num_train_epochs
+        epochs = math.ceil(self.min_steps / updates)
+        logger.info(
+            "The training data is small: %d epochs instead of %g, for at least %d updates (min_steps).",
+            *(epochs, self.num_train_epochs, self.min_steps),
+        )
+        return epochs
+
+    def _check_conflicts(self) -> None:
+        """Raises ValueError for options that exclude each other."""
+        by_length = self.train_sampling_strategy == "group_by_length"
+        averages_itself = str(getattr(self.optim, "value", self.optim)).startswith("schedule_free")
+        conflicts = {
+            "label_smoothing_factor and the model's own loss (boundary_smoothing)": self.label_smoothing_factor,
+            "max_subwords_per_batch and this train_sampling_strategy": self.max_subwords_per_batch and not by_length,
+            "max_subwords_per_batch and auto_find_batch_size": (
+                self.max_subwords_per_batch and self.auto_find_batch_size
+            ),
+            "ema_decay and sharded weights (fsdp, deepspeed)": self.ema_decay and (self.fsdp or self.deepspeed),
+            "ema_decay and an optimizer that averages weights": self.ema_decay and averages_itself,
+            "push_to_hub and no training (triaffine-ner publish does it)": self.push_to_hub and not self.do_train,
+        }
+        for pair, is_given in conflicts.items():
+            if is_given:
+                raise ValueError(f"{pair} exclude each other; leave out one of the two.")
+
+
+# ---- The plan ----
 
 
 @dataclass(frozen=True)
@@ -106,7 +201,7 @@ class TrainingPlan:
 
 
 @dataclass(frozen=True)
-class Origin:
+class BaseModel:
     """What a run starts from; of a trained model, configuration and processor, which decide how its corpus is read.
 
     Attributes:
@@ -120,14 +215,10 @@ class Origin:
 
 @cache
 def training_options() -> dict[str, Option]:
-    """All options of `triaffine-ner train`: those declared here, and those of transformers that have an effect."""
+    """All options of `triaffine-ner train`: those declared here, and those of transformers."""
     types = get_type_hints(NestedNERTrainingArguments)
-    inherited = {
-        one.name: _read_field(one, types[one.name])
-        for one in fields(NestedNERTrainingArguments)
-        if one.init and one.name not in TRAIN_OPTIONS.keys() | WITHOUT_EFFECT.keys()
-    }
-    return TRAIN_OPTIONS | inherited
+    own = [one for one in fields(NestedNERTrainingArguments) if one.init and one.name not in TRAIN_OPTIONS]
+    return TRAIN_OPTIONS | {one.name: _read_field(one, types[one.name]) for one in own}
 
 
 def _read_field(one: Any, annotation: Any) -> Option:
@@ -166,13 +257,15 @@ def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
 
     Raises:
         CommandLineError, RecipeError: as [`parse_training_plan`].
-        ValueError: the model card cannot have the name of the data or of the repository.
     """
     recipe = load_recipe(find_recipe(fspath(given["recipe"]))) if given.get("recipe") else Recipe()
     options = {**_read_config(recipe), **_read_training(recipe)}
     for name in given:
-        others = _facts_of_data(options, given) if name == "train_file" else REPLACED.get(name, ())
-        for replaced in (name, *others):
+        for replaced in (
+            name,
+            *REPLACED.get(name, ()),
+            *(_facts_of_data(options, given) if name == "train_file" else ()),
+        ):
             options.pop(replaced, None)
     for name, value in given.items():
         if value not in (None, "") and name != RECIPE.name:
@@ -187,9 +280,7 @@ def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
         training = NestedNERTrainingArguments(**of_training)
     except (ValueError, TypeError) as error:  # TypeError: an unknown field of a dictionary, as in accelerator_config
         raise CommandLineError(f"The training arguments do not fit together: {error}") from error
-    plan = TrainingPlan(ModelArguments(**of_start), DataArguments(**of_data), training, config, recipe.folder, options)
-    _check_names_in_card(plan)
-    return plan
+    return TrainingPlan(ModelArguments(**of_start), DataArguments(**of_data), training, config, recipe.folder, options)
 
 
 def _facts_of_data(options: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[str, ...]:
@@ -201,32 +292,8 @@ def _facts_of_data(options: Mapping[str, Any], given: Mapping[str, Any]) -> tupl
     return ("dataset_name", "language", "id2label", *learned)
 
 
-def _check_names_in_card(plan: TrainingPlan) -> None:
-    """Raises ValueError for names of repository and data that the model card, written after training, cannot have."""
-    repository, dataset = plan.training.hub_model_id, plan.data.dataset_name
-    if repository:
-        check_repo_id("hub_model_id", repository)
-    if plan.model.license and not re.fullmatch(r"[a-z0-9][a-z0-9.+-]*", plan.model.license):
-        raise ValueError(
-            f"--license is {plan.model.license!r}, which the Hub refuses. Give its identifier, such as apache-2.0, "
-            "cc-by-4.0 or other."
-        )
-    if plan.data.language and not re.fullmatch(r"[a-z]{2,3}|code|multilingual", plan.data.language):
-        raise ValueError(
-            f"--language is {plan.data.language!r}, which the Hub refuses. Give the code of ISO 639, such as en, or "
-            "multilingual."
-        )
-    if dataset and (Path(dataset).is_absolute() or dataset.startswith((".", "~")) or "\\" in dataset):
-        raise ValueError(
-            f"--dataset_name is {dataset!r}, which looks like a folder on this machine and means nothing to readers "
-            "of the model card. Give the dataset's id on the Hub, or its title."
-        )
-
-
 def _read(name: str, value: Any) -> Any:
     """The value of an option, given by name; TriaffineConfig checks those of the model."""
-    if name in WITHOUT_EFFECT:
-        raise CommandLineError(without_effect(name))
     known = training_options().get(name)
     if known is None:
         raise CommandLineError(f"No such option: {name}={value}.{suggestion(name, training_options())}")
@@ -246,45 +313,33 @@ def suggestion(name: str, known: Iterable[str], dashes: str = "") -> str:
 # ---- The model to start from ----
 
 
-def find_origin(plan: TrainingPlan) -> Origin:
+def find_base_model(plan: TrainingPlan) -> BaseModel:
     """What the run starts from, without the weights.
 
     Raises:
         ValueError, OSError: it cannot be read, or options of the run need another one.
     """
-    name = plan.training.resume_from_checkpoint or plan.model.model_name_or_path
-    origin = Origin(name)
+    name, model = plan.training.resume_from_checkpoint or plan.model.model_name_or_path, plan.model
+    if name is None and "encoder_config" not in plan.config:
+        raise ValueError("There is no model to start from: give an encoder as --model_name_or_path, or a --recipe.")
+    base = BaseModel(name)
     if name is not None and _is_trained_model(name):
-        origin = Origin(name, TriaffineConfig.from_pretrained(name), TriaffineProcessor.from_pretrained(name))
-    _check_origin(plan, origin)
-    return origin
-
-
-def _check_origin(plan: TrainingPlan, origin: Origin) -> None:
-    """Raises ValueError if there is no model to start from, or options need another one."""
-    is_trained, model = plan.training.do_train, plan.model
-    if model.keep_labels and not (origin.config and is_trained and model.model_name_or_path):
+        base = BaseModel(name, TriaffineConfig.from_pretrained(name), TriaffineProcessor.from_pretrained(name))
+    if model.keep_labels and not (base.config and plan.training.do_train and model.model_name_or_path):
         raise ValueError("--keep_labels is for training a trained model further; give it as --model_name_or_path.")
-    if not is_trained and origin.config is None:
+    if base.config is None and not plan.training.do_train:
         raise ValueError("There is no trained model to score without training; give one as --model_name_or_path.")
-    if model.keep_all_word_vectors and model.word_vectors is None:
-        raise ValueError("--keep_all_word_vectors needs a file of vectors; give it as --word_vectors.")
-    if origin.name is None and "encoder_config" not in plan.config:
-        raise ValueError(
-            "There is no model to start from: give a pretrained encoder as --model_name_or_path, or a --recipe."
-        )
     # What the data decided on when the model was built.
     of_data = {option for option in MODEL_OPTIONS if option.endswith("_vocab_size")}
-    if model.learn_span_width and not plan.config.get("max_span_width"):
-        of_data.add("max_span_width")
-    if model.word_vectors and not plan.config.get("word_embedding_size"):
-        of_data.add("word_embedding_size")
-    for option, value in plan.config.items() if origin.config else ():
-        if option in MODEL_OPTIONS and option not in of_data and getattr(origin.config, option) != value:
+    of_data |= {"max_span_width"} if model.learn_span_width and not plan.config.get("max_span_width") else set()
+    of_data |= {"word_embedding_size"} if model.word_vectors and not plan.config.get("word_embedding_size") else set()
+    for option, value in plan.config.items() if base.config else ():
+        if option in MODEL_OPTIONS and option not in of_data and getattr(base.config, option) != value:
             raise ValueError(
-                f"{option} is {value!r}, but the model in {origin.name} was trained with "
-                f"{getattr(origin.config, option)!r}. Leave {option} out, or start a new model."
+                f"{option} is {value!r}, but the model in {name} was trained with {getattr(base.config, option)!r}. "
+                f"Leave {option} out, or start a new model."
             )
+    return base
 
 
 def _is_trained_model(name_or_path: str) -> bool:
@@ -295,44 +350,32 @@ def _is_trained_model(name_or_path: str) -> bool:
 # ---- The command line ----
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        end = "" if message.endswith(("?", ".")) else "."
-        raise CommandLineError(
-            f"{message[:1].upper()}{message[1:]}{end} See `triaffine-ner train --help`; --help-all has all options."
-        )
-
-
 def parse_given(arguments: Sequence[str]) -> dict[str, Any]:
     """Option → what a command line gives for it, as written. Raises CommandLineError for unknown options."""
-    parser = _Parser(add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
-    for name, known in training_options().items():
-        bare = known.bare or ("true" if known.type is bool else None)
-        values: dict[str, Any] = {}
-        if known.many:
-            values = {"nargs": "+"}
-        elif bare:
-            values = {"nargs": "?", "const": bare}
-        parser.add_argument(*_spellings(name), dest=name, **values)
-        if known.type is bool and known.default is True:
-            parser.add_argument(*_spellings(f"no_{name}"), dest=name, action="store_const", const="false")
-    given, unknown = parser.parse_known_args(arguments)
-    if unknown:
-        _refuse(parser, unknown[0])
-    return vars(given)
-
-
-def _spellings(name: str) -> list[str]:
-    return [*dict.fromkeys((f"--{name}", f"--{name.replace('_', '-')}"))]
-
-
-def _refuse(parser: _Parser, argument: str) -> NoReturn:
-    """Raises the error for an unknown argument, with what to give instead."""
-    name = argument.lstrip("-").partition("=")[0].replace("-", "_")
-    if not argument.startswith("-") and argument.endswith((".json", ".yaml", ".yml")):
-        name = "config_file"
-    instead = f" {INSTEAD[name]}." if name in INSTEAD else suggestion(name, training_options(), "--")
-    parser.error(f"--{without_effect(name)}" if name in WITHOUT_EFFECT else f"no such option: {argument}.{instead}")
+    known = training_options()
+    given: dict[str, Any] = {}
+    waiting = [*arguments]
+    while waiting:
+        written, equals, value = waiting.pop(0).partition("=")
+        name = written.removeprefix("--").replace("-", "_")
+        name = SAME_AS.get(name, name)
+        switched_off = known.get(name.removeprefix("no_")) if name.startswith("no_") else None
+        if not written.startswith("--") or (name not in known and not switched_off):
+            raise CommandLineError(
+                f"No such option: {written}.{suggestion(name, known, '--')} See `triaffine-ner train --help-all`."
+            )
+        values = [value] if equals else []
+        while waiting and not waiting[0].startswith("--") and (not values or (name in known and known[name].many)):
+            values.append(waiting.pop(0))
+        if switched_off:
+            given[switched_off.name] = "false"
+        elif values:
+            given[name] = values if known[name].many else values[0]
+        elif bare := known[name].bare or ("true" if known[name].type is bool else ""):
+            given[name] = bare
+        else:
+            raise CommandLineError(f"{written} needs a value.")
+    return given
 
 
 # ---- Recipes ----
@@ -366,11 +409,7 @@ def find_recipe(name_or_folder: str) -> Path:
 
 
 def load_recipe(folder: Path) -> Recipe:
-    """Reads a recipe's files.
-
-    Raises:
-        RecipeError: a file is missing, not valid JSON or YAML, or not a mapping.
-    """
+    """Reads a recipe's files; raises RecipeError if one is missing, not valid JSON or YAML, or not a mapping."""
     config = _read_mapping(folder / CONFIG_NAME, json.loads)
     training = _read_mapping(folder / TRAINING_FILE, yaml.safe_load)
     purpose = training.pop(PURPOSE, None)
@@ -378,15 +417,12 @@ def load_recipe(folder: Path) -> Recipe:
 
 
 def _read_mapping(path: Path, parse: Any) -> dict[str, Any]:
-    files = f"A recipe has the files {CONFIG_NAME} and {TRAINING_FILE}."
     try:
         content = parse(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, yaml.YAMLError) as error:
-        raise RecipeError(f"{path} cannot be read: {' '.join(str(error).split())}. {files}") from error
+        raise RecipeError(f"{path} cannot be read: {' '.join(str(error).split())}.") from error
     if not isinstance(content, dict) or not all(isinstance(name, str) for name in content):
-        raise RecipeError(
-            f"{path} must be a mapping of options (`name: value` in YAML); it is {content!r:.80}. {files}"
-        )
+        raise RecipeError(f"{path} must be a mapping of options (`name: value` in YAML); it is {content!r:.80}.")
     return content
 
 

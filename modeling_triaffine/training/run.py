@@ -1,4 +1,4 @@
-"""A whole run, from top to bottom: plan, corpus, start (processor and model), trained, scored, saved."""
+"""A whole run, from top to bottom: plan, texts, start (processor and model), trained, scored, saved."""
 
 import logging
 import os
@@ -7,10 +7,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import datasets
 import transformers
+from filelock import BaseFileLock
+from transformers import PrinterCallback, ProgressCallback
 
 from ..data import add_context
 from ..data.collator import DataCollatorForNestedNER
@@ -18,17 +21,15 @@ from ..evaluation.calibration import fit_temperature, score_spans, shared_thresh
 from ..evaluation.prediction import score_raw_text
 from ..evaluation.scores import Scores, format_scores
 from ..evaluation.scoring import score_entities, scores_by_length, without_labels
-from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..publishing.run_summary import Evaluation
-from .checkpoints import choose_checkpoint
+from .callbacks import format_metrics
+from .checkpoints import choose_checkpoint, lock_folder
 from .corpora import Corpus, read_splits
-from .interruptions import TrainingFault, explaining_faults
-from .optimization import check_optimization
-from .plan import TrainingPlan, find_origin, parse_training_plan
-from .progress import report_progress
-from .saving import Scored, save_run
-from .start import Start, build_start
+from .interruptions import explaining_memory
+from .plan import TrainingPlan, find_base_model, parse_training_plan
+from .saving import RunResults, save_run
+from .start import StartedModel, start_model
 from .trainer import NestedNERTrainer
 
 logger = logging.getLogger(__name__)
@@ -37,8 +38,6 @@ logger = logging.getLogger(__name__)
 PREFIXES = {"validation": "eval", "test": "test"}
 # Difference of F1 between given words and raw text that is warned of.
 NOTABLE_LOSS = 0.02
-# Share of the training sentences with an entity, below which a model without predictions has learnt what it was shown.
-FEW_WITH_ENTITIES = 0.01
 
 
 @dataclass(frozen=True)
@@ -48,6 +47,7 @@ class Run:
     plan: TrainingPlan
     corpus: Corpus
     trainer: NestedNERTrainer
+    lock: BaseFileLock | None
 
 
 def prepare_run(arguments: Sequence[str]) -> Run:
@@ -55,7 +55,7 @@ def prepare_run(arguments: Sequence[str]) -> Run:
 
     Raises:
         ValueError, OSError: the user's mistake, in one paragraph.
-        TrainingFault: the model does not fit into memory, or the output folder cannot be written to.
+        TrainingFault: the model does not fit into memory, or the checkpoint to resume from is damaged.
     """
     hide_bars: Any = transformers.utils.logging.disable_progress_bar  # untyped in transformers
     hide_bars()
@@ -63,15 +63,18 @@ def prepare_run(arguments: Sequence[str]) -> Run:
         datasets.disable_progress_bars()
     plan = parse_training_plan(arguments)
     training = plan.training
-    training.resume_from_checkpoint = choose_checkpoint(training)
+    lock = lock_folder(training.output_dir) if training.should_save else None
+    training.resume_from_checkpoint = choose_checkpoint(
+        training.resume_from_checkpoint, training.output_dir, training.do_train
+    )
     with training.main_process_first():
-        origin = find_origin(plan)
-        corpus = read_splits(plan, origin)
-    start = build_start(plan, origin, corpus.to_start_from(), corpus.types, corpus.tagger)
+        base = find_base_model(plan)
+        corpus = read_splits(plan, base)
+    start = start_model(plan, base, corpus.to_start_from(), corpus.types, corpus.tagger)
     with training.main_process_first():
         config = start.model.config
         corpus = corpus.change(partial(add_context, context=config.context, max_tokens=config.max_subwords))
-    return Run(plan, corpus, _build_trainer(plan, corpus, start))
+    return Run(plan, corpus, build_trainer(plan, corpus, start), lock)
 
 
 def train_and_save(run: Run) -> dict[str, float]:
@@ -81,21 +84,19 @@ def train_and_save(run: Run) -> dict[str, float]:
         TrainingFault: numbers, memory, disk or a signal stopped the run.
         NotPublishedError: the upload of the saved model failed.
     """
-    training, trainer, scored = run.plan.training, run.trainer, Scored()
-    if training.do_train:
-        scored.metrics |= trainer.train(resume_from_checkpoint=training.resume_from_checkpoint).metrics
-    if training.calibrate_threshold:
-        _calibrate(run)
-    for split, is_wanted in (("validation", training.do_eval), ("test", training.do_predict)):
-        if is_wanted and split in run.corpus.given:
-            _score(run, split, scored)
-    model = trainer.whole_model()
-    for evaluation in scored.evaluations.values():
-        evaluation.raw_text = _score_raw_text(run, evaluation, model, scored.metrics)
-    save_run(run.plan, run.corpus, trainer, model, scored)
-    command = f"; try: triaffine-ner predict --model {shlex.quote(training.output_dir)}" if training.do_train else "."
-    logger.info("Saved in %s%s", training.output_dir, command)
-    return scored.metrics
+    try:
+        results = RunResults()
+        if run.plan.training.do_train:
+            results.metrics |= run.trainer.train(run.plan.training.resume_from_checkpoint).metrics
+        if run.plan.training.calibrate_threshold:
+            calibrate(run)
+        score(run, results)
+        save_run(run.plan, run.corpus, run.trainer, results)
+        tell_what_next(run, results)
+        return results.metrics
+    finally:
+        if run.lock is not None:
+            run.lock.release()
 
 
 def start_logging() -> None:
@@ -105,40 +106,43 @@ def start_logging() -> None:
     logging.getLogger(__package__.split(".")[0]).setLevel(level)
 
 
-def _build_trainer(plan: TrainingPlan, corpus: Corpus, start: Start) -> NestedNERTrainer:
+class _Bar(ProgressCallback):
+    """The Trainer's bar, without a dictionary for each log: lines of the log have the scores."""
+
+    def on_log(self, *arguments: Any, **options: Any) -> None:
+        pass
+
+
+def build_trainer(plan: TrainingPlan, corpus: Corpus, start: StartedModel) -> NestedNERTrainer:
+    """The trainer of the run, whose bar is shown on a terminal only."""
     model, processor, teacher = start
     dataset = corpus.to_train_on()
     label2id: Any = model.config.label2id
-    collator = DataCollatorForNestedNER(processor, label2id, plan.data.flat_annotation, model.config.multi_label)
-    try:
-        with explaining_faults(plan.training.output_dir, process=plan.training.process_index):
-            trainer = NestedNERTrainer(
-                model,
-                plan.training,
-                processing_class=processor,
-                data_collator=collator,
-                train_dataset=dataset.get("train"),
-                eval_dataset=dataset.get("validation"),
-            )
-        report_progress(trainer)
-        if plan.training.do_train:
-            check_optimization(trainer)
-    except TrainingFault:
-        raise
-    except RuntimeError as error:  # the Trainer's errors for a tracker that is not installed
-        raise ValueError(f"The trainer cannot be set up: {error} See --report_to.") from error
+    plan.training.disable_tqdm |= not sys.stderr.isatty()
+    with explaining_memory():
+        trainer = NestedNERTrainer(
+            model,
+            plan.training,
+            processing_class=processor,
+            data_collator=DataCollatorForNestedNER(
+                processor, label2id, plan.data.flat_annotation, model.config.multi_label
+            ),
+            train_dataset=dataset.get("train"),
+            eval_dataset=dataset.get("validation"),
+        )
+    trainer.remove_callback(PrinterCallback)
+    trainer.remove_callback(ProgressCallback)
+    if not plan.training.disable_tqdm:
+        trainer.add_callback(_Bar)
     trainer.teacher = teacher
     return trainer
 
 
-# ---- Scoring ----
-
-
-def _calibrate(run: Run) -> None:
+def calibrate(run: Run) -> None:
     """Sets temperature and threshold of the model, by the validation data as it is read in training."""
-    model = run.trainer.whole_model()
-    if model is None or "validation" not in run.corpus.given:
-        raise ValueError("--calibrate_threshold needs validation data, and a model that one process holds as a whole.")
+    model = run.trainer.model
+    if "validation" not in run.corpus.given:
+        raise ValueError("--calibrate_threshold needs validation data.")
     processor: Any = run.trainer.processing_class
     records = list(run.corpus.to_train_on()["validation"])
     config: Any = model.config
@@ -150,18 +154,25 @@ def _calibrate(run: Run) -> None:
     logger.info("Calibrated on the validation data: temperature %.3f, %s.", config.temperature, found)
 
 
-def _score(run: Run, split: str, scored: Scored) -> None:
-    """Adds predictions, metrics and scores of a split in given words to `scored`, and logs a table."""
-    output: Any = run.trainer.predict(run.corpus.given[split], metric_key_prefix=PREFIXES[split])
-    scored.metrics |= output.metrics
-    scored.predictions[split] = output.predictions
-    scored.evaluations[split] = evaluation = evaluate(run.trainer, split, output)
-    logger.info("Scores on the %s data, given words:\n%s", split, format_scores(evaluation.scores))
-    if unscored := evaluation.unscored:
-        logger.info("Not scored, because the %s data does not annotate them: %s.", split, ", ".join(unscored))
-    finds_nothing = evaluation.scores["gold"] and not evaluation.scores["predicted"]
-    if finds_nothing and run.trainer.is_world_process_zero():
-        logger.warning("The model predicts no entity in the %s data: %s", split, _why_nothing_is_predicted(run))
+def score(run: Run, results: RunResults) -> None:
+    """Adds predictions, metrics and scores of the splits to score, in given words, to `results`, and logs tables."""
+    training = run.plan.training
+    for split, is_wanted in (("validation", training.do_eval), ("test", training.do_predict)):
+        if not is_wanted or split not in run.corpus.given:
+            continue
+        output: Any = run.trainer.predict(run.corpus.given[split], metric_key_prefix=PREFIXES[split])
+        results.metrics |= output.metrics
+        results.predictions[split] = output.predictions
+        results.evaluations[split] = evaluation = evaluate(run.trainer, split, output)
+        logger.info("Scores on the %s data, given words:\n%s", split, format_scores(evaluation.scores))
+        if unscored := evaluation.unscored:
+            logger.info("Not scored, because the %s data does not annotate them: %s.", split, ", ".join(unscored))
+        if evaluation.scores["gold"] and not evaluation.scores["predicted"]:
+            logger.warning(
+                "The model predicts no entity in the %s data. Train longer (it had %d updates), or annotate more.",
+                *(split, run.trainer.state.global_step),
+            )
+        evaluation.raw_text = score_texts(run, evaluation, results.metrics)
 
 
 def evaluate(trainer: NestedNERTrainer, split: str, output: Any) -> Evaluation:
@@ -181,45 +192,33 @@ def evaluate(trainer: NestedNERTrainer, split: str, output: Any) -> Evaluation:
     )
 
 
-def _score_raw_text(
-    run: Run, evaluation: Evaluation, model: TriaffineForNestedNER | None, metrics: dict[str, float]
-) -> Scores | None:
-    """Scores of an evaluated split's texts by characters, if it has texts; added to `metrics` and logged, too.
-
-    Runs in the main process, which has the whole `model`.
-    """
-    if model is None or not run.trainer.is_world_process_zero():
-        return None
+def score_texts(run: Run, evaluation: Evaluation, metrics: dict[str, float]) -> Scores | None:
+    """Scores of an evaluated split's texts by characters, if it has texts; added to `metrics` and logged, too."""
     split = evaluation.split
     texts = run.corpus.texts.get(split)
-    if not texts:
-        why = "has words only" if texts is None else "has no text within the sentences that are scored"
-        logger.info("Raw text is not scored: the %s data %s.", split, why)
+    if not texts or not run.trainer.is_world_process_zero():
         return None
     processor: Any = run.trainer.processing_class
-    scores = score_raw_text(NestedNERPipeline(model=model, processor=processor), texts, evaluation.unscored)
+    find_entities = NestedNERPipeline(model=run.trainer.model, processor=processor)
+    scores = score_raw_text(find_entities, texts, evaluation.unscored)
     prefix = PREFIXES[split]
     metrics |= {f"{prefix}_raw_text_{name}": value for name, value in scores.metrics().items()}
     logger.info("Scores on the %s data, raw text (correct by characters):\n%s", split, format_scores(scores))
     loss = metrics[f"{prefix}_f1"] - scores["f1"]
     if run.corpus.words == "corpus" and loss > NOTABLE_LOSS:
-        logger.warning(
-            "F1 is %.1f points lower on raw text than on given words, on which the model was trained. For raw text, "
-            "train with --words text.",
-            100 * loss,
-        )
+        logger.warning("F1 is %.1f points lower on raw text. For raw text, train with --words text.", 100 * loss)
     return scores
 
 
-def _why_nothing_is_predicted(run: Run) -> str:
-    if not run.plan.training.do_train:
-        return "check that it was trained long enough, and on similar sentences."
-    entities = run.corpus.given["train"]["entities"]
-    with_entities = sum(map(bool, entities))
-    if with_entities < FEW_WITH_ENTITIES * len(entities):
-        return (
-            f"only {with_entities:,} of the {len(entities):,} training sentences have an entity, "
-            f"{sum(map(len, entities)):,} entities in all. Annotate more, or leave out sentences without entities."
+def tell_what_next(run: Run, results: RunResults) -> None:
+    """Logs where the model is, its scores, and the commands that people run next."""
+    folder, data = shlex.quote(run.plan.training.output_dir), run.plan.data
+    scored = [f"{split} data: {format_metrics(results.metrics, PREFIXES[split])}." for split in results.evaluations]
+    logger.info("Saved in %s. %s", run.plan.training.output_dir, " ".join(scored))
+    if run.plan.training.do_train:
+        corpus = shlex.quote(str(Path(data.test_file or data.validation_file or data.train_file or "")))
+        logger.info(
+            "Next:\n  triaffine-ner predict --model %s\n  triaffine-ner evaluate --model %s %s\n"
+            "  triaffine-ner page --model %s",
+            *(folder, folder, corpus, folder),
         )
-    more = "--max_steps" if run.plan.training.max_steps > 0 else "--num_train_epochs"
-    return f"{run.trainer.state.global_step} updates are too few. Raise {more} or the learning rates."

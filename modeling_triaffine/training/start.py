@@ -7,7 +7,7 @@ The user's mistakes are found here, before training starts, and raised as ValueE
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields
 from os import PathLike
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from transformers import PreTrainedTokenizerFast, set_seed
 
 from ..data.features import as_records
 from ..data.parts_of_speech import spacy_tagger
+from ..data.statistics import repeated_sentences
 from ..data.windows import Windows, spans_of
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.kinds_triaffine import NONE_LABEL
@@ -27,19 +28,16 @@ from ..model.options_triaffine import MODEL_OPTIONS
 from ..model.processing_triaffine import PosTagger, TriaffineProcessor, beginning
 from ..model.text_triaffine import composed
 from ..new_model import match_low_rank_start, number_names
-from .arguments import NestedNERTrainingArguments
+from .checkpoints import damaged
 from .new_labels import Teacher, continue_with_labels, extend_labels
 from .options import DataArguments, ModelArguments
-from .plan import Origin, TrainingPlan, find_origin, make_plan
+from .plan import BaseModel, NestedNERTrainingArguments, TrainingPlan, find_base_model, make_plan
 from .records import as_dataset, check_types, entity_types
 from .word_vectors import WordVectors, read_word_vectors
 
 logger = logging.getLogger(__name__)
 
 SPECIAL_TOKENS = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
-MOST_SHARED = 0.02  # of the sentences of a split, those that are training sentences, too, without a warning
-SENTENCES_LOOKED_UP = 1000  # sentences whose words are looked up in the encoder's vocabulary
-MANY_UNKNOWN = 0.05
 # Word part of the processor → as in the names of its options, such as word_embedding_size and word_vocab_size.
 WORD_PARTS = {"words": "word", "pos": "pos", "chars": "char"}
 # Options of `triaffine-ner train` that need the whole run, and what to use instead.
@@ -48,6 +46,14 @@ OF_A_RUN = {
     "resume_from_checkpoint": "pass it to `trainer.train`",
     "keep_labels": "use `triaffine-ner train`",
 }
+
+
+class StartedModel(NamedTuple):
+    """What a run starts with; `teacher` with --keep_labels only."""
+
+    model: TriaffineForNestedNER
+    processor: TriaffineProcessor
+    teacher: Teacher | None = None
 
 
 def start_from_recipe(
@@ -80,55 +86,32 @@ def start_from_recipe(
         >>> arguments.num_train_epochs
         2.0
     """
-    for name in options:
-        if name in OF_A_RUN:
-            raise ValueError(f"start_from_recipe does not take {name!r}: {OF_A_RUN[name]}.")
+    for name in options.keys() & OF_A_RUN.keys():
+        raise ValueError(f"start_from_recipe does not take {name!r}: {OF_A_RUN[name]}.")
+    if not isinstance(corpus, Mapping) or "train" not in corpus:
+        raise ValueError(
+            "start_from_recipe: `corpus` has no split 'train'. Give a DatasetDict of load_nested_ner or adapt_dataset."
+        )
     plan = make_plan({"recipe": recipe, "output_dir": output_dir, **options})
-    splits = _check_corpus(corpus)
+    splits = DatasetDict({name: as_dataset(records, f"the split {name!r}") for name, records in corpus.items()})
+    for name, records in splits.items():
+        as_records(records, ("tokens", "entities"), f"start_from_recipe: the split {name!r}")  # names missing columns
     types = set().union(*entity_types(splits["train"], "The training data"))
     tagger = None if plan.data.pos_tagger is None else spacy_tagger(plan.data.pos_tagger)
-    start = build_start(plan, find_origin(plan), splits, types, tagger)
+    start = start_model(plan, find_base_model(plan), splits, types, tagger)
     return start.model, start.processor, plan.training
 
 
-def _check_corpus(corpus: Any) -> DatasetDict:
-    """The corpus that `start_from_recipe` is given; raises ValueError unless it has been read or adapted."""
-    problem = ""
-    if not isinstance(corpus, Mapping):
-        problem = f"is of type {type(corpus).__name__}"
-    elif "train" not in corpus:
-        problem = f"has the splits {sorted(corpus)}, but no 'train', which a new model is made for"
-    if problem:
-        raise ValueError(
-            f"start_from_recipe: `corpus` {problem}. Give a DatasetDict from load_nested_ner, or your own data set in "
-            "its form from adapt_dataset."
-        )
-    splits = DatasetDict()
-    for name, records in corpus.items():
-        what = f"start_from_recipe: the split {name!r}"
-        splits[name] = as_dataset(records, what)
-        as_records(splits[name], ("tokens", "entities"), what)  # whose error names the missing columns
-    return splits
-
-
-class Start(NamedTuple):
-    """What a run starts with; `teacher` with --keep_labels only."""
-
-    model: TriaffineForNestedNER
-    processor: TriaffineProcessor
-    teacher: Teacher | None = None
-
-
-def build_start(
+def start_model(
     plan: TrainingPlan,
-    origin: Origin,
+    base: BaseModel,
     dataset: DatasetDict,
     types: Collection[str],
     tagger: PosTagger | None = None,
-) -> Start:
+) -> StartedModel:
     """Returns the model that the run starts with, new or trained, its processor, and its teacher if it has one.
 
-    Warns of entities that the model cannot find, and of training sentences that it would be scored on.
+    Warns of entities that the model cannot find, and says which sentences to score are training sentences.
 
     Args:
         dataset: the sentences to train on and to score.
@@ -140,12 +123,10 @@ def build_start(
     """
     set_seed(plan.training.seed)
     if plan.training.do_train and not types:
-        raise ValueError(
-            "The training data has no entities, so there is no label to learn. Check --train_file and --data_format."
-        )
+        raise ValueError("The training data has no entities, so there is nothing to learn. Check --train_file.")
     labels = [*sorted(types), NONE_LABEL]
-    if origin.config is not None:
-        model, processor = _load_trained(plan, origin, dataset, labels)
+    if base.config is not None:
+        model, processor = _load_trained(plan, base, dataset, labels)
     else:
         model, processor = _start_new(plan, dataset, labels)
     processor.word_splitter = plan.model.word_splitter or processor.word_splitter
@@ -153,7 +134,8 @@ def build_start(
     if tagger is not None:
         processor.pos_tagger = tagger
     _warn_of_missed_entities(model.config, processor, dataset)
-    _warn_of_shared_sentences(dataset)
+    if repeated := repeated_sentences(dataset):
+        logger.info("%s", repeated.capitalize())
     for split, records in dataset.items():
         check_types(records, f"The {split} data", model.config)
     teacher = None
@@ -161,7 +143,7 @@ def build_start(
         # Made of the model that the run, now perhaps at a checkpoint, began with.
         old: Any = TriaffineForNestedNER.from_pretrained(plan.model.model_name_or_path, dtype=torch.float32)
         teacher = Teacher(old.to(plan.training.device), model, labels)
-    return Start(model, processor, teacher if teacher and teacher.kept else None)
+    return StartedModel(model, processor, teacher if teacher and teacher.kept else None)
 
 
 def learn_tokenizer(sentences: Iterable[list[str]], vocab_size: int) -> PreTrainedTokenizerFast:
@@ -186,21 +168,24 @@ def learn_tokenizer(sentences: Iterable[list[str]], vocab_size: int) -> PreTrain
 
 
 def _load_trained(
-    plan: TrainingPlan, origin: Origin, dataset: DatasetDict, labels: list[str]
+    plan: TrainingPlan, base: BaseModel, dataset: DatasetDict, labels: list[str]
 ) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
     """Loads a trained model, with new labels if the data has any; a checkpoint to resume from has those of its run."""
-    assert origin.processor is not None
-    model = TriaffineForNestedNER.from_pretrained(origin.name, config=origin.config, dtype=torch.float32)
+    assert base.processor is not None
     is_trained, resumes = plan.training.do_train, plan.training.resume_from_checkpoint
-    if is_trained and not resumes:
+    try:
+        model = TriaffineForNestedNER.from_pretrained(base.name, config=base.config, dtype=torch.float32)
+    except (OSError, ValueError) as error:
+        if resumes:
+            raise damaged(resumes, error) from error
+        raise
+    if is_trained and resumes:
+        return model, base.processor
+    if is_trained:
         model = continue_with_labels(model, labels, plan.model.keep_labels)
-    if not (is_trained and resumes):
-        known: Any = model.config
-        unseen = _unseen_types(dataset, known.trained_labels, "the training data" if is_trained else "the model")
-        model = extend_labels(model, unseen) if unseen else model
-    if plan.model.word_vectors and not resumes:
-        logger.warning("--word_vectors is for new models; the model in %s keeps its own vectors.", origin.name)
-    return model, origin.processor
+    known: Any = model.config
+    unseen = _unseen_types(dataset, known.trained_labels, "the training data" if is_trained else "the model")
+    return extend_labels(model, unseen) if unseen else model, base.processor
 
 
 def _start_new(
@@ -215,7 +200,6 @@ def _start_new(
     options = {name: fields.get(name, MODEL_OPTIONS[name].default) for name in ("max_subwords", "context")}
     if encoder is not None:
         processor = TriaffineProcessor.from_encoder(encoder, **options)
-        warn_of_unknown_words(processor.tokenizer, dataset["train"]["tokens"][:SENTENCES_LOOKED_UP])
     else:
         tokenizer = learn_tokenizer(dataset["train"]["tokens"], plan.model.tokenizer_vocab_size)
         processor = TriaffineProcessor(tokenizer, **options)
@@ -253,18 +237,6 @@ def _unseen_types(dataset: DatasetDict, known: Collection[str], whose: str) -> l
     return sorted(found)
 
 
-def warn_of_unknown_words(tokenizer: Any, sentences: Iterable[Sequence[str]]) -> None:
-    """Warns if the encoder reads many words as its unknown token, as those of a script that it was not trained on."""
-    words = [beginning(word) for tokens in sentences for word in tokens]
-    unknown = sum(tokenizer.unk_token_id in ids for ids in tokenizer(words, add_special_tokens=False)["input_ids"])
-    if unknown > MANY_UNKNOWN * len(words):
-        logger.warning(
-            "%.0f %% of the training data's words are unknown to the encoder. Choose an encoder for their language or "
-            "script.",
-            100 * unknown / len(words),
-        )
-
-
 def widest_entity(sentences: Iterable[Iterable[Mapping[str, Any]]]) -> int | None:
     """Number of words of the widest entity; None without entities."""
     return max((entity["end"] - entity["start"] for entities in sentences for entity in entities), default=None)
@@ -275,24 +247,17 @@ def _read_vectors(model: ModelArguments, fields: dict[str, Any], dataset: Datase
     if model.word_vectors is None:
         return None
     words = {composed(word) for split in dataset.values() for tokens in split["tokens"] for word in tokens}
-    option = f"--word_vectors {model.word_vectors}"
     try:
         vectors = read_word_vectors(model.word_vectors, words, model.keep_all_word_vectors)
-    except FileNotFoundError:
+    except FileNotFoundError as error:
         raise ValueError(
-            f"{option}: there is no such file. Correct the path, or train without vectors: --word_vectors= "
-            "--word_embedding_size 0."
-        ) from None
-    logger.info("Word vectors: %s", vectors.report())
-    if not vectors.vectors:
-        raise ValueError(f"{option}: it has no vector for any word of the data. Give a file for their language.")
-    size = fields.get("word_embedding_size") or vectors.size
+            f"--word_vectors {model.word_vectors}: there is no such file. Correct the path, or train without vectors: "
+            "--word_vectors= --word_embedding_size 0."
+        ) from error
+    logger.info("Word vectors of %d numbers; %d of %d words have none.", vectors.size, len(vectors.unknown), len(words))
+    size = fields["word_embedding_size"] = fields.get("word_embedding_size") or vectors.size
     if size != vectors.size:
-        raise ValueError(
-            f"{option}: word_embedding_size is {size}, but the vectors have {vectors.size} numbers; leave "
-            "word_embedding_size out, or give another file."
-        )
-    fields["word_embedding_size"] = size
+        raise ValueError(f"word_embedding_size is {size}, but the vectors have {vectors.size} numbers; leave it out.")
     return vectors
 
 
@@ -312,20 +277,6 @@ def _build_vocabularies(
         processor.vocabularies["words"] = number_names(vectors.vectors)
 
 
-def _warn_of_shared_sentences(dataset: DatasetDict) -> None:
-    training = set(map(tuple, dataset["train"]["tokens"])) if "train" in dataset else set()
-    for split, records in dataset.items():
-        rows = zip(records["tokens"], records["entities"], strict=True) if split != "train" else ()
-        sentences = [tuple(tokens) for tokens, entities in rows if entities]
-        shared = sum(sentence in training for sentence in sentences)
-        if shared > MOST_SHARED * len(sentences):
-            logger.warning(
-                "%d of the %d %s sentences with entities are also training sentences, so scores will be higher than on "
-                "new text.",
-                *(shared, len(sentences), split),
-            )
-
-
 def _warn_of_missed_entities(config: TriaffineConfig, processor: TriaffineProcessor, dataset: DatasetDict) -> None:
     """Warns of entities that cannot be found.
 
@@ -335,26 +286,15 @@ def _warn_of_missed_entities(config: TriaffineConfig, processor: TriaffineProces
     for split, records in dataset.items():
         spans = [spans_of(record) for record in records]
         windows = Windows(records, processor)
-        if long := windows.describe_long():
-            logger.warning("The %s data: %s", split, long)
         typed = [{(one["start"], one["end"], one["type"]) for one in entities} for entities in records["entities"]]
-        second = sum(map(len, typed)) - sum(map(len, spans))
-        if second and not config.multi_label:
-            logger.warning(
-                "The %s data has %d entities on the span of another entity. A span has one label, so at most one of "
-                "them is trained on and found; to allow several, train with --multi_label true.",
-                *(split, second),
-            )
-        beyond = sum(max(0, len(spans_of(window)) - most) for window in windows)
-        if beyond and config.cross_span:
-            logger.warning(
-                "The %s data has %d entity spans beyond the %d candidates of a sentence, which cannot be found. "
-                "Raise --max_candidates.",
-                *(split, beyond, most),
-            )
-        widths = [end - start for of_sentence in spans for start, end in of_sentence]
-        if width is not None and (wide := sum(words > width for words in widths)):
-            logger.warning(
-                "The %s data has %d entity spans (%.2f %%) of more than %d words, which are not scored.",
-                *(split, wide, 100 * wide / len(widths), width),
-            )
+        second = 0 if config.multi_label else sum(map(len, typed)) - sum(map(len, spans))
+        beyond = sum(max(0, len(spans_of(window)) - most) for window in windows) if config.cross_span else 0
+        wide = sum(width is not None and end - start > width for of_sentence in spans for start, end in of_sentence)
+        reasons = {
+            f"on the span of another entity, which --multi_label true allows: {second}": second,
+            f"beyond the {most} candidates of a sentence (--max_candidates): {beyond}": beyond,
+            f"of more than {width} words (--max_span_width): {wide}": wide,
+            windows.describe_long(): windows.describe_long(),
+        }
+        if found := [reason for reason, count in reasons.items() if count]:
+            logger.warning("Entities of the %s data that cannot be found: %s", split, "; ".join(found))

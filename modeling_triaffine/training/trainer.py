@@ -1,60 +1,114 @@
 """NestedNERTrainer: transformers' Trainer, adapted to nested NER.
 
 It adds three learning rates, batches of similar length, a loss averaged over the sentences of an update, evaluation by
-entities, and resuming from complete checkpoints only. Everything else is inherited: precision, accumulation,
-distributed training, logging and trackers, checkpoints and their rotation, the choice of the best one.
+entities, checkpoints in time and at a signal, and publishing in one commit. Everything else is inherited: precision,
+accumulation, distributed training, logging and trackers, checkpoints and their rotation, the choice of the best one.
 """
 
+import contextlib
 import copy
 import dataclasses
+import hashlib
+import json
 import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+import datasets
 import torch
 from accelerate.utils import gather_object
-from torch.utils.data import DataLoader
-from transformers import TrainingArguments, set_seed
+from huggingface_hub import CommitInfo, HfApi
+from safetensors import SafetensorError
+from torch.utils.data import BatchSampler, DataLoader, Dataset
+from transformers import (
+    DataCollatorForTokenClassification,
+    DataCollatorWithPadding,
+    EvalPrediction,
+    Trainer,
+    TrainingArguments,
+)
 from transformers.trainer import TRAINER_STATE_NAME, TRAINING_ARGS_NAME
-from transformers.trainer_utils import BestRun, IntervalStrategy, TrainOutput
+from transformers.trainer_utils import EvalLoopOutput, IntervalStrategy, TrainOutput, denumpify_detensorize
 
 from ..data.collator import DataCollatorForNestedNER
+from ..data.schema import CONTEXT_FIELDS
+from ..data.windows import Windows
+from ..evaluation.prediction import candidate_spans
+from ..evaluation.scores import Scores
+from ..evaluation.scoring import Sentences, candidate_recall, score_entities, without_labels
+from ..files import write_text
 from ..model.configuration_triaffine import TriaffineConfig
+from ..model.decoding_triaffine import find_entities
+from ..model.kinds_triaffine import WordEntity
 from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import broken_weights
-from .arguments import NestedNERTrainingArguments, check_arguments
-from .batching import RECORD_IDS, CaseAugmentation, TrainingBatchSampler
-from .callbacks import TrainingCallback
-from .checkpoints import find_checkpoint, remove_incomplete
-from .interruptions import RESUME, DamagedCheckpointError, StoppedError, check_writable, loss_error, weights_error
-from .optimization import averaging, build_parameter_groups, choose_optimizer, learning_rates
-from .records import Records, as_datasets, plain_records
-from .scoring_trainer import ScoringTrainer, check_best_metric
+from ..nesting import Span
+from ..publishing.hub_requests import errors_of_hub
+from ..publishing.model_card import CARD_NAME, build_model_card, repository_name
+from ..publishing.run_summary import SUMMARY_FILE, RunSummary
+from ..publishing.upload import publish_folder, saved_before
+from .batching import (
+    RECORD_IDS,
+    CaseAugmentation,
+    EncodedRecords,
+    EvaluationBatchSampler,
+    RecordCollator,
+    TrainingBatchSampler,
+)
+from .callbacks import KEPT, TrainingCallback
+from .checkpoints import damaged, find_checkpoint, read_state, remove_incomplete
+from .interruptions import (
+    RESUME,
+    CheckpointError,
+    SavingError,
+    Signals,
+    StoppedError,
+    explaining_memory,
+    loss_error,
+    weights_error,
+)
+from .new_labels import Teacher
+from .optimization import averaging, build_parameter_groups, learning_rates
+from .plan import NestedNERTrainingArguments
+from .records import Records, as_dataset, check_types, plain_records
+from .saving import summarize_training
 
 logger = logging.getLogger(__name__)
 
 
-class NestedNERTrainer(ScoringTrainer):
+class EntityPrediction(EvalPrediction):
+    """The predicted and the gold entities of a data set: the argument of a trainer's `compute_metrics`.
+
+    Attributes:
+        predictions: for each record a list of predicted entities {start, end (exclusive, in words), type, score}, but
+            for those with a label that is kept of an earlier training and not annotated here.
+        label_ids: for each record a list of gold entities {start, end, type}.
+        records: the data set, with `tokens`, `id` and all its other columns: `records[3]["tokens"]`.
+
+    Examples:
+        >>> from modeling_triaffine.training import EntityPrediction
+        >>> city = {"start": 0, "end": 1, "type": "City"}
+        >>> predictions, references = EntityPrediction([[city], []], [[city], [city]], records=None)
+        >>> len(references)
+        2
+    """
+
+    def __init__(self, predictions: Sentences, references: Sentences, records: datasets.Dataset):
+        entities: Any = (predictions, references)  # arrays in transformers
+        super().__init__(*entities)
+        self.references, self.records = references, records
+
+
+class NestedNERTrainer(Trainer):
     """Trains and evaluates a [`TriaffineForNestedNER`] on records (`load_nested_ner`).
 
-    ```python
-    trainer = NestedNERTrainer(
-        model,
-        args,
-        processing_class=processor,
-        train_dataset=dataset["train"],
-        eval_dataset=dataset["validation"],
-    )
-    trainer.train(resume_from_checkpoint=True)  # resumes a run that was killed
-    trainer.save_model()
-    ```
+    The first Ctrl+C or SIGTERM ends training after the update, with a checkpoint.
 
     Args:
-        model: the model to train; its configuration defines the labels. With `model_init`, a function that makes a new
-            one, leave it out: every run then starts from a new model, as `hyperparameter_search` needs it.
+        model: the model to train; its configuration defines the labels.
         args: a [`NestedNERTrainingArguments`], or plain `TrainingArguments` for one learning rate.
         processing_class: the [`TriaffineProcessor`] of the model, saved with it.
         train_dataset, eval_dataset: records with `tokens` and `entities`, encoded once: data sets, or lists
@@ -63,9 +117,8 @@ class NestedNERTrainer(ScoringTrainer):
             `compute_metrics` is called with an [`EntityPrediction`], and adds to the scores of entities.
 
     Raises:
-        ValueError: an option has no effect here, the processor does not fit the model, a data set is a stream or of
-            another form, no evaluation computes `metric_for_best_model`, `optimizers` exclude another option, or the
-            FSDP configuration would not save a whole model.
+        ValueError: the processor or the collator does not fit the model, a data set is a stream or of another form, or
+            no evaluation computes `metric_for_best_model`.
 
     Examples:
         >>> from modeling_triaffine import NestedNERTrainer, load_nested_ner, start_from_recipe
@@ -81,6 +134,8 @@ class NestedNERTrainer(ScoringTrainer):
     args: NestedNERTrainingArguments
     model: TriaffineForNestedNER
 
+    run_summary: RunSummary | None = None  # of the run that this trainer is part of; else it knows its training only
+
     def __init__(
         self,
         model: TriaffineForNestedNER | None = None,
@@ -89,53 +144,47 @@ class NestedNERTrainer(ScoringTrainer):
         processing_class: TriaffineProcessor,
         train_dataset: Records | None = None,
         eval_dataset: Records | dict[str, Records] | None = None,
-        model_init: Callable[..., TriaffineForNestedNER] | None = None,
         **options: Any,
     ):
         args = NestedNERTrainingArguments() if args is None else args
-        check_arguments(args, options)
-        if (model is None) == (model_init is None):
-            raise ValueError("NestedNERTrainer: give either a model or model_init, a function that creates one.")
-        if model_init is not None:  # labels and parts must be known before training
-            self.model_init: Any = model_init
-            set_seed(args.seed)
-            model = cast(TriaffineForNestedNER, super().call_model_init())
-        assert model is not None
-        _prepare_model(model, processing_class, is_trained=train_dataset is not None)
-        train_dataset, eval_dataset = as_datasets(args, train_dataset, eval_dataset, model.config)
-        # What a subclass or `compute_metrics` computes is seen at the first evaluation only.
-        scores_itself = type(self) is NestedNERTrainer and options.get("compute_metrics") is None
-        if scores_itself and train_dataset is not None:
-            check_best_metric(args, eval_dataset, model.config)
-        args = _arguments_of_one_trainer(args, train_dataset is not None, eval_dataset is not None)
-        label2id: Any = model.config.label2id
-        collator = DataCollatorForNestedNER(processing_class, label2id, multi_label=model.config.multi_label)
-        options["data_collator"] = options.get("data_collator") or collator
-        # For progress reports; tensors stay on their device until they are printed.
-        self.sentences_seen: torch.Tensor | int = 0
-        self.last_loss: torch.Tensor | float = math.nan
+        _check_collator(options.get("data_collator"))
+        train: Any = as_dataset(train_dataset, "train_dataset")
+        evaluation: Any = eval_dataset
+        if isinstance(evaluation, Mapping):
+            evaluation = {name: as_dataset(data, f"eval_dataset[{name!r}]") for name, data in evaluation.items()}
+        else:
+            evaluation = as_dataset(evaluation, "eval_dataset")
+        args._n_gpu = min(args.n_gpu, 1)  # torch's DataParallel would cut batches apart
+        if isinstance(args, NestedNERTrainingArguments) and evaluation is None:  # transformers' own refuse it
+            args = copy.copy(args)
+            args.eval_strategy, args.load_best_model_at_end = IntervalStrategy.NO, False
+        self.teacher: Teacher | None = None  # as --keep_labels sets it
+        self._batch_shape: list[int] = []  # sentences and sub-words, for errors
+        self._encoded: dict[str, EncodedRecords] = {}
         self._update: list[tuple[torch.Tensor, list[str]]] = []  # loss and ids of each batch of the update
-        self._sentences: torch.Tensor | int = 0  # of the update, in all processes
+        self._sentences = 0  # of the update, in all processes
+        self._signals = Signals()
         super().__init__(
-            model,
-            args,
-            processing_class=processing_class,
-            train_dataset=train_dataset,
-            eval_dataset=eval_dataset,
-            **options,
+            model, args, processing_class=processing_class, train_dataset=train, eval_dataset=evaluation, **options
         )
-        self.model_init = model_init
-        if self.is_fsdp_enabled:
-            _check_sharding(self.accelerator.state.fsdp_plugin)
-        averages = self._own("ema_decay") is not None
-        for option, is_given in (("model_init", model_init is not None), ("ema_decay", averages)):
-            if is_given and self.optimizer is not None:
-                raise ValueError(
-                    f"`optimizers` belong to one model and are used as they are, which {option} excludes; leave out "
-                    "one of the two. `optim` and `optimizer_cls_and_kwargs` choose an optimizer's class."
-                )
+        config = self.model.config
+        _check_model(self.model, processing_class)
+        check_types(train, "train_dataset", config)
+        for name, data in (evaluation if isinstance(evaluation, dict) else {"eval_dataset": evaluation}).items():
+            check_types(data, name, config)
+        if train is not None and type(self) is NestedNERTrainer and self.compute_metrics is None:
+            _check_best_metric(args, evaluation, config)
+        label2id: Any = config.label2id
+        default = DataCollatorForNestedNER(processing_class, label2id, multi_label=config.multi_label)
+        self.data_collator: Any = RecordCollator(processing_class, options.get("data_collator") or default)
         self._callback = TrainingCallback()
         self.add_callback(self._callback)
+        if self.is_fsdp_enabled or self.is_deepspeed_enabled:
+            raise ValueError("NestedNERTrainer trains whole models; launch it without FSDP and DeepSpeed.")
+
+    def _own(self, option: str) -> Any:
+        """An option of [`NestedNERTrainingArguments`]; None for plain TrainingArguments."""
+        return getattr(self.args, option, None)
 
     # ---- Optimizer ----
 
@@ -143,7 +192,8 @@ class NestedNERTrainer(ScoringTrainer):
         """AdamW (or `args.optim`) with the groups of `optimization.py`."""
         if self.optimizer is None:
             trained: Any = self.model if model is None else model
-            optimizer_class, options = self.optimizer_cls_and_kwargs or choose_optimizer(self, trained)
+            chosen = self.optimizer_cls_and_kwargs or self.get_optimizer_cls_and_kwargs(self.args, trained)
+            optimizer_class, options = chosen
             if self._own("ema_decay") is not None:
                 optimizer_class = averaging(optimizer_class, self._own("ema_decay"))
             groups = build_parameter_groups(
@@ -155,37 +205,76 @@ class NestedNERTrainer(ScoringTrainer):
             self.optimizer = optimizer_class(groups, **options)
         return self.optimizer
 
-    def create_scheduler(self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None) -> Any:
-        """As the Trainer's; warns of a warm-up that is as long as the run."""
-        if self.args.get_warmup_steps(num_training_steps) >= num_training_steps:
-            logger.warning(
-                "The learning rates are never reached: the warm-up has %g updates (warmup_steps), the run %d. "
-                "Give fewer, or a fraction of all as a number below 1.",
-                *(self.args.warmup_steps, num_training_steps),
-            )
-        return super().create_scheduler(num_training_steps, optimizer)
-
     # ---- Batches ----
 
-    def get_train_dataloader(self) -> DataLoader[Any]:
-        seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
-        encoded = self._encode(plain_records(self.train_dataset, "NestedNERTrainer: train_dataset"))
-        sampler = TrainingBatchSampler(
+    def _get_train_sampler(self, train_dataset: Any = None) -> Any:
+        """The batches of an epoch; a subclass may return another sampler, of batches or of row numbers."""
+        encoded = self._encode(self.train_dataset) if train_dataset is None else train_dataset
+        return TrainingBatchSampler(
             encoded.sizes,
             batch_size=self._train_batch_size,
-            seed=seed,
+            seed=self.args.seed if self.args.data_seed is None else self.args.data_seed,
             max_subwords=self._own("max_subwords_per_batch"),
             num_processes=self.args.world_size,
-            group_by_length=self.args.train_sampling_strategy == "group_by_length",
+            order=str(getattr(self.args.train_sampling_strategy, "value", self.args.train_sampling_strategy)),
             drop_last=self.args.dataloader_drop_last,
         )
-        self._callback.sampler = sampler
-        collate_records = dataclasses.replace(self.collate_records, with_ids=True)
-        records: Sequence[Any] = encoded
-        if share := self._own("case_augmentation"):
-            records = CaseAugmentation(encoded, share, sampler)
-        loader: DataLoader[Any] = self.accelerator.prepare(self._dataloader(records, sampler, collate_records))
+
+    def get_train_dataloader(self) -> DataLoader[Any]:
+        encoded = self._encode(self.train_dataset)
+        sampler, records = self._get_train_sampler(encoded), cast("Sequence[Any]", encoded)
+        if isinstance(sampler, TrainingBatchSampler):
+            self._callback.sampler = sampler
+            if share := self._own("case_augmentation"):
+                records = CaseAugmentation(encoded, share, sampler)
+        collate = dataclasses.replace(self.data_collator, with_ids=True)
+        loader: DataLoader[Any] = self.accelerator.prepare(self._dataloader(records, sampler, collate))
         return loader
+
+    def get_eval_dataloader(self, eval_dataset: Any = None) -> DataLoader[Any]:
+        dataset: Any = self.eval_dataset if eval_dataset is None else eval_dataset
+        if isinstance(dataset, str):  # the name of one of several
+            dataset = cast("dict[str, Any]", self.eval_dataset)[dataset]
+        encoded = self._encode(as_dataset(dataset, "the dataset to evaluate on"))
+        sampler = EvaluationBatchSampler(
+            encoded.sizes,
+            self.args.eval_batch_size,
+            self.args.world_size,
+            self.args.process_index,
+            max_subwords=self._own("max_subwords_per_batch"),
+        )
+        return self._dataloader(encoded, sampler, self.data_collator)
+
+    def get_test_dataloader(self, test_dataset: datasets.Dataset) -> DataLoader[Any]:
+        return self.get_eval_dataloader(test_dataset)
+
+    def _encode(self, dataset: Any) -> EncodedRecords:
+        """The records, long ones in windows, encoded once per dataset."""
+        records, key = plain_records(dataset), dataset._fingerprint
+        if key not in self._encoded:
+            processor = cast(TriaffineProcessor, self.processing_class)
+            _check_context(records, self.model.config)
+            show_progress = self.is_local_process_zero() and not self.args.disable_tqdm
+            self._encoded[key] = EncodedRecords(processor, Windows(records, processor), show_progress)
+        return self._encoded[key]
+
+    def _dataloader(self, records: Sequence[Any], sampler: Any, collate: RecordCollator) -> DataLoader[Any]:
+        makes_batches = isinstance(sampler, TrainingBatchSampler | EvaluationBatchSampler | BatchSampler)
+        rows = {"sampler": sampler, "batch_size": self._train_batch_size, "drop_last": self.args.dataloader_drop_last}
+        return DataLoader(
+            cast("Dataset[Any]", records),
+            **({"batch_sampler": sampler} if makes_batches else rows),
+            collate_fn=collate,
+            num_workers=self.args.dataloader_num_workers,
+            multiprocessing_context=self.args.dataloader_multiprocessing_context,
+            in_order=self.args.dataloader_in_order,
+            prefetch_factor=self.args.dataloader_prefetch_factor,
+            persistent_workers=self.args.dataloader_persistent_workers,
+            pin_memory=self.args.dataloader_pin_memory and torch.cuda.is_available(),
+            # A loader draws the seed of its workers when it starts. Drawn from the global generator, dropout would
+            # depend on the number of evaluations before, and a resumed run would differ from an uninterrupted one.
+            generator=torch.Generator().manual_seed(self.args.seed),
+        )
 
     def set_initial_training_values(self, args: TrainingArguments, dataloader: DataLoader[Any], *others: Any) -> Any:
         """As the Trainer's, with the epochs that `min_steps` needs; `args` keep what was asked for."""
@@ -195,6 +284,9 @@ class NestedNERTrainer(ScoringTrainer):
             self._callback.most_evaluations = math.ceil(args.num_train_epochs) if is_raised else None
             args = copy.copy(args)
             args.num_train_epochs = epochs
+        # What the Trainer would collect from all modules in every update.
+        self._weights = [*self.model.parameters()]
+        self._size = self.model.num_parameters(exclude_embeddings=True)
         return super().set_initial_training_values(args, dataloader, *others)
 
     # ---- Loss ----
@@ -202,13 +294,14 @@ class NestedNERTrainer(ScoringTrainer):
     def get_batch_samples(
         self, epoch_iterator: Iterator[Any], num_batches: int, device: torch.device
     ) -> tuple[list[Any], torch.Tensor | int | None]:
-        """As the Trainer's; counts the sentences of the update over all processes."""
+        """As the Trainer's; counts the sentences of the update, and what processes were told, over all of them."""
         batches, num_items = super().get_batch_samples(epoch_iterator, num_batches, device)
         self._update.clear()
-        self._sentences = sum(len(batch["num_words"]) for batch in batches)
+        sentences = sum(len(batch["num_words"]) for batch in batches)
+        counts = [sentences, self._signals.received is not None, self._callback.wants_checkpoint(self.args)]
         if self.args.world_size > 1:
-            self._sentences = self.accelerator.reduce(torch.tensor(self._sentences, device=device), "sum")
-        self.sentences_seen += self._sentences
+            counts = self.accelerator.reduce(torch.tensor(counts, device=device, dtype=torch.int64), "sum").tolist()
+        self._sentences, self._callback.is_stopping, self._callback.is_due = counts[0], bool(counts[1]), bool(counts[2])
         return batches, num_items
 
     def training_step(
@@ -216,33 +309,43 @@ class NestedNERTrainer(ScoringTrainer):
     ) -> torch.Tensor:
         """Forward and backward; raises NotFiniteError before an update whose loss is NaN or infinite.
 
-        All sentences of an update have the same weight, however it is divided into batches and processes: the Trainer
-        divides the mean loss of a batch by a number that is that of the batches if they are of one size. (With the
+        All sentences of an update have the same weight, however it is divided into batches and processes. (With the
         published `loss_reduction="batch"`, a mean over spans, this holds within a batch only.)
         """
         sentences = inputs.pop(RECORD_IDS, [])  # not an input of the model
-        self._note_batch(inputs, sentences[0] if sentences else "")
+        self._batch_shape[:] = inputs["input_ids"].shape
         # Gradients are averaged over the processes, hence the factor.
         self.current_gradient_accumulation_steps: Any = self._sentences / (
             len(inputs["num_words"]) * self.args.world_size
         )
-        with self._explaining_faults():  # here, so that the search for a batch size knows the error on every system
+        if model.training:  # else the Trainer's `model.train()` would visit all modules for every batch
+            model.__dict__["train"] = lambda: model
+        try:
             loss = super().training_step(model, inputs, num_items_in_batch)
+        finally:
+            model.__dict__.pop("train", None)
         self._update.append((loss, sentences))
         if self.accelerator.sync_gradients:
             self._check_loss()
         return loss
 
+    def _clip_grad_norm(self, model: torch.nn.Module) -> Any:
+        return self.accelerator.clip_grad_norm_(self._weights, self.args.max_grad_norm)
+
     def _check_loss(self) -> None:
         """Raises NotFiniteError in all processes if the loss of this update is NaN or infinite in any of them."""
-        loss = torch.stack([loss for loss, _ in self._update]).sum()
+        losses = [loss for loss, _ in self._update]
+        loss = losses[0] if len(losses) == 1 else torch.stack(losses).sum()
         if self.args.world_size > 1:
             loss = self.accelerator.reduce(loss, "mean")
-        self.last_loss = loss
-        if not torch.isfinite(loss):
-            at_fault = [name for loss, sentences in self._update if not torch.isfinite(loss) for name in sentences]
+        if not math.isfinite(loss.item()):
+            at_fault = [name for loss, sentences in self._update if not loss.isfinite() for name in sentences]
             broken = broken_weights(self.model)
             raise loss_error(self.state.global_step + 1, loss.item(), gather_object(at_fault), broken)
+
+    def floating_point_ops(self, inputs: dict[str, Any]) -> int:
+        """6 operations a sub-word and weight, as transformers estimates them, without counting weights every time."""
+        return int(6 * inputs["input_ids"].numel() * self._size)
 
     def compute_loss(
         self,
@@ -253,15 +356,102 @@ class NestedNERTrainer(ScoringTrainer):
     ) -> Any:
         """The mean loss of the batch's sentences; or `compute_loss_func` of the model's output.
 
-        A subclass may have a loss of its own, for training and evaluation: the mean of a batch, as here. As in
-        transformers, `compute_loss_func` returns a sum divided by `num_items_in_batch`, the spans of the whole update.
+        A subclass may have a loss of its own, for training and evaluation: the mean of a batch, as here.
         """
         inputs = {name: value for name, value in inputs.items() if name != RECORD_IDS}
         if self.teacher is not None and "labels" in inputs:
             inputs = {**inputs, "targets": self.teacher.targets(inputs)}
         return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
 
-    # ---- Checkpoints and the finished model ----
+    # ---- Evaluation ----
+
+    def evaluation_loop(  # type: ignore[override]  # the Trainer gives the other arguments by name
+        self, dataloader: DataLoader[Any], *, metric_key_prefix: str = "eval", **_: Any
+    ) -> EvalLoopOutput:
+        """Decodes every sentence to entities and scores them against the records' entity lists.
+
+        In the result, `predictions` and `label_ids` are lists of entities per record, and the loss is the mean of
+        `compute_loss` over sentences. What `compute_metrics` finds in an [`EntityPrediction`] is added, and replaces
+        metrics of the same name.
+        """
+        encoded: Any = dataloader.dataset
+        windows = encoded.windows if isinstance(encoded, EncodedRecords) else Windows(plain_records(encoded))
+        with explaining_memory(self._batch_shape):
+            rows, loss = self._predict_rows(dataloader)
+        dataset: Any = windows.records
+        predictions: Any = windows.join(entities for entities, _ in rows)
+        metrics: dict[str, float] = {}
+        references: Any = None
+        if dataset[0].get("entities") is not None:  # else it is not labelled
+            gold = [record["entities"] for record in dataset]
+            references = without_labels(gold, self.model.config.auxiliary_labels or ())
+            scored = without_labels(predictions, self.unscored_labels(references))
+            metrics = {"loss": loss, **score_entities(scored, references).metrics()}
+            if self.model.config.cross_span:
+                candidates = windows.join_spans(spans for _, spans in rows)
+                metrics["candidate_recall"] = candidate_recall(candidates, references)["recall"]
+            metrics = {f"{metric_key_prefix}_{name}": value for name, value in metrics.items()}
+            if self.compute_metrics is not None:
+                evaluated: Any = EntityPrediction(scored, references, dataset)
+                metrics |= _with_prefix(self.compute_metrics(evaluated), metric_key_prefix)
+        return EvalLoopOutput(predictions=predictions, label_ids=references, metrics=metrics, num_samples=len(dataset))
+
+    def unscored_labels(self, references: Iterable[Iterable[Mapping[str, Any]]]) -> list[str]:
+        """The labels that --keep_labels keeps and that no reference has: the data does not annotate them."""
+        kept = [] if self.teacher is None else self.teacher.kept
+        annotated = {entity["type"] for entities in references for entity in entities} if kept else set()
+        return [name for name in kept if name not in annotated]
+
+    def predict_entities(self, dataset: datasets.Dataset) -> list[list[WordEntity]]:
+        """Entities of each record, in the order of the records: {start, end (exclusive, in words), type, score}."""
+        predictions: Any = self.predict(dataset).predictions
+        return cast("list[list[WordEntity]]", predictions)
+
+    def _predict_rows(self, dataloader: DataLoader[Any]) -> tuple[list[tuple[list[WordEntity], list[Span]]], float]:
+        """Entities and candidates of every window of the records, over all processes, and the mean loss of one."""
+        sampler: Any = dataloader.batch_sampler
+        model: Any = self.model
+        self._use_averages()
+        if not self.accelerator._models:  # the model is not on its device yet
+            model.to(self.args.device)
+        model.eval()
+        self.callback_handler.eval_dataloader = dataloader
+        found: list[tuple[int, tuple[list[WordEntity], list[Span]]]] = []
+        losses: list[float] = []
+        for rows, inputs in zip(sampler, dataloader, strict=True):
+            self._batch_shape[:] = inputs["input_ids"].shape
+            sentences, loss = self._predict_batch(model, inputs)
+            found += zip(rows, sentences, strict=True)
+            losses.append(loss * len(rows))
+            self.control = self.callback_handler.on_prediction_step(self.args, self.state, self.control)
+        by_row = dict(gather_object(found))
+        total_loss = sum(gather_object(losses))
+        return [by_row[row] for row in range(len(by_row))], total_loss / len(by_row)
+
+    def _predict_batch(
+        self, model: torch.nn.Module, inputs: dict[str, Any]
+    ) -> tuple[Iterator[tuple[list[WordEntity], list[Span]]], float]:
+        """Entities and candidates in the model's output, and the loss that `prediction_step` computes from it."""
+        outputs: list[Any] = []
+        watch = model.register_forward_hook(lambda _model, _inputs, output: outputs.append(output))
+        try:
+            with self.accelerator.autocast(), torch.no_grad():
+                loss, *_ = self.prediction_step(model, inputs, prediction_loss_only=False)
+        finally:
+            watch.remove()
+        entities = find_entities(outputs[-1], self.model.config)
+        candidates: list[list[Span]] = [[]] * len(entities)
+        if self.model.config.cross_span:
+            candidates = candidate_spans(outputs[-1])
+        return zip(entities, candidates, strict=True), float("nan") if loss is None else loss.item()
+
+    def _use_averages(self) -> None:
+        """Puts averaged weights into the model, if the optimizer has any; the next update removes them again."""
+        optimizer: Any = self.optimizer
+        if callable(getattr(optimizer, "eval", None)):
+            optimizer.eval()
+
+    # ---- Checkpoints ----
 
     def train(self, resume_from_checkpoint: str | bool | None = None, *arguments: Any, **options: Any) -> TrainOutput:
         """Trains; see `transformers.Trainer.train`.
@@ -271,60 +461,83 @@ class NestedNERTrainer(ScoringTrainer):
                 `args.output_dir`, or to start from scratch if there is none.
 
         Raises:
-            TrainingFault: the loss is not finite (a FloatingPointError), memory is exhausted (a RuntimeError), the
-                output folder cannot be written to (an OSError), the checkpoint is incomplete (a ValueError), or a
-                signal stopped it (`enable_jit_checkpoint`).
+            TrainingFault: numbers, memory, disk, the checkpoint or a signal stopped the training (`interruptions.py`).
         """
-        output_dir = self.args.output_dir
-        if self.args.should_save:
-            check_writable(output_dir)
-        checkpoint = find_checkpoint(resume_from_checkpoint, output_dir)
-        self.is_resumed, self.run_summary = checkpoint is not None, None
-        self.is_stopped = False
+        checkpoint = find_checkpoint(resume_from_checkpoint, self.args.output_dir)
         if len({Path(found or "").name for found in gather_object([checkpoint])}) > 1:
-            raise DamagedCheckpointError(
-                f"Not all machines have the same checkpoint in {output_dir}. Give a folder that they share, or train "
-                "with save_on_each_node."
+            raise CheckpointError(
+                f"Not all machines have the same checkpoint in {self.args.output_dir}; share the folder."
             )
+        state = None if checkpoint is None else read_state(checkpoint)
+        self.is_resumed, self.run_summary = checkpoint is not None, None
+        if self.args.should_save:
+            remove_incomplete(self.args.output_dir, state)
+        self._take_facts(state)
         if self.model_init is None:
             _drop_calibration(self.model.config)
-        if self.args.should_save:
-            remove_incomplete(output_dir, checkpoint)
         if checkpoint is not None:
             logger.info("Resuming from %s.", checkpoint)
-        if self.is_fsdp_enabled and self.model is not None:
-            plugin: Any = self.accelerator.state.fsdp_plugin
-            # By default accelerate takes all modules that must not be split in a `device_map`, embeddings included,
-            # which FSDP 2 then shards twice, and fails.
-            if plugin.transformer_cls_names_to_wrap is None:
-                plugin.transformer_cls_names_to_wrap = layer_classes(self.model.encoder)
-        with self._explaining_faults():
+        with explaining_memory(self._batch_shape), Signals() as self._signals:
             return super().train(checkpoint, *arguments, **options)
 
-    def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
-        """Saves model and processor, by default in `args.output_dir`; raises NotFiniteError for broken weights."""
-        self._use_averages()
-        is_checkpoint = _internal_call and output_dir is not None
-        state: Any = self.state
-        broken = broken_weights(self.model)
-        if broken:
-            what = f"The checkpoint of update {state.global_step}" if is_checkpoint else "The model"
-            raise weights_error(what, broken)
-        if is_checkpoint and self.args.should_save:
-            # An overwritten checkpoint counts as incomplete until the Trainer writes the new state.
-            (Path(str(output_dir)) / TRAINER_STATE_NAME).unlink(missing_ok=True)
-        with self._explaining_faults():
-            super().save_model(output_dir, _internal_call)
+    def _take_facts(self, state: Any) -> None:
+        """Takes over the options that a checkpoint keeps; raises CheckpointError if it is of other sentences."""
+        earlier: dict[str, Any] = {}
+        if state is not None:
+            saved = state.stateful_callbacks.get(TrainingCallback.__name__, {})
+            earlier = saved.get("attributes", {}).get("facts", {})
+        changed = {name: earlier[name] for name in KEPT if name in earlier and earlier[name] != self._own(name)}
+        for name, value in changed.items():
+            setattr(self.args, name, value)
+        if changed:
+            named = ", ".join(f"{name} {value:g}" for name, value in changed.items() if value is not None)
+            logger.warning("Options stay as in the checkpoint: %s. A new run from it can have others.", named)
+        data = _digest(self.train_dataset)
+        if data != earlier.get("data", data):
+            raise CheckpointError(
+                "The checkpoint is of a training on other sentences than this training data. Resume with its data, or "
+                "start a new run with the checkpoint as --model_name_or_path."
+            )
+        self._callback.facts = {"data": data, **{name: self._own(name) for name in KEPT if hasattr(self.args, name)}}
+
+    @contextlib.contextmanager
+    def _loading(self, checkpoint: str | None) -> Iterator[None]:
+        """Names the checkpoint before in the error for one of which a file cannot be loaded."""
+        try:
+            yield
+        except Exception as error:  # pickle, torch, JSON and safetensors have their own errors for damaged files
+            raise damaged(str(checkpoint), error) from error
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        with self._loading(checkpoint):
+            super()._load_optimizer_and_scheduler(checkpoint)
+
+    def _load_rng_state(self, checkpoint: str | None) -> None:
+        with self._loading(checkpoint):
+            super()._load_rng_state(checkpoint)
+
+    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: torch.nn.Module | None = None) -> None:
+        with self._loading(resume_from_checkpoint):
+            super()._load_from_checkpoint(resume_from_checkpoint, model)
+
+    def _load_best_model(self) -> None:
+        self._use_averages()  # else the next `save_model` would take the last average for the training's weights
+        super()._load_best_model()
 
     def _save_checkpoint(self, model: torch.nn.Module, trial: Any) -> None:
-        # At a signal, transformers' callback asks for the end and saves out of turn (`enable_jit_checkpoint`).
-        self.is_stopped |= self.control.should_training_stop and not self.control.should_save
-        super()._save_checkpoint(model, trial)
+        try:
+            super()._save_checkpoint(model, trial)
+        except (OSError, RuntimeError, SafetensorError) as error:  # what torch and safetensors raise for a full disk
+            raise SavingError(
+                f"The checkpoint of update {self.state.global_step} could not be written to {self.args.output_dir} "
+                f"({str(error).partition('. ')[0]}). Make room or restore the permissions; then {RESUME}."
+            ) from error
 
     def _finalize_training(self, *arguments: Any) -> TrainOutput:
-        if self.is_stopped:  # else the best checkpoint would replace the last one, and the training count as finished
+        if self._callback.is_stopping:  # else the best checkpoint would replace the last one
             raise StoppedError(
-                f"A signal stopped training at update {self.state.global_step} of {self.state.max_steps}; {RESUME}."
+                f"Stopped by a signal at update {self.state.global_step} of {self.state.max_steps}; saved in "
+                f"{self.args.output_dir}/checkpoint-{self.state.global_step}: {RESUME}."
             )
         return super()._finalize_training(*arguments)
 
@@ -338,87 +551,119 @@ class NestedNERTrainer(ScoringTrainer):
             # A pickle that nothing reads and nobody should publish.
             (Path(output_dir or self.args.output_dir) / TRAINING_ARGS_NAME).unlink(missing_ok=True)
 
-    def whole_model(self) -> TriaffineForNestedNER | None:
-        """The model or, if it is sharded, a copy with all weights, on the main process only (else None).
+    # ---- The finished model ----
 
-        All processes must call this together.
+    def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
+        """Saves model, processor and, with a finished model, the facts of its training; refuses broken weights."""
+        self._use_averages()
+        folder, is_checkpoint = Path(output_dir or self.args.output_dir), _internal_call and output_dir is not None
+        if broken := broken_weights(self.model):
+            what = f"The checkpoint of update {self.state.global_step}" if is_checkpoint else "The model"
+            raise weights_error(what, broken)
+        if self.args.should_save and is_checkpoint:
+            # An overwritten checkpoint counts as incomplete until the Trainer writes the new state.
+            (folder / TRAINER_STATE_NAME).unlink(missing_ok=True)
+        elif self.args.should_save:
+            summary = self.run_summary or summarize_training(self)
+            if summary != RunSummary():
+                summary.save(folder)
+            elif self.state.global_step:  # interrupted: what is there is of another run
+                (folder / SUMMARY_FILE).unlink(missing_ok=True)
+        super().save_model(output_dir, _internal_call)
+
+    # ---- The Hub ----
+
+    def init_hf_repo(self, token: str | None = None, private: bool | None = None) -> None:
+        """Creates the repository if needed, a private one unless `args.hub_private_repo` is False."""
+        private = self.args.hub_private_repo is not False if private is None else private
+        self.args.hub_private_repo = private  # where transformers before 5.23 looks for it
+        with errors_of_hub(self.args.hub_model_id or Path(self.args.output_dir).name):
+            super().init_hf_repo(token)
+
+    def _push_from_checkpoint(self, checkpoint_folder: str) -> None:
+        """Does nothing, whatever `hub_strategy`: the model is uploaded once, when it is finished."""
+
+    def push_to_hub(
+        self,
+        commit_message: str | None = "End of training",
+        blocking: bool = True,
+        token: str | None = None,
+        revision: str | None = None,
+        private: bool | None = None,
+        **options: Any,
+    ) -> Any:
+        """Saves the model and publishes its repository in one commit, without other files of the output folder.
+
+        As transformers', but a new repository is private unless `private` or `args.hub_private_repo` is False.
+        `options` are those of `create_model_card`, which then writes a new card. Raises NotPublishedError if the upload
+        failed; its message says how to publish the saved model.
         """
-        if not self.is_fsdp_enabled:
-            return self.model
-        weights = self.accelerator.get_state_dict(self.model)
+        self.callback_handler.on_push_begin(self.args, self.state, self.control)
+        token = token or self.args.hub_token
+        if self.hub_model_id is None:
+            self.init_hf_repo(token, private)
+        folder, name = Path(self.args.output_dir), str(self.hub_model_id)
+        if options or not (folder / CARD_NAME).exists():
+            self.create_model_card(**options)
+        self.save_model(_internal_call=True)
         if not self.is_world_process_zero():
             return None
-        whole = TriaffineForNestedNER(self.model.config)
-        whole.load_state_dict(weights)
-        place: Any = whole.to
-        place(self.args.device)
-        return whole
 
-    # ---- Hyper-parameter search ----
+        def publish() -> CommitInfo:
+            with saved_before(folder, name):
+                upload = publish_folder(
+                    folder,
+                    name,
+                    commit_message=commit_message,
+                    revision=revision or self.args.hub_revision,
+                    token=token,
+                )
+                return upload.commit
 
-    def call_model_init(self, trial: Any = None) -> Any:
-        """A new model by `model_init`, with whose labels batches are made."""
-        model: Any = super().call_model_init(trial)
-        _prepare_model(model, cast(TriaffineProcessor, self.processing_class))
-        _drop_calibration(model.config)
-        if isinstance(self.data_collator, DataCollatorForNestedNER):
-            self.data_collator.label2id = dict(model.config.label2id)
-            self.data_collator.multi_label = model.config.multi_label
-        return model
+        return publish() if blocking else HfApi().run_as_future(publish)
 
-    def hyperparameter_search(
+    def create_model_card(  # type: ignore[override]  # the other arguments are given by name
         self,
-        hp_space: Callable[[Any], dict[str, Any]] | None = None,
-        compute_objective: Callable[[dict[str, float]], float] | None = None,
-        n_trials: int = 20,
-        direction: str | list[str] | None = None,
-        *arguments: Any,
-        **options: Any,
-    ) -> BestRun | list[BestRun]:
-        """As the Trainer's, with another default of what is compared; needs `model_init` in place of a model.
+        language: str | list[str] | None = None,
+        license: str | None = None,
+        tags: str | list[str] | None = None,
+        model_name: str | None = None,
+        finetuned_from: str | None = None,
+        dataset_tags: str | list[str] | None = None,
+        dataset: str | list[str] | None = None,
+        **_: Any,
+    ) -> None:
+        """Writes the card of the model; its facts are saved for later cards, too. Other arguments have no effect."""
+        folder = Path(self.args.output_dir)
+        datasets = dataset_tags or dataset
+        facts = {
+            "language": language,
+            "license": license,
+            "dataset": datasets if isinstance(datasets, str | None) else ", ".join(datasets),
+            # A folder says nothing to readers of the card.
+            "base_model": finetuned_from if finetuned_from and not Path(finetuned_from).is_dir() else None,
+        }
+        summary = self.run_summary or summarize_training(self)
+        if not (summary.is_trained or self.state.global_step):
+            summary = RunSummary.load(folder) or summary
+        self.run_summary = dataclasses.replace(summary, **{name: value for name, value in facts.items() if value})
+        if self.is_world_process_zero():
+            self.run_summary.save(folder)
+            name = self.hub_model_id or repository_name(model_name or folder)
+            card = build_model_card(self.model.config, model_name=name, summary=self.run_summary, tags=tags)
+            write_text(folder / CARD_NAME, str(card))
 
-        Args:
-            hp_space, n_trials, arguments, options: as in `transformers.Trainer`.
-            compute_objective: default: `args.metric_for_best_model`, or else F1, of the evaluation.
-            direction: default: that in which this metric is better; with a `compute_objective`, "minimize".
 
-        Raises:
-            RuntimeError: the trainer was made with a model.
-        """
-        if compute_objective is None:
-            greater = self.args.metric_for_best_model is None or self.args.greater_is_better is not False
-            direction = direction or ("maximize" if greater else "minimize")
-            compute_objective = self._best_metric
-        return super().hyperparameter_search(
-            hp_space, compute_objective, n_trials, direction or "minimize", *arguments, **options
+def _check_collator(collator: Any) -> None:
+    if isinstance(collator, DataCollatorForTokenClassification | DataCollatorWithPadding):
+        raise ValueError(
+            f"NestedNERTrainer: data_collator is a {type(collator).__name__}, which knows no spans. Leave it out, or "
+            "give a DataCollatorForNestedNER."
         )
 
-    def _best_metric(self, metrics: dict[str, float]) -> float:
-        return metrics[f"eval_{(self.args.metric_for_best_model or 'f1').removeprefix('eval_')}"]
 
-
-def _arguments_of_one_trainer(
-    args: NestedNERTrainingArguments, is_trained: bool, is_evaluated: bool
-) -> NestedNERTrainingArguments:
-    """The arguments with one GPU, and without evaluation if there are no data for it; those given stay as they are."""
-    if args.n_gpu > 1:  # torch's DataParallel would cut batches apart
-        logger.warning("%d GPUs are visible, and one is used; `accelerate launch` uses all of them.", args.n_gpu)
-        args = copy.copy(args)
-        args._n_gpu = 1
-    evaluates_by_default = isinstance(args, NestedNERTrainingArguments)  # transformers' own refuse it
-    if evaluates_by_default and not is_evaluated and args.eval_strategy != "no":
-        if is_trained:
-            logger.warning("There is no eval_dataset, so no checkpoint is scored, and training ends with the last one.")
-        args = copy.copy(args)
-        args.eval_strategy, args.load_best_model_at_end = IntervalStrategy.NO, False
-    return args
-
-
-def _prepare_model(model: TriaffineForNestedNER, processor: Any, is_trained: bool = True) -> None:
-    """Raises ValueError for a model that cannot be trained, and saved, with this processor.
-
-    Warns of weights that training hardly changes.
-    """
+def _check_model(model: TriaffineForNestedNER, processor: Any) -> None:
+    """Raises ValueError for a model that cannot be trained, and saved, with this processor."""
     if getattr(model, "_hf_peft_config_loaded", False):
         raise ValueError(
             "NestedNERTrainer: the model has adapters added by `add_adapter`, which checkpoints would not contain. "
@@ -429,12 +674,6 @@ def _prepare_model(model: TriaffineForNestedNER, processor: Any, is_trained: boo
             f"NestedNERTrainer: processing_class is a {type(processor).__name__}; give the model's TriaffineProcessor."
         )
     model.config.validate()  # names may have been changed one by one
-    if is_trained and model.dtype in (torch.float16, torch.bfloat16):
-        logger.warning(
-            "The model's weights are in %s, in which small updates are lost or rounded too much. Load it with "
-            "dtype=torch.float32; bf16=True of the arguments then computes in bfloat16.",
-            model.dtype,
-        )
     processor.check_fits(model.config)
     if processor.context != model.config.context:  # of which one decides for records, the other for raw text
         raise ValueError(
@@ -446,6 +685,29 @@ def _prepare_model(model: TriaffineForNestedNER, processor: Any, is_trained: boo
         setattr(model.config, name, getattr(processor.tokenizer, name, None))
 
 
+def _check_best_metric(args: TrainingArguments, evaluation: Any, config: TriaffineConfig) -> None:
+    """Raises ValueError for a metric that transformers would miss after the first evaluation only."""
+    metric = args.metric_for_best_model
+    if metric is None or args.eval_strategy == "no":
+        return
+    computed = [*Scores.metric_names(config.entity_labels), "loss"]
+    computed += ["candidate_recall"] if config.cross_span else []
+    if isinstance(evaluation, dict):
+        computed = [f"{name}_{figure}" for name in evaluation for figure in computed]
+    if metric.removeprefix("eval_") not in computed:
+        raise ValueError(f"metric_for_best_model is {metric!r}; choose one of {', '.join(computed)}.")
+
+
+def _check_context(dataset: datasets.Dataset, config: TriaffineConfig) -> None:
+    """Raises ValueError if the model reads the context of sentences and no record has any."""
+    context = config.context
+    if context != "none" and all(record.get(side) is None for record in dataset for side in CONTEXT_FIELDS):
+        raise ValueError(
+            f"NestedNERTrainer: the model reads the context of a sentence ({context!r}), and no record has one. Pass "
+            f"the data through modeling_triaffine.data.add_context(data, {context!r}, {config.max_subwords})."
+        )
+
+
 def _drop_calibration(config: TriaffineConfig) -> None:
     """Removes temperature and thresholds from the configuration of a model that is trained further, with a warning."""
     if config.label_thresholds or config.temperature != 1.0:
@@ -453,21 +715,18 @@ def _drop_calibration(config: TriaffineConfig) -> None:
         config.temperature, config.label_thresholds = 1.0, None
 
 
-def _check_sharding(fsdp_plugin: Any) -> None:
-    """Raises ValueError unless accelerate's FSDP plugin is of FSDP 2, and saves the whole model instead of shards."""
-    kind = getattr(fsdp_plugin.state_dict_type, "name", fsdp_plugin.state_dict_type)
-    needed = (("fsdp_version", fsdp_plugin.fsdp_version, 2), ("fsdp_state_dict_type", kind, "FULL_STATE_DICT"))
-    for name, value, wanted in needed:
-        if value != wanted:
-            raise ValueError(
-                f"{name} is {value}; this trainer supports FSDP 2 that saves whole models only, because shards cannot "
-                f"be loaded as a model. Set {name}: {wanted}, as in examples/accelerate/fsdp.yaml."
-            )
+def _digest(dataset: Any) -> str:
+    """A digest of the sentences to train on and their entities; empty for those of a transform, which may differ."""
+    if dataset is None or dataset.format["type"] == "custom":
+        return ""
+    rows = plain_records(dataset)
+    digest = hashlib.blake2b(digest_size=8)
+    for row in zip(rows["tokens"][:], rows["entities"][:], strict=True):
+        digest.update(json.dumps(row).encode())
+    return digest.hexdigest()
 
 
-def layer_classes(encoder: torch.nn.Module) -> list[str]:
-    """The classes of the modules in the encoder's module lists, by name: the layers that FSDP gathers one by one."""
-    lists = (module for module in encoder.modules() if isinstance(module, torch.nn.ModuleList))
-    layers = (layer for modules in lists for layer in modules)
-    containers = torch.nn.ModuleList | torch.nn.ModuleDict
-    return sorted({type(layer).__name__ for layer in layers if not isinstance(layer, containers)})
+def _with_prefix(metrics: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """The metrics as Python numbers, with the prefix before the names that lack it."""
+    numbers: dict[str, Any] = denumpify_detensorize(dict(metrics))
+    return {name if name.startswith(f"{prefix}_") else f"{prefix}_{name}": value for name, value in numbers.items()}

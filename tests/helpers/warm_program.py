@@ -45,7 +45,7 @@ def serve(address: str) -> None:
     import modeling_triaffine.page
     import modeling_triaffine.training.run  # noqa: F401
     from modeling_triaffine import commands
-    from modeling_triaffine.training.arguments import NestedNERTrainingArguments
+    from modeling_triaffine.training.plan import NestedNERTrainingArguments
     from tests.helpers import run_document
 
     # Documents train on two dozen sentences, which `min_steps` of a recipe would read some hundred times.

@@ -9,7 +9,7 @@ from transformers import pipeline
 from modeling_triaffine import NestedNERPipeline, NestedNERTrainingArguments
 from modeling_triaffine.model import pipeline_triaffine
 from modeling_triaffine.model.triaffine_weights import multiplies_bfloat16
-from modeling_triaffine.training import arguments
+from modeling_triaffine.training import plan
 from tests.helpers.portable import near
 from tests.helpers.tiny import tiny_model
 
@@ -19,7 +19,7 @@ WARNING = "multiplies float32 faster than bfloat16"
 
 @pytest.fixture(params=[True, False], ids=["with instructions", "without"])
 def has_instructions(request, monkeypatch):
-    for module in (pipeline_triaffine, arguments):
+    for module in (pipeline_triaffine, plan):
         monkeypatch.setattr(module, "multiplies_bfloat16", lambda: request.param)
     return request.param
 

@@ -12,8 +12,10 @@ import torch
 from accelerate.data_loader import BatchSamplerShard
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, WeightedRandomSampler
+from transformers import TrainingArguments
 
+from modeling_triaffine import NestedNERTrainer
 from modeling_triaffine.data.windows import Windows
 from modeling_triaffine.training.batching import (
     CaseAugmentation,
@@ -79,7 +81,9 @@ def test_training_order_changes_with_seed_and_epoch_and_groups_lengths(max_subwo
     sizes = [(length, length // 2) for length in lengths.tolist()]
 
     def batches(seed: int, epoch: int, grouped: bool = True) -> list[list[int]]:
-        sampler = TrainingBatchSampler(sizes, 10, seed, max_subwords if grouped else None, group_by_length=grouped)
+        sampler = TrainingBatchSampler(
+            *(sizes, 10, seed, max_subwords if grouped else None), order="group_by_length" if grouped else "random"
+        )
         sampler.set_epoch(epoch)
         return list(sampler)
 
@@ -111,16 +115,61 @@ def test_an_incomplete_turn_is_spread_or_left_out() -> None:
 @given(sizes_strategy.filter(bool), st.integers(1, 7), st.integers(1, 4), st.none() | st.integers(1, 200))
 def test_evaluation_counts_each_row_once_over_all_processes(sizes, batch_size, processes, max_subwords) -> None:
     samplers = [EvaluationBatchSampler(sizes, batch_size, processes, index, max_subwords) for index in range(processes)]
-    counted = [row for sampler in samplers for rows in sampler.rows_that_count for row in rows]
-    assert sorted(counted) == list(range(len(sizes)))
-    assert len({len(sampler) for sampler in samplers}) == 1  # collective operations need this
-    for sampler in samplers:
-        for batch, rows in zip(sampler, sampler.rows_that_count, strict=True):
-            assert rows in ([], batch)
-            if max_subwords is None:
-                assert 0 < len(batch) <= batch_size
-            else:
-                assert len(batch) == 1 or subwords_with_padding(sizes, batch) <= max_subwords
+    batches = [batch for sampler in samplers for batch in sampler]
+    assert sorted(row for batch in batches for row in batch) == list(range(len(sizes)))
+    for batch in batches:
+        if max_subwords is None:
+            assert 0 < len(batch) <= batch_size
+        else:
+            assert len(batch) == 1 or subwords_with_padding(sizes, batch) <= max_subwords
+
+
+def test_the_order_of_the_data_is_kept_on_wish(tmp_path: Path) -> None:
+    trainer = micro_trainer(tmp_path, micro_records(12), per_device_train_batch_size=5)
+    arguments = TrainingArguments(
+        str(tmp_path), use_cpu=True, per_device_train_batch_size=5, train_sampling_strategy="sequential"
+    )
+    loader = trainer_like(trainer, arguments).get_train_dataloader()
+    assert [batch["record_ids"] for batch in loader] == [[*"01234"], [*"56789"], ["10", "11"]]
+    arguments.train_sampling_strategy = "batch_rebalance"
+    with pytest.raises(ValueError, match="train_sampling_strategy is 'batch_rebalance'; choose one of group_by_length"):
+        trainer_like(trainer, arguments).get_train_dataloader()
+
+
+class OneSentence(NestedNERTrainer):
+    """A sampler of one's own, as for rare types."""
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> WeightedRandomSampler:
+        return WeightedRandomSampler([0.0, 1.0] + [0.0] * 6, 8)
+
+
+class OwnLoaders(NestedNERTrainer):
+    """Loaders of one's own, as transformers documents them."""
+
+    def get_train_dataloader(self) -> DataLoader:
+        return DataLoader(self.train_dataset, batch_size=2, collate_fn=self.data_collator)
+
+    def get_eval_dataloader(self, eval_dataset: Any = None) -> DataLoader:
+        return DataLoader(self.eval_dataset, batch_size=3, collate_fn=self.data_collator)
+
+
+@pytest.mark.parametrize("kind", [OneSentence, OwnLoaders])
+def test_what_a_person_overrides_is_used(tmp_path: Path, kind: type[NestedNERTrainer]) -> None:
+    like = micro_trainer(tmp_path, micro_records(8), micro_records(5, 1))
+    trainer = kind(
+        *(like.model, like.args),
+        processing_class=like.processing_class,
+        train_dataset=like.train_dataset,
+        eval_dataset=like.eval_dataset,
+    )
+    expected = like.evaluate()
+    assert trainer.evaluate()["eval_f1"] == expected["eval_f1"]
+    trainer.train()
+    if kind is OneSentence:
+        assert {name for batch in trainer.get_train_dataloader() for name in batch["record_ids"]} == {"1"}
+        assert trainer.state.max_steps == 1
+    else:
+        assert trainer.state.max_steps == 4
 
 
 def test_records_are_as_long_as_the_encoder_reads_them(tmp_path: Path) -> None:
@@ -215,16 +264,6 @@ def test_a_share_of_the_sentences_is_changed_in_every_epoch_others():
     assert found != changed(0.2, epoch=1)
     assert found != changed(0.2, seed=4)
     assert "The Straße" not in changed(1.0)
-
-
-def test_workers_that_stay_alive_see_the_epoch():
-    sampler = TrainingBatchSampler([(2, 2)] * 64, 64, seed=3)
-    records = CaseAugmentation([RECORD] * 64, 0.5, sampler)
-    loader = DataLoader(records, batch_size=64, num_workers=1, persistent_workers=True, collate_fn=list)
-    for epoch in range(2):
-        sampler.set_epoch(epoch)
-        [found] = loader
-        assert [record["tokens"] for record in found] == [record["tokens"] for record in records]
 
 
 def test_context_has_the_case_of_its_sentence():

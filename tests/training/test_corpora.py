@@ -1,16 +1,13 @@
 """In whose words a run reads its data, and which texts it scores."""
 
 import json
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from datasets import DatasetDict
 
 from modeling_triaffine.commands.corpus_split import load_split
-from modeling_triaffine.data import FORMATS, Text
+from modeling_triaffine.data.loading import CorpusFiles
 from modeling_triaffine.model.text_triaffine import word_splitter
 from modeling_triaffine.training.corpora import Corpus, read_corpus
 from modeling_triaffine.training.options import DataArguments
@@ -64,29 +61,6 @@ def test_words_of_the_training_data(read, format, options, words, first):
     own = [CUT] if format == "texts.jsonl" else [["CD28", "-mediated"]]
     assert list(corpus.given["train"]["tokens"])[:1] == own
     assert (corpus.cut is corpus.given) == (format == "texts.jsonl" or words == "corpus")  # read once
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"words": "both"}, ["2 ", "1 "]),
-        ({"words": "text"}, ["1 of 2"]),
-        ({"words": "corpus"}, ["of the corpus"]),
-    ],
-)
-def test_the_choice_of_words_is_described(read, options, said):
-    corpus = read("a.jsonl", **options)
-    assert all(part in corpus.describe_words() for part in said)
-    equal = corpus.change(lambda splits: DatasetDict(train=splits["train"].select([1])))
-    assert not any(character.isdigit() for character in equal.describe_words())  # nothing is read twice
-
-
-@pytest.mark.parametrize(
-    ("options", "named"), [({"words": "corpus"}, "--words"), ({"reads_tags": True}, "--pos_tagger")]
-)
-def test_words_of_the_corpus_alone_are_warned_of(read, caplog, options, named):
-    read("a.conllu", **options)
-    assert any(named in message for message in caplog.messages)
 
 
 def test_a_limit_counts_sentences_of_the_corpus(read):
@@ -146,22 +120,6 @@ def test_each_split_of_a_folder_is_read_in_its_own_format(tmp_path: Path):
     assert trained_on(corpus) == [["CD28", "-mediated"], [*"CD28-mediated"]]
 
 
-def test_a_split_inside_of_a_file_keeps_its_texts_beside_a_file_of_another(tmp_path: Path, monkeypatch):
-    known = FORMATS["conllu"]
-    starts = {"train": 0, "validation": 1}
-
-    def read(path: Path, check: object) -> Iterator[Text]:
-        return map(lambda text, split: {**text, "split": split}, known.read(path, check), starts)
-
-    monkeypatch.setitem(FORMATS.registered, "conllu", replace(known, read=read, split_starts=starts))
-    (tmp_path / "a.conllu").write_text(CONLLU * 2)
-    (tmp_path / "test.jsonl").write_text(json.dumps({"text": "It works.", "label": []}))
-    files = {"train_file": str(tmp_path / "a.conllu"), "test_file": str(tmp_path / "test.jsonl")}
-    texts = read_corpus(DataArguments(**files), SPLITTER, False).texts
-    assert [text["text"] for text in texts["test"]] == ["It works."]
-    assert len(texts["validation"]) == 1
-
-
 def test_a_corpus_of_words_has_no_texts_to_score(tmp_path: Path):
     (tmp_path / "dev.jsonl").write_text(json.dumps(WORDS[0]))
     data = DataArguments(validation_file=str(tmp_path / "dev.jsonl"))
@@ -170,14 +128,14 @@ def test_a_corpus_of_words_has_no_texts_to_score(tmp_path: Path):
 
 @pytest.mark.parametrize("words", ["text", "both"])
 def test_a_corpus_is_read_once(tmp_path: Path, monkeypatch, words):
-    known = FORMATS["conllu"]
     readings = []
+    read = CorpusFiles._read
 
-    def read(path: Path, check: object) -> Iterator[Text]:
-        readings.append(path)
-        return known.read(path, check)
+    def counted(*arguments: object) -> object:
+        readings.append(1)
+        return read(*arguments)
 
-    monkeypatch.setitem(FORMATS.registered, "conllu", replace(known, read=read))
+    monkeypatch.setattr(CorpusFiles, "_read", counted)
     (tmp_path / "dev.conllu").write_text(f"# {words}\n{CONLLU}")
     data = DataArguments(validation_file=str(tmp_path / "dev.conllu"), words=words)
     corpus = read_corpus(data, SPLITTER, False)
@@ -188,3 +146,29 @@ def test_a_corpus_is_read_once(tmp_path: Path, monkeypatch, words):
         [CUT],
     ]
     assert len(readings) == 1
+
+
+def test_a_share_of_the_documents_is_held_out(tmp_path: Path, caplog):
+    """Whole documents, the same for the same seed, with their texts; of a single document, sentences."""
+    texts = [{"id": str(number), "text": f"One {number}. Two {number}.", "label": []} for number in range(10)]
+    file = tmp_path / "train.jsonl"
+    file.write_text("".join(json.dumps(text) + "\n" for text in texts))
+    caplog.set_level("INFO")
+
+    def held_out(seed: int) -> list[str]:
+        data = DataArguments(train_file=str(file), dev_share=0.3)
+        corpus = read_corpus(data, SPLITTER, False, seed=seed)
+        found = {split: {*corpus.given[split]["doc_id"]} for split in ("train", "validation")}
+        assert (len(found["train"]), len(found["validation"])) == (7, 3)
+        assert found["train"].isdisjoint(found["validation"])
+        assert len(corpus.given["validation"]) == 6
+        assert {text["doc_id"] for text in corpus.texts["validation"]} == found["validation"]
+        return sorted(found["validation"])
+
+    assert held_out(1) == held_out(1) != held_out(2)
+    assert "3 of 10 training documents (--dev_share)" in caplog.text
+    file.write_text("".join(json.dumps({**WORDS[1], "doc_id": "a", "sent_id": n}) + "\n" for n in range(8)))
+    splits = read_corpus(DataArguments(train_file=str(file), dev_share=0.25), SPLITTER, False).given
+    assert (len(splits["train"]), len(splits["validation"])) == (6, 2)
+    with pytest.raises(ValueError, match="leave it out if there is validation data"):
+        read_corpus(DataArguments(validation_file=str(file), dev_share=0.25), SPLITTER, False)

@@ -9,15 +9,15 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from modeling_triaffine import DataCollatorForNestedNER, NestedNERPipeline, TriaffineConfig
+from modeling_triaffine import DataCollatorForNestedNER, TriaffineConfig
 from modeling_triaffine.commands import main
-from modeling_triaffine.evaluation.prediction import predict_words, score_raw_text
+from modeling_triaffine.evaluation.prediction import predict_words
 from modeling_triaffine.model.span_head_triaffine import smooth_boundaries
 from modeling_triaffine.training.new_labels import START_BELOW, Teacher, extend_labels, span_probabilities
 from modeling_triaffine.training.run import evaluate, prepare_run, train_and_save
 from tests.helpers.factors import FACTORS, WITHOUT_WORDS, fields_of
 from tests.helpers.faults import assert_same_weights
-from tests.helpers.micro_training import micro_records, write_corpus, write_lines
+from tests.helpers.micro_training import micro_records, write_corpus
 from tests.helpers.tiny import tiny_model, tiny_processor
 
 RECORDS = [{"tokens": ["The", "gene", "binds", "DNA"]}, {"tokens": ["protein"]}]
@@ -86,20 +86,6 @@ def test_new_labels_leave_the_candidates(encoder):
 
 
 @pytest.mark.parametrize("multi_label", [False, True])
-def test_spans_that_are_not_scored_take_no_part_in_smoothing(encoder, multi_label):
-    teacher, processor = tiny_model(encoder, multi_label=multi_label), tiny_processor(encoder)
-    student = extend_labels(teacher, ["RNA"])
-    student.config.boundary_smoothing, student.config.max_span_width = 0.2, 2
-    (feature,) = processor.encode([["a", "b", "c", "d"]])
-    feature["entities"] = [{"start": 1, "end": 3, "type": "RNA"}]
-    label2id = student.config.label2id
-    inputs = DataCollatorForNestedNER(processor, label2id, multi_label=multi_label)([feature])
-    targets = Teacher(teacher, student, ["RNA"]).targets(inputs)[0]
-    # Of four neighbours two are wider than two words; their parts stay with the entity.
-    assert targets[1, 2, label2id["RNA"]].item() == pytest.approx(0.9)
-
-
-@pytest.mark.parametrize("multi_label", [False, True])
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
 def test_the_teacher_shares_out_what_the_data_says_of_none(encoder, multi_label, smoothing):
     teacher, processor = tiny_model(encoder, multi_label=multi_label), tiny_processor(encoder)
@@ -124,18 +110,6 @@ def test_the_teacher_shares_out_what_the_data_says_of_none(encoder, multi_label,
         else:
             torch.testing.assert_close(targets[span][:2], kept * own[span][-1])
             torch.testing.assert_close(targets[span].sum(), torch.tensor(1.0))
-
-
-def test_final_scores_of_candidates_count_before_span_scores(encoder):
-    model, processor = tiny_model(encoder, max_candidates=2).eval(), tiny_processor(encoder)
-    with torch.no_grad():
-        output = model(**processor.pad(processor.encode([record["tokens"] for record in RECORDS])))
-    found = span_probabilities(output, False)
-    expected = output.span_logits.softmax(-1)
-    for row, place in output.candidate_mask.nonzero().tolist():
-        first, last = output.candidates[row, place].tolist()
-        expected[row, first, last] = output.logits[row, place].softmax(-1)
-    torch.testing.assert_close(found, expected)
 
 
 @pytest.fixture
@@ -187,14 +161,6 @@ def test_predictions_of_kept_labels_are_scored_where_the_data_annotates_them(opt
     assert evaluation.unscored == ([] if is_annotated else ["DNA"])
 
 
-def test_raw_text_is_scored_without_some_labels(saved_model):
-    pipeline = NestedNERPipeline(saved_model)
-    document = {"text": "The gene binds DNA.", "entities": [{"start": 4, "end": 8, "type": "protein"}]}
-    every, some = (score_raw_text(pipeline, [document], labels, threshold=0.01) for labels in ((), ["DNA"]))
-    assert "DNA" in every["by_label"]
-    assert set(some["by_label"]) == {"protein"}
-
-
 def test_with_keep_labels_the_probabilities_of_old_labels_are_learned(options, corpus):
     run = prepare_run([*options, "--keep_labels"])
     trainer = run.trainer
@@ -223,23 +189,6 @@ def test_a_resumed_training_has_the_teacher_of_the_interrupted_one(options, tmp_
     train_and_save(resumed)
     assert resumed.trainer.is_resumed
     assert_same_weights(load_file(tmp_path / "again" / "model.safetensors"), expected)
-
-
-def test_types_of_the_data_to_score_alone_count_as_missed(options, corpus, caplog):
-    records = micro_records(3, 1)
-    records[0]["entities"][0]["type"] = "plant"
-    write_lines(corpus / "dev.jsonl", records)
-    run = prepare_run([*options, "--keep_labels"])
-    assert "types that the training data does not have; they count as missed: plant (1)." in caplog.text
-    assert run.trainer.model.config.entity_labels == ["DNA", "protein", "virus", "plant"]
-    assert run.trainer.teacher.kept == ["DNA"]
-
-
-def test_with_nothing_to_keep_there_is_no_teacher(options, corpus, caplog):
-    for file in corpus.glob("*.jsonl"):
-        write_lines(file, micro_records(6))
-    assert prepare_run([*options, "--keep_labels"]).trainer.teacher is None
-    assert "--keep_labels has no effect: the training data has all labels of the model" in caplog.text
 
 
 @pytest.mark.parametrize(

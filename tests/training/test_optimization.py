@@ -8,10 +8,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from transformers import TrainerCallback
 
 from modeling_triaffine.training.optimization import averaging, build_parameter_groups
 from tests.helpers.faults import assert_same_weights
-from tests.helpers.micro_training import micro_records, micro_trainer, trainer_like
+from tests.helpers.micro_training import micro_records, micro_trainer
 
 # ---- Parameter groups ----
 
@@ -60,12 +62,14 @@ def test_frozen_parameters_are_in_no_group() -> None:
     model["encoder"].requires_grad_(False)
     groups = build_parameter_groups(model.named_parameters(), {"head": 1.0, "encoder": 1.0}, 0.1, {"head.weight"})
     assert [group["name"] for group in groups] == ["head", "head_no_decay"]
+    with pytest.raises(ValueError, match="No weight of the model is trained"):
+        build_parameter_groups(model["encoder"].named_parameters(), {}, 0.1, set())
 
 
 @pytest.mark.parametrize("wrapper", ["base_model", "_orig_mod"])
 def test_a_wrapped_model_has_no_parts_with_rates(wrapper: str) -> None:
     model = nn.ModuleDict({wrapper: nn.ModuleDict({"head": nn.Linear(2, 2)})})
-    with pytest.raises(ValueError, match=rf"'{wrapper}.head.weight' has no learning rate"):
+    with pytest.raises(ValueError, match="wrapped as a whole"):
         build_parameter_groups(model.named_parameters(), {}, 0.1, set())
 
 
@@ -146,15 +150,40 @@ def test_resuming_is_exact(tmp_path: Path):
     assert_same_weights(resumed.model.state_dict(), whole.model.state_dict())
 
 
-def test_invalid_uses_of_averages_are_errors(tmp_path: Path):
-    trainer = micro_trainer(tmp_path / "run", RECORDS, **TRAINING, ema_decay=0.9)
-    with pytest.raises(ValueError, match=r"ema_decay is 1;"):
-        micro_trainer(tmp_path / "run", RECORDS, ema_decay=1.0)
-    own = torch.optim.SGD(trainer.model.parameters(), lr=0.1)
-    with pytest.raises(ValueError, match=r"`optimizers`.*ema_decay"):
-        trainer_like(trainer, optimizers=(own, None))
-    without = micro_trainer(tmp_path / "run", RECORDS).args
-    assert trainer_like(trainer, without, optimizers=(own, None)).optimizer is own
-    trainer.train()
+def test_averages_stay_on_in_a_resumed_run(tmp_path: Path):
+    train_with_averages(tmp_path / "run")
     with pytest.raises(ValueError, match="--ema_decay of its run"):
         train_with_averages(tmp_path / "run", ema_decay=None, max_steps=8)
+
+
+class Counting(TorchDispatchMode):
+    """Counts what is launched: the calls of operations that compute, a fused one of many tensors as one."""
+
+    launched = 0
+
+    def __torch_dispatch__(self, operation, types, arguments=(), options=None):
+        self.launched += operation._schema.name not in ("aten::detach", "aten::view", "aten::empty_like")
+        return operation(*arguments, **(options or {}))
+
+
+def test_an_update_launches_little_outside_of_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """As on a GPU, where clipping, AdamW and averages take all weights of a group at once."""
+    monkeypatch.setattr(torch.nn.utils.clip_grad, "_has_foreach_support", lambda *_: True)
+    trainer = micro_trainer(tmp_path, RECORDS, **TRAINING, ema_decay=0.8, optim="adamw_torch_fused", max_grad_norm=1.0)
+    counts, clip = [], trainer._clip_grad_norm
+
+    def clip_and_count(model: nn.Module):
+        counts.append(Counting())
+        counts[-1].__enter__()
+        return clip(model)
+
+    class Stop(TrainerCallback):
+        def on_step_end(self, *_, **__):
+            counts[-1].__exit__(None, None, None)
+
+    monkeypatch.setattr(trainer, "_clip_grad_norm", clip_and_count)
+    trainer.add_callback(Stop())
+    trainer.train()
+    assert len(trainer.optimizer.param_groups) == 6
+    # The first update makes the state, the last puts the average into the model.
+    assert max(counting.launched for counting in counts[1:-1]) <= 30

@@ -7,7 +7,6 @@ from tokenizers import pre_tokenizers
 from transformers import HfArgumentParser, IntervalStrategy
 
 from modeling_triaffine.data.collator import FLAT_ANNOTATIONS
-from modeling_triaffine.model.options_triaffine import MODEL_OPTIONS
 from modeling_triaffine.model.text_triaffine import SENTENCE_SPLITTERS, WORD_SPLITTERS
 from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training.options import OWN_OPTIONS, read_value
@@ -89,7 +88,3 @@ def test_choices_are_those_of_the_code_behind_them():
     for name, known in behind.items():
         assert OWN_OPTIONS[name].choices == tuple(known), f"declare the choices of {name} where the option is declared"
     assert OWN_OPTIONS["tokenizer_vocab_size"].least == len(SPECIAL_TOKENS) + len(pre_tokenizers.ByteLevel.alphabet())
-
-
-def test_no_name_is_an_option_of_the_model_and_of_the_training():
-    assert OWN_OPTIONS.keys() & MODEL_OPTIONS.keys() == set()

@@ -2,7 +2,6 @@
 
 import math
 import shutil
-import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ from safetensors.torch import load_file
 from transformers import AutoConfig
 
 from modeling_triaffine import TriaffineConfig, TriaffineForNestedNER
-from modeling_triaffine.environment import REVISION, source_revision
+from modeling_triaffine.environment import REVISION
 from modeling_triaffine.publishing.repository import is_taken
 from modeling_triaffine.publishing.run_summary import RunSummary
 from modeling_triaffine.training import plan
@@ -240,13 +239,6 @@ def test_epochs_that_are_given_replace_the_least_updates_of_a_recipe() -> None:
     assert plan_of("genia-minilm", "--num_train_epochs", 2, "--min_steps", 5).training.min_steps == 5
 
 
-def test_epochs_that_are_given_replace_the_updates_of_a_recipe(tmp_path: Path) -> None:
-    recipe = str(write_recipe(tmp_path, training={"max_steps": 9, "num_train_epochs": 3}))
-    assert plan_of(recipe, "--seed", 1).training.max_steps == 9
-    assert plan_of(recipe, "--num_train_epochs", 2).training.max_steps == -1
-    assert plan_of(recipe, "--num_train_epochs", 2, "--max_steps", 5).training.max_steps == 5
-
-
 def test_an_empty_value_removes_the_option_of_the_recipe() -> None:
     plan = plan_of("ace2004-bert", "--word_vectors=", "--language", "", "--max_grad_norm=", "--triaffine-dim=")
     assert (plan.model.word_vectors, plan.data.language, plan.training.max_grad_norm) == (None, None, 0.1)
@@ -320,43 +312,6 @@ def test_a_runs_recipe_says_what_was_given_and_nothing_of_one_run(finished: Path
     assert not is_taken("training.yaml")
 
 
-# ---- The revision of the source ----
-
-
-@pytest.fixture
-def git(tmp_path: Path):
-    """Runs git in a new repository with one commit, of the file `tracked.py`."""
-    if shutil.which("git") is None:
-        pytest.skip("needs git")
-
-    def run(*arguments: str) -> str:
-        identity = ("-c", "user.name=Tester", "-c", "user.email=tester@example.org", "-c", "commit.gpgsign=false")
-        command = ["git", "-C", str(tmp_path), *identity, *arguments]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-
-    run("init", "--quiet")
-    (tmp_path / "tracked.py").write_text("one\n")
-    run("add", "tracked.py")
-    run("commit", "--quiet", "--message", "first")
-    return run
-
-
-def test_the_revision_is_the_commit_of_a_tracked_file(git, tmp_path: Path) -> None:
-    commit = git("rev-parse", "HEAD")
-    git("tag", "v1")
-    assert source_revision(tmp_path / "tracked.py") == {REVISION: commit}
-    (tmp_path / "tracked.py").write_text("two\n")
-    assert source_revision(tmp_path / "tracked.py") == {REVISION: f"{commit}-dirty"}
-    (tmp_path / "installed.py").write_text("not of this repository\n")
-    assert source_revision(tmp_path / "installed.py") == {}
-
-
-def test_without_git_there_is_no_revision_and_no_error(git, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert source_revision(tmp_path / "nowhere" / "file.py") == {}
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert source_revision(tmp_path / "tracked.py") == {}
-
-
 def test_a_run_records_the_revision(tmp_path: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("modeling_triaffine.environment.source_revision", lambda: {REVISION: "abc"})
     recipe = write_recipe(tmp_path / "recipe", training={"num_train_epochs": 1, "use_cpu": True})
@@ -398,9 +353,3 @@ def test_the_name_and_labels_of_a_runs_data_are_not_those_of_other_data(tmp_path
     assert (plan.data.dataset_name, plan.data.language) == (("Ours", "en") if kept else (None, None))
     assert plan.config.keys() == ({*config} if kept else {"triaffine_dim"})
     assert plan_of(str(recipe), "--train_file", tmp_path / other, "--language", "de").data.language == "de"
-
-
-def test_no_width_in_python_replaces_the_one_that_a_recipe_learns():
-    given = plan.make_plan({"recipe": "genia-minilm", "output_dir": "out", "max_span_width": None})
-    assert not given.model.learn_span_width
-    assert given.config.get("max_span_width") is None

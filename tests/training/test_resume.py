@@ -7,17 +7,26 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file
 from transformers import SchedulerType, TrainerCallback
-from transformers.trainer_jit_checkpoint import JITCheckpointCallback
 
-from modeling_triaffine.training.checkpoints import find_checkpoint, list_checkpoints, remove_incomplete
-from modeling_triaffine.training.interruptions import DamagedCheckpointError, ResumeError, StoppedError
+from modeling_triaffine.training.checkpoints import (
+    choose_checkpoint,
+    find_checkpoint,
+    list_checkpoints,
+    lock_folder,
+    read_state,
+    remove_incomplete,
+)
+from modeling_triaffine.training.interruptions import CheckpointError
 from modeling_triaffine.training.run import Run, prepare_run, train_and_save
+from modeling_triaffine.training.saving import summarize_training
 from tests.helpers.faults import RECORDS, UPDATES, assert_same_weights
 from tests.helpers.micro_training import micro_records, micro_trainer, task_arguments, write_task
 from tests.helpers.processes import PreparedProcess
@@ -146,23 +155,12 @@ def test_an_incomplete_checkpoint_is_skipped_and_removed(tmp_path, checkpointed,
     folder = shutil.copytree(checkpointed, tmp_path / "out")
     damage(folder / "checkpoint-2" / "trainer_state.json")
     assert find_checkpoint("latest", folder) == find_checkpoint(True, folder) == str(folder / "checkpoint-1")
-    with pytest.raises((DamagedCheckpointError, FileNotFoundError), match=r"checkpoint-2 .*trainer_state\.json"):
+    with pytest.raises(CheckpointError, match=r"checkpoint-2 .*trainer_state\.json"):
         find_checkpoint(str(folder / "checkpoint-2"), folder)
-    remove_incomplete(folder, str(folder / "checkpoint-1"))
+    remove_incomplete(folder, read_state(folder / "checkpoint-1"))
     assert [path.name for path in list_checkpoints(folder)] == ["checkpoint-1"]
     [line] = caplog.messages
     assert "checkpoint-2, which is incomplete" in line
-
-
-def test_an_incomplete_checkpoint_does_not_outlive_the_last_complete_one(tmp_path, checkpointed) -> None:
-    """With a limit of one the rotation would keep the folder with the highest number."""
-    folder = shutil.copytree(checkpointed, tmp_path / "out")
-    (folder / "checkpoint-2").rename(folder / "checkpoint-9")
-    (folder / "checkpoint-9" / "trainer_state.json").unlink()
-    options = {**UPDATES, "num_train_epochs": 1, "save_total_limit": 1}
-    micro_trainer(folder, RECORDS[:4], **options).train(resume_from_checkpoint=True)
-    assert [path.name for path in list_checkpoints(folder)] == ["checkpoint-2"]
-    assert find_checkpoint("latest", folder) == str(folder / "checkpoint-2")
 
 
 def test_a_checkpoint_of_another_name_is_resumed_from(tmp_path, checkpointed) -> None:
@@ -178,11 +176,11 @@ def test_a_checkpoint_of_another_name_is_resumed_from(tmp_path, checkpointed) ->
 
 def test_checkpoints_later_than_the_start_are_warned_of(tmp_path, checkpointed, caplog) -> None:
     folder = shutil.copytree(checkpointed, tmp_path / "out")
-    remove_incomplete(folder, str(folder / "checkpoint-2"))
+    remove_incomplete(folder, read_state(folder / "checkpoint-2"))
     assert not caplog.messages
-    remove_incomplete(folder, str(folder / "checkpoint-1"))
+    remove_incomplete(folder, read_state(folder / "checkpoint-1"))
     [line] = caplog.messages
-    assert "checkpoint-2 is later than the checkpoint that training starts from" in line
+    assert "checkpoint-2 is of a run that was not resumed" in line
     assert [path.name for path in list_checkpoints(folder)] == ["checkpoint-1", "checkpoint-2"]
 
 
@@ -205,44 +203,12 @@ def test_rates_that_follow_the_scores_and_an_optimizer_outside_torch_are_resumed
     assert_same_weights(again.model.state_dict(), trainer.model.state_dict())
 
 
-def test_a_checkpoint_of_another_optimizer_is_refused(tmp_path, checkpointed) -> None:
-    folder = shutil.copytree(checkpointed, tmp_path / "out")
-    trainer = micro_trainer(folder, RECORDS[:4], **{**UPDATES, "num_train_epochs": 2, "optim": "adafactor"})
-    with pytest.raises(ResumeError, match=r"that of another optimizer: .*adafactor needs.*--optim"):
-        trainer.train(resume_from_checkpoint=True)
-
-
 def test_weights_alone_are_not_resumed_from(tmp_path) -> None:
     options = {**UPDATES, "num_train_epochs": 1, "save_only_model": True}
     micro_trainer(tmp_path, RECORDS[:4], **options).train()
     micro_trainer(tmp_path, RECORDS[:4], **options).train(resume_from_checkpoint=True)  # it was finished
-    with pytest.raises(ResumeError, match=r"no optimizer and no schedule .*Start a new run"):
+    with pytest.raises(CheckpointError, match=r"no optimizer .*start a new run"):
         micro_trainer(tmp_path, RECORDS[:4], **{**options, "num_train_epochs": 2}).train(resume_from_checkpoint=True)
-
-
-def test_machines_with_different_checkpoints_do_not_resume(tmp_path, checkpointed, monkeypatch) -> None:
-    folder = shutil.copytree(checkpointed, tmp_path / "out")
-    monkeypatch.setattr("modeling_triaffine.training.trainer.gather_object", lambda found: [*found, None])
-    with pytest.raises(DamagedCheckpointError, match="Not all machines have the same checkpoint"):
-        micro_trainer(folder, RECORDS[:4], **UPDATES).train(resume_from_checkpoint=True)
-
-
-@pytest.mark.parametrize("changed", [{}, {"per_device_train_batch_size": 1}, {"gradient_accumulation_steps": 2}])
-def test_epochs_that_count_otherwise_are_warned_of(tmp_path, checkpointed, caplog, changed) -> None:
-    folder = shutil.copytree(checkpointed, tmp_path / "out")
-    trainer = micro_trainer(folder, RECORDS[:4], **{**UPDATES, **changed})
-    trainer.train(resume_from_checkpoint=str(folder / "checkpoint-1"))
-    assert ("of update 1, epoch 0.5. With" in caplog.text) == bool(changed)
-
-
-def test_a_checkpoint_saved_because_of_a_signal_is_complete(tmp_path) -> None:
-    trainer = micro_trainer(tmp_path, RECORDS[:4], enable_jit_checkpoint=True)
-    for callback in trainer.callback_handler.callbacks:
-        if isinstance(callback, JITCheckpointCallback):
-            callback.jit_manager.is_checkpoint_requested = True
-    with pytest.raises(StoppedError, match=r"stopped training at update 1 of 1; .* with --resume_from_checkpoint"):
-        trainer.train()
-    assert find_checkpoint("latest", tmp_path) == str(tmp_path / "checkpoint-0")
 
 
 def test_a_checkpoint_that_is_overwritten_is_incomplete_meanwhile(tmp_path, checkpointed, monkeypatch) -> None:
@@ -262,3 +228,48 @@ def test_checkpoints_are_found_by_their_update(tmp_path: Path) -> None:
     assert find_checkpoint(str(tmp_path / "checkpoint-9"), tmp_path) == str(tmp_path / "checkpoint-9")
     assert find_checkpoint(None, tmp_path) is find_checkpoint(False, tmp_path) is None
     assert find_checkpoint(True, tmp_path / "checkpoint-9") is None
+
+
+def test_a_resume_from_nothing_says_so(tmp_path: Path, caplog) -> None:
+    assert find_checkpoint(True, tmp_path) is None
+    assert "no complete checkpoint in" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["optimizer.pt", "scheduler.pt", "rng_state.pth", "model.safetensors"])
+@pytest.mark.parametrize("damage", [cut_off, lambda path: path.write_bytes(b"")], ids=["cut off", "empty"])
+def test_damaged_files_are_an_error_that_names_the_checkpoint_before(tmp_path, checkpointed, name, damage) -> None:
+    folder = shutil.copytree(checkpointed, tmp_path / "out")
+    damage(folder / "checkpoint-2" / name)
+    trainer = micro_trainer(folder, RECORDS[:4], **{**UPDATES, "num_train_epochs": 2})
+    with pytest.raises(CheckpointError, match=r"checkpoint-2 cannot be loaded.*_checkpoint .*/checkpoint-1"):
+        trainer.train(resume_from_checkpoint=True)
+
+
+def test_options_that_a_checkpoint_keeps_are_those_of_the_card(tmp_path, checkpointed, caplog) -> None:
+    folder = shutil.copytree(checkpointed, tmp_path / "out")
+    trainer = micro_trainer(folder, RECORDS[:4], **{**UPDATES, "num_train_epochs": 2, "learning_rate": 0.5, "seed": 7})
+    trainer.train(resume_from_checkpoint=True)
+    assert "Options stay as in the checkpoint: learning_rate 0.01, seed 42" in caplog.text
+    settings = summarize_training(trainer).settings
+    assert (settings["learning_rate"], settings["seed"], settings["num_train_epochs"]) == (0.01, 42, 2)
+
+
+def test_another_corpus_is_not_resumed_with(tmp_path, checkpointed) -> None:
+    folder = shutil.copytree(checkpointed, tmp_path / "out")
+    trainer = micro_trainer(folder, RECORDS[4:8], **UPDATES)
+    with pytest.raises(CheckpointError, match="a training on other sentences"):
+        trainer.train(resume_from_checkpoint=True)
+
+
+def test_a_folder_has_one_run(tmp_path, checkpointed) -> None:
+    folder = shutil.copytree(checkpointed, tmp_path / "out")
+    with pytest.raises(ValueError, match=r"has checkpoint-2 of an earlier run\. Add --resume_from_checkpoint"):
+        choose_checkpoint(None, folder, do_train=True)
+    assert choose_checkpoint("latest", folder, do_train=True) == str(folder / "checkpoint-2")
+    hold = f"import filelock; filelock.FileLock({str(folder / '.lock')!r}).acquire(); print(flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        other.stdout.readline()
+        with pytest.raises(ValueError, match="Another run is writing to --output_dir"):
+            lock_folder(folder)
+        other.stdin.close()
+    lock_folder(folder).release()

@@ -60,15 +60,6 @@ def test_rates_fall_linearly_to_zero_over_the_real_updates(tmp_path: Path) -> No
     assert set(trainer.lr_scheduler.get_last_lr()) == {0.0}
 
 
-def test_a_warm_up_longer_than_the_training_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    for warmup, warned in ((0.5, False), (3, False), (4, True)):
-        caplog.clear()
-        micro_trainer(tmp_path, micro_records(8), warmup_steps=warmup).create_scheduler(
-            4, torch.optim.SGD([torch.ones(1)])
-        )
-        assert ("rates are never reached: the warm-up has 4 updates" in caplog.text) == warned
-
-
 # ---- Arguments ----
 
 
