@@ -343,6 +343,8 @@ def find_base_model(plan: TrainingPlan) -> BaseModel:
 
 
 def _is_trained_model(name_or_path: str) -> bool:
+    if name_or_path.count("/") > 1 and not Path(name_or_path).is_dir():
+        raise FileNotFoundError(f"There is no folder {name_or_path}, and no model on the Hub has such a name.")
     config, _ = PretrainedConfig.get_config_dict(name_or_path)
     return config.get("model_type") == TriaffineConfig.model_type
 

@@ -649,7 +649,7 @@ class NestedNERTrainer(Trainer):
         self.run_summary = dataclasses.replace(summary, **{name: value for name, value in facts.items() if value})
         if self.is_world_process_zero():
             self.run_summary.save(folder)
-            name = self.hub_model_id or repository_name(model_name or folder)
+            name = self.hub_model_id or (model_name or "").replace(" ", "-") or repository_name(folder)
             card = build_model_card(self.model.config, model_name=name, summary=self.run_summary, tags=tags)
             write_text(folder / CARD_NAME, str(card))
 

@@ -323,7 +323,7 @@ MISTAKES = {
     "metric": (["--metric_for_best_model", "f1_virus"], r"metric_for_best_model is 'f1_virus'.*f1_DNA, f1_protein"),
     "limit": (["--max_train_samples", "0"], r"max_train_samples is 0; it must be at least 1"),
     "no model": (["--no_do_train"], r"There is no trained model to score"),
-    "encoder": (["--model_name_or_path", "{corpus}/none"], "no model .*none: neither a folder"),
+    "encoder": (["--model_name_or_path", "{corpus}/none"], "There is no folder .*none, and no model"),
     "file": (["--train_file", "{corpus}/nothing.jsonl"], r"nothing\.jsonl"),
     "validation": (["--train_file", "{corpus}/train.jsonl"], r"There is no validation data.*--dev_share 0\.1"),
     "checkpoint": (["--resume_from_checkpoint", "{corpus}"], r"is not a complete checkpoint"),
