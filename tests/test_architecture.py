@@ -38,6 +38,28 @@ SHARED_FILES = {
     "version",
 }
 
+# Folder → lines of Python in the package and in its tests, "." the files beside the folders: at most so many. A figure
+# may only be lowered: a folder grows when another shrinks. The aim is 20,000 and 18,000 lines in all: model 4,450,
+# acceleration 1,200, data 4,300, training 2,700, evaluation 1,300, explanation and drawing 900, publishing 800,
+# serving 850, page 350, tagging 330, conversion 720, commands 1,050, files beside the folders 900.
+BUDGET = {
+    ".": (1_370, 2_724),
+    "acceleration": (1_264, 914),
+    "commands": (1_558, 893),
+    "conversion": (923, 672),
+    "data": (6_998, 4_861),
+    "drawing": (752, 559),
+    "evaluation": (1_693, 950),
+    "explanation": (526, 396),
+    "model": (4_932, 4_533),
+    "page": (635, 759),
+    "publishing": (1_386, 1_178),
+    "serving": (1_207, 1_271),
+    "tagging": (791, 712),
+    "training": (4_685, 4_791),
+    "helpers": (0, 2_805),
+}
+
 
 @cache
 def parsed(file: Path) -> ast.Module:
@@ -65,6 +87,16 @@ def is_module(parts: list[str]) -> bool:
 
 def folders() -> list[str]:
     return sorted(folder.name for folder in PACKAGE.iterdir() if (folder / "__init__.py").exists())
+
+
+@pytest.mark.parametrize("folder", BUDGET)
+def test_a_folder_keeps_within_its_lines(folder):
+    places = (PACKAGE / folder, PACKAGE.parent / "tests" / folder)
+    files = [[*(place.glob("*.py") if folder == "." else place.rglob("*.py"))] for place in places]
+    found = [sum(len(file.read_text(encoding="utf-8").splitlines()) for file in of_place) for of_place in files]
+    assert all(lines <= most for lines, most in zip(found, BUDGET[folder], strict=True)), (
+        f"{folder} has {found} lines in package and tests, of {BUDGET[folder]}: make them fewer; raise no figure"
+    )
 
 
 def test_every_folder_has_its_layer():

@@ -20,6 +20,7 @@ from typing import Annotated
 
 import typer
 
+from ..installed_models import DEFAULT_MODEL
 from ..model.options_triaffine import PredictionOptions
 from .corpus_split import load_split
 from .options import (
@@ -79,7 +80,7 @@ def command(
     other = open_model(compare, device) if compare else None
     decoding = {"threshold": threshold, "overlap": overlap, "batch_size": batch_size}
     analysis = analyse(
-        NamedModel(str(model), pipeline.model, pipeline.processor),
+        NamedModel(model or DEFAULT_MODEL, pipeline.model, pipeline.processor),
         corpus.records,
         data[0] if data[0].endswith(corpus.name) else f"{data[0]}, {corpus.name}",
         counts=candidates if report else [],

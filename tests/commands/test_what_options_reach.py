@@ -48,7 +48,7 @@ def test_options_of_serve(command, monkeypatch):
     monkeypatch.setattr(torch, "set_num_threads", threads)
     of_batches = {"max_batch_texts": 2, "max_batch_characters": 3, "max_waiting": 4}
     of_requests = {"max_body_bytes": 5, "max_texts": 6, "max_text_characters": 7, "label_studio_seconds": 8}
-    others = {"threads": 9, "stop_seconds": 10, "model": "m", "port": 0}
+    others = {"threads": 9, "stop_seconds": 10, "model": "o/m", "port": 0}
     assert command("serve", *flags(**of_batches, **of_requests, **others), "--access-log").code == 0
     assert batcher.calls[0].items() >= of_batches.items()
     assert [*limits.calls[0].values()] == [(), *of_requests.values()]
@@ -63,7 +63,7 @@ def test_options_of_tag(command, monkeypatch, tmp_path):
     monkeypatch.setattr(tagging, "tag_corpus", lambda *given: calls.append(given) or Totals())
     of_reading = {"text_column": "t", "entities_column": "e", "max_characters": 2, "chunk_size": 3, "files_at_once": 4}
     of_actors = {"actors": 5, "cpus_per_actor": 6, "gpus_per_actor": 0.5}
-    others = {"model": "m", "output_dir": tmp_path / "out"}
+    others = {"model": "o/m", "output_dir": tmp_path / "out"}
     assert command("tag", tmp_path / "a.jsonl", *flags(**of_reading, **of_actors, **others)).code == 0
     *_, reading, actors = calls[0]
     assert vars(reading) == of_reading

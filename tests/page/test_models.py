@@ -113,17 +113,17 @@ def served(monkeypatch):
 def test_only_loopback_addresses_leave_the_choice_free(command, served):
     for host, free in {"127.0.0.1": True, "localhost": True, "0.0.0.0": False}.items():
         served.clear()
-        assert command("page", "--model", "m", "--host", host, "--port", "0").code == 0
+        assert command("page", "--model", "o/m", "--host", host, "--port", "0").code == 0
         assert served[0][1]["free_choice"] == free
 
 
 def test_the_page_is_served_on_loopback_by_default(command, served):
-    assert command("page", "--model", "a", "b").code == 0
+    assert command("page", "--model", "o/a", "--model", "o/b").code == 0
     (models, _), (address, options) = served
-    assert models == (["a", "b"],)
+    assert models == (["o/a", "o/b"],)
     assert address[1] == addresses.HOST
     assert options == {"open_browser": False}
-    assert command("page", "--model", "a", "--open", "--device", "cpu").code == 0
+    assert command("page", "--model", "o/a", "--open", "--device", "cpu").code == 0
     assert served[2][1]["device"] == "cpu"
     assert served[3][1] == {"open_browser": True}
     assert command("page", "--model", "a", "--port", "70000").code == 2
