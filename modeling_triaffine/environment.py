@@ -43,10 +43,7 @@ def describe_hardware() -> dict[str, str | int | float]:
 
 
 def describe_processor(cpuinfo: str) -> dict[str, str | int]:
-    """Name, family and model of the first processor in the text of /proc/cpuinfo, as far as it says them.
-
-    Virtual machines often name no more than the maker; family and model tell the generation, on which speed depends.
-    """
+    """Name, family and model (its generation, on which speed depends) of the first processor in /proc/cpuinfo."""
     fields = dict(re.findall(r"^(model name|cpu family|model)\s*:\s*(.+)$", cpuinfo.partition("\n\n")[0], re.MULTILINE))
     name = {"processor": fields["model name"]} if "model name" in fields else {}
     numbers = {"processor_family": fields.get("cpu family", ""), "processor_model": fields.get("model", "")}
@@ -60,11 +57,7 @@ def describe_versions() -> dict[str, str]:
 
 
 def source_revision(file: Path = Path(__file__)) -> dict[str, str]:
-    """The commit that a source file is checked out from, by the name it has among the versions of a run.
-
-    It ends in "-dirty" if the checkout has uncommitted changes. Empty without git, and for a file that git does not
-    track, such as that of an installed package.
-    """
+    """The commit of a source file, with "-dirty" for uncommitted changes; empty for a file that git does not track."""
     if _git(file, "ls-files", "--error-unmatch", file.name) is None:
         return {}
     revision = _git(file, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")

@@ -81,22 +81,16 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 def paths_below(folder: Path) -> list[Path]:
-    """All files and folders in a folder, at any depth, in the order of names.
-
-    What links lead to is included; a folder that is there by itself, or that was found before, is not read again.
-    """
+    """All files and folders in a folder, at any depth, in the order of names; what links lead to is read once."""
     found: list[Path] = []
     seen: set[str] = set()
-    waiting = [folder]
-    for start in waiting:
-        for place, folders, files in os.walk(start):
-            if (real := os.path.realpath(place)) in seen:
-                folders.clear()
-                continue
-            seen.add(real)
-            inside = [Path(place, name) for name in sorted(folders)]
-            waiting += [path for path in inside if path.is_symlink()]
-            found += [*inside, *(Path(place, name) for name in files)]
+    for place, folders, files in os.walk(folder, followlinks=True):
+        if (real := os.path.realpath(place)) in seen:
+            folders.clear()
+            continue
+        seen.add(real)
+        folders.sort(key=lambda name: Path(place, name).is_symlink())  # what is there by itself comes first
+        found += [Path(place, name) for name in (*folders, *files)]
     return sorted(found)
 
 

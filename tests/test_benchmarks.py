@@ -1,10 +1,8 @@
 """The benchmarks compare like with like, and count what they say they count."""
 
 import json
-import shlex
 import subprocess
 import sys
-import time
 from importlib import import_module
 from pathlib import Path
 
@@ -103,72 +101,7 @@ def test_rows_say_what_ran_and_where_the_time_went(encoder, monkeypatch, capsys,
     assert "torch" in header
 
 
-def visit(folder: Path, encoder: str, monkeypatch) -> list[dict]:
-    import gpu_visit
-
-    monkeypatch.setattr(sys, "argv", ["gpu_visit.py", str(folder), "--encoder", encoder, "--rehearse"])
-    with pytest.raises(SystemExit) as end:
-        gpu_visit.main()
-    machine, *results = map(json.loads, (folder / "visit.jsonl").read_text().splitlines())
-    assert "torch" in machine
-    assert end.value.code == any(result.get("outcome", "passed") != "passed" for result in results)
-    return results
-
-
-def test_a_visit_to_a_gpu_takes_less_than_ten_minutes(tmp_path):
-    import gpu_visit
-
-    assert sum(part.limit for part in gpu_visit.parts(tmp_path, tmp_path, False)) <= 590
-
-
-@pytest.mark.nightly
-def test_every_part_of_a_visit_to_a_gpu_passes_its_rehearsal(encoder, monkeypatch, tmp_path):
-    results = visit(tmp_path, encoder, monkeypatch)
-    outcomes = {result["part"]: result["outcome"] for result in results if "part" in result}
-    assert len(outcomes) == 9
-    assert set(outcomes.values()) == {"passed"}, outcomes
-    measured = {result["measured by"] for result in results if "measured by" in result}
-    assert measured == set(outcomes) - {"tests", "out-of-memory"}
-
-
-def test_a_part_that_fails_does_not_stop_a_visit_to_a_gpu(encoder, monkeypatch, tmp_path):
-    import gpu_visit
-
-    rows = tmp_path / "rows.jsonl"
-    alive, written = (shlex.quote(str(path)) for path in (tmp_path / "alive", rows))
-    parts = [
-        gpu_visit.Part("fails", 30, [sys.executable, "-c", "raise SystemExit('no such device')"]),
-        gpu_visit.Part("too slow", 0.1, ["sh", "-c", f"(sleep 3; touch {alive}) & sleep 60"]),
-        gpu_visit.Part(
-            "warns", 30, ["sh", "-c", "echo Out of memory at a batch of 3 sentences; exit 1"], None, "Out.*"
-        ),
-        gpu_visit.Part("does not warn", 30, ["echo", "finished"], None, "Out.*"),
-        gpu_visit.Part(
-            "measures",
-            30,
-            ["sh", "-c", f'printf \'{{}}\\n{{"seconds": {{"full": 2.5}}}}\\n\' > {written}'],
-            rows,
-        ),
-    ]
-    monkeypatch.setattr(gpu_visit, "parts", lambda *_: parts)
-    *outcomes, measurement = visit(tmp_path, encoder, monkeypatch)
-    assert [result["outcome"] for result in outcomes] == [
-        "failed with status 1",
-        "stopped after its 1 s",
-        "passed",
-        "failed: the log lacks the expected message",
-        "passed",
-    ]
-    assert outcomes[0]["message"] == "no such device"
-    assert measurement == {"measured by": "measures", "seconds": {"full": 2.5}}
-    time.sleep(2.5)
-    assert not (tmp_path / "alive").exists()  # the processes of a stopped part are stopped, too
-    report = (tmp_path / "visit.md").read_text()
-    assert "Out of memory at a batch of 3 sentences" in report
-    assert "full 2.5" in report
-
-
-def test_a_peer_is_chosen_on_one_half_scored_on_the_other_and_trained_once(monkeypatch, tmp_path, capsys):
+def test_a_peer_is_chosen_on_one_half_scored_on_the_other_and_trained_once(monkeypatch, tmp_path):
     import peer_accuracy
 
     inner, outer, last = ({"start": start, "end": end, "type": "A"} for start, end in ((0, 1), (0, 2), (1, 2)))
@@ -220,60 +153,6 @@ def predict(sentences):
     # An inner entity of seed 2 is inside an outer one of seed 1, but outermost in its own run.
     assert flat["ours_minus_theirs_outermost"]["difference"] == pytest.approx(0.25 - 0.5)
     assert flat["measured"][0]["training_peak_kilobytes"] > 0
-
-    elsewhere = ["peer_accuracy.py", str(tmp_path / "new"), "--encoder=none", corpus, "--peers", "modeling_triaffine"]
-    monkeypatch.setattr(sys, "argv", [*elsewhere, "--results", str(tmp_path / "results.json")])
-    peer_accuracy.main()
-    rows = json.loads((tmp_path / "results.json").read_text())["rows"]
-    assert rows[0]["measured"] != ours["measured"]  # trained again
-    assert rows[1] == flat
-    # With other products ours has a row of its own.
-    other_products = [*elsewhere[:1], str(tmp_path / "rounded"), *elsewhere[2:], "--products", "bfloat16"]
-    monkeypatch.setattr(sys, "argv", [*other_products, "--results", str(tmp_path / "results.json")])
-    peer_accuracy.main()
-    both = json.loads((tmp_path / "results.json").read_text())["rows"]
-    assert both[0] == rows[0]
-    assert [row["products"] for row in both] == ["float32", "bfloat16", "float32"]
-    # And on another processor.
-    described = {**peer_accuracy.describe_machine(), "processor_family": 99}
-    monkeypatch.setattr(peer_accuracy, "describe_machine", lambda: described)
-    peer_accuracy.main()
-    rows = json.loads((tmp_path / "results.json").read_text())["rows"]
-    assert [row for row in rows if row["machine"] != described] == both
-    assert [row["products"] for row in rows if row["machine"] == described] == ["bfloat16"]
-    # The setting that was not tried elsewhere is tried; the best one is trained once more, for its predictions.
-    # Of the rows with several kinds of products, the complete one stays.
-    parts = [{"products": "float32", "settings": flat["settings"][1:]}, {"products": "tf32", "settings": []}]
-    incomplete = [{**flat, "complete": False, **part} for part in parts]
-    (tmp_path / "results.json").write_text(json.dumps({"rows": incomplete}))
-    monkeypatch.setattr(sys, "argv", [*elsewhere, "flat", "--results", str(tmp_path / "results.json")])
-    peer_accuracy.main()
-    assert sorted(path.stem for path in (tmp_path / "new").glob("*flat*.json")) == [
-        f"tiny-flat-{job}" for job in ("0-seed1", "1-seed1", "1-seed2")
-    ]
-    _, row = json.loads((tmp_path / "results.json").read_text())["rows"]
-    assert row["complete"]
-    assert row["scores"] == flat["scores"]
-
-    for other in (["--encoder=other"], ["--encoder=none", "--products=bfloat16"]):
-        monkeypatch.setattr(sys, "argv", ["peer_accuracy.py", str(tmp_path), *other, corpus, "--peers", *peers])
-        with pytest.raises(SystemExit, match="made with other settings"):
-            peer_accuracy.main()
-    on_a_gpu = ["peer_accuracy.py", str(tmp_path), "--encoder=none", corpus, "--products=tf32", "--peers", "flat"]
-    monkeypatch.setattr(sys, "argv", on_a_gpu)
-    with pytest.raises(SystemExit):
-        peer_accuracy.main()
-    assert "flat is only set up for the CPU" in capsys.readouterr().err
-
-
-def test_a_research_code_without_its_folder_is_named(monkeypatch, capsys, tmp_path):
-    import peer_accuracy
-
-    options = ["--encoder=none", "--corpus=tiny=train,dev", "--peers", "w2ner"]
-    monkeypatch.setattr(sys, "argv", ["peer_accuracy.py", str(tmp_path), *options])
-    with pytest.raises(SystemExit):
-        peer_accuracy.main()
-    assert "give --code w2ner=FOLDER, a clone of github.com/ljynlp/W2NER" in capsys.readouterr().err
 
 
 def test_an_environment_gets_what_it_lacks_and_nothing_twice(monkeypatch, tmp_path):
