@@ -27,11 +27,6 @@ from ..training.options import BOOLEANS
 from .option_help import described
 from .options import Corpus, Format, MaxBadRecords, check_new
 
-FROM_WORDS = (
-    "Where the corpus has words without their text, a text is its words joined by spaces, one sentence per line. To "
-    "read the same words and sentences back: --word_splitter whitespace --sentence_splitter lines in training."
-)
-
 
 def command(
     corpus: Corpus,
@@ -107,8 +102,6 @@ def command(
         entities = sum(len(record["entities"]) for record in records)
         lost = "".join(f"; {what} not kept: {count}" for what, count in not_held[split].items())
         print(f"{split}: {len(records)} {units[split]} with {entities} entities written{lost}.", file=sys.stderr)
-    if WRITERS[to].rows == "texts" and not files.keeps_text:
-        print(FROM_WORDS, file=sys.stderr)
 
 
 def parse_columns(given: Sequence[str]) -> dict[str, Any]:

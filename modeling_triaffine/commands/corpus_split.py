@@ -1,36 +1,25 @@
 """Reads the split of a corpus that a command works on."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from datasets import Dataset
-
-    from ..data.loading import CorpusFiles
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True)
-class CorpusSplit:
+class CorpusSplit(NamedTuple):
     """One split of a corpus; `name` is what to call it, `key` what its files call it."""
 
     name: str
     key: str
-    records: "Dataset"
-    files: "CorpusFiles"
-
-    def texts(self) -> Any:
-        """The texts as written, for files that keep them."""
-        return self.files.texts().get(self.key, [])
+    records: Any
+    files: Any
 
 
 def load_split(
-    corpus: str | list[str], corpus_format: str | None, split: str | None, processor: Any, max_bad_records: int
+    corpus: Sequence[str], corpus_format: str | None, split: str | None, processor: Any, max_bad_records: int
 ) -> CorpusSplit:
-    """A split of a corpus, by default the validation split, or the only one.
+    """A split of a corpus, by default the validation split, or the only one, in the words of the corpus or the model.
 
-    Texts of a corpus without sentences or words of its own are split into those of the model's `processor`. The split
-    of a single file, which training reads as `train`, is called what the name of the file tells, or as the file.
+    The split of a single file, which training reads as `train`, is called what the name of the file tells, or as the
+    file.
 
     Raises:
         ValueError: the corpus has no such split.
@@ -39,21 +28,19 @@ def load_split(
 
     wanted = split_name(split or "validation")
     files = CorpusFiles(corpus, corpus_format, max_bad_records=max_bad_records, only=wanted)
-    words = None if files.has_own_words else processor.split_words
-    splits = files.sentences(words, processor.sentence_splitter)
+    splits = files.sentences(None if files.has_own_words else processor.split_words, processor.sentence_splitter)
     called = {key: files.name_of_only_split or key for key in splits}
     is_any = split is None and len(splits) == 1
     matching = [key for key, name in called.items() if is_any or wanted in (key, name)]
-    check_splits("--split", [] if matching else [wanted], [*called.values()], corpus)
+    check_splits([] if matching else [wanted], [*called.values()], corpus)
     key = matching[0]
     return CorpusSplit(called[key], key, splits[key], files)
 
 
-def check_splits(option: str, wanted: Sequence[str], known: Sequence[str], corpus: str | list[str]) -> None:
-    """Raises ValueError if a corpus lacks some of the splits that are the value of the option."""
+def check_splits(wanted: Sequence[str], known: Sequence[str], corpus: Sequence[str]) -> None:
+    """Raises ValueError if a corpus lacks some of the splits that are given as --split."""
     if missing := [repr(name) for name in wanted if name not in known]:
-        given = corpus if isinstance(corpus, str) else " ".join(corpus)
-        raise ValueError(f"{given} has no split {', '.join(missing)}. Give {option} {' or '.join(known)}.")
+        raise ValueError(f"{' '.join(corpus)} has no split {', '.join(missing)}. Give --split {' or '.join(known)}.")
 
 
 def split_name(given: str) -> str:

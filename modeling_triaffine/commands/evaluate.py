@@ -89,7 +89,7 @@ def command(
     )
     scores = {"given_words": analysis["scores"]}
     if raw_text or (raw_text is None and corpus.files.keeps_text):
-        scores["raw_text"] = score_raw_text(pipeline, corpus.texts(), **decoding).with_nulls()
+        scores["raw_text"] = score_raw_text(pipeline, corpus.files.texts().get(corpus.key, []), **decoding).with_nulls()
     try:
         if report is not None:
             with new_folder(report) as folder:

@@ -62,7 +62,7 @@ def command(
     files = CorpusFiles(paths, corpus_format, max_bad_records=max_bad_records)
     corpus = {files.name_of_only_split or name: records for name, records in files.sentences(keep=False).items()}
     chosen = list(map(split_name, split)) if split else list(corpus)
-    check_splits("--split", chosen, [*corpus], paths)
+    check_splits(chosen, [*corpus], paths)
     parts = {name: corpus[name] for name in chosen}
     repeated = repeated_sentences(parts)
     if len(parts) > 1:

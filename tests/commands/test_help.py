@@ -74,6 +74,7 @@ print(sorted({"torch", "transformers", "datasets", "numpy", "huggingface_hub"} &
         (["convert", "x", "y", "--columns", "tokens"], ["--columns", "'tokens'"]),
         (["convert", "x.pth", "y", "--encoder", "z"], ["--trained-on", "--labels"]),
         (["train", "--train-fil", "x", "--output_dir", "y"], ["--train-fil", "Did you mean --train_file?"]),
+        (["train", "--format", "brt", "--train_file", "x", "--output_dir", "y"], ["data_format", "'brt'"]),
         (["train", "--recipe", "demmo", "--output_dir", "y"], ["'demmo'", "Did you mean demo?"]),
     ],
 )
