@@ -157,7 +157,9 @@ def _entry(option: Option, name: str) -> str:
     choices = "\n" + "".join(meanings) if meanings else ""
     default = f"`{as_written(option.default)}`" if option.default is not None else option.unset or "not set"
     required = "required" if option.required else f"default: {default}"
-    values = "one of these" if meanings else " ".join(filter(None, [TYPE_NAMES.get(option.type, "a list"), option.bounds]))
+    values = (
+        "one of these" if meanings else " ".join(filter(None, [TYPE_NAMES.get(option.type, "a list"), option.bounds]))
+    )
     return f"### `{name}`\n\n{option.doc}.\n\n*{values[0].upper()}{values[1:]}; {required}.*\n{choices}"
 
 
