@@ -74,7 +74,7 @@ def create_application(
         given = [body] if body.items is None else body.items
         for options in given:
             check_labels(options, labels)
-        texts = [[one.text] if one.text is not None else one.texts for one in given]  # type: ignore[union-attr]
+        texts = [[one.text] if one.text is not None else one.texts for one in given]
         found = await find(
             [
                 Item(text, one.threshold, one.overlap, one.labels)
@@ -88,7 +88,7 @@ def create_application(
     @application.post(HUB_PATH, summary="Requests of the Hub's client", response_model=Entities)
     async def predict_for_hub(body: HubRequest, request: Request) -> Response:
         texts = [body.inputs] if isinstance(body.inputs, str) else body.inputs
-        options = body.parameters or HubParameters()
+        options = body.parameters or HubParameters.model_validate({})
         check_labels(options, labels)
         kept = labels if options.labels is None else options.labels
         kept = [label for label in kept if label not in (options.ignore_labels or ())]

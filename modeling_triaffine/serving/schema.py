@@ -28,7 +28,6 @@ MAX_ITEMS, MAX_FIELDS = 10_000, 1000
 Probability = Annotated[float, Field(ge=0, le=1)]
 Texts = Annotated[list[str], Field(fail_fast=True, max_length=MAX_ITEMS)]
 Labels = Annotated[list[str], Field(fail_fast=True, max_length=MAX_FIELDS)]
-Overlap = Literal[tuple(OVERLAPS)]  # type: ignore[valid-type]
 
 _THRESHOLD = PREDICTION_OPTIONS["threshold"]
 
@@ -44,8 +43,9 @@ class Options(BaseModel):
         f"likelier. Labels without one, or all with null: {_THRESHOLD.unset}.",
     )
     labels: Labels | None = Field(None, description="Labels of the entities to return; null: all.")
-    overlap: Overlap = Field(
+    overlap: str = Field(
         PredictionOptions.overlap,
+        pattern=f"^({'|'.join(OVERLAPS)})$",
         description=f"Overlapping entities to keep: {'; '.join(f'{n}: {p.meaning}' for n, p in OVERLAPS.items())}.",
     )
 

@@ -47,7 +47,7 @@ class Server(uvicorn.Server):
         self._application = application
         self._on_ready = on_ready
         self._stop_seconds = stop_seconds
-        self._receiving: dict[Any, float] = {}  # connection and number of its request → since when
+        self._receiving: dict[Any, float] = {}  # connection and its last request → since when
         self._last_message = -float("inf")
         super().__init__(
             uvicorn.Config(
@@ -91,8 +91,9 @@ class Server(uvicorn.Server):
     async def _close_slow_connections(self) -> None:
         """Closes connections whose request is not there in time: uvicorn limits idle ones between requests only."""
         now = time.monotonic()
-        connections = [(one, one.cycle) for one in self.server_state.connections if is_receiving(one)]
-        self._receiving = {key: self._receiving.get(key, now) for key in connections}
+        connections: list[Any] = [one for one in self.server_state.connections if is_receiving(one)]
+        keys = [(one, one.cycle) for one in connections]
+        self._receiving = {key: self._receiving.get(key, now) for key in keys}
         for (connection, _), since in self._receiving.items():
             if now - since > RECEIVE_SECONDS:
                 connection.transport.abort()
