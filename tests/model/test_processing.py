@@ -384,7 +384,7 @@ def test_damaged_or_missing_files_are_reported(encoder, tmp_path):
         (tmp_path / "vocabularies.json").write_text(content)
         with pytest.raises(ValueError, match=message):
             TriaffineProcessor.from_pretrained(tmp_path)
-    for name, message in (("vocabularies.json", "save"), ("tokenizer.json", "save")):
+    for name, message in (("vocabularies.json", "save"), ("tokenizer.json", "config.json")):
         (tmp_path / name).unlink()
         with pytest.raises(FileNotFoundError, match=f"{name}.*{message}"):
             TriaffineProcessor.from_pretrained(tmp_path)
