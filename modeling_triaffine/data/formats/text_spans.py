@@ -70,6 +70,8 @@ class TextForm:
         for name, field in columns.items():
             if name != "inclusive_end" and not isinstance(field, str):
                 raise ValueError(f"`columns`: {name} is {field!r}; give the name of a field, or its path.")
+        if not isinstance(columns.get("inclusive_end", True), bool):
+            raise ValueError(f"`columns`: inclusive_end is {columns['inclusive_end']!r}. Give true or false.")
         of_span: dict[str, Any] = {name: (columns[name],) for name in ("start", "end", "type") if name in columns}
         kept = {name: columns[name] for name in ("id", "inclusive_end") if name in columns}
         return cls((columns["text"],), (columns["entities"],), **kept, **of_span)
