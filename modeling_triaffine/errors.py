@@ -63,6 +63,6 @@ def importing_extra(extra: str, what: str) -> Iterator[None]:
 
 
 def _print_once(line: str) -> None:
-    """Prints to standard error, in the first of several processes of each machine only; no character controls it."""
+    """Prints to standard error, in the first of several processes of each machine only."""
     if os.environ.get("LOCAL_RANK", os.environ.get("RANK", "0")) == "0":
-        print("".join(c if c.isprintable() else repr(c)[1:-1] for c in line), file=sys.stderr)
+        print(line, file=sys.stderr)

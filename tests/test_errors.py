@@ -73,7 +73,7 @@ def test_of_several_processes_the_first_prints(monkeypatch, capsys):
 def test_what_controls_a_terminal_is_escaped(capsys):
     with pytest.raises(SystemExit), ending_plainly():
         raise ValueError("There is no label '\x1b[2J\x9bm'.")
-    assert capsys.readouterr().err == "error: There is no label '\\x1b[2J\\x9bm'.\n"
+    assert not {"\x1b", "\x9b"} & {*capsys.readouterr().err}
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ Decoded = TypeVar("Decoded")
 
 OTHER_FILES = {
     b"PK\x03\x04": ("it is a ZIP archive, which may hold several files", "Unpack it"),
+    b"%PDF-": ("it is a PDF", "Extract its text, for instance with pdftotext, and annotate it"),
     b"version https://git-lfs.github.com/spec/": (
         "it is a pointer of Git LFS, not the file itself",
         "Run git lfs pull",

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -126,6 +127,13 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
             )
         except SafetensorError as error:
             raise ValueError(f"{where} are damaged or cut off ({error}); copy or download the file again.") from None
+        except OSError:
+            folder = Path(pretrained_model_name_or_path)
+            if folder.is_dir() and not any(folder.rglob("*.safetensors")):
+                raise FileNotFoundError(
+                    f"{folder} has no model.safetensors; train a model first, or copy it."
+                ) from None
+            raise
         model, report = loaded
         model.origin = {name: kwargs[name] for name in ORIGIN_OPTIONS if name in kwargs}
         refuse_broken(where, model)

@@ -74,7 +74,6 @@ print(sorted({"torch", "transformers", "datasets", "numpy", "huggingface_hub"} &
         (["convert", "x", "y", "--columns", "tokens"], ["--columns", "'tokens'"]),
         (["convert", "x.pth", "y", "--encoder", "z"], ["--trained-on", "--labels"]),
         (["train", "--train-fil", "x", "--output_dir", "y"], ["--train-fil", "Did you mean --train_file?"]),
-        (["train", "--format", "brt", "--train_file", "x", "--output_dir", "y"], ["data_format", "'brt'"]),
         (["train", "--recipe", "demmo", "--output_dir", "y"], ["'demmo'", "Did you mean demo?"]),
     ],
 )
@@ -177,6 +176,14 @@ def test_a_training_that_cannot_go_on_ends_in_one_paragraph(command, monkeypatch
     monkeypatch.setattr("modeling_triaffine.training.run.train_and_save", fail)
     result = command("train")
     assert (result.code, result.err) == (2, "error: what is missing\n")
+
+
+def test_train_takes_the_option_that_errors_of_readers_name(command, monkeypatch):
+    given = []
+    monkeypatch.setattr("modeling_triaffine.training.run.prepare_run", given.append)
+    monkeypatch.setattr("modeling_triaffine.training.run.train_and_save", lambda _: None)
+    command("train", "--format=brat", "--format", "iob2")
+    assert given == [["--data_format=brat", "--data_format", "iob2"]]
 
 
 def test_a_mistake_of_the_program_in_training_keeps_its_traceback(command, monkeypatch):

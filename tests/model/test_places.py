@@ -1,5 +1,7 @@
 """Devices that there are not, and labels that a call keeps."""
 
+import shutil
+
 import pytest
 import torch
 
@@ -24,3 +26,9 @@ def test_labels_that_a_call_keeps(encoder):
     assert by_label[1]
     with pytest.raises(ValueError, match="`labels` is"):
         pipeline(text, labels=["virus"])
+
+
+def test_a_folder_without_weights_is_named(saved_model, tmp_path):
+    shutil.copytree(saved_model, tmp_path / "model", ignore=shutil.ignore_patterns("*.safetensors"))
+    with pytest.raises(FileNotFoundError, match=r"has no model\.safetensors; train a model first"):
+        NestedNERPipeline(tmp_path / "model")
