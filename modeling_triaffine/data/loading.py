@@ -212,13 +212,15 @@ class CorpusFiles:
         return splits
 
     def texts(self) -> dict[str, list[Text]]:
-        """The texts by split; see [`load_texts`]."""
+        """The texts by split; see [`load_texts`]. What is dropped is told when they are read first."""
         splits: dict[str, list[Text]] = {}
         for split, files in self.files.items():
-            check = self._checker(files)
+            check, is_told = self._checker(files), split in self._texts
             for text in self.read(split, check, keep=True):
-                splits.setdefault(split or text.get("split") or "train", []).append(text)
-            _warn(check.report())
+                public = text.copy()
+                public.pop("where", None)
+                splits.setdefault(split or text.get("split") or "train", []).append(public)
+            _warn("" if is_told else check.report())
         return splits
 
     def read(self, split: str | None, check: RecordChecker, keep: bool) -> Iterable[Text]:
