@@ -105,9 +105,9 @@ def _indexed_spans(record: JsonObject) -> list[object]:
 def _document(record: JsonObject, doc_id: str) -> Text:
     name = "ners" if "ners" in record.fields else "ner"
     sentences, spans_of_each = record.fields["sentences"], record.value(name, list)
-    if isinstance(sentences, str):  # as in RuNNE
+    if name == "ners" and isinstance(sentences, str):  # as in RuNNE
         sentences, spans_of_each = [sentences], [spans_of_each]
-    of_texts = bool(sentences) and all(isinstance(sentence, str) for sentence in sentences)
+    of_texts = name == "ners" and bool(sentences) and all(isinstance(sentence, str) for sentence in sentences)
     if not of_texts:
         sentences = record.value("sentences", list[list[Any]])
     if len(sentences) != len(spans_of_each):

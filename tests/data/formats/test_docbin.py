@@ -49,12 +49,11 @@ def test_what_no_sentence_holds_is_dropped(write):
     groups = {"sc": ((4, 9, "X"), (1, 2, "X"), (0, 1, ""), (0, 1, "Y"))}
     records, check = read(write((TEXT, groups)), "docbin")
     assert [triples(record) for record in records] == [[(0, 1, "Y")], []]
-    assert check.report() == (
-        "a.spacy: sentences: 2; entities kept: 1 of 4; entities across sentences dropped: 1 "
-        "(document 0: X the  mayor of [Orsk slept.  He] woke); entities of white space alone dropped: 1 (document 0: "
-        "spans[1]); spans without a label dropped: 1 (document 0: [the]  mayor of Orsk slep…); labels that "
-        "lose more than 5 %: X 1 of 1 (all)."
-    )
+    assert check.counts == {
+        "entities across sentences dropped": 1,
+        "entities of white space alone dropped": 1,
+        "entities without a type dropped": 1,
+    }
 
 
 def test_sentences_of_the_documents_come_first(write):
@@ -106,7 +105,7 @@ def test_entities_of_a_document_without_the_group_of_another_are_dropped(write):
     assert [spelled(record) for record in records] == [[("Orsk", "Y")], []]
     assert check.report() == (
         "a.spacy: sentences: 2; entities kept: 1 of 2; entities of doc.ents dropped where there is no span "
-        "group: 1 (document 1: [Omsk]); entities of doc.ents ignored in favor of the span group: 1."
+        "group: 1 (document 1); entities of doc.ents ignored in favor of the span group: 1."
     )
 
 

@@ -86,11 +86,6 @@ class TestRules:
         rows = load(article("A", "B"), article("C"))["train"]
         assert rows["id"][:] == ["MEDLINE:1:0", "MEDLINE:1:1", "MEDLINE:1#2:0"]
 
-    def test_sentences_outside_of_articles_are_counted(self, load):
-        rows = load(article("A"), "<sentence>B</sentence>")["train"]
-        assert rows["tokens"][:] == [["A"]]
-        assert "sentences outside of articles not read: 1" in rows.info.description
-
     def test_unknown_tags_keep_their_text_and_are_counted(self, load):
         rows = load(article("x<sup>2</sup> y"))["train"]
         assert rows[0]["tokens"] == ["x2", "y"]
@@ -120,7 +115,7 @@ class TestWordSplitter:
         assert triples(rows[0]) == [(2, 4, "cell_line")]
         assert rows.info.description == (
             "genia.xml: sentences: 1; entities kept: 1 of 2; entities with a boundary inside a word dropped: 1 "
-            "(article MEDLINE:1, sentence 0: protein the [Cd9]-like X 2 .), of which "
+            "(article MEDLINE:1: protein the [Cd9]-like X 2 .), of which "
             "--word_splitter letters_and_digits would keep 1; labels that lose more than 5 %: protein 1 of 1 (all)."
         )
 
@@ -147,14 +142,6 @@ class TestDocuments:
         splits = load_texts(tmp_path / "a.xml")
         pieces = {split: [(one["doc_id"], one["text"]) for one in texts] for split, texts in splits.items()}
         assert pieces == {"train": [("MEDLINE:1", "A\nB")], "validation": [("MEDLINE:1", "C D")]}
-
-    def test_splits_of_a_stream(self, load, monkeypatch):
-        monkeypatch.setitem(SPLIT_STARTS, "validation", 2)
-        monkeypatch.setitem(SPLIT_STARTS, "test", 3)
-        streamed = load(article("A", "B", "C", "D"), streaming=True)
-        tokens = {split: [row["tokens"] for row in rows] for split, rows in streamed.items()}
-        assert tokens == {"train": [["A"], ["B"]], "validation": [["C"]], "test": [["D"]]}
-        assert {split: str(rows.split) for split, rows in streamed.items()} == {split: split for split in streamed}
 
 
 def test_parts_behave_as_datasets(load, tmp_path):

@@ -7,7 +7,7 @@ from . import JSON_VALUES, XML, FormatCase
 
 FILES = {"a.xml": BIOC_XML}
 BAD = {
-    "another root": ("<annotations></annotations>", "", "<annotations>", "<collection>"),
+    "another root": ("<annotations></annotations>", "", "<document>"),
     "no type": (
         BIOC_XML.replace('key="type">City', 'key="kind">City'),
         "document 0 (document a)",

@@ -20,10 +20,6 @@ BAD = {
     "type": ({"sentence": TOKENS, "ner": [{"index": [0]}]}, "'ner[0].type' is missing"),
     "lists": ({"sentences": [TOKENS], "ner": []}, "0 lists for 1"),
     "flat": ({"sentences": TOKENS, "ner": [[]] * 6}, "'sentences[0]' is 'The'"),
-    "one text": (
-        {"sentences": "Orsk slept.", "ners": [[0, 3, "City"]]},
-        *("'sentences' is one text, 'Orsk slept.'", "--columns 'text=sentences entities=ners inclusive_end=true'"),
-    ),
     "of another sentence": (
         {"sentences": [TOKENS, TOKENS], "ner": [[], [[3, 3, "City"]]]},
         *("'ner[1][0]'", "3 to 3", "6 to 11"),
