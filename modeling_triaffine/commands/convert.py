@@ -84,12 +84,12 @@ def command(
     from ..data.loading import CorpusFiles
 
     files = CorpusFiles(corpus, corpus_format, columns=named, offsets=offsets, max_bad_records=max_bad_records)
-    takes_texts = WRITERS[to].rows != "sentences"
+    rows = WRITERS[to].rows
     splits: dict[str, Any] = {}
     units: dict[str, str] = {}
     for of_split in files.by_split():
         found: Any
-        if takes_texts and of_split.keeps_text:
+        if of_split.keeps_text and (rows == "texts" or (rows == "any" and not of_split.has_own_words)):
             if sentences is not None:
                 raise ValueError(f"--sentences {sentences}: {to} has whole texts, no sentences. Leave --sentences out.")
             found, unit = of_split.texts(), "texts"

@@ -32,9 +32,6 @@ SOURCE = "triaffine-ner"
 XML_DECLARATION = '<?xml version="1.0" encoding="utf-8"?>'
 NOT_IN_XML = re.compile("[^\t\r\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 SEPARATORS = re.compile("[\t\r\n]")
-NOT_WRITTEN = ("doc_id", "text", "entities", "where", "split")
-"""Fields of a [`Text`] that a line of JSON has under other names, or not at all."""
-
 Row = Mapping[str, Any]
 """A sentence in the form of the schema, or a [`Text`]."""
 
@@ -161,15 +158,15 @@ def _unfit(form: str, name: str, problem: str) -> ValueError:
 
 
 def write_json_lines(rows: Iterable[Row], path: Path) -> Counter[str]:
-    """Writes one sentence or text per line, with all its fields."""
+    """Writes one sentence per line, with all its fields, or one text."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for row in rows:
             if "tokens" in row and "text" not in row:
                 fields = {name: row[name] for name in FEATURES if row[name] is not None}
             else:
                 spans = [{"start": e["start"], "end": e["end"], "label": e["type"]} for e in row["entities"]]
-                others = {name: value for name, value in row.items() if value and name not in NOT_WRITTEN}
-                fields = {"id": row["doc_id"], "text": row["text"], "entities": spans, **others}
+                fields = {"id": row["doc_id"], "text": row["text"], "entities": spans}
+                fields |= {"borders": _borders(row)} if _borders(row) else {}
             file.write(json.dumps(fields, ensure_ascii=False) + "\n")
     return Counter()
 

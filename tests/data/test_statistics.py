@@ -100,7 +100,6 @@ def test_genia_has_the_published_numbers(genia_corpus):
         ("train.jsonl", "train"),
         ("news.jsonl", "news.jsonl"),
         ("dev", "validation"),
-        ("news", "news"),
         ("dev/*.jsonl", "validation"),
     ],
 )
@@ -157,17 +156,17 @@ class TestCommand:
         )
 
     def test_json_of_one_split(self, run):
-        out, err, _ = run("--splits", "dev", "--json")
+        out, err, _ = run("--split", "dev", "--json")
         statistics = json.loads(out)
         assert list(statistics) == ["validation"]
         assert statistics["validation"]["entities_by_type"] == {"PER": 1}
         assert "warning:" not in err
 
     def test_user_errors_are_one_line(self, run):
-        _, printed, code = run("--splits", "test")
+        _, printed, code = run("--split", "test")
         assert code == 2
         assert "error: " in printed
-        assert printed.endswith("has no split 'test'. Give --splits train or validation.\n")
+        assert printed.endswith("has no split 'test'. Give --split train or validation.\n")
 
 
 def test_candidates_are_those_of_the_windows_of_a_long_sentence():

@@ -8,7 +8,6 @@ from . import JSON_VALUES, FormatCase, after
 FILES = {"a.jsonl": json.dumps(TEXT_RECORD)}
 BAD = {
     "no text": ({"entities": []}, "'text'"),
-    "spans no list": ({"text": "a", "entities": {}}, "'entities' is {} (dict)"),
     "spans twice": ({"text": "a", "entities": [3], "label": [3]}, "'entities' and 'label'"),
     "spans a string": ({"text": "a", "label": "news"}, "'label' is 'news' (str)"),
     "span a number": ({"text": "a", "label": [3]}, "'label[0]'", "3 (int)"),
