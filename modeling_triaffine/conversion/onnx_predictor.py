@@ -22,7 +22,7 @@ WEIGHTS = ".data"
 
 
 class OnnxModel(nn.Module):
-    """What a pipeline needs of a [`TriaffineForNestedNER`], computed by ONNX Runtime on the CPU.
+    """Stands for a [`TriaffineForNestedNER`] in a pipeline, computed by ONNX Runtime on the CPU.
 
     Args:
         path: of the graph. A copy of the model, or one unpickled in another process, reads it anew.

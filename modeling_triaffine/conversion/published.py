@@ -28,7 +28,7 @@ from .published_names import WITHOUT_USE, our_name
 
 
 class PublishedCorpus(NamedTuple):
-    """What published checkpoints of a corpus do not contain: the labels in order, and the context in training."""
+    """The facts that published checkpoints of a corpus lack: the labels in order, and the context in training."""
 
     labels: tuple[str, ...]
     context: str
@@ -232,7 +232,7 @@ def _read_vocabularies(
     vocabularies = {}
     for part in parts:
         if folder is None:
-            files = ", ".join(VOCABULARY_FILES[one] for one in parts)
+            files = ", ".join(VOCABULARY_FILES[needed] for needed in parts)
             raise ValueError(f"The checkpoint has embeddings of {', '.join(parts)}. Give the folder with {files}.")
         path = Path(folder) / VOCABULARY_FILES[part]
         numbered: dict[str, int] = json.loads(path.read_bytes())

@@ -55,7 +55,7 @@ def html_text(text: str) -> str:
 
 
 def visible_character(character: str) -> tuple[str, int]:
-    """What to print for a character, and its width in columns.
+    """Returns what to print for a character, and its width in columns.
 
     Wide characters take two columns, combining marks none. Controls, escape sequences and direction overrides become
     visible; joiners and variation selectors are removed.

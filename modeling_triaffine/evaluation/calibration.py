@@ -67,7 +67,7 @@ class ScoredSpans:
     entities: list[int]
 
     def predicted(self, threshold: float | None, multi_label: bool) -> Tensor:
-        """Which labels are predicted with this threshold, without those that the corpus lacks: [S, R - 1]."""
+        """Marks the labels that are predicted with this threshold, but those that the corpus lacks: [S, R - 1]."""
         found = entity_mask(self.logits, [threshold] * len(self.entities), multi_label)
         return found & torch.tensor(self.entities).bool()
 
@@ -122,7 +122,7 @@ def score_spans(
         likelihood = label_probabilities(logits, config.multi_label)[..., :-1].amax(-1)
         likely = mask & (likelihood >= LEAST_PROBABILITY)
         sentences = zip(logits, spans, likely, strict=True)
-        return [(one[chosen].float().cpu(), spans[chosen].cpu()) for one, spans, chosen in sentences]
+        return [(scores[chosen].float().cpu(), spans[chosen].cpu()) for scores, spans, chosen in sentences]
 
     windows = Windows(records, processor)
     found = read_records(model, processor, windows, read, batch_size, doing="Scoring spans")
@@ -179,7 +179,7 @@ def reliability(spans: ScoredSpans, multi_label: bool, temperature: float = 1.0)
     of_entities = label_probabilities(spans.logits, multi_label, temperature)[..., : predicted.shape[-1]][predicted]
     places = (of_entities * BINS).long().clamp(max=BINS - 1)
     counts = places.bincount(minlength=BINS)
-    sums = (places.bincount(one.double(), BINS) for one in (of_entities, spans.gold[predicted]))
+    sums = (places.bincount(values.double(), BINS) for values in (of_entities, spans.gold[predicted]))
     means = ((total / counts.clamp(min=1)).tolist() for total in sums)
     return [Bin(*row) for row in zip(counts.tolist(), *means, strict=True)]
 

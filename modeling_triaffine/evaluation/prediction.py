@@ -56,7 +56,7 @@ def read_records(
     batch_size: int = PredictionOptions.batch_size,
     doing: str = "Predicting",
 ) -> list[Result]:
-    """What `read` finds in each record, from the model's inputs of a batch; `doing` is the text of the progress bar.
+    """Collects what `read` finds in each record, from the model's inputs of a batch; `doing` is the text of the bar.
 
     Sentences of similar length run together, without dropout and gradients.
     """

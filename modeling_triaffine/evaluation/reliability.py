@@ -63,8 +63,8 @@ class Calibration:
 
 def calibration_error(bins: Sequence[Bin]) -> float:
     """The expected calibration error: the mean distance of the probability from the share of correct predictions."""
-    predictions = sum(one.count for one in bins)
-    return sum(one.count * abs(one.probability - one.right) for one in bins) / max(1, predictions)
+    predictions = sum(of_bin.count for of_bin in bins)
+    return sum(of_bin.count * abs(of_bin.probability - of_bin.right) for of_bin in bins) / max(1, predictions)
 
 
 def threshold_table(labels: Mapping[str, LabelCalibration]) -> Table:
@@ -82,7 +82,7 @@ def reliability_table(before: Sequence[Bin], after: Sequence[Bin]) -> Table:
     rows: list[list[Cell]] = []
     for number, (old, new) in enumerate(zip(before, after, strict=True)):
         if old.count or new.count:
-            shares = [[one.count, percent(one.right) if one.count else None] for one in (new, old)]
+            shares = [[side.count, percent(side.right) if side.count else None] for side in (new, old)]
             place = f"{number / len(before):.1f}–{(number + 1) / len(before):.1f}"
             rows.append([place, *shares[0], *shares[1]])
     return Table(["Probability", "Predictions", "Correct", "Predictions before", "Correct before"], rows)

@@ -119,7 +119,7 @@ def _error_tables(errors: Mapping[str, Any]) -> Iterator[Table]:
     if labels := [label for label in types if any(types[label].values()) or any(row[label] for row in types.values())]:
         caption = "Gold entities whose span was predicted, by gold and predicted label"
         yield Table(
-            ["gold label", *labels], [[one, *(types[one][other] for other in labels)] for one in labels], caption
+            ["gold label", *labels], [[gold, *(types[gold][other] for other in labels)] for gold in labels], caption
         )
 
 
@@ -127,8 +127,8 @@ def _draw_example(example: ErrorExample, labels: Sequence[str]) -> tuple[str, di
     words = [clean(token) or REPLACEMENT for token in example["tokens"]]
 
     def draw(mentions: Iterable[Mention]) -> str:
-        found = (Entity(start=one["start"], end=one["end"], type=one["type"]) for one in mentions)
-        return draw_entities_html(*join_tokens(words, found), labels, embedded=True)
+        entities = (Entity(start=found["start"], end=found["end"], type=found["type"]) for found in mentions)
+        return draw_entities_html(*join_tokens(words, entities), labels, embedded=True)
 
     def name(mention: Mention | None) -> str | None:
         return f"{' '.join(words[mention['start'] : mention['end']])} ({mention['type']})" if mention else None

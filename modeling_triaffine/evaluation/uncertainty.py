@@ -77,15 +77,17 @@ def read_texts(
         entities = find_entities(output, model.config, threshold)
         return zip(entities, uncertainty(output, model.config, measure).tolist(), strict=True)
 
-    read = [(ReadText(text), FoundInText()) for text in texts]
+    pairs = [(ReadText(text), FoundInText()) for text in texts]
     sentences = (
-        ((one, found, piece), feature) for one, found in read for feature, piece in processor.encode_text(one.text)
+        ((read_text, found, piece), feature)
+        for read_text, found in pairs
+        for feature, piece in processor.encode_text(read_text.text)
     )
     with evaluating(model):
-        for (one, found, piece), (entities, of_sentence) in run_by_length(sentences, run, batch_size):
+        for (read_text, found, piece), (entities, of_sentence) in run_by_length(sentences, run, batch_size):
             found.add(piece, entities)
-            one.sentences.append(piece.offsets[piece.shared_before :])
-            one.uncertainty = join((one.uncertainty, of_sentence))
-    for one, found in read:
-        one.entities = found.in_characters(one.text, overlap)
-    return [one for one, _ in read]
+            read_text.sentences.append(piece.offsets[piece.shared_before :])
+            read_text.uncertainty = join((read_text.uncertainty, of_sentence))
+    for read_text, found in pairs:
+        read_text.entities = found.in_characters(read_text.text, overlap)
+    return [read_text for read_text, _ in pairs]
