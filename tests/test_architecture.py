@@ -49,7 +49,7 @@ BUDGET = {
     "conversion": (927, 672),
     "data": (6_954, 4_856),
     "drawing": (752, 559),
-    "evaluation": (1_653, 942),
+    "evaluation": (1_647, 942),
     "explanation": (526, 396),
     "model": (4_877, 4_521),
     "page": (635, 759),

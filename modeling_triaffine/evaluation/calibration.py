@@ -7,7 +7,7 @@ between probability and share of correct predictions, over bins of equal width w
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -25,6 +25,7 @@ from ..model.triaffine_ops import label_probabilities
 from .prediction import read_records
 from .reliability import Bin, Calibration, LabelCalibration, calibration_error
 from .scores import Counts
+from .scoring import read_entities
 
 logger = logging.getLogger(__name__)
 
@@ -126,20 +127,15 @@ def score_spans(
 
     windows = Windows(records, processor)
     found = read_records(model, processor, windows, read, batch_size, doing="Scoring spans")
-    counts = Counter(name for record in records for *_, name in _typed_spans(record))
+    counts = Counter(name for record in records for *_, name in read_entities(record["entities"], "gold"))
     scores, gold = [], []
     for number, (window, (logits, spans)) in enumerate(zip(windows, found, strict=True)):
-        known = _typed_spans(window)
+        known = read_entities(window["entities"], "gold")
         is_own = [windows.owns(number, i, j + 1) for i, j in spans.tolist()]
-        is_gold = [[(i, j, name) in known for name in names] for i, j in spans[is_own].tolist()]
+        is_gold = [[(i, j + 1, name) in known for name in names] for i, j in spans[is_own].tolist()]
         scores.append(logits[is_own])
         gold.append(torch.tensor(is_gold, dtype=torch.bool).view(-1, len(names)))
     return ScoredSpans(torch.cat(scores), torch.cat(gold), [counts[name] for name in names])
-
-
-def _typed_spans(record: Mapping[str, Any]) -> set[tuple[int, int, str]]:
-    """(i, j, type) of the entities, both inclusive."""
-    return {(entity["start"], entity["end"] - 1, entity["type"]) for entity in record["entities"]}
 
 
 def fit_temperature(spans: ScoredSpans, multi_label: bool) -> float:

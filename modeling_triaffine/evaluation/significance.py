@@ -38,7 +38,10 @@ def paired_bootstrap(
         - `wins`: the share of samples with δ* > 0;
         - `confidence` (of the interval, 0.95), `samples`, `seed`.
     """
-    counts = np.stack([_count_by_sentence(side, references) for side in (predictions, other_predictions)], axis=-1)
+    pairs = (paired_sentences(side, references) for side in (predictions, other_predictions))
+    # Correct predictions, and predictions plus gold entities: [sentences, 2, models].
+    rows = [[(len(found & gold), len(found) + len(gold)) for found, gold in of_model] for of_model in pairs]
+    counts = np.array(rows, dtype=float).transpose(1, 2, 0)
     whole = _difference(counts.sum(axis=0))
     generator, share = np.random.default_rng(seed), np.full(len(counts), 1 / len(counts))
     times = (generator.multinomial(len(counts), share) for _ in range(samples))
@@ -55,13 +58,6 @@ def paired_bootstrap(
         "samples": samples,
         "seed": seed,
     }
-
-
-def _count_by_sentence(predictions: Sentences, references: Sentences) -> Numbers:
-    """Correct predictions, and predictions plus gold entities, of each sentence: [sentences, 2]."""
-    pairs = paired_sentences(predictions, references)
-    counts = [(len(predicted & gold), len(predicted) + len(gold)) for predicted, gold in pairs]
-    return np.array(counts, dtype=float)  # integers, but float products are many times faster
 
 
 def _difference(totals: Numbers) -> Numbers:
