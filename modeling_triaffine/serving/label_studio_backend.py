@@ -25,10 +25,8 @@ from .schema import LABEL_STUDIO, MAX_ITEMS, json_answer
 logger = logging.getLogger(__name__)
 
 MAX_REASON_CHARACTERS = 500
-MAX_CONFIGURATION = 100_000
-"""Characters; real configurations have hundreds or thousands."""
-REASONS = 3
-"""Reasons in a line of the log."""
+MAX_CONFIGURATION = 100_000  # characters; real configurations have hundreds or thousands
+REASONS = 3  # in a line of the log
 
 
 class Task(BaseModel):

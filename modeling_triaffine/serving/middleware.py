@@ -16,10 +16,8 @@ from .schema import problem_answer
 
 API_KEYS = "TRIAFFINE_API_KEYS"
 """Environment variable with the API keys, separated by commas; if unset, no key is required."""
-OPEN_PATHS = ("/health",)
-"""Paths without a key, for monitoring."""
-OTHER = "other"
-"""Route of requests to unknown paths: a label for each path would let clients exhaust the memory."""
+OPEN_PATHS = ("/health",)  # without a key, for monitoring
+OTHER = "other"  # the route of unknown paths: a label for each would let clients exhaust the memory
 
 
 def read_api_keys() -> list[str]:

@@ -18,8 +18,7 @@ from ..model.options_triaffine import PREDICTION_OPTIONS, PredictionOptions
 logger = logging.getLogger(__name__)
 
 HUB_PATH = "/"
-LABEL_STUDIO, INCEPTION = ANNOTATION_TOOLS = "/label-studio", "/inception"
-"""Where the routes of annotation tools are."""
+LABEL_STUDIO, INCEPTION = ANNOTATION_TOOLS = "/label-studio", "/inception"  # of their routes
 
 # Of texts, tasks and items; of fields and labels. A list ends at its first error: each error takes a kilobyte.
 MAX_ITEMS, MAX_FIELDS = 10_000, 1000
