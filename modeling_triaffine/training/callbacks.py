@@ -53,7 +53,8 @@ class TrainingCallback(TrainerCallback, ExportableState):
 
     def on_train_begin(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         self.saved_at, self.is_stopping, self.is_due = time.monotonic(), False, False
-        state.stateful_callbacks.setdefault(type(self).__name__, self.state())  # a checkpoint may have none
+        callbacks: Any = state.stateful_callbacks
+        callbacks.setdefault(type(self).__name__, self.state())  # a checkpoint may have none
         if state.global_step > 0:
             optimizer = kwargs["optimizer"]
             has_begun = optimizer.state or getattr(kwargs["lr_scheduler"], "last_epoch", 0)

@@ -275,7 +275,7 @@ class TrainingOptions:
     )
     save_strategy: str = option(
         FOLLOWS,
-        "When to save a checkpoint",
+        "When to save a checkpoint, beside one at least every five minutes",
         dict.fromkeys(("no", "steps", "epoch", "best"), ""),
         metavar="WHEN",
         unset="as --eval_strategy, or each epoch without evaluation",

@@ -36,8 +36,6 @@ logger = logging.getLogger(__name__)
 
 # Split → prefix of its metrics' names.
 PREFIXES = {"validation": "eval", "test": "test"}
-# Difference of F1 between given words and raw text that is warned of.
-NOTABLE_LOSS = 0.02
 
 
 @dataclass(frozen=True)
@@ -118,7 +116,7 @@ def build_trainer(plan: TrainingPlan, corpus: Corpus, start: StartedModel) -> Ne
     model, processor, teacher = start
     dataset = corpus.to_train_on()
     label2id: Any = model.config.label2id
-    plan.training.disable_tqdm |= not sys.stderr.isatty()
+    plan.training.disable_tqdm = bool(plan.training.disable_tqdm) or not sys.stderr.isatty()
     with explaining_memory():
         trainer = NestedNERTrainer(
             model,
@@ -204,9 +202,6 @@ def score_texts(run: Run, evaluation: Evaluation, metrics: dict[str, float]) -> 
     prefix = PREFIXES[split]
     metrics |= {f"{prefix}_raw_text_{name}": value for name, value in scores.metrics().items()}
     logger.info("Scores on the %s data, raw text (correct by characters):\n%s", split, format_scores(scores))
-    loss = metrics[f"{prefix}_f1"] - scores["f1"]
-    if run.corpus.words == "corpus" and loss > NOTABLE_LOSS:
-        logger.warning("F1 is %.1f points lower on raw text. For raw text, train with --words text.", 100 * loss)
     return scores
 
 

@@ -66,6 +66,7 @@ from .interruptions import (
     SavingError,
     Signals,
     StoppedError,
+    TrainingFault,
     explaining_memory,
     loss_error,
     weights_error,
@@ -155,7 +156,8 @@ class NestedNERTrainer(Trainer):
         else:
             evaluation = as_dataset(evaluation, "eval_dataset")
         args._n_gpu = min(args.n_gpu, 1)  # torch's DataParallel would cut batches apart
-        if isinstance(args, NestedNERTrainingArguments) and evaluation is None:  # transformers' own refuse it
+        evaluates_by_default = isinstance(args, NestedNERTrainingArguments)  # transformers' own refuse it
+        if evaluates_by_default and evaluation is None and args.eval_strategy != "no":
             args = copy.copy(args)
             args.eval_strategy, args.load_best_model_at_end = IntervalStrategy.NO, False
         self.teacher: Teacher | None = None  # as --keep_labels sets it
@@ -524,14 +526,22 @@ class NestedNERTrainer(Trainer):
         self._use_averages()  # else the next `save_model` would take the last average for the training's weights
         super()._load_best_model()
 
-    def _save_checkpoint(self, model: torch.nn.Module, trial: Any) -> None:
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Says what to do about a full or failing disk."""
         try:
-            super()._save_checkpoint(model, trial)
-        except (OSError, RuntimeError, SafetensorError) as error:  # what torch and safetensors raise for a full disk
+            yield
+        except TrainingFault:
+            raise
+        except (OSError, RuntimeError, SafetensorError) as error:  # torch and safetensors have errors of their own
             raise SavingError(
-                f"The checkpoint of update {self.state.global_step} could not be written to {self.args.output_dir} "
-                f"({str(error).partition('. ')[0]}). Make room or restore the permissions; then {RESUME}."
+                f"{self.args.output_dir} could not be written to ({str(error).splitlines()[0]}). Make room or restore "
+                f"the permissions; then {RESUME}."
             ) from error
+
+    def _save_checkpoint(self, model: torch.nn.Module, trial: Any) -> None:
+        with self._writing():
+            super()._save_checkpoint(model, trial)
 
     def _finalize_training(self, *arguments: Any) -> TrainOutput:
         if self._callback.is_stopping:  # else the best checkpoint would replace the last one
@@ -546,7 +556,8 @@ class NestedNERTrainer(Trainer):
         self.accelerator.wait_for_everyone()  # the Trainer writes the state next, which makes the checkpoint complete
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
-        super()._save(output_dir, state_dict)
+        with self._writing():
+            super()._save(output_dir, state_dict)
         if self.args.should_save:
             # A pickle that nothing reads and nobody should publish.
             (Path(output_dir or self.args.output_dir) / TRAINING_ARGS_NAME).unlink(missing_ok=True)
@@ -636,7 +647,7 @@ class NestedNERTrainer(Trainer):
         """Writes the card of the model; its facts are saved for later cards, too. Other arguments have no effect."""
         folder = Path(self.args.output_dir)
         datasets = dataset_tags or dataset
-        facts = {
+        facts: dict[str, Any] = {
             "language": language,
             "license": license,
             "dataset": datasets if isinstance(datasets, str | None) else ", ".join(datasets),

@@ -94,7 +94,7 @@ def _read_text(path: Path, wanted: Collection[str] | None) -> Iterator[tuple[str
             try:
                 vector = np.array(numbers, dtype=np.float32)
             except ValueError:
-                vector = np.empty(0)
+                vector = np.empty(0, dtype=np.float32)
             if not size or len(vector) != size:
                 raise ValueError(
                     f"{path}, line {number}: there is no word with {size} numbers. Is it a file of vectors?"
