@@ -25,6 +25,7 @@ from ..model.pipeline_triaffine import NestedNERPipeline
 from ..nesting import nested_spans
 from ..publishing.run_summary import Epoch, Evaluation, Example, Label, RunSummary
 from ..publishing.upload import NotPublishedError
+from .callbacks import KEPT
 from .checkpoints import RESULTS_FILE
 from .corpora import Corpus
 from .options import OWN_OPTIONS, TRAINING
@@ -95,8 +96,8 @@ def _as_recipe(plan: TrainingPlan, trainer: Trainer, words: str) -> str:
     It has the options that the run had at its end, since a checkpoint keeps some of its own, and the main settings even
     if they are defaults, which may change between versions.
     """
-    options = {name: getattr(trainer.args, name, value) for name, value in plan.options.items()}
-    options = {**main_settings(trainer.args), **options, "words": words}
+    kept_by_checkpoint = {name: getattr(trainer.args, name) for name in KEPT if name in plan.options}
+    options = {**main_settings(trainer.args), **plan.options, **kept_by_checkpoint, "words": words}
     known = training_options()
     kept = {name: value for name, value in options.items() if value is not None and not known[name].is_of_one_run}
     written = {name: _as_yaml(known[name], value) for name, value in kept.items()}
