@@ -128,10 +128,9 @@ def join_tokens(tokens: Sequence[str], entities: Iterable[Entity]) -> tuple[str,
 def retokenize(dataset: AnyDataset, word_splitter: WordSplitter) -> AnyDataset:
     """Splits a data set of words alone into the words of another splitter.
 
-    The tokens of a record, joined by single spaces, are the text that is split; the same holds for its context.
-    Entities are aligned by characters; those that cannot be aligned are counted. Part-of-speech tags belong to the old
-    words and are dropped and counted: tag the new words if the model uses tags. For a corpus with its text prefer
-    `load_nested_ner(path, word_splitter=…)`, which splits the sentences as they were written.
+    The tokens of a record, joined by single spaces, are the text that is split, and so is its context. Entities that
+    the new words cannot express, and parts of speech, which belong to the old words, are dropped and counted. A file is
+    better read with `load_nested_ner(path, word_splitter=…)`.
 
     Args:
         dataset: a `Dataset` with `tokens` and `entities`, or a `DatasetDict`; other columns are kept.
@@ -149,10 +148,9 @@ def retokenize(dataset: AnyDataset, word_splitter: WordSplitter) -> AnyDataset:
         >>> from datasets import Dataset
         >>> from modeling_triaffine.data import retokenize
         >>> from modeling_triaffine.model.text_triaffine import word_splitter
-        >>> entity = {"start": 0, "end": 1, "type": "protein"}
-        >>> words = Dataset.from_list([{"tokens": ["CD28-mediated", "signals"], "entities": [entity]}])
+        >>> words = Dataset.from_list([{"tokens": ["CD28-mediated"], "entities": []}])
         >>> retokenize(words, word_splitter("punctuation"))[0]["tokens"]
-        ['CD28', '-', 'mediated', 'signals']
+        ['CD28', '-', 'mediated']
     """
     if isinstance(dataset, DatasetDict):
         return DatasetDict({split: retokenize(part, word_splitter) for split, part in dataset.items()})

@@ -114,8 +114,6 @@ def _matching(given: object) -> list[Path]:
         raise FileNotFoundError(
             f"{path}: no such file. Give the path of a corpus file, or of a folder with train, dev, test."
         )
-    if not path.is_file() and not path.is_dir():
-        raise CorpusError.at(path, "", "it is a pipe, but a corpus is read more than once", "Write it to a file first")
     if any((path / name).is_file() for name in OF_SAVED_DATA):
         remedy = "Load it with datasets.load_from_disk, and write it with write_nested_ner (docs/corpora.md)"
         raise CorpusError.at(path, "", "it is a data set saved by save_to_disk", remedy)

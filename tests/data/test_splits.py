@@ -1,7 +1,6 @@
 """Which files of a corpus are which split, and which are left out."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -139,10 +138,6 @@ def test_other_paths(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileNotFoundError, match=r"folder without documents .* no files"):
         load({"train": tmp_path / "empty"})
-    if hasattr(os, "mkfifo"):
-        os.mkfifo(tmp_path / "pipe")
-        with pytest.raises(CorpusError, match="it is a pipe, but a corpus is read more than once"):
-            load(tmp_path / "pipe")
 
 
 class TestManyFiles:

@@ -88,17 +88,12 @@ def read_text_spans(path: Path, check: RecordChecker, columns: Mapping[str, Any]
     """
     form = TextForm() if columns is None else TextForm.named(columns)
     file_name = document_name(path, check)
-    hashes: set[str] = set()  # Prodigy's, the same in every annotator's copy of a text
     for number, (raw, where) in enumerate(_latest(_plain(json_values(path, check), check), check)):
         with check.record():
             record = JsonObject(raw, where, check, remedy="A record has the fields text and entities")
             if (answer := record.fields.get("answer")) in REJECTED:
                 check.note(f"texts with the answer {answer!r} ignored")
                 continue
-            if (text_hash := record.fields.get("_input_hash")) not in (None, ""):
-                if str(text_hash) in hashes:
-                    check.note("repeated texts read, with the _input_hash of an earlier text", example=where)
-                hashes.add(str(text_hash))
             yield annotated_text(record, f"{file_name}:{number}", form)
 
 
