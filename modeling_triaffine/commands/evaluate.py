@@ -16,7 +16,7 @@ with --compare a paired bootstrap test against another model.
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -78,7 +78,7 @@ def command(
     if output is not None and output.is_file() and any(map(output.samefile, read)):
         raise ValueError(f"--output {output} is a file of the corpus, which would be lost. Give another name.")
     other = open_model(compare, device) if compare else None
-    decoding = {"threshold": threshold, "overlap": overlap, "batch_size": batch_size}
+    decoding: dict[str, Any] = {"threshold": threshold, "overlap": overlap, "batch_size": batch_size}
     analysis = analyse(
         NamedModel(model or DEFAULT_MODEL, pipeline.model, pipeline.processor),
         corpus.records,

@@ -25,7 +25,7 @@ def read_threshold(text: str) -> float | dict[str, float]:
 
     try:
         by_label = {label.strip(): float(value) for label, value in PAIR.findall(text)}
-        threshold = by_label if by_label and not PAIR.sub("", text) else float(text)
+        threshold: float | dict[str, float] = by_label if by_label and not PAIR.sub("", text) else float(text)
         check_threshold(threshold)
     except ValueError:
         problem = f"{text!r} is neither a number from 0 to 1 nor one for each label, as in protein=0.4,DNA=0.6."

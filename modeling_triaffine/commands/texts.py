@@ -92,8 +92,12 @@ class TextSource:
 
     def _lines(self) -> Iterator[tuple[str, str, bytes]]:
         stem, file = ("text", "standard input") if self.is_standard else (self.path.stem, self.name)
-        standard: Any = iter(_read_typed, b"") if self.is_typed else sys.stdin.buffer
-        with contextlib.nullcontext(standard) if self.is_standard else open(self.path, "rb") as lines:
+        with contextlib.ExitStack() as opened:
+            lines: Any
+            if self.is_standard:
+                lines = iter(_read_typed, b"") if self.is_typed else sys.stdin.buffer
+            else:
+                lines = opened.enter_context(open(self.path, "rb"))
             for number, line in enumerate(lines, start=1):
                 where = f"{file}, line {number}"
                 if number == 1:
