@@ -18,13 +18,13 @@ from opt_einsum import contract
 from torch import Tensor
 
 from modeling_triaffine.model.triaffine_ops import (
-    PairFactor,
     TriaffineFactor,
     cross_span_scores,
     inside_attention_reference,
     span_mask,
     span_scores,
     span_scores_reference,
+    triaffine_pairs,
     triaffine_pairs_reference,
 )
 
@@ -73,8 +73,10 @@ def operators(arguments: argparse.Namespace) -> dict[str, dict[str, Callable[[],
         for weight in weights
     )
     spans = [draw(batch, labels, arguments.candidates, dim) for _ in range(2)]
+    # Candidate l has the head and the tail of word l.
+    words_of = torch.arange(arguments.candidates, device=arguments.device).view(1, -1, 1).expand(batch, -1, 2)
     query, related = (
-        PairFactor(draw(batch, arguments.candidates, dim + 1), span, draw(batch, arguments.candidates, dim + 1), weight)
+        (draw(2, batch, arguments.candidates, dim + 1), span, weight, words_of)
         for span, weight in zip(spans, weights, strict=True)
     )
     lengths = torch.full((batch,), words, device=arguments.device)
@@ -93,10 +95,12 @@ def operators(arguments: argparse.Namespace) -> dict[str, dict[str, Callable[[],
         },
         "cross-span stage": {
             "naive": lambda: naive_cross_span_scores(query, related),
-            "decomposed": lambda: cross_span_scores(query, related, candidate_mask, "key", triaffine_pairs_reference)[
-                0
-            ],
-            "this package": lambda: cross_span_scores(query, related, candidate_mask, "key")[0],
+            "decomposed": lambda: cross_span_scores(
+                triaffine_pairs_reference(*query), triaffine_pairs_reference(*related), candidate_mask, "key"
+            )[0],
+            "this package": lambda: cross_span_scores(
+                triaffine_pairs(*query), triaffine_pairs(*related), candidate_mask, "key"
+            )[0],
         },
     }
 
@@ -113,12 +117,13 @@ def score_spans(heads: Tensor, tails: Tensor, spans: Tensor, weight: Any) -> Ten
     return contract("brice,bje,brijc->brij", halfway, tails, spans)
 
 
-def naive_cross_span_scores(query: PairFactor, related: PairFactor) -> Tensor:
+def naive_cross_span_scores(query: tuple[Tensor, ...], related: tuple[Tensor, ...]) -> Tensor:
     """pᶜ_lr = TriAff(h_i, h_j, Σ_g β_lgr h_gr, V_r): [B, m, R]."""
     beta = triaffine_pairs_reference(*query).softmax(-1)
-    seen = contract("brlg,brgc->brlc", beta, related.spans)
-    halfway = contract("bla,rcae->brlce", related.heads, related.weight)
-    return contract("brlce,ble,brlc->blr", halfway, related.tails, seen)
+    (heads, tails), spans, weight, _ = related
+    seen = contract("brlg,brgc->brlc", beta, spans)
+    halfway = contract("bla,rcae->brlce", heads, weight)
+    return contract("brlce,ble,brlc->blr", halfway, tails, seen)
 
 
 def check_agreement(operator: str, forms: dict[str, Callable[[], Tensor]]) -> None:

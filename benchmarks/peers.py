@@ -54,9 +54,6 @@ PEERS = {
     "modeling_triaffine": Peer(
         (), OURS.format(options=""), "every span as wide as the model allows, triaffine attention over its words"
     ),
-    "modeling_triaffine int8": Peer(
-        (), OURS.format(options=", quantize='int8'"), "the same, the encoder's linear layers in int8"
-    ),
     "modeling_triaffine bfloat16": Peer((), OURS.format(options=", dtype='bfloat16'"), "the same, all in bfloat16"),
     "gliner": Peer(
         ("torch==2.13.0", "gliner==0.2.29"),

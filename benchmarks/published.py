@@ -34,6 +34,11 @@ def contract(equation: str, *operands: Tensor) -> Tensor:
         return product
 
 
+def read_boundaries(boundaries: nn.Module, hidden: Tensor) -> tuple[Tensor, Tensor]:
+    """The words by the MLPs of heads and tails."""
+    return boundaries.head(hidden), boundaries.tail(hidden)
+
+
 class PublishedHead(nn.Module):
     """A head with full, shared tensors, computed as published. It shares everything but the tensors with `head`.
 
@@ -56,12 +61,12 @@ class PublishedHead(nn.Module):
         inside = (words >= words[:, None, None]) & (words <= words[:, None])  # [i, j, k]
         valid = span_mask(lengths, num_words)
 
-        heads, tails = head.attention.boundaries(hidden)
+        heads, tails = read_boundaries(head.attention.boundaries, hidden)
         attention = contract(
             CUBE, append_one(heads), head.attention.inside(hidden), self.attention_weight, append_one(tails)
         )
         alpha = masked_softmax(attention, inside.unsqueeze(-1), dim=3)
-        heads, tails = head.scoring.boundaries(hidden)
+        heads, tails = read_boundaries(head.scoring.boundaries, hidden)
         values = head.scoring.inside(hidden)
         scores = contract(CUBE, append_one(heads), values, self.scoring_weight, append_one(tails))
         span_logits = (alpha * scores).sum(3) + head.label_bias  # [B, N, N, R]
@@ -87,7 +92,7 @@ class PublishedHead(nn.Module):
         self, hidden: Tensor, boundaries: nn.Module, spans: Tensor, candidates: Tensor, attention: bool
     ) -> Tensor:
         """TriAff(h_i, h_j, h_gr) of the candidates l = (i, j) and g: [B, l, g, R]."""
-        heads, tails = gather_boundaries(*boundaries(hidden), candidates)
+        heads, tails = gather_boundaries(*read_boundaries(boundaries, hidden), candidates)
         weight = self.attention_weight if attention else self.scoring_weight
         return contract(PAIRS, append_one(heads), spans, weight, append_one(tails))
 

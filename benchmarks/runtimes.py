@@ -32,7 +32,6 @@ def main() -> None:
         "torch": pipeline,
         "torch by MKL": by_mkl(pipeline),
         "torch bfloat16": NestedNERPipeline(arguments.model, dtype="bfloat16"),
-        "torch int8": NestedNERPipeline(arguments.model, quantize="int8"),
         "onnx": OnnxNestedNER(arguments.graphs),
         "onnx int8": OnnxNestedNER(arguments.graphs, quantize="int8"),
     }

@@ -5,12 +5,15 @@
 One row for each form of the triaffine tensors, for prediction and for training. `times_encoder` compares with the
 encoder alone, run on the very batches it was given; the two are timed in turn. `share` is measured in a run of its own:
 `words` is what makes words of sub-words, `rest` all that is outside the model (tokenizing, padding, decoding, updates).
+Predictions also have the model's operations in a batch, the host's time for a sentence, and transformers' token
+classification with an encoder of the same sizes on the same batches.
 
 With `--peers FOLDER` other libraries are compared instead (`peers.py`).
 """
 
 import argparse
 import contextlib
+import copy
 import os
 import tempfile
 from collections.abc import Callable, Iterable
@@ -23,6 +26,8 @@ from datasets import Dataset
 from measuring import CLOCKS, Rows, products_by_mkl, synchronize, time_interleaved
 from peers import compare
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from transformers import AutoModelForTokenClassification
 from transformers.utils import logging
 
 from modeling_triaffine import (
@@ -38,9 +43,13 @@ from modeling_triaffine.data.alignment import detokenize
 from modeling_triaffine.data.collator import encode_records
 from modeling_triaffine.data.demo import demo_corpus
 from modeling_triaffine.model.batches_triaffine import feature_size
-from modeling_triaffine.training.batching import RecordCollator, TrainingBatchSampler
+from modeling_triaffine.training.batching import TrainingBatchSampler
 
 RANKS = {"low rank": 64, "full": None}
+# Entities in a sentence, about as in GENIA: random weights find one at each candidate, for which decoding pays.
+ENTITIES = 3.0
+# Sentences a second from raw text of genia-minilm that docs/speed_and_memory.md predicts for an H200.
+PREDICTED = {"batches that fit": 3200, "with graphs": 4200}
 
 
 def main() -> None:
@@ -58,13 +67,12 @@ def main() -> None:
         rows.write(arguments.output)
         return
     for name in arguments.tensors:
-        for measure in (measure_prediction,) if arguments.quantize else (measure_prediction, measure_training):
+        for measure in (measure_prediction, measure_training):
             torch.manual_seed(0)
             model, processor = build_model(RANKS[name], corpus, arguments)
             with products_by_mkl() if arguments.by_mkl else contextlib.nullcontext():
                 row = measure(model, processor, records, arguments)
             row |= {"by_mkl": True} if arguments.by_mkl else {}
-            row |= {"quantize": arguments.quantize} if arguments.quantize else {}
             rows.add(tensors=name, rank=RANKS[name], dtype=arguments.dtype, device=arguments.device, **row)
     rows.write(arguments.output)
 
@@ -76,12 +84,18 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--recipe", default="genia-minilm", help="Whose sizes the rest of the model has.")
     parser.add_argument("--tensors", nargs="+", choices=list(RANKS), default=list(RANKS))
     parser.add_argument("--max_samples", type=int, default=256, help="Sentences to measure.")
-    parser.add_argument("--batch_size", type=int, default=32)
+    parser.add_argument(
+        "--batch_size", type=int, default=None, help="Default: 32; on a GPU, prediction as many as fit."
+    )
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--clock", choices=list(CLOCKS), default="wall", help="Processor time is of all threads.")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32", help="Autocast when half.")
-    parser.add_argument("--quantize", choices=["int8"], help="Of the encoder, for prediction, which alone is measured.")
+    parser.add_argument(
+        "--dtype",
+        choices=["float32", "bfloat16"],
+        default="float32",
+        help="Half: weights to predict, autocast to train.",
+    )
     parser.add_argument("--by_mkl", action="store_true", help="float32 by torch's own library where oneDNN is faster.")
     parser.add_argument("--peers", type=Path, metavar="FOLDER", help="Compare libraries, installed in this folder.")
     parser.add_argument("--output", type=Path)
@@ -122,7 +136,7 @@ def measure_peers(
             model=folder,
             texts=[detokenize(record["tokens"]) for record in records],
             labels=model.config.entity_labels,
-            batch_size=arguments.batch_size,
+            batch_size=arguments.batch_size or 32,
         )
 
 
@@ -133,21 +147,69 @@ def measure_prediction(
     arguments: argparse.Namespace,
 ) -> dict[str, Any]:
     texts = [detokenize(record["tokens"]) for record in records]
+    if arguments.dtype == "bfloat16":
+        model.bfloat16()  # as `dtype="bfloat16"` of the pipeline: weights are rounded once, not at every call
     model.eval()  # the pipeline does so for a call, which the encoder alone, without it, would run with dropout
     pipeline = NestedNERPipeline(
         model=model,
         processor=processor,
         batch_size=arguments.batch_size,
         device=arguments.device,
-        quantize=arguments.quantize,
     )
 
-    def predict() -> None:
-        with autocast(arguments):
-            pipeline(texts)
+    entities = find_about(ENTITIES, pipeline, texts)
 
-    row = {"what": "raw text to entities", "batch_size": arguments.batch_size}
-    return row | measure_run(predict, pipeline.model, arguments, step=run_encoder)
+    def predict() -> None:
+        pipeline(texts)
+
+    row = {"what": "raw text to entities", "batch_size": arguments.batch_size, "entities_a_sentence": entities}
+    row |= measure_run(predict, pipeline.model, arguments, step=run_encoder)
+    row["host_microseconds"] = round(1e6 * row["seconds"] * row["share"]["rest"] / row["sentences"], 1)
+    row["launches"] = count_launches(pipeline.model, predict)
+    return row | ({"predicted": PREDICTED} if arguments.device.startswith("cuda") else {})
+
+
+def find_about(wanted: float, pipeline: NestedNERPipeline, texts: list[str]) -> float:
+    """Sets the bias of None so that random weights find about so many entities in a sentence; returns how many."""
+    bias = pipeline.model.head.label_bias
+    low, high, found = -50.0, 50.0, 0.0
+    for _ in range(12):
+        with torch.no_grad():
+            bias[-1] = (low + high) / 2
+        found = sum(map(len, pipeline(texts[:64]))) / len(texts[:64])
+        low, high = ((low + high) / 2, high) if found > wanted else (low, (low + high) / 2)
+    return round(found, 2)
+
+
+class Launches(TorchDispatchMode):
+    """Counts operations but views; those that a kernel of the package launches count nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += not function.is_view
+        return function(*args, **(kwargs or {}))
+
+
+def count_launches(model: TriaffineForNestedNER, run: Callable[[], None]) -> int:
+    """Operations of the model in one batch of a run, on average."""
+    seen, batches = Launches(), 0
+
+    def enter(*_: Any) -> None:
+        nonlocal batches
+        batches += 1
+        seen.__enter__()
+
+    hooks = [
+        model.register_forward_pre_hook(enter),
+        model.register_forward_hook(lambda *_: seen.__exit__(None, None, None)),
+    ]
+    run()
+    for hook in hooks:
+        hook.remove()
+    return round(seen.count / batches)
 
 
 def measure_training(
@@ -157,15 +219,16 @@ def measure_training(
     arguments: argparse.Namespace,
 ) -> dict[str, Any]:
     label2id: Any = model.config.label2id
-    collate = RecordCollator(processor, DataCollatorForNestedNER(processor, label2id))
-    sizes = [feature_size(feature) for feature in encode_records(processor, records)]
-    batches = TrainingBatchSampler(sizes, arguments.batch_size, seed=0)
+    collate = DataCollatorForNestedNER(processor, label2id)
+    encoded = encode_records(processor, records)  # once, as the Trainer does
+    sizes = [feature_size(feature) for feature in encoded]
+    batches = TrainingBatchSampler(sizes, arguments.batch_size or 32, seed=0)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)  # the Trainer's
     model.train()
 
     def train() -> None:
         for rows in batches:
-            batch = collate([records[row] for row in rows])
+            batch = collate([encoded[row] for row in rows])
             with autocast(arguments):
                 output = model(**{name: values.to(arguments.device) for name, values in batch.items()})
             output.loss.backward()
@@ -189,11 +252,13 @@ def measure_run(
     subwords = sum(int(batch["attention_mask"].sum()) for batch in inputs)
 
     def run_encoder_alone() -> None:
-        with autocast(arguments):
+        with autocast(arguments) if step is train_encoder else contextlib.nullcontext():
             for batch in inputs:
                 step(model.encoder, batch)
 
     calls = {"whole": run, "encoder": run_encoder_alone}
+    if step is run_encoder:
+        calls["token_classification"] = classify_tokens(model, inputs)
     seconds = time_interleaved(calls, arguments.repeats, arguments.device, clock=CLOCKS[arguments.clock])
     return {
         "clock": arguments.clock,
@@ -204,9 +269,29 @@ def measure_run(
         "sentences_a_second": round(sentences / seconds["whole"], 1),
         "seconds": round(seconds["whole"], 3),
         "encoder_seconds": round(seconds["encoder"], 3),
+        **(
+            {"token_classification_seconds": round(seconds["token_classification"], 3)}
+            if "token_classification" in seconds
+            else {}
+        ),
         "times_encoder": round(seconds["whole"] / seconds["encoder"], 3),
         "share": measure_shares(model, run, arguments.device),
     }
+
+
+def classify_tokens(model: TriaffineForNestedNER, inputs: list[dict[str, Any]]) -> Callable[[], None]:
+    """transformers' token classification with an encoder of the same sizes, on the same batches: scores on the host."""
+    config = copy.deepcopy(model.encoder.config)
+    config.num_labels = 2 * len(model.config.entity_labels) + 1
+    peer = AutoModelForTokenClassification.from_config(config).to(model.device, model.encoder.dtype).eval()
+    names = ("input_ids", "attention_mask", "token_type_ids")
+
+    @torch.no_grad()
+    def run() -> None:
+        for batch in inputs:
+            peer(**{name: batch[name] for name in names if name in batch}).logits.float().softmax(-1).cpu()
+
+    return run
 
 
 def record_inputs(encoder: nn.Module, run: Callable[[], None]) -> list[dict[str, Any]]:

@@ -77,7 +77,7 @@ class TriaffineNER(Pipe):
         name: str = "triaffine_ner",
         model: str | None = None,
         device: str | None = None,
-        batch_size: int = PredictionOptions.batch_size,
+        batch_size: int | None = PredictionOptions.batch_size,
         threshold: float | dict[str, float] | None = None,
         overlap: str = PredictionOptions.overlap,
         spans_key: str = "sc",

@@ -1,4 +1,4 @@
-"""The same numbers as in `model/`, faster: Triton kernels, products by oneDNN, layers in int8.
+"""The same numbers as in `model/`, faster: Triton kernels, CUDA graphs, products by oneDNN.
 
 Nothing here travels with a model: its own code, without the package, computes by torch's own operations.
 """
@@ -12,7 +12,7 @@ from ..model import triaffine_blocks
 from ..model.triaffine_blocks import Cube, Plan
 from .blocks import attend_in_blocks
 from .full_tensors import buffered_weight, labels_that_fit, labels_to_keep
-from .int8 import find_quantizer
+from .graphs import run_model
 from .onednn import linear_layers
 
 if TYPE_CHECKING:  # the import of `model` registers the model with transformers, which calls `accelerate`
@@ -27,7 +27,7 @@ def accelerate(operations: "Acceleration") -> None:
     operations.labels_at_once = labels_at_once
     operations.labels_to_keep = labels_to_keep
     operations.attend_inside = attend_inside
-    operations.find_quantizer = find_quantizer
+    operations.run = run_model
 
 
 def labels_at_once(attention: "Factor", scoring: "Factor") -> int:

@@ -1,6 +1,7 @@
-"""The span stage by blocks with a running softmax, whose backward pass recomputes the blocks: the cube is never stored.
+"""The span stage of full tensors by blocks with a running softmax, which the backward pass recomputes.
 
-The backward pass needs p and the log-sum-exp of each span. Axes as in `model/triaffine_blocks.py`.
+The cube is never stored: the backward pass needs p and the log-sum-exp of each span. Axes as in
+`model/triaffine_blocks.py`.
 """
 
 from collections.abc import Sequence
@@ -10,21 +11,21 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ..model.triaffine_blocks import OUTSIDE, Block, Cube, FullCube, Plan, ProductCube, inside_scores
+from ..model.triaffine_blocks import OUTSIDE, Block, Cube, FullCube, Plan, attend_inside, inside_scores
 
 
 def attend_in_blocks(plan: Plan, attention: Cube, scoring: Cube, keep: bool) -> tuple[Tensor, Tensor | None]:
     """The same as [`triaffine_blocks.attend_inside`]."""
-    p, cube = _AttendInside.apply(plan, type(attention), type(scoring), keep, *attention, *scoring)
+    if not (isinstance(attention, FullCube) and isinstance(scoring, FullCube)):
+        return attend_inside(plan, attention, scoring, keep)
+    p, cube = _AttendInside.apply(plan, keep, *attention, *scoring)
     return p, cube if keep else None
 
 
 class _AttendInside(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, plan: Plan, attention_type: type[Cube], scoring_type: type[Cube], keep: bool, *tensors: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        attention, scoring = attention_type(*tensors[:3]), scoring_type(*tensors[3:])
+    def forward(ctx: Any, plan: Plan, keep: bool, *tensors: Tensor) -> tuple[Tensor, Tensor]:
+        attention, scoring = FullCube(*tensors[:3]), FullCube(*tensors[3:])
         batch, labels, words = scoring.shape()
         dtype = torch.promote_types(scoring.tails.dtype, torch.float32)
         peak = scoring.tails.new_full((batch, labels, words, words), OUTSIDE, dtype=dtype)
@@ -45,7 +46,7 @@ class _AttendInside(torch.autograd.Function):
                     kept[:, :, block.words, block.heads, block.tails] = scores.masked_fill_(scores == OUTSIDE, 0)
         total.clamp_(min=1)  # of spans it is at least 1
         p = weighted / total
-        ctx.plan, ctx.types, ctx.keep = plan, (attention_type, scoring_type), keep
+        ctx.plan, ctx.keep = plan, keep
         ctx.save_for_backward(p, peak + total.log(), *tensors)
         return p, kept
 
@@ -53,7 +54,7 @@ class _AttendInside(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor, for_kept: Tensor) -> tuple[Tensor | None, ...]:
         p, log_sum, *tensors = ctx.saved_tensors
-        attention, scoring = ctx.types[0](*tensors[:3]), ctx.types[1](*tensors[3:])
+        attention, scoring = FullCube(*tensors[:3]), FullCube(*tensors[3:])
         gradients = [*empty_gradients(attention, p.dtype), *empty_gradients(scoring, p.dtype)]
         with torch.autocast(p.device.type, enabled=False):
             for block in ctx.plan.blocks:
@@ -65,28 +66,17 @@ class _AttendInside(torch.autograd.Function):
                 if ctx.keep:
                     for_scores += for_kept[:, :, block.words, block.heads, block.tails]
                 for_scores, for_values = for_scores.to(tensors[0].dtype), for_values.to(tensors[3].dtype)
-                add_gradients(attention, ctx.plan, block, attention_saved, for_scores, gradients[:3])
-                add_gradients(scoring, ctx.plan, block, scoring_saved, for_values, gradients[3:])
+                add_full_gradients(ctx.plan, block, attention_saved, for_scores, gradients[:3])
+                add_full_gradients(ctx.plan, block, scoring_saved, for_values, gradients[3:])
         converted = (part.to(tensor.dtype) for part, tensor in zip(gradients, tensors, strict=True))
-        return None, None, None, None, *converted
+        return None, None, *converted
 
 
-def empty_gradients(cube: Cube, dtype: torch.dtype) -> list[Tensor]:
+def empty_gradients(cube: FullCube, dtype: torch.dtype) -> list[Tensor]:
     """Buffers to which the blocks add their gradients; a contracted word is in one block only, and has one gradient."""
     buffers = [part.new_zeros(part.shape, dtype=dtype) for part in cube]
-    if isinstance(cube, FullCube):
-        buffers[1] = torch.empty_like(cube.contracted, memory_format=torch.contiguous_format)
+    buffers[1] = torch.empty_like(cube.contracted, memory_format=torch.contiguous_format)
     return buffers
-
-
-def add_gradients(
-    cube: Cube, plan: Plan, block: Block, saved: Any, gradient: Tensor, gradients: Sequence[Tensor]
-) -> None:
-    """Accumulates the gradients of a cube's three tensors from that of a block's scores."""
-    if isinstance(cube, FullCube):
-        add_full_gradients(plan, block, saved, gradient, gradients)
-    else:
-        add_product_gradients(cube, block, saved, gradient, gradients)
 
 
 def add_full_gradients(plan: Plan, block: Block, saved: Any, gradient: Tensor, gradients: Sequence[Tensor]) -> None:
@@ -106,22 +96,3 @@ def add_full_gradients(plan: Plan, block: Block, saved: Any, gradient: Tensor, g
         for_tails = for_half @ contracted
     gradients[0][:, block.heads].index_add_(0, sentences, for_heads.to(gradients[0].dtype))
     gradients[2][:, block.tails].index_add_(0, sentences, for_tails.to(gradients[2].dtype))
-
-
-def add_product_gradients(
-    cube: ProductCube, block: Block, saved: Tensor, gradient: Tensor, gradients: Sequence[Tensor]
-) -> None:
-    """Accumulates the gradients of a cube's tensors from that of a block's scores, [B, R, K, I, J]."""
-    heads, insides, tails = cube.parts(block)
-    for_heads, for_insides, for_tails = (
-        part[:, :, words] for part, words in zip(gradients, (block.heads, block.words, block.tails), strict=True)
-    )
-    if heads.shape[2] <= tails.shape[2]:
-        near, far, for_near, for_far = heads, tails, for_heads, for_tails
-    else:
-        near, far, for_near, for_far = tails, heads, for_tails, for_heads
-        gradient = gradient.mT
-    for_far += gradient.flatten(2, 3).mT @ saved
-    for_pairs = (gradient.flatten(2, 3) @ far).unflatten(2, gradient.shape[2:4])  # [B, R, K, near, w]
-    for_near += (for_pairs * insides.unsqueeze(3)).sum(2)
-    for_insides += (for_pairs * near.unsqueeze(2)).sum(3)

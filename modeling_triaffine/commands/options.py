@@ -44,13 +44,17 @@ Device = Annotated[
     str | None, typer.Option(help="cpu, cuda, cuda:1, …  [default: a GPU if there is one]", metavar="DEVICE")
 ]
 BatchSize = Annotated[
-    int, typer.Option(min=BATCH_SIZE.least, max=BATCH_SIZE.most, help=f"{BATCH_SIZE.doc}.", metavar="N")
+    int | None,
+    typer.Option(
+        min=BATCH_SIZE.least,
+        max=BATCH_SIZE.most,
+        help=f"{BATCH_SIZE.doc}.  [default: {BATCH_SIZE.unset}]",
+        metavar="N",
+    ),
 ]
 TextColumn = Annotated[str, typer.Option(help="Field or column that has the text.")]
 EntitiesColumn = Annotated[str, typer.Option(help="Field or column to add.")]
-Int8 = Annotated[
-    bool, typer.Option("--int8", help="Compute the encoder's linear layers in int8, on a CPU; needs the extra onnx.")
-]
+Int8 = Annotated[bool, typer.Option("--int8", help="Run the graph that `export --int8` wrote.")]
 Bf16 = Annotated[
     bool,
     typer.Option("--bf16", help="Compute in bfloat16, on a GPU or a CPU that is faster with it; otherwise in float32."),

@@ -23,8 +23,8 @@ from ..model import span_head_triaffine, triaffine_ops
 from ..model.factors_triaffine import TriaffineTensor
 from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
-from ..model.triaffine_blocks import OUTSIDE, ProductCube, attend_from_heads
-from ..model.triaffine_ops import Factor, SpanScores, TriaffineFactor, project
+from ..model.triaffine_blocks import OUTSIDE, attend_from_heads
+from ..model.triaffine_ops import Factor, ProductFactor, SpanScores
 from ..model.words_triaffine import pool_subwords
 from .onnx_session import ROWS, graph_inputs, open_session, run_session
 
@@ -147,10 +147,8 @@ def translate(model: TriaffineForNestedNER, inputs: dict[str, Tensor], outputs: 
     shapes = {name: sizes.get(name, of_words) for name in inputs}
     if "char_ids" in inputs:
         shapes["char_ids"] = of_words | {2: characters}
-    cube = TriaffineFactor.whole_cube if model.head.reference else low_rank_cube
     with (
         patch.object(span_head_triaffine, "span_scores", span_scores_at_once),
-        patch.object(TriaffineFactor, "whole_cube", cube),
         torch.backends.opt_einsum.flags(enabled=False),
     ):
         graph = InferenceGraph(model, outputs)
@@ -167,14 +165,12 @@ def span_scores_at_once(
     attention: Factor, scoring: Factor, lengths: Tensor, max_width: int | None, *options: Any
 ) -> SpanScores:
     """[`span_scores`] as one block, or as its definition if not both tensors have low rank."""
-    factors: list[Any] = [attention, scoring]
-    if not all(isinstance(factor, TriaffineFactor) and not factor.is_full for factor in factors):
+    if not (isinstance(attention, ProductFactor) and isinstance(scoring, ProductFactor)):
         return triaffine_ops.span_scores_reference(attention, scoring, lengths, max_width, *options)
-    queries, values = (
-        ProductCube(*(project(*part) for part in zip(factor[:3], factor.weight, strict=True))) for factor in factors
-    )
-    batch, labels, num_words, _ = values.tails.shape
-    query, value = ([part.flatten(0, 1) for part in cube] for cube in (queries.expand_labels(values), values))
+    batch, labels, num_words, _ = scoring.insides.shape
+    (heads, tails), (first, last) = attention.ends, scoring.ends
+    query = [part.expand(-1, labels, -1, -1).flatten(0, 1) for part in (heads, attention.insides, tails)]
+    value = [part.flatten(0, 1) for part in (first, scoring.insides, last)]
     if max_width is None:
         scores = attend_from_heads(query, value, 0, num_words, num_words)
     else:
@@ -202,15 +198,6 @@ def attend_in_band(attention: Sequence[Tensor], scoring: Sequence[Tensor], max_w
     p = (torch.softmax(pair_scores(attention) + outside, -1) * pair_scores(scoring)).sum(-1)
     spans = words[:, None] * width + (words - words[:, None]).clamp(0, width - 1)
     return p.flatten(1).index_select(1, spans.flatten()).unflatten(1, spans.shape)
-
-
-def low_rank_cube(factor: TriaffineFactor) -> Tensor:
-    """[`TriaffineFactor.whole_cube`] of low-rank factors without their full tensor: [B, R, i, j, k]."""
-    weight: Any = factor.weight
-    heads, insides, tails = (project(*part) for part in zip(factor[:3], weight, strict=True))
-    pairs = (heads.unsqueeze(3) * tails.unsqueeze(2)).flatten(2, 3)
-    cube: Tensor = (pairs @ insides.mT).unflatten(2, (heads.shape[2], tails.shape[2]))
-    return cube
 
 
 class PlainTensor(nn.Module):
@@ -251,7 +238,7 @@ def _onnx_lstm(values: Tensor, from_input: Tensor, from_state: Tensor, bias: Ten
 
 
 def quantize_onnx(path: Path, quantized: Path) -> None:
-    """Writes the graph with the encoder's linear layers in int8, quantized as in `acceleration/int8.py`."""
+    """Writes the graph with the encoder's linear layers in int8."""
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME
 
-from ..acceleration.int8 import CHOICES, require_cpu, require_float32
 from ..errors import importing_extra
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.model_triaffine import NestedNEROutput
@@ -17,7 +16,7 @@ from ..model.repository_triaffine import ORIGIN_OPTIONS, find_file
 from .onnx_session import graph_inputs, open_session, run_session
 
 # As `triaffine-ner export` writes them. Graphs of more than 1.5 GB have their weights in a second file.
-GRAPHS: dict[str | None, str] = {None: "model.onnx", **{choice: f"model_{choice}.onnx" for choice in CHOICES}}
+GRAPHS: dict[str | None, str] = {None: "model.onnx", "int8": "model_int8.onnx"}
 WEIGHTS = ".data"
 
 
@@ -81,8 +80,11 @@ class OnnxNestedNER(NestedNERPipeline):
     ):
         if quantize not in GRAPHS:
             raise ValueError(f"`quantize` is {quantize!r}; choose one of {', '.join(map(repr, GRAPHS))}.")
-        require_cpu(device, "OnnxNestedNER")
-        require_float32(options.get("torch_dtype") or options.get("dtype"), "OnnxNestedNER")
+        if device not in (None, -1) and torch.device("cuda" if isinstance(device, int) else device).type != "cpu":
+            raise ValueError(f"`device` is {device!r}, but OnnxNestedNER computes on the CPU; leave `device` out.")
+        dtype = options.get("torch_dtype") or options.get("dtype")
+        if dtype not in (None, "auto", "float32", torch.float32):
+            raise ValueError(f"`dtype` is {dtype}, but OnnxNestedNER computes in float32; leave `dtype` (--bf16) out.")
         with importing_extra("onnx", "OnnxNestedNER needs onnxruntime"):
             import onnxruntime  # noqa: F401 - the extra is named before anything is read
         origin = {name: options.pop(name) for name in ORIGIN_OPTIONS if name in options}
@@ -116,4 +118,8 @@ def open_pipeline(model: str | os.PathLike[str], **options: Any) -> NestedNERPip
     # From the Hub, what is found is downloaded: the graph that is wanted is looked for first.
     wanted = GRAPHS.get(options.get("quantize"), GRAPHS[None])
     is_exported = not has(SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME) and has(wanted, *GRAPHS.values())
-    return OnnxNestedNER(model, **options) if is_exported else NestedNERPipeline(model, **options)
+    if is_exported:
+        return OnnxNestedNER(model, **options)
+    if options.pop("quantize", None) is not None:
+        raise ValueError(f"{model} has no graph in int8; `triaffine-ner export --int8` writes one of the model.")
+    return NestedNERPipeline(model, **options)

@@ -32,7 +32,7 @@ def analyse(
     *,
     counts: Sequence[int] | None = None,
     other: NamedModel | None = None,
-    batch_size: int = PredictionOptions.batch_size,
+    batch_size: int | None = PredictionOptions.batch_size,
     threshold: Threshold | None = None,
     overlap: str | Keep = PredictionOptions.overlap,
 ) -> dict[str, Any]:

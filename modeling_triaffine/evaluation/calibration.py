@@ -79,7 +79,7 @@ def calibrate(
     records: Sequence[dict[str, Any]],
     split: str,
     goal: ThresholdObjective = ThresholdObjective(),  # noqa: B008 - immutable
-    batch_size: int = PredictionOptions.batch_size,
+    batch_size: int | None = PredictionOptions.batch_size,
 ) -> Calibration:
     """Finds the temperature and thresholds of a model on sentences that it was not trained on, without changing it.
 
@@ -112,7 +112,7 @@ def score_spans(
     model: TriaffineForNestedNER,
     processor: TriaffineProcessor,
     records: Sequence[dict[str, Any]],
-    batch_size: int = PredictionOptions.batch_size,
+    batch_size: int | None = PredictionOptions.batch_size,
 ) -> ScoredSpans:
     """Runs the model on at least one record; arguments as in [`calibrate`]."""
     config = model.config

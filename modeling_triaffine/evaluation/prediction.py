@@ -1,7 +1,7 @@
 """Runs a model on annotated sentences or documents: entities by word, by number of candidates m, and by character."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from datasets import Dataset
@@ -11,16 +11,16 @@ from tqdm import tqdm
 from ..data import add_context
 from ..data.collator import encode_records
 from ..data.windows import Windows
-from ..model.batches_triaffine import BATCHES_AT_ONCE, Feature, run_by_length
+from ..model.batches_triaffine import BatchReader
 from ..model.configuration_triaffine import TriaffineConfig
-from ..model.decoding_triaffine import Threshold, find_entities
+from ..model.decoding_triaffine import CopiedScores, Threshold, find_entities
 from ..model.kinds_triaffine import Keep, WordEntity, resolve_overlaps
 from ..model.model_triaffine import TriaffineForNestedNER, evaluating
 from ..model.options_triaffine import PredictionOptions
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
+from ..model.triaffine_weights import ACCELERATION
 from ..nesting import Span
-from ..span_predictions import model_inputs
 from .scores import Scores
 from .scoring import candidate_recall, score_entities, without_labels
 
@@ -52,36 +52,31 @@ def read_records(
     model: TriaffineForNestedNER,
     processor: TriaffineProcessor,
     records: Sequence[dict[str, Any]],
-    read: Callable[[dict[str, Tensor]], Iterable[Result]],
-    batch_size: int = PredictionOptions.batch_size,
+    read: Callable[[dict[str, Tensor]], Any],
+    batch_size: int | None = PredictionOptions.batch_size,
     doing: str = "Predicting",
+    finish: Callable[[Any], Iterable[Result]] = iter,
 ) -> list[Result]:
-    """Collects what `read` finds in each record, from the model's inputs of a batch; `doing` is the text of the bar.
+    """Collects what `finish` makes, on the CPU, of what `read` begins with the model's inputs of a batch.
 
-    Sentences of similar length run together, without dropout and gradients.
+    `doing` is the text of the progress bar. Sentences of similar length run together, without dropout and gradients.
     """
     processor.check_fits(model.config)
-
-    def features() -> Iterator[Feature]:
-        waiting = iter(records)
-        while some := list(islice(waiting, batch_size * BATCHES_AT_ONCE)):
-            yield from encode_records(processor, some)
-
     with evaluating(model), tqdm(total=len(records), desc=doing, leave=False, disable=None) as progress:
 
-        def run(batch: list[Feature]) -> Iterable[Result]:
-            found = read(model_inputs(model, processor, batch))
-            progress.update(len(batch))
-            return found
+        def run(inputs: dict[str, Tensor]) -> Any:
+            progress.update(len(inputs["num_words"]))
+            return read(inputs)
 
-        return [found for _, found in run_by_length(enumerate(features()), run, batch_size)]
+        reader = BatchReader(processor.pad, run, finish, model.device, batch_size)
+        return [found for _, found in reader.read(records, partial(encode_records, processor))]
 
 
 def predict_words(
     model: TriaffineForNestedNER,
     processor: TriaffineProcessor,
     records: Sequence[dict[str, Any]],
-    batch_size: int = PredictionOptions.batch_size,
+    batch_size: int | None = PredictionOptions.batch_size,
     threshold: Threshold | None = None,
     overlap: str | Keep = PredictionOptions.overlap,
 ) -> list[list[WordEntity]]:
@@ -95,11 +90,12 @@ def predict_words(
         threshold, overlap: see [`NestedNERPipeline`].
     """
 
-    def read(inputs: dict[str, Tensor]) -> list[list[WordEntity]]:
-        return find_entities(model(**inputs), model.config, threshold)
+    def read(inputs: dict[str, Tensor]) -> CopiedScores:
+        return CopiedScores(ACCELERATION.run(model, inputs))
 
     windows = Windows(records, processor)
-    found: Any = windows.join(read_records(model, processor, windows, read, batch_size))
+    decode = partial(find_entities, config=model.config, threshold=threshold)
+    found: Any = windows.join(read_records(model, processor, windows, read, batch_size, finish=decode))
     return [resolve_overlaps(entities, overlap) for entities in found]
 
 
@@ -108,7 +104,7 @@ def sweep_candidates(
     processor: TriaffineProcessor,
     records: Sequence[dict[str, Any]],
     counts: Sequence[int] = DEFAULT_COUNTS,
-    batch_size: int = PredictionOptions.batch_size,
+    batch_size: int | None = PredictionOptions.batch_size,
 ) -> list[dict[str, Any]]:
     """Evaluates a model with other numbers of candidates m, without retraining (the paper's analysis of m).
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..model.batches_triaffine import Feature, run_by_length
+from ..model.batches_triaffine import BatchReader
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import FoundInText, final_scores, find_entities
 from ..model.kinds_triaffine import Keep, TextEntity, WordEntity
@@ -16,7 +16,6 @@ from ..model.options_triaffine import PredictionOptions
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.text_triaffine import Offsets
 from ..model.triaffine_ops import label_probabilities
-from ..span_predictions import model_inputs
 
 # By name: how the uncertainties of a text's sentences become that of the text.
 MEASURES: dict[str, Callable[[Iterable[float]], float]] = {"margin": max, "entropy": sum}
@@ -61,7 +60,7 @@ def read_texts(
     pipeline: NestedNERPipeline,
     texts: Iterable[str],
     measure: str = "margin",
-    batch_size: int = PredictionOptions.batch_size,
+    batch_size: int | None = PredictionOptions.batch_size,
     threshold: Any = None,
     overlap: str | Keep = PredictionOptions.overlap,
 ) -> list[ReadText]:
@@ -72,21 +71,21 @@ def read_texts(
     """
     model, processor, join = pipeline.model, pipeline.processor, MEASURES[measure]
 
-    def run(features: list[Feature]) -> Iterable[tuple[list[WordEntity], float]]:
-        output = model(**model_inputs(model, processor, features))
+    def finish(output: Any) -> Iterable[tuple[list[WordEntity], float]]:
         entities = find_entities(output, model.config, threshold)
         return zip(entities, uncertainty(output, model.config, measure).tolist(), strict=True)
 
     pairs = [(ReadText(text), FoundInText()) for text in texts]
     sentences = (
-        ((read_text, found, piece), feature)
-        for read_text, found in pairs
-        for feature, piece in processor.encode_text(read_text.text)
+        (read_text, found, words) for read_text, found in pairs for words in processor.read_text(read_text.text)
     )
+    reader = BatchReader(processor.pad, lambda inputs: model(**inputs), finish, model.device, batch_size)
     with evaluating(model):
-        for (read_text, found, piece), (entities, of_sentence) in run_by_length(sentences, run, batch_size):
-            found.add(piece, entities)
-            read_text.sentences.append(piece.offsets[piece.shared_before :])
+        for (read_text, found, words), (entities, of_sentence) in reader.read(
+            sentences, lambda some: processor.encode_sentences([words for *_, words in some])
+        ):
+            found.add(words.piece, entities)
+            read_text.sentences.append(words.piece.offsets[words.piece.shared_before :])
             read_text.uncertainty = join((read_text.uncertainty, of_sentence))
     for read_text, found in pairs:
         read_text.entities = found.in_characters(read_text.text, overlap)

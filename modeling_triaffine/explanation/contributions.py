@@ -14,9 +14,7 @@ from ..model.factors_triaffine import TriaffineTensor
 from ..model.span_head_triaffine import CrossSpanStage, SpanHeadOutput, TriaffineSpanHead
 from ..model.triaffine_ops import (
     TriaffineWeight,
-    append_one,
     candidate_attention,
-    gather_boundaries,
     gather_spans,
     triaffine_pairs,
 )
@@ -47,8 +45,7 @@ def span_stage_parts(
     logits = output.span_logits[0, i, j]
     if not head.config.scoring_kind.reads_words:
         return StageParts(logits, head.label_bias, None, None)
-    attention_factor, boundaries = head.attention(hidden)
-    scoring_factor, _ = head.scoring(hidden, boundaries)
+    attention_factor, scoring_factor = head.factors(head.read(hidden))
     spans = torch.tensor([[span]], device=hidden.device)
     attention = candidate_attention(attention_factor, spans, hidden.shape[1])[0, :, 0, i : j + 1]
     values = scoring_factor.spans(spans)[0, :, 0, i : j + 1]
@@ -82,15 +79,11 @@ def _candidate_values(head: TriaffineSpanHead, hidden: Tensor, output: SpanHeadO
     stage: CrossSpanStage = head.cross_span
     assert output.candidates is not None
     assert output.span_attentions is not None
-    _, boundaries = head.attention(hidden)
-    _, inside_values = head.scoring(hidden, boundaries)
-    inside = output.span_attentions.permute(0, 3, 1, 2).to(inside_values.dtype)  # [1, R, m, N]
-    representations = inside @ inside_values.unsqueeze(1)
+    words = head.read(hidden)
+    representations = head.represent(words, output.span_attentions.permute(0, 3, 1, 2))
     spans = stage.scoring_span(representations).expand(-1, head.config.num_scores, -1, -1)
-    heads, tails = stage.scoring_boundaries(hidden)
-    heads, tails = gather_boundaries(heads, tails, output.candidates)
     tensor = head.scoring.triaffine if stage.shares else stage.scoring_triaffine
-    return triaffine_pairs(append_one(heads), spans, append_one(tails), _plain_weight(tensor))[0]
+    return triaffine_pairs(words[stage.scoring_boundaries], spans, _plain_weight(tensor), output.candidates)[0]
 
 
 def _plain_weight(tensor: TriaffineTensor) -> TriaffineWeight:

@@ -4,18 +4,27 @@ A sentence is a feature, a dict of arrays. All functions are of arrays; `process
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
+from transformers.utils import logging
+
+logger = logging.get_logger(__name__)
 
 Feature = dict[str, Any]
 Sentence = TypeVar("Sentence")
-Result = TypeVar("Result")
 # Sentences of this many batches are sorted by length together, so that batches need little padding.
 BATCHES_AT_ONCE = 16
+# Sentences of average length in a batch, on a CPU and on a GPU.
+SENTENCES, SENTENCES_ON_GPU = 32, 512
+# Sub-words of a batch on a GPU: launching takes as long for few as for many. A sub-word needs about as much memory in
+# the widest layers of an encoder of 1024 units, and in the scores of spans.
+MOST_SUBWORDS, LEAST_SUBWORDS, BYTES_OF_SUBWORD = 2**14, 2**10, 2**16
 # Value that fills each array of a feature up to the longest of the batch; input_ids take the tokenizer's padding id.
 PADDING_VALUES = {
     "input_ids": None,
@@ -26,44 +35,78 @@ PADDING_VALUES = {
     "pos_ids": 0,
     "char_ids": 0,
 }
+# Arrays of these have a number for each word, the others one for each sub-word.
+OF_WORDS = ("word_ids", "pos_ids", "char_ids")
 # What the model reads of a batch, beside labels.
 INPUT_NAMES = (*PADDING_VALUES, "num_words", "packed_words")
 
 
+class Subwords(NamedTuple):
+    """Sub-words of several sentences, one after the other: ids and the word of each [S], and how many each has [B]."""
+
+    ids: np.ndarray
+    index: np.ndarray
+    sizes: np.ndarray
+
+
 def lay_out(
-    subwords: np.ndarray,
-    index: np.ndarray,
-    left: np.ndarray,
-    right: np.ndarray,
-    width: int,
-    start_id: int,
-    separator_id: int,
-) -> Feature:
-    """[CLS] left [SEP] sentence [SEP] right [SEP], or windows when the sentence alone is too long.
+    sentences: Subwords, sides: tuple[Subwords, Subwords] | None, width: int, start_id: int, separator_id: int
+) -> list[Feature]:
+    """[CLS] left [SEP] sentence [SEP] right [SEP] of each sentence, or windows where one alone is too long.
 
     Args:
-        subwords, index [S]: sub-word ids of the sentence and the word of each, rising.
-        left, right: sub-word ids of the context before and after it.
+        sentences: whose words are counted within each sentence.
+        sides: the context before and after each, of at most `width` sub-words, if any.
         width: sub-words that the encoder reads at once, special tokens included.
         start_id, separator_id: of [CLS] and [SEP].
     """
-    room = width - len(subwords) - 2
-    if room < 0:
-        return _windows(subwords, index, width - 2, start_id, separator_id)
-    from_left, from_right = _share_context(room, len(left), len(right))
+    sizes = sentences.sizes
+    from_left = from_right = np.zeros_like(sizes)
+    if sides is not None:
+        left, right = sides
+        from_left, from_right = _share_context(width - sizes - 2, left.sizes, right.sizes)
     first = 1 + from_left + (from_left > 0)
-    last = first + len(subwords)
+    totals = first + sizes + 1 + from_right + (from_right > 0)
+    ends = totals.cumsum()
+    starts = ends - totals
     # Positions that are not overwritten are separators.
-    input_ids = np.full(last + 1 + from_right + (from_right > 0), separator_id, dtype=np.int64)
-    input_ids[0] = start_id
-    input_ids[1 : 1 + from_left] = left[len(left) - from_left :]
-    input_ids[first:last] = subwords
-    input_ids[last + 1 : last + 1 + from_right] = right[:from_right]
-    word_index = np.full_like(input_ids, -1)
-    word_index[first:last] = index
-    segments = np.ones_like(input_ids)
-    segments[first - 1 if from_left else 0 : last + 1] = 0
-    return _feature(input_ids, word_index, segments)
+    input_ids = np.full(ends[-1], separator_id, dtype=np.int64)
+    input_ids[starts] = start_id
+    word_index, segments = np.full_like(input_ids, -1), np.zeros_like(input_ids)
+    places = _ranges(starts + first, sizes)
+    input_ids[places], word_index[places] = sentences.ids, sentences.index
+    if sides is not None:
+        input_ids[_ranges(starts + 1, from_left)] = left.ids[_ranges(left.sizes.cumsum() - from_left, from_left)]
+        after = starts + first + sizes + 1
+        input_ids[_ranges(after, from_right)] = right.ids[_ranges(right.sizes.cumsum() - right.sizes, from_right)]
+        segments[_ranges(starts, np.where(from_left > 0, first - 1, 0))] = 1
+        segments[_ranges(after, ends - after)] = 1
+    mask = np.ones_like(input_ids)
+    features = [
+        {
+            "input_ids": input_ids[start:end],
+            "attention_mask": mask[start:end],
+            "token_type_ids": segments[start:end],
+            "word_index": word_index[start:end],
+        }
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+    ]
+    of_sentence = sizes.cumsum()
+    for row in np.flatnonzero(sizes > width - 2):
+        own = slice(of_sentence[row] - sizes[row], of_sentence[row])
+        features[row] = _windows(sentences.ids[own], sentences.index[own], width - 2, start_id, separator_id)
+    return features
+
+
+def _ranges(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """start, start + 1, … of each range, one after the other."""
+    ends = sizes.cumsum()
+    return (starts - ends + sizes).repeat(sizes) + np.arange(ends[-1])
+
+
+def count_within(sizes: np.ndarray) -> np.ndarray:
+    """0, 1, … of each of some groups of these sizes, one after the other."""
+    return _ranges(np.zeros_like(sizes), sizes)
 
 
 def _windows(subwords: np.ndarray, index: np.ndarray, size: int, start_id: int, separator_id: int) -> Feature:
@@ -76,15 +119,20 @@ def _windows(subwords: np.ndarray, index: np.ndarray, size: int, start_id: int, 
         rows.append(np.concatenate([[start_id], subwords[part], [separator_id]]))
         row_index.append(np.concatenate([[-1], np.where(chosen[part] == window, index[part], -1), [-1]]))
     input_ids = np.concatenate(rows)
-    return _feature(input_ids, np.concatenate(row_index), np.zeros_like(input_ids))
+    return {
+        "input_ids": input_ids,
+        "attention_mask": np.ones_like(input_ids),
+        "token_type_ids": np.zeros_like(input_ids),
+        "word_index": np.concatenate(row_index),
+    }
 
 
-def _share_context(room: int, left: int, right: int) -> tuple[int, int]:
+def _share_context(room: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """How many of `left` and `right` context sub-words fit, shared evenly, with a [SEP] on each side."""
-    wants_left, wants_right = (side + 1 if side else 0 for side in (left, right))
-    takes_left = min(wants_left, max(room // 2, room - wants_right))
-    takes_right = min(wants_right, room - takes_left)
-    return max(0, takes_left - 1), max(0, takes_right - 1)
+    wants_left, wants_right = (side + (side > 0) for side in (left, right))
+    takes_left = np.minimum(wants_left, np.maximum(room // 2, room - wants_right))
+    takes_right = np.minimum(wants_right, room - takes_left)
+    return np.maximum(0, takes_left - 1), np.maximum(0, takes_right - 1)
 
 
 def _central_window(index: np.ndarray, starts: np.ndarray, size: int) -> np.ndarray:
@@ -104,15 +152,6 @@ def _central_window(index: np.ndarray, starts: np.ndarray, size: int) -> np.ndar
 def _nearest(centres: np.ndarray, positions: np.ndarray) -> np.ndarray:
     right = np.searchsorted(centres, positions).clip(1, len(centres) - 1)
     return np.where(positions - centres[right - 1] <= centres[right] - positions, right - 1, right)
-
-
-def _feature(input_ids: np.ndarray, word_index: np.ndarray, segments: np.ndarray) -> Feature:
-    return {
-        "input_ids": input_ids,
-        "attention_mask": np.ones_like(input_ids),
-        "token_type_ids": segments,
-        "word_index": word_index,
-    }
 
 
 def feature_size(feature: Feature) -> tuple[int, int]:
@@ -148,41 +187,118 @@ def batches_by_length(
     return batches
 
 
-def run_by_length(
-    sentences: Iterable[tuple[Sentence, Feature]],
-    run: Callable[[list[Feature]], Iterable[Result]],
-    batch_size: int,
-    batches: int = BATCHES_AT_ONCE,
-) -> Iterator[tuple[Sentence, Result]]:
-    """Runs sentences of similar length together, and yields each with its result, in the order of `sentences`.
+@dataclass
+class BatchReader:
+    """Runs sentences of similar length together on a device, and gives each its result, in the order of sentences.
 
-    Args:
-        sentences: anything that identifies a sentence, and its feature. They are read as they are needed.
-        run: computes the results of the sentences of a batch, from their features.
-        batch_size: sentences of average length in a batch; batches of long sentences have fewer.
+    Attributes:
+        pad: features → a batch of tensors.
+        start: begins a batch, from its tensors on the device, and returns what `finish` needs. On a GPU, the host
+            finishes a batch while the next one runs.
+        finish: the results of the sentences of a batch.
+        device: where the model is.
+        batch_size: sentences of average length in a batch; batches of long sentences have fewer. By default 32, or as
+            many as fit on a GPU.
         batches: how many are run before the first result; later twice as many each time, up to `BATCHES_AT_ONCE`,
             unless batches have one sentence.
+        max_subwords: most sub-words of a batch on a GPU, padding included; halved where memory runs out.
+        inside: a context for each run of the model.
     """
-    sentences = iter(sentences)
-    while pool := list(islice(sentences, batch_size * batches)):
-        batches = min(batches * min(batch_size, 2), BATCHES_AT_ONCE)
-        results: dict[int, Result] = {}
-        for rows in batches_by_length([feature_size(feature) for _, feature in pool], batch_size):
-            results.update(zip(rows, run([pool[row][1] for row in rows]), strict=True))
-        for row, (sentence, _) in enumerate(pool):
-            yield sentence, results[row]
+
+    pad: Callable[[Sequence[Feature]], dict[str, Tensor]]
+    start: Callable[[dict[str, Tensor]], Any]
+    finish: Callable[[Any], Iterable[Any]]
+    device: torch.device
+    batch_size: int | None = None
+    batches: int = BATCHES_AT_ONCE
+    max_subwords: int | None = None
+    inside: Callable[[], AbstractContextManager[Any]] = nullcontext
+
+    def __post_init__(self) -> None:
+        is_gpu = self.device.type == "cuda"
+        if is_gpu and self.max_subwords is None:
+            self.max_subwords = subwords_that_fit(torch.cuda.mem_get_info(self.device)[0])
+        self.batch_size = self.batch_size or (SENTENCES_ON_GPU if is_gpu else SENTENCES)
+
+    def read(
+        self, sentences: Iterable[Sentence], encode: Callable[[list[Sentence]], Sequence[Feature]]
+    ) -> Iterator[tuple[Sentence, Any]]:
+        """Each sentence with its result. Sentences are read as they are needed, and many are encoded together."""
+        assert self.batch_size is not None
+        sentences, batches = iter(sentences), self.batches
+        while pool := list(islice(sentences, self.batch_size * batches)):
+            batches = min(batches * min(self.batch_size, 2), BATCHES_AT_ONCE)
+            with self.inside():
+                results = self._run(encode(pool))
+            yield from zip(pool, results, strict=True)
+
+    def _run(self, features: Sequence[Feature]) -> list[Any]:
+        sizes = [feature_size(feature) for feature in features]
+        limit = -(-(self.batch_size or 1) * sum(subwords for subwords, _ in sizes) // len(sizes))
+        results: list[Any] = [None] * len(features)
+        started: list[tuple[list[int], Any]] = []
+
+        def finish() -> None:
+            rows, pending = started.pop(0)
+            for row, result in zip(rows, self.finish(pending), strict=True):
+                results[row] = result
+
+        waiting = list(range(len(features)))
+        while waiting:
+            most = limit if self.max_subwords is None else min(limit, self.max_subwords)
+            batches = batches_by_length([sizes[row] for row in waiting], self.batch_size, most)
+            rest: list[int] = []
+            for number, places in enumerate(batches):
+                rows = [waiting[place] for place in places]
+                try:
+                    inputs = self._to_device(self.pad([features[row] for row in rows]))
+                    started.append((rows, self.start(inputs)))
+                except torch.OutOfMemoryError:
+                    if len(rows) == 1:
+                        raise
+                    self.max_subwords = max(sizes[row][0] for row in rows) * len(rows) // 2
+                    logger.warning(f"Memory ran out; batches have at most {self.max_subwords} sub-words from here on.")
+                    rest = sorted(waiting[place] for others in batches[number:] for place in others)
+                    break
+                if len(started) > 1:
+                    finish()
+            waiting = rest
+        while started:
+            finish()
+        return results
+
+    def _to_device(self, batch: dict[str, Tensor]) -> dict[str, Any]:
+        """The batch on the device, and N, for which the model would wait."""
+        longest = {"max_words": max(1, int(batch["num_words"].max()))}
+        if self.device.type != "cuda":
+            return {name: values.to(self.device) for name, values in batch.items()} | longest
+        return {n: values.pin_memory().to(self.device, non_blocking=True) for n, values in batch.items()} | longest
+
+
+def subwords_that_fit(free_bytes: int) -> int:
+    """Sub-words of a batch for prediction with so much free memory, of which half is left for what else there is."""
+    return int(min(MOST_SUBWORDS, max(LEAST_SUBWORDS, free_bytes // 2 // BYTES_OF_SUBWORD)))
 
 
 def pad_features(features: Sequence[Feature], padding_id: int) -> dict[str, Tensor]:
     """One batch, as `TriaffineProcessor.pad` describes it; `padding_id` is the tokenizer's."""
     num_words = np.array([feature["num_words"] for feature in features], dtype=np.int64)
-    batch = {"num_words": torch.from_numpy(num_words), "packed_words": torch.from_numpy(_packed_words(num_words))}
+    batch = {"num_words": num_words, "packed_words": _packed_words(num_words)}
+    is_real = None
     for name, value in PADDING_VALUES.items():
-        if name in features[0]:
-            fill = padding_id if value is None else value
+        if name not in features[0]:
+            continue
+        arrays, fill = [feature[name] for feature in features], padding_id if value is None else value
+        if name == "char_ids":
+            batch[name] = _stack_tables(arrays, fill)
+            continue
+        if name in OF_WORDS or is_real is None:
+            sizes = np.fromiter(map(len, arrays), np.int64, len(arrays))
             # The model reads a batch of empty sentences as one padding word each.
-            batch[name] = _stack_arrays([np.asarray(feature[name]) for feature in features], fill)
-    return batch
+            is_real = np.arange(max(1, sizes.max())) < sizes[:, None]
+        batch[name] = np.full(is_real.shape, fill, dtype=np.int64)
+        batch[name][is_real] = np.concatenate(arrays)
+    return {name: torch.from_numpy(values) for name, values in batch.items()}
 
 
 def _packed_words(num_words: np.ndarray) -> np.ndarray:
@@ -192,10 +308,11 @@ def _packed_words(num_words: np.ndarray) -> np.ndarray:
     return sentence * longest + position
 
 
-def _stack_arrays(arrays: list[np.ndarray], fill: int) -> Tensor:
-    """Arrays of one or two dimensions, padded to the longest in each, and at least to 1: [B, ...]."""
-    shape = [max(1, *(array.shape[axis] for array in arrays)) for axis in range(arrays[0].ndim)]
-    stacked = np.full((len(arrays), *shape), fill, dtype=np.int64)
-    for row, array in zip(stacked, arrays, strict=True):
-        row[tuple(slice(0, size) for size in array.shape)] = array
-    return torch.from_numpy(stacked)
+def _stack_tables(arrays: list[Any], fill: int) -> np.ndarray:
+    """Tables, padded to the longest in each dimension, and at least to 1: [B, rows, columns]."""
+    tables = [np.asarray(array) for array in arrays]
+    shape = [max(1, *(table.shape[axis] for table in tables)) for axis in (0, 1)]
+    stacked = np.full((len(tables), *shape), fill, dtype=np.int64)
+    for row, table in zip(stacked, tables, strict=True):
+        row[: len(table), : table.shape[1]] = table
+    return stacked

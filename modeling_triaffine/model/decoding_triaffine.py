@@ -25,7 +25,7 @@ def find_entities(
 
     Args:
         output: what the model returned: the final scores of the candidates, or the span scores of a model without the
-            cross-span stage.
+            cross-span stage; or [`CopiedScores`] of it. They are decoded on the CPU.
         config: the model's [`TriaffineConfig`], with labels, `multi_label`, `temperature` and the thresholds of labels
             that `threshold` does not name.
         threshold: as of [`NestedNERPipeline`]; it accepts the best entity label of each span (with `multi_label` every
@@ -34,7 +34,7 @@ def find_entities(
         overlap: see [`resolve_overlaps`].
     """
     names, thresholds = config.entity_labels, thresholds_of(config, threshold)
-    logits, spans, mask = final_scores(output)
+    logits, spans, mask = (output if isinstance(output, CopiedScores) else CopiedScores(output)).wait()
     if logits.shape[-1] != config.num_scores:
         raise ValueError(
             f"The model has {logits.shape[-1]} scores for each span, and `config.id2label` now needs "
@@ -42,13 +42,13 @@ def find_entities(
             "ignore_mismatched_sizes=True), and train it."
         )
     accepted = entity_mask(logits, thresholds, config.multi_label, config.temperature)
-    probabilities = label_probabilities(logits, config.multi_label, config.temperature)
     sentence, span, label = (accepted & mask.unsqueeze(-1)).nonzero(as_tuple=True)
     i, j = spans[sentence, span].unbind(-1)
-    # One transfer for all: each waits for the device.
+    probabilities = label_probabilities(logits[sentence, span], config.multi_label, config.temperature)
+    scores = probabilities.gather(-1, label.unsqueeze(-1)).squeeze(-1).tolist()
     places = torch.stack([sentence, i, j, label]).tolist()
     entities: list[list[WordEntity]] = [[] for _ in range(logits.shape[0])]
-    for row, first, last, number, score in zip(*places, probabilities[sentence, span, label].tolist(), strict=True):
+    for row, first, last, number, score in zip(*places, scores, strict=True):
         entities[row].append({"start": first, "end": last + 1, "type": names[number], "score": score})
     return [resolve_overlaps(in_sentence, overlap) for in_sentence in entities]
 
@@ -76,6 +76,34 @@ def final_scores(output: Any) -> tuple[Tensor, Tensor, Tensor]:
     spans = torch.cartesian_prod(words, words).view(1, -1, 2).expand(logits.shape[0], -1, -1)
     # The model scores pairs that are no span (i > j, past the end) as None.
     return logits, spans, torch.ones_like(spans[..., 0], dtype=torch.bool)
+
+
+class CopiedScores:
+    """[`final_scores`] on their way to the CPU, in one copy for which the host does not wait."""
+
+    def __init__(self, output: Any):
+        logits, spans, mask = final_scores(output)
+        self._scores, self._copied = (logits, spans, mask), None
+        if logits.device.type == "cpu":
+            return
+        parts = logits, spans, mask.unsqueeze(-1)
+        dtype = torch.promote_types(logits.dtype, torch.float32)  # in which numbers of words are exact
+        on_device = torch.cat([part.to(dtype) for part in parts], dim=-1)
+        is_cuda = on_device.device.type == "cuda"
+        packed = torch.empty(on_device.shape, dtype=dtype, pin_memory=is_cuda)
+        packed.copy_(on_device, non_blocking=is_cuda)
+        if is_cuda:
+            self._copied = torch.cuda.Event()
+            self._copied.record()
+        size = logits.shape[-1]
+        self._scores = packed[..., :size], packed[..., size : size + 2], packed[..., -1]
+
+    def wait(self) -> tuple[Tensor, Tensor, Tensor]:
+        """As [`final_scores`], on the CPU."""
+        if self._copied is not None:
+            self._copied.synchronize()
+        logits, spans, mask = self._scores
+        return logits, spans.long(), mask.bool()
 
 
 def entity_mask(

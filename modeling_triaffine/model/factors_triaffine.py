@@ -4,15 +4,20 @@ They project words, and return the projections as factors for `triaffine_ops.py`
 them. What a kind of attention or scoring is and has is declared in `kinds_triaffine.py`.
 """
 
+from collections.abc import Iterable
+from typing import Any
+
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from transformers import initialization as init
 
 from .configuration_triaffine import TriaffineConfig
-from .triaffine_ops import AdditiveFactor, Factor, TriaffineFactor, TriaffineWeight, append_one
+from .triaffine_ops import Factor, TriaffineWeight, additive_factor, append_one, triaffine_factor
 from .triaffine_weights import ACCELERATION
 
-HeadsAndTails = tuple[Tensor, Tensor]  # each [B, N, d]
+# By the module that made them: [B, N, d], of boundaries [2, B, N, d].
+WordVectors = dict[nn.Module, Tensor]
 
 # Squared norm of the output of a new two-layer MLP for words near 0, as a new BiLSTM returns: torch initializes the d
 # numbers of the last bias with variance 1/(3d).
@@ -85,15 +90,35 @@ class TriaffineTensor(nn.Module):
 
 
 class Boundaries(nn.Module):
-    """The MLPs of the head and the tail of a span: [B, N, H] → 2 × [B, N, d]."""
+    """The MLPs of the head and the tail of a span, for [`read_words`]."""
 
     def __init__(self, config: TriaffineConfig):
         super().__init__()
         self.head = MLP(config.hidden_size, config.triaffine_dim, 2, config.mlp_dropout)
         self.tail = MLP(config.hidden_size, config.triaffine_dim, 2, config.mlp_dropout)
 
-    def forward(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        return self.head(hidden), self.tail(hidden)
+
+def read_words(hidden: Tensor, modules: Iterable[MLP | Boundaries]) -> WordVectors:
+    """The words [B, N, H] in two-layer MLPs: [B, N, d] of an [`MLP`], [2, B, N, d] of head and tail of [`Boundaries`].
+
+    All are two products, as many small ones take longer to launch than to run.
+    """
+    modules = list(dict.fromkeys(modules))
+    mlps: list[Any] = [mlp for module in modules for mlp in _mlps_of(module)]
+    first, last = ([mlp[layer] for mlp in mlps] for layer in (0, 3))
+    values = functional.linear(
+        hidden, torch.cat([layer.weight for layer in first]), torch.cat([layer.bias for layer in first])
+    )
+    values = mlps[0][2](values.relu()).flatten(0, 1).unflatten(-1, (len(mlps), -1)).transpose(0, 1)  # [k, B·N, d]
+    biases, weights = (torch.stack([getattr(layer, name) for layer in last]) for name in ("bias", "weight"))
+    vectors = torch.baddbmm(biases.unsqueeze(1), values, weights.mT).unflatten(1, hidden.shape[:2])
+    parts = vectors.split([len(_mlps_of(module)) for module in modules])
+    pairs = zip(modules, parts, strict=True)
+    return {module: part if isinstance(module, Boundaries) else part.squeeze(0) for module, part in pairs}
+
+
+def _mlps_of(module: MLP | Boundaries) -> list[MLP]:
+    return [module.head, module.tail] if isinstance(module, Boundaries) else [module]
 
 
 def attention_tensor(config: TriaffineConfig) -> TriaffineTensor:
@@ -115,13 +140,16 @@ class SpanAttention(nn.Module):
         self.inside = MLP(config.hidden_size, config.triaffine_dim, 2, config.mlp_dropout)
         self.boundaries = Boundaries(config) if config.attention_kind.has_boundaries else None
 
-    def forward(self, hidden: Tensor) -> tuple[Factor, HeadsAndTails | None]:
-        """hidden [B, N, H] → s as a factor, and the boundary vectors for a scoring that shares them."""
-        boundaries = None if self.boundaries is None else self.boundaries(hidden)
-        return self.factor(self.inside(hidden), boundaries), boundaries
+    def reads(self) -> list[MLP | Boundaries]:
+        """The MLPs that it reads the words by."""
+        return [self.inside] if self.boundaries is None else [self.boundaries, self.inside]
 
-    def factor(self, insides: Tensor, boundaries: HeadsAndTails | None) -> Factor:
-        """insides [B, N, d] and heads, tails [B, N, d], if the kind has boundaries → s."""
+    def forward(self, words: WordVectors) -> Factor:
+        """The words by `reads` → s as a factor."""
+        return self.factor(words[self.inside], None if self.boundaries is None else words[self.boundaries])
+
+    def factor(self, insides: Tensor, ends: Tensor | None) -> Factor:
+        """insides [B, N, d] and ends [2, B, N, d], if the kind has boundaries → s."""
         raise NotImplementedError
 
 
@@ -132,8 +160,9 @@ class TriaffineAttention(SpanAttention):
         super().__init__(config)
         self.triaffine = attention_tensor(config)
 
-    def factor(self, insides: Tensor, boundaries: HeadsAndTails | None) -> Factor:
-        return _triaffine_factor(insides, boundaries, self.triaffine)
+    def factor(self, insides: Tensor, ends: Tensor | None) -> Factor:
+        assert ends is not None
+        return triaffine_factor(ends, insides, self.triaffine())
 
 
 class LabelAttention(SpanAttention):
@@ -147,8 +176,8 @@ class LabelAttention(SpanAttention):
     def reset_parameters(self) -> None:
         init.normal_(self.query)
 
-    def factor(self, insides: Tensor, boundaries: HeadsAndTails | None) -> Factor:
-        return AdditiveFactor(insides @ self.query.transpose(0, 1))
+    def factor(self, insides: Tensor, ends: Tensor | None) -> Factor:
+        return additive_factor(insides @ self.query.transpose(0, 1))
 
 
 class LinearAttention(SpanAttention):
@@ -163,10 +192,9 @@ class LinearAttention(SpanAttention):
         self.linear_head, self.linear_tail = nn.Linear(dim, labels), nn.Linear(dim, labels)
         self.linear_inside = nn.Linear(dim, labels)
 
-    def factor(self, insides: Tensor, boundaries: HeadsAndTails | None) -> Factor:
-        assert boundaries is not None
-        heads, tails = boundaries
-        return AdditiveFactor(self.linear_inside(insides), self.linear_head(heads), self.linear_tail(tails))
+    def factor(self, insides: Tensor, ends: Tensor | None) -> Factor:
+        assert ends is not None
+        return additive_factor(self.linear_inside(insides), self.linear_head(ends[0]), self.linear_tail(ends[1]))
 
 
 class SpanScoring(nn.Module):
@@ -179,13 +207,17 @@ class SpanScoring(nn.Module):
         self.inside = MLP(config.hidden_size, config.triaffine_dim, 2, config.mlp_dropout)
         self.boundaries = Boundaries(config) if config.scoring_kind.has_boundaries else None
 
-    def forward(self, hidden: Tensor, shared: HeadsAndTails | None) -> tuple[Factor, Tensor]:
-        """hidden [B, N, H], the attention's boundaries → o as a factor, and the values [B, N, d] averaged in h_ijr."""
-        values = self.inside(hidden)
-        return self.factor(values, shared if self.boundaries is None else self.boundaries(hidden)), values
+    def reads(self) -> list[MLP | Boundaries]:
+        """The MLPs that it reads the words by."""
+        return [self.inside] if self.boundaries is None else [self.boundaries, self.inside]
 
-    def factor(self, values: Tensor, boundaries: HeadsAndTails | None) -> Factor:
-        """values [B, N, d] and heads, tails [B, N, d]: its own, or else those of the attention → o."""
+    def forward(self, words: WordVectors, shared: Boundaries | None) -> Factor:
+        """The words by `reads`, and by the attention's boundaries, which it may share → o as a factor."""
+        boundaries = shared if self.boundaries is None else self.boundaries
+        return self.factor(words[self.inside], None if boundaries is None else words[boundaries])
+
+    def factor(self, values: Tensor, ends: Tensor | None) -> Factor:
+        """values [B, N, d] and ends [2, B, N, d]: of its own boundaries, or else of the attention's → o."""
         raise NotImplementedError
 
 
@@ -196,8 +228,9 @@ class TriaffineScoring(SpanScoring):
         super().__init__(config)
         self.triaffine = scoring_tensor(config)
 
-    def factor(self, values: Tensor, boundaries: HeadsAndTails | None) -> Factor:
-        return _triaffine_factor(values, boundaries, self.triaffine)
+    def factor(self, values: Tensor, ends: Tensor | None) -> Factor:
+        assert ends is not None
+        return triaffine_factor(ends, values, self.triaffine())
 
 
 class LinearScoring(SpanScoring):
@@ -211,13 +244,12 @@ class LinearScoring(SpanScoring):
         if self.reads_boundaries:
             self.linear_head, self.linear_tail = nn.Linear(dim, labels), nn.Linear(dim, labels)
 
-    def factor(self, values: Tensor, boundaries: HeadsAndTails | None) -> Factor:
+    def factor(self, values: Tensor, ends: Tensor | None) -> Factor:
         insides = self.linear_inside(values)
         if not self.reads_boundaries:
-            return AdditiveFactor(insides)
-        assert boundaries is not None
-        heads, tails = boundaries
-        return AdditiveFactor(insides, self.linear_head(heads), self.linear_tail(tails))
+            return additive_factor(insides)
+        assert ends is not None
+        return additive_factor(insides, self.linear_head(ends[0]), self.linear_tail(ends[1]))
 
 
 class BiaffineScoring(nn.Module):
@@ -235,8 +267,8 @@ class BiaffineScoring(nn.Module):
 
     def forward(self, hidden: Tensor) -> Tensor:
         """hidden [B, N, H] → p without its bias [B, R, N, N]."""
-        heads, tails = self.boundaries(hidden)
-        return _biaffine(append_one(heads), append_one(tails), self.weight)
+        heads, tails = append_one(read_words(hidden, [self.boundaries])[self.boundaries])
+        return _biaffine(heads, tails, self.weight)
 
 
 class SharedBiaffineScoring(nn.Module):
@@ -261,12 +293,6 @@ class SharedBiaffineScoring(nn.Module):
         projected = self.projection(hidden)
         linear = (projected @ self.linear.transpose(0, 1)).transpose(1, 2)
         return _biaffine(projected, projected, self.weight) + linear.unsqueeze(-1) + linear.unsqueeze(-2)
-
-
-def _triaffine_factor(insides: Tensor, boundaries: HeadsAndTails | None, tensor: TriaffineTensor) -> Factor:
-    assert boundaries is not None
-    heads, tails = boundaries
-    return TriaffineFactor(append_one(heads), insides, append_one(tails), tensor())
 
 
 def _biaffine(heads: Tensor, tails: Tensor, weight: Tensor) -> Tensor:

@@ -260,6 +260,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         packed_words: Tensor | None = None,
         labels: Tensor | None = None,
         targets: Tensor | None = None,
+        max_words: int | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
     ) -> NestedNEROutput:
@@ -277,6 +278,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
             labels [B, N, N]: label of each span (i, j), -100 for other pairs; with `multi_label` [B, N, N, R - 1].
             targets [B, N, N, R], or R - 1 with `multi_label`: soft targets; `labels` is then used only for its -100
                 positions.
+            max_words: N, the words of the longest sentence, if the host knows it: else it waits for the device to ask.
             output_attentions, output_hidden_states: whether to return them; by default as the configuration says.
 
         Raises:
@@ -303,7 +305,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         if output_hidden_states is None:
             output_hidden_states = self.config.output_hidden_states
         states, layers = self._encode(input_ids, attention_mask, token_type_ids, output_hidden_states)
-        longest = None if labels is None else labels.shape[1]
+        longest = max_words if labels is None else labels.shape[1]
         hidden = self._pool_words(states, word_index, num_words, longest, word_ids, pos_ids, char_ids)
         output = dict(self.head(hidden, num_words, labels, packed_words, targets))
         if not output_attentions:

@@ -272,7 +272,12 @@ class PredictionOptions:
         unset="the model's own thresholds, or the most likely label of each span",
         metavar="PROBABILITY",
     )
-    batch_size: int = _size(32, "Sentences of average length in a forward pass; fewer if they are long", most=2**20)
+    batch_size: int | None = _size(
+        None,
+        "Sentences of average length in a forward pass; fewer if they are long",
+        most=2**20,
+        unset="32, or as many as fit on a GPU",
+    )
     overlap: str = option(
         "all",
         "Which overlapping entities to keep",

@@ -4,11 +4,12 @@ import copy
 import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sized
+from functools import partial
 from importlib import import_module
 from itertools import accumulate
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,13 +17,13 @@ from transformers import AutoTokenizer
 from transformers.pipelines.base import ChunkPipeline
 from transformers.utils import logging
 
-from .batches_triaffine import BATCHES_AT_ONCE, Feature, run_by_length
+from .batches_triaffine import BATCHES_AT_ONCE, SENTENCES, SENTENCES_ON_GPU, BatchReader, Feature
 from .checks_triaffine import check_threshold, shortened
-from .decoding_triaffine import FoundInText, Threshold, find_entities
+from .decoding_triaffine import CopiedScores, FoundInText, Threshold, find_entities
 from .kinds_triaffine import Keep, TextEntity, WordEntity, overlap_policy
 from .model_triaffine import TriaffineForNestedNER, evaluating
 from .options_triaffine import PREDICTION_OPTIONS, PredictionOptions
-from .processing_triaffine import PosTagger, TriaffineProcessor
+from .processing_triaffine import PosTagger, TextSentence, TriaffineProcessor
 from .repository_triaffine import ORIGIN_OPTIONS, complete_import, find_file
 from .text_triaffine import TextSplitter
 from .triaffine_weights import ACCELERATION, multiplies_bfloat16
@@ -38,6 +39,14 @@ LOADING_KEYWORDS = ("device_map", "attn_implementation", "force_download", "prox
 WITHOUT_EFFECT = ("config", "feature_extractor", "image_processor", "video_processor")
 
 
+class _Sentence(NamedTuple):
+    """A sentence of a text, and whether it is the last."""
+
+    text: str
+    words: TextSentence
+    is_last: bool
+
+
 class NestedNERPipeline(ChunkPipeline):
     """Finds nested entities in raw text: one string, or a list, generator or data set of strings.
 
@@ -50,7 +59,8 @@ class NestedNERPipeline(ChunkPipeline):
             else the likeliest label of each span is kept.
         overlap: "all" entities, "nested" (none cross), "flat" (no two spans share a word), or a function of your own
             from the entities of a text, by words, to those that are kept.
-        batch_size: sentences of average length that run through the model together; fewer if they are long.
+        batch_size: sentences of average length that run through the model together; fewer if they are long. By default
+            32, or as many as fit on a GPU.
         pos_tagger: tags the text for a model that was trained with parts of speech; see the processor's `pos_tagger`.
         text_splitter: splits texts into sentences and words in place of the model's rules; see the processor's
             `text_splitter`.
@@ -59,8 +69,6 @@ class NestedNERPipeline(ChunkPipeline):
         aggregation_strategy: "simple", "first", "average" or "max", all the same: entities are spans of whole words.
         dtype: as in `from_pretrained`, if `model` is a name; also by its old name, `torch_dtype`. A processor that
             multiplies float32 faster than bfloat16 computes in float32 instead, and converts a model object.
-        quantize: "int8" computes the encoder's linear layers in int8 on the CPU, all else in float32; needs the package
-            `modeling_triaffine` with its extra `onnx`. A model object is copied, not changed.
         kwargs: `device`; if `model` is a name, the keywords of `from_pretrained` that say where it is (`revision`,
             `token`, `subfolder`, …), `device_map`, `attn_implementation` and `model_kwargs`. `trust_remote_code` has
             no effect: no code is read from a repository.
@@ -105,14 +113,11 @@ class NestedNERPipeline(ChunkPipeline):
         pos_tagger: PosTagger | None = None,
         text_splitter: TextSplitter | None = None,
         dtype: Any = "auto",
-        quantize: str | None = None,
         **kwargs: Any,
     ):
         _refuse_unknown({*kwargs} & {*WITHOUT_EFFECT})
         _check_device(kwargs.get("device"))
         dtype = kwargs.get("torch_dtype") or dtype
-        self.quantize = quantize
-        quantizer = None if quantize is None else ACCELERATION.find_quantizer(quantize, dtype, kwargs.get("device"))
         kwargs.pop("trust_remote_code", None)
         origin = {name: kwargs.pop(name) for name in ORIGIN_OPTIONS if name in kwargs}
         options = {name: kwargs.pop(name) for name in LOADING_KEYWORDS if name in kwargs}
@@ -141,11 +146,9 @@ class NestedNERPipeline(ChunkPipeline):
             processor.pos_tagger = pos_tagger
         if text_splitter is not None:
             processor.text_splitter = text_splitter
-        if quantizer is not None:
-            kwargs["device"] = "cpu"
-            model = quantizer(copy.deepcopy(model) if is_object else model)
-        batch_size = PredictionOptions.batch_size if batch_size is None else batch_size
         super().__init__(model=model, processor=processor, batch_size=batch_size, **kwargs)
+        if batch_size is None:  # transformers would take 1
+            self._batch_size = SENTENCES_ON_GPU if self.device.type == "cuda" else SENTENCES
         if self.device.type == "cpu" and self.model.dtype == torch.bfloat16 and not multiplies_bfloat16():
             logger.warning(
                 "This processor multiplies float32 faster than bfloat16; the model computes in float32, with weights "
@@ -206,16 +209,7 @@ class NestedNERPipeline(ChunkPipeline):
         return {**self.__dict__, "call_count": 0}
 
     def save_pretrained(self, save_directory: str | os.PathLike[str], **kwargs: Any) -> None:
-        """Model and processor, with all that loading them needs.
-
-        Raises:
-            ValueError: the model is quantized; quantization is repeated at every load.
-        """
-        if self.quantize is not None:
-            raise ValueError(
-                f'NestedNERPipeline: a model loaded with quantize="{self.quantize}" cannot be saved; save it without, '
-                "and quantize where it is loaded."
-            )
+        """Model and processor, with all that loading them needs."""
         self.model.save_pretrained(save_directory, **{"processor": self.processor, **kwargs})  # for a push
         self.processor.save_pretrained(save_directory)
 
@@ -239,25 +233,33 @@ class NestedNERPipeline(ChunkPipeline):
             raise ValueError(f"NestedNERPipeline: `batch_size` is {shortened(batch_size)}; {problem}")
         if not isinstance(inputs, Iterable):  # a data set of torch, which ends by its length, not by an IndexError
             inputs = map(inputs.__getitem__, range(len(inputs)))
-        # A stream has results after its first batch; with batches of 1 it never waits.
-        batches = 1 if preprocess_params["is_stream"] else BATCHES_AT_ONCE
+        reader = BatchReader(
+            self.processor.pad,
+            self._start,
+            partial(self._finish, **forward_params),
+            self.device,
+            batch_size,
+            # A stream has results after its first batch; with batches of 1 it never waits.
+            1 if preprocess_params["is_stream"] else BATCHES_AT_ONCE,
+            inside=partial(evaluating, self.model),
+        )
         sentences = (sentence for number, text in enumerate(inputs) for sentence in self.preprocess(text, number))
 
-        def run(features: list[Feature]) -> list[list[WordEntity]]:
-            return self.forward(self.processor.pad(features), **forward_params)
+        def encode(some: list[_Sentence]) -> list[Feature]:
+            return self.processor.encode_sentences([one.words for one in some])
 
         def stream() -> Iterator[Any]:
             found = FoundInText()  # in the text so far
-            for one, entities in run_by_length(((one, one["feature"]) for one in sentences), run, batch_size, batches):
-                found.add(one["piece"], entities)
-                if one["is_last"]:
-                    yield self.postprocess((one["text"], found), **postprocess_params)
+            for one, entities in reader.read(sentences, encode):
+                found.add(one.words.piece, entities)
+                if one.is_last:
+                    yield self.postprocess((one.text, found), **postprocess_params)
                     found = FoundInText()
 
         return stream()
 
-    def preprocess(self, text: Any, number: int = 0) -> Iterator[dict[str, Any]]:  # type: ignore[override]
-        """The sentences of a text: feature, word offsets, and whether it is the last of the text.
+    def preprocess(self, text: Any, number: int = 0) -> Iterator[_Sentence]:  # type: ignore[override]
+        """The sentences of a text, and whether each is its last.
 
         `number` is the place of the text among those of a call, for errors.
         """
@@ -272,36 +274,43 @@ class NestedNERPipeline(ChunkPipeline):
         if isinstance(text, _JoinedWords):
             processor = copy.copy(processor)
             processor.text_splitter = text.offsets
-        for feature, piece in processor.encode_text(text):
+        for words in processor.read_text(text):
             if last is not None:
-                yield last
-            last = {"text": text, "feature": feature, "piece": piece, "is_last": False}
+                yield _Sentence(text, last, False)
+            last = words
         assert last is not None  # a text without words is one empty sentence
-        yield {**last, "is_last": True}
+        yield _Sentence(text, last, True)
 
-    def _forward(  # type: ignore[override]
+    def _start(self, inputs: dict[str, Tensor]) -> CopiedScores:
+        return CopiedScores(ACCELERATION.run(self.model, inputs))
+
+    def _finish(
         self,
-        model_inputs: dict[str, Tensor],
+        scores: CopiedScores,
         threshold: Threshold | None = None,
         ignore_labels: Collection[str] | None = None,
     ) -> list[list[WordEntity]]:
-        # Decoded on the device of the scores, which only the entities leave.
-        with evaluating(self.model):
-            output = self.model(**model_inputs)
-            found = find_entities(output, self.model.config, threshold)
-        if output.span_logits.isnan().any():
+        """The entities of the sentences of a batch."""
+        found = find_entities(scores, self.model.config, threshold)
+        if scores.wait()[0].isnan().any():
             logger.warning_once(
                 "The model's scores of a sentence are not numbers, so nothing is found there, perhaps because "
                 f"{self.model.dtype} is too narrow. Load the model with dtype='bfloat16' or 'float32'."
             )
         most = self.model.config.max_candidates
-        if self.model.config.cross_span and any(len({(e["start"], e["end"]) for e in of}) >= most for of in found):
+        if self.model.config.cross_span and any(
+            len(of) >= most and len({(e["start"], e["end"]) for e in of}) >= most for of in found
+        ):
             logger.warning_once(
                 f"A sentence has entities at {most} places, the most that the model finds in one sentence, so some may "
                 "be missed. Raise `max_candidates` in the model's configuration, or lower `max_sentence_words` of the "
                 "processor: more sentences are then scored in windows, each with as many places."
             )
         return [[one for one in of if one["type"] not in ignore_labels] for of in found] if ignore_labels else found
+
+    def _forward(self, model_inputs: Any, **parameters: Any) -> Any:
+        """Not used: [`BatchReader`] runs the model."""
+        raise NotImplementedError
 
     def postprocess(  # type: ignore[override]
         self,

@@ -10,16 +10,16 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from torch import Tensor
 from transformers import BatchFeature, ProcessorMixin
 from transformers.utils import logging
 
-from .batches_triaffine import INPUT_NAMES, Feature, lay_out, pad_features
+from .batches_triaffine import INPUT_NAMES, Feature, Subwords, count_within, lay_out, pad_features
 from .checks_triaffine import reading, shortened
 from .options_triaffine import MODEL_OPTIONS, ModelOptions, Option, ProcessorOptions
 from .repository_triaffine import (
@@ -73,6 +73,27 @@ CHECKED = {
 LOADING_OPTIONS = ("is_local", "local_files_only")
 # Sentences of a text that are encoded together: memory does not grow with the text.
 _SENTENCES_AT_ONCE = 64
+# Words whose sub-words are kept; a text of more distinct ones begins anew (about 50 MB).
+MOST_KNOWN_WORDS = 2**17
+
+
+class TextSentence(NamedTuple):
+    """A sentence of a raw text: where its words are, its words, and those of its context on both sides."""
+
+    piece: Piece
+    words: list[str]
+    left: Sequence[str] = ()
+    right: Sequence[str] = ()
+
+
+class KnownWord(NamedTuple):
+    """What the model reads of a word. Ids of sub-words and of characters are the bytes of arrays, which join fast."""
+
+    subwords: bytes
+    num_subwords: int
+    characters: bytes
+    num_characters: int
+    word_id: int
 
 
 class TriaffineProcessor(HubMixin, ProcessorMixin):
@@ -108,6 +129,8 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
 
     pos_tagger: PosTagger | None = None
     text_splitter: TextSplitter | None = None
+    # The words read so far, and the state of tokenizer and vocabularies that they were read in.
+    _cache: tuple[tuple[int, ...], dict[str, KnownWord]] | None = None
     # Set by the package: what a new model needs is not remote code.
     from_encoder: ClassVar[Callable[..., Any]]
     build_vocabularies: ClassVar[Callable[..., None]]
@@ -217,11 +240,21 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
 
     def encode_text(self, text: str) -> Iterator[tuple[Feature, Piece]]:
         """The feature of each sentence of a raw text, or window of a long one, and the offsets of its words."""
+        sentences = self.read_text(text)
+        while some := list(islice(sentences, _SENTENCES_AT_ONCE)):
+            yield from zip(self.encode_sentences(some), (sentence.piece for sentence in some), strict=True)
+
+    def read_text(self, text: str) -> Iterator[TextSentence]:
+        """The words of each sentence of a raw text, or window of a long one, and the context that the model reads."""
         if not isinstance(text, str):
             raise TypeError(f"TriaffineProcessor: a text is a string, not {type(text).__name__}.")
         pieces = self.split_text(text)
+        if self.context == "none":
+            for piece in pieces:
+                yield TextSentence(piece, [text[start:end] for start, end in piece.offsets])
+            return
         # Every sentence has at least one word, so this many sentences contain all context.
-        reach = 0 if self.context == "none" else self.max_subwords
+        reach = self.max_subwords
         before: list[Piece] = []
         waiting = list(islice(pieces, _SENTENCES_AT_ONCE + reach))
         while waiting:
@@ -236,9 +269,14 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
                 not_in_next = sentences_so_far(not_in_next, seen, self.max_subwords)
             left, _ = neighbouring_words(not_in_next, self.context, self.max_subwords, inside)
             _, right = neighbouring_words(not_in_last, self.context, self.max_subwords, inside)
-            yield from zip(self.encode(words[inside], None, left, right), waiting[:count], strict=True)
-            before = seen[: inside.stop][-reach:] if reach else []
+            yield from map(TextSentence, waiting[:count], words[inside], left, right)
+            before = seen[: inside.stop][-reach:]
             waiting = [*waiting[count:], *islice(pieces, count)]
+
+    def encode_sentences(self, sentences: Sequence[TextSentence]) -> list[Feature]:
+        """Features of sentences of raw text, as of [`encode`]."""
+        words, left, right = ([sentence[part] for sentence in sentences] for part in (1, 2, 3))
+        return self._encode(words, [[]] * len(words), left, right)
 
     def encode(
         self,
@@ -265,24 +303,55 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         for name, sentences in given.items():
             for number, sentence in enumerate(sentences):
                 is_list = isinstance(sentence, Iterable) and not isinstance(sentence, str)
-                if not is_list or not all(isinstance(word, str) for word in sentence):
+                if not is_list or not all(issubclass(kind, str) for kind in set(map(type, sentence))):
                     raise TypeError(
                         f"TriaffineProcessor: sentence {number} of `{name}` is {shortened(sentence)}; give it as a "
                         "list of strings, one for each word."
                     )
-        _, tags, left, right = given.values()
+        return self._encode(*given.values())
+
+    def _encode(
+        self,
+        words: Sequence[Sequence[str]],
+        tags: Sequence[Sequence[str]],
+        left: Sequence[Sequence[str]],
+        right: Sequence[Sequence[str]],
+    ) -> list[Feature]:
+        """As [`encode`]; a sentence without tags or context has an empty list of them."""
+        if not words:
+            return []
         if "pos" in self.vocabulary_parts:
             tags = fill_in_tags(words, tags, self.pos_tagger or _tag_unknown)
         width = self.max_subwords
-        before_each = self._subwords([side[-width:] for side in left])
-        after_each = self._subwords([side[:width] for side in right])
-        features = []
-        rows = zip(words, self._subwords(words), before_each, after_each, tags, strict=True)
-        for sentence, (subwords, index), (before, _), (after, _), of_words in rows:
-            feature = lay_out(subwords, index, before, after, width, self._start_id, self._separator_id)
-            feature["num_words"] = len(sentence)
-            feature.update(self._word_parts(sentence, of_words))
-            features.append(feature)
+        sides = [side[-width:] for side in left], [side[:width] for side in right]
+        has_context = any(map(any, sides))
+        known = self._known_words(chain.from_iterable(chain(words, *(sides if has_context else ()))))
+        entries = [known[word] for sentence in words for word in sentence]
+        context = None
+        if has_context:
+            before, after = ([known[word] for sentence in side for word in sentence] for side in sides)
+            context = _subwords(before, sides[0]), _subwords(after, sides[1])
+        features = lay_out(_subwords(entries, words), context, width, self._start_id, self._separator_id)
+        num_words = list(map(len, words))
+        parts: dict[str, np.ndarray] = {}
+        if "words" in self.vocabulary_parts:
+            parts["word_ids"] = np.fromiter((entry.word_id for entry in entries), np.int64, len(entries))
+        if "pos" in self.vocabulary_parts:
+            parts["pos_ids"] = _ids(chain.from_iterable(tags), self.vocabularies["pos"])
+        lengths = [entry.num_characters for entry in entries] if "chars" in self.vocabulary_parts else None
+        if lengths is not None:
+            is_character = np.arange(max([1, *lengths])) < np.array(lengths, dtype=np.int64)[:, None]
+            parts["char_ids"] = np.zeros(is_character.shape, dtype=np.int64)
+            parts["char_ids"][is_character] = np.frombuffer(b"".join([entry.characters for entry in entries]), np.int64)
+        first = 0
+        for feature, count in zip(features, num_words, strict=True):
+            last = first + count
+            feature["num_words"] = count
+            for name, values in parts.items():
+                feature[name] = values[first:last]
+            if lengths is not None:
+                feature["char_ids"] = feature["char_ids"][:, : max(lengths[first:last], default=1)]
+            first = last
         return features
 
     def pad(self, features: Sequence[Feature]) -> dict[str, Tensor]:
@@ -292,47 +361,36 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         """
         return pad_features(features, self._pad_id)
 
-    def _subwords(self, sentences: Sequence[Sequence[str]]) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Sub-word ids of each sentence and the word of each; every word has at least one."""
-        if not any(map(len, sentences)):
-            return [(np.zeros(0, dtype=np.int64),) * 2] * len(sentences)
-        cleaned = [[self._word_prefix + beginning(word) for word in sentence] for sentence in sentences]
+    def _known_words(self, words: Iterable[str]) -> dict[str, KnownWord]:
+        """What the model reads of each of the words, and of others read before.
+
+        A word has the same sub-words beside any others: tokenizers read words that are given apart one by one.
+        """
+        state = (id(self.tokenizer), len(self.tokenizer), *map(len, self.vocabularies.values()))
+        if self._cache is None or self._cache[0] != state or len(self._cache[1]) > MOST_KNOWN_WORDS:
+            self._cache = state, {}
+        known = self._cache[1]
+        new = [word for word in set(words) if word not in known]
+        if not new:
+            return known
         encoded = self.tokenizer(
-            cleaned,
+            [self._word_prefix + beginning(word) for word in new],
             is_split_into_words=True,
             add_special_tokens=False,
             split_special_tokens=True,  # the word "[SEP]" is not a separator
             verbose=False,
         )
-        result = []
-        for number, sentence in enumerate(cleaned):
-            subwords = np.asarray(encoded["input_ids"][number], dtype=np.int64)
-            index = np.asarray(encoded.word_ids(number), dtype=np.int64)
-            missing = np.flatnonzero(np.bincount(index, minlength=len(sentence)) == 0)
-            if missing.size:
-                index = np.concatenate([index, missing])
-                subwords = np.concatenate([subwords, np.full(missing.size, self._unknown_id)])
-                order = index.argsort(kind="stable")
-                subwords, index = subwords[order], index[order]
-            result.append((subwords, index))
-        return result
-
-    def _word_parts(self, words: Sequence[str], tags: Sequence[str]) -> Feature:
-        """Ids of the optional word parts; `tags` are used if parts of speech are among them."""
-        parts: Feature = {}
-        words = list(map(composed, words))
-        if "words" in self.vocabulary_parts:
-            known = self.vocabularies["words"]
-            parts["word_ids"] = _ids((word if word in known else word.lower() for word in words), known)
-        if "pos" in self.vocabulary_parts:
-            parts["pos_ids"] = _ids(tags, self.vocabularies["pos"])
-        if "chars" in self.vocabulary_parts:
-            spelled = [word[:MAX_CHARACTERS] for word in words]
-            lengths = np.array(list(map(len, spelled)), dtype=np.int64)
-            is_character = np.arange(lengths.max(initial=1)) < lengths[:, None]
-            parts["char_ids"] = np.zeros(is_character.shape, dtype=np.int64)
-            parts["char_ids"][is_character] = _ids("".join(spelled), self.vocabularies["chars"])
-        return parts
+        ids = np.array(encoded["input_ids"], dtype=np.int64)
+        counts = np.bincount(np.array(encoded.word_ids(), dtype=np.int64), minlength=len(new))
+        unknown = np.array([self._unknown_id])
+        characters, by_name = self.vocabularies.get("chars", {}), self.vocabularies.get("words", {})
+        for word, subwords in zip(new, np.split(ids, counts.cumsum()[:-1]), strict=True):
+            subwords = subwords if len(subwords) else unknown  # a word without sub-words
+            whole = composed(word)
+            spelled = _ids(whole[:MAX_CHARACTERS], characters) if characters else subwords[:0]
+            number = _ids([whole if whole in by_name else whole.lower()], by_name)[0] if by_name else 0
+            known[word] = KnownWord(subwords.tobytes(), len(subwords), spelled.tobytes(), len(spelled), int(number))
+        return known
 
     def check_fits(self, config: Any) -> None:
         """Raises ValueError if the processor does not match the model of this configuration."""
@@ -357,6 +415,10 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
                 "sub-words; use the tokenizer that was saved with the model, or call "
                 f"resize_token_embeddings({highest + 1})."
             )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle, copies and the hashes of data sets, which the words read so far must not change."""
+        return {name: value for name, value in self.__dict__.items() if name != "_cache"}
 
     def to_dict(self) -> dict[str, Any]:
         """The options, as they are saved. transformers deep-copies all attributes, which not every function allows."""
@@ -400,6 +462,15 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             parts = processor.vocabulary_parts
             processor.vocabularies = _read_vocabularies(pretrained_model_name_or_path, parts, kwargs)
         return processor
+
+
+def _subwords(entries: Sequence[KnownWord], sentences: Sequence[Sequence[str]]) -> Subwords:
+    """The sub-words of sentences from what is known of all their words."""
+    counts = np.fromiter((entry.num_subwords for entry in entries), np.int64, len(entries))
+    num_words = np.fromiter(map(len, sentences), np.int64, len(sentences))
+    ids = np.frombuffer(b"".join([entry.subwords for entry in entries]), np.int64)
+    before = np.append(0, counts.cumsum())[np.append(0, num_words.cumsum())]
+    return Subwords(ids, count_within(num_words).repeat(counts), np.diff(before))
 
 
 def beginning(word: str) -> str:

@@ -20,20 +20,19 @@ from .factors_triaffine import (
     MLP,
     SCORING_MODULES,
     Boundaries,
+    WordVectors,
     attention_tensor,
+    read_words,
     scoring_tensor,
 )
 from .triaffine_blocks import at_least_float32
 from .triaffine_ops import (
     Factor,
-    PairFactor,
     SpanScores,
     TriaffineFactor,
     TriaffineWeight,
-    append_one,
     candidate_attention,
     cross_span_scores,
-    gather_boundaries,
     gather_spans,
     num_labels,
     select_candidates,
@@ -94,36 +93,36 @@ class CrossSpanStage(nn.Module):
         if not self.shares:
             init.normal_(self.label_bias)
 
+    def reads(self) -> list[MLP | Boundaries]:
+        """The MLPs that it reads the words by."""
+        return [self.attention_boundaries, self.scoring_boundaries]
+
     def forward(
         self,
-        hidden: Tensor,
+        words: WordVectors,
         spans: Tensor,
         candidates: Tensor,
         mask: Tensor,
         shared: tuple[TriaffineWeight, TriaffineWeight, Tensor] | None,
         reference: bool,
     ) -> tuple[Tensor, Tensor]:
-        """hidden [B, N, H], spans h_gr [B, R, m, d], candidates [B, m, 2], mask [B, m], (W, V, b) of the span stage.
+        """The words by `reads`, spans h_gr [B, R, m, d], candidates [B, m, 2] and their mask, (W, V, b) if shared.
 
         Returns pᶜ [B, m, R] and β [B, m, m, R].
         """
         if shared is None:
             shared = self.attention_triaffine(), self.scoring_triaffine(), self.label_bias
         attention_weight, scoring_weight, label_bias = shared
+        pairs = triaffine_pairs_reference if reference else triaffine_pairs
 
-        def pairs(boundaries: Boundaries, of_spans: Tensor, weight: TriaffineWeight) -> PairFactor:
-            # The boundary MLPs run once per word, not once per candidate that starts or ends there.
-            heads, tails = boundaries(hidden)
-            heads, tails = gather_boundaries(heads, tails, candidates)
+        def scores(boundaries: Boundaries, of_spans: Tensor, weight: TriaffineWeight) -> Tensor:
             # Representations by an attention without labels (R = 1) serve every label.
-            of_spans = of_spans.expand(-1, num_labels(weight), -1, -1)
-            return PairFactor(append_one(heads), of_spans, append_one(tails), weight)
+            return pairs(words[boundaries], of_spans.expand(-1, num_labels(weight), -1, -1), weight, candidates)
 
-        query = pairs(self.attention_boundaries, self.attention_span(spans), attention_weight)
-        related = pairs(self.scoring_boundaries, self.scoring_span(spans), scoring_weight)
-        form = triaffine_pairs_reference if reference else triaffine_pairs
-        scores, attention = cross_span_scores(query, related, mask, self.axis, form)
-        return scores + label_bias, attention
+        queries = scores(self.attention_boundaries, self.attention_span(spans), attention_weight)
+        values = scores(self.scoring_boundaries, self.scoring_span(spans), scoring_weight)
+        final, attention = cross_span_scores(queries, values, mask, self.axis)
+        return final + label_bias, attention
 
 
 class TriaffineSpanHead(nn.Module):
@@ -180,9 +179,8 @@ class TriaffineSpanHead(nn.Module):
         if not self.config.scoring_kind.reads_words:
             spans = SpanScores(self.biaffine(hidden))
         else:
-            attention, boundaries = self.attention(hidden)
-            scoring, values = self.scoring(hidden, boundaries)
-            factors = attention, scoring, values
+            words = self.read(hidden)
+            attention, scoring = factors = self.factors(words)
             score = span_scores_reference if self.reference else span_scores
             width = self.config.max_span_width
             spans = score(attention, scoring, lengths, width, packed_words, self.kept_bytes)
@@ -192,17 +190,25 @@ class TriaffineSpanHead(nn.Module):
         no_span = functional.pad(scores.new_full((scores.shape[-1] - none_columns,), NO_SPAN_LOGIT), (0, none_columns))
         fields = {"span_logits": torch.where(valid.unsqueeze(-1), scores, no_span)}
         if factors is not None and self.config.cross_span:
-            fields |= self._score_candidates(hidden, *factors, spans, fields["span_logits"], valid)
+            fields |= self._score_candidates(words, *factors, spans, fields["span_logits"], valid)
         if labels is not None:
             fields |= self._losses(fields, labels, valid, targets)
         return SpanHeadOutput(**fields)
 
+    def read(self, hidden: Tensor) -> WordVectors:
+        """The words [B, N, H] by all MLPs of the head."""
+        stages = [self.attention, self.scoring, *([self.cross_span] if self.config.cross_span else [])]
+        return read_words(hidden, [module for stage in stages for module in stage.reads()])
+
+    def factors(self, words: WordVectors) -> tuple[Factor, Factor]:
+        """The factors of s and o."""
+        return self.attention(words), self.scoring(words, self.attention.boundaries)
+
     def _score_candidates(
         self,
-        hidden: Tensor,
+        words: WordVectors,
         attention: Factor,
         scoring: Factor,
-        values: Tensor,
         spans: SpanScores,
         span_logits: Tensor,
         valid: Tensor,
@@ -212,16 +218,17 @@ class TriaffineSpanHead(nn.Module):
         candidates, mask = select_candidates(
             span_logits, valid, config.max_candidates, config.max_span_width, config.multi_label
         )
-        inside = candidate_attention(attention, candidates, hidden.shape[1], spans.attention_cube)
-        # h_gr [B, R, m, d]
-        representations = inside.to(values.dtype) @ values.unsqueeze(1)
+        inside = candidate_attention(attention, candidates, valid.shape[1], spans.attention_cube)
+        representations = self.represent(words, inside)
         shared = None
         if config.share_triaffine:
-            assert isinstance(attention, TriaffineFactor)  # by `TriaffineConfig.validate`
-            assert isinstance(scoring, TriaffineFactor)
-            shared = attention.weight, scoring.weight, self.label_bias
+            weights = (
+                factor.weight if isinstance(factor, TriaffineFactor) else stage.triaffine()
+                for factor, stage in ((attention, self.attention), (scoring, self.scoring))
+            )
+            shared = *weights, self.label_bias
         logits, cross_span_attentions = self.cross_span(
-            hidden, representations, candidates, mask, shared, self.reference
+            words, representations, candidates, mask, shared, self.reference
         )
         if config.cross_span_residual:
             logits = logits + gather_spans(span_logits, candidates)
@@ -232,6 +239,11 @@ class TriaffineSpanHead(nn.Module):
             "span_attentions": inside.permute(0, 2, 3, 1),
             "cross_span_attentions": cross_span_attentions,
         }
+
+    def represent(self, words: WordVectors, attention: Tensor) -> Tensor:
+        """h_gr = Σ_k α_gkr x_k of spans with this attention to inside words [B, R, m, N]: [B, R, m, d]."""
+        values = words[self.scoring.inside]
+        return (attention.to(values.dtype).flatten(1, 2) @ values).unflatten(1, attention.shape[1:3])
 
     def _losses(
         self, fields: dict[str, Tensor], labels: Tensor, valid: Tensor, targets: Tensor | None
@@ -273,10 +285,10 @@ def span_loss(
             "batch": one mean over all spans. Without any span 0.
         targets: soft targets in place of the labels, of the shape of `logits`.
     """
-    labels = labels.masked_fill(~(mask.unsqueeze(-1) if multi_label else mask), -100)
+    labels = torch.where(mask.unsqueeze(-1) if multi_label else mask, labels, -100)
     span_losses = _binary_cross_entropies if multi_label else _cross_entropies
     losses, is_known = span_losses(at_least_float32(logits), labels, targets)
-    losses = losses.masked_fill(~is_known, 0.0)
+    losses = torch.where(is_known, losses, 0.0)
     if reduction == "batch":
         return losses.sum() / is_known.sum().clamp(min=1)
     spans = is_known.sum(-1)
@@ -295,14 +307,14 @@ def _binary_cross_entropies(logits: Tensor, labels: Tensor, targets: Tensor | No
     is_known = labels != -100
     targets = labels if targets is None else targets
     losses = functional.binary_cross_entropy_with_logits(logits, targets.to(logits.dtype), reduction="none")
-    return losses.masked_fill(~is_known, 0.0).sum(-1), is_known.any(-1)
+    return torch.where(is_known, losses, 0.0).sum(-1), is_known.any(-1)
 
 
 def smoothed_targets(labels: Tensor, valid: Tensor, config: TriaffineConfig) -> Tensor:
     """[`smooth_boundaries`] as the configuration says; pairs that are no span, or too wide, take no part."""
     scored = valid.unsqueeze(-1) if config.multi_label else valid
     smoothing = config.boundary_smoothing, config.boundary_smoothing_distance
-    return smooth_boundaries(labels.masked_fill(~scored, -100), config.num_labels, *smoothing)
+    return smooth_boundaries(torch.where(scored, labels, -100), config.num_labels, *smoothing)
 
 
 def smooth_boundaries(labels: Tensor, num_labels: int, smoothing: float, distance: int) -> Tensor:
@@ -316,31 +328,30 @@ def smooth_boundaries(labels: Tensor, num_labels: int, smoothing: float, distanc
 
     Source: Zhu and Li, "Boundary Smoothing for Named Entity Recognition" (ACL 2022), equation 5, as in their code.
     """
-    num_words = labels.shape[1]
-    offsets = range(-distance, distance + 1)
+    num_words, offsets = labels.shape[1], range(-distance, distance + 1)
     shares = {
         (head, tail): smoothing / (4 * distance * (abs(head) + abs(tail)))  # ring d has 4·d spans
         for head in offsets
         for tail in offsets
         if 0 < abs(head) + abs(tail) <= distance
     }
-
-    def spread(values: Tensor) -> Tensor:
-        """What each span (i, j) receives when each span of values [B, N, N, C] gives away its shares."""
-        # Sums of slices: a convolution would be computed in half precision under autocast, and in TF32 on CUDA.
-        padded = functional.pad(values, (0, 0, *(distance,) * 4))
-        received = torch.zeros_like(values)
-        for (head, tail), share in shares.items():
-            rows, columns = (slice(distance + off, distance + off + num_words) for off in (head, tail))
-            received += share * padded[:, rows, columns]
-        return received
-
     multi_label = labels.dim() == 4
-    entities = labels.clamp(min=0) if multi_label else functional.one_hot(labels.clamp(min=0), num_labels)[..., :-1]
-    exists = (labels if multi_label else labels.unsqueeze(-1)) != -100
-    exists, entities = (values.to(torch.get_default_dtype()) for values in (exists, entities * exists))
+    if multi_label:
+        exists, entities = labels != -100, labels == 1
+    else:
+        exists = labels.unsqueeze(-1) != -100
+        entities = labels.unsqueeze(-1) == torch.arange(num_labels - 1, device=labels.device)
+    # What each span (i, j) receives when each span of `exists`, and of `entities`, gives away its shares. Sums of
+    # slices: a convolution would be computed in half precision under autocast, and in TF32 on CUDA.
+    both = torch.cat([exists, entities], dim=-1).to(torch.get_default_dtype())
+    padded = functional.pad(both, (0, 0, *(distance,) * 4))
+    received = torch.zeros_like(both)
+    for (head, tail), share in shares.items():
+        rows, columns = (slice(distance + off, distance + off + num_words) for off in (head, tail))
+        received.add_(padded[:, rows, columns], alpha=share)
     # The shares are symmetric: what a span receives of `exists` is also what it gives to spans that exist.
-    smoothed = entities * (1 - spread(exists)) + spread(entities)
+    size = exists.shape[-1]
+    smoothed = both[..., size:] * (1 - received[..., :size]) + received[..., size:]
     if multi_label:
         return smoothed.clamp(max=1.0)
     return torch.cat([smoothed, (1 - smoothed.sum(-1, keepdim=True)).clamp(min=0.0)], dim=-1)

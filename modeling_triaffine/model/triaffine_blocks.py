@@ -1,9 +1,9 @@
 """p_ij = Σ_k softmax_k(s_ijk) · o_ijk over the inside words i ≤ k ≤ j, exactly, without the cube of all (i, j, k).
 
-Inside words are processed in blocks. The words k of a block are inside a rectangle of head and tail words only (i ≤ k,
-j ≥ k); its scores are computed, and their sums weighed by the highest of all blocks. Low-rank cubes without a backward
-pass are computed by blocks of head words instead. The package, where it is installed, has kernels for CUDA, and in
-training recomputes the blocks in place of storing them.
+Cubes of low rank are computed by blocks of head words, each with all tail and inside words of its spans; where these
+would fill memory, the backward pass computes them again. With a full tensor, blocks have some inside words k, and the
+rectangle of head and tail words around them (i ≤ k, j ≥ k); their sums are weighed by the highest score of all blocks.
+The package, where it is installed, has kernels for CUDA, and recomputes blocks of full tensors in training.
 
 A cube of scores is stored as the tensors from which its blocks are computed: `FullCube`, `ProductCube`.
 Axes: b sentence, r label, i head word, j tail word, k inside word, n contracted word, a, e, w widths; N words of a
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
 # Score of a word that is not inside a span: its exponential is 0 beside any real score, without the NaN of infinities.
 OUTSIDE = -1e30
@@ -23,8 +24,9 @@ OUTSIDE = -1e30
 BLOCK_NUMBERS = 4 * 2**20
 # Inside words of a block, at least, and blocks of a sentence, about: a third of the cube is then computed.
 BLOCK_WORDS, BLOCKS = 8, 8
-# Without a backward pass: largest block, which fits the processor's cache (2 MB in float32), and its head words.
-CACHED_NUMBERS, HEAD_WORDS = 2**19, 8
+# Low rank: head words of a block, its largest size without a backward pass, which fits the processor's cache (2 MB in
+# float32), and the numbers of all blocks above which the backward pass recomputes them (1 GB).
+HEAD_WORDS, CACHED_NUMBERS, STORED_NUMBERS = 8, 2**19, 2**28
 
 
 class Block(NamedTuple):
@@ -156,19 +158,9 @@ class ProductCube(NamedTuple):
         return self.heads.shape[0], self.heads.shape[1], self.heads.shape[2]
 
     def scores(self, plan: Plan, block: Block) -> tuple[Tensor, Any]:
-        """Scores [B, R, K, I, J] of a block, and what is needed for its gradient."""
-        heads, insides, tails = self.parts(block)
-        size = insides.shape[2]
-        if heads.shape[2] <= tails.shape[2]:
-            pairs = (insides.unsqueeze(3) * heads.unsqueeze(2)).flatten(2, 3)  # [B, R, K·I, w]
-            scores = (pairs @ tails.mT).unflatten(2, (size, -1))
-        else:
-            pairs = (insides.unsqueeze(3) * tails.unsqueeze(2)).flatten(2, 3)  # [B, R, K·J, w]
-            scores = (pairs @ heads.mT).unflatten(2, (size, -1)).mT
-        return scores, pairs
-
-    def parts(self, block: Block) -> tuple[Tensor, Tensor, Tensor]:
-        return self.heads[:, :, block.heads], self.insides[:, :, block.words], self.tails[:, :, block.tails]
+        """Scores [B, R, K, I, J] of a block, beside those of a [`FullCube`]."""
+        parts = self.heads[:, :, block.heads], self.insides[:, :, block.words], self.tails[:, :, block.tails]
+        return torch.einsum("briw,brkw,brjw->brkij", *parts), None
 
 
 Cube = FullCube | ProductCube
@@ -178,10 +170,10 @@ def attend_inside(plan: Plan, attention: Cube, scoring: Cube, keep: bool) -> tup
     """p [B, R, N, N] in at least float32 from the cubes of s and o, which have the same labels.
 
     Entries with i > j, or wider than the plan's spans, are meaningless but finite. With `keep` also the whole cube of s
-    [B, R, N, N, N] (k, i, j), 0 where k is not inside, if a cube is a [`FullCube`] or there is a backward pass.
+    [B, R, N, N, N] (k, i, j), 0 where k is not inside, if a cube is a [`FullCube`].
     """
-    if isinstance(attention, ProductCube) and isinstance(scoring, ProductCube) and not torch.is_grad_enabled():
-        return _attend_without_gradient(plan, attention, scoring), None
+    if isinstance(attention, ProductCube) and isinstance(scoring, ProductCube):
+        return attend_products(plan, attention, scoring), None
     dtype = torch.promote_types(scoring.tails.dtype, torch.float32)
     peaks, totals, weighted, cube = [], [], [], []
     with torch.autocast(scoring.tails.device.type, enabled=False):
@@ -202,64 +194,53 @@ def attend_inside(plan: Plan, attention: Cube, scoring: Cube, keep: bool) -> tup
     return p, torch.cat(cube, dim=2) if keep else None
 
 
-def _attend_without_gradient(plan: Plan, attention: ProductCube, scoring: ProductCube) -> Tensor:
+def attend_products(plan: Plan, attention: ProductCube, scoring: ProductCube) -> Tensor:
     """p of [`attend_inside`], by blocks of head words i, each with all tail and inside words of their spans."""
     batch, labels, num_words = scoring.shape()
-    max_width = plan.max_width
-    dtype = torch.promote_types(scoring.tails.dtype, torch.float32)
-    p = scoring.tails.new_zeros((batch * labels, num_words, num_words), dtype=dtype)
-    queries, values = ([part.flatten(0, 1) for part in cube] for cube in (attention, scoring))
-    with torch.autocast(p.device.type, enabled=False):
-        # All blocks use the same memory: fresh pages would cost more than the arithmetic.
-        buffers = [p.new_empty(0, dtype=part.dtype) for part in (scoring.tails, scoring.tails, p)]
+    rows, width = batch * labels, attention.tails.shape[-1] + scoring.tails.shape[-1]
+    parts = [part.flatten(0, 1) for part in (*attention, *scoring)]
+    reach = min(num_words, HEAD_WORDS + (plan.max_width or num_words))
+    needs_gradient = torch.is_grad_enabled()
+    recomputes = needs_gradient and rows * num_words * reach * (width + 3 * reach) > STORED_NUMBERS
+    size = rows if needs_gradient else max(1, CACHED_NUMBERS // (HEAD_WORDS * reach * max(reach, width // 2)))
+    blocks = []
+    with torch.autocast(scoring.tails.device.type, enabled=False):
         for first in range(0, num_words, HEAD_WORDS):
             last = min(first + HEAD_WORDS, num_words)
-            stop = min(num_words, last - 1 + (max_width or num_words))
-            reach = stop - first
-            numbers = (last - first) * reach * max(reach, scoring.tails.shape[-1])
-            size = max(1, CACHED_NUMBERS // numbers)
-            for row in range(0, len(p), size):
-                rows = slice(row, row + size)
-                query, value = ([part[rows] for part in cube] for cube in (queries, values))
-                p[rows, first:last, first:stop] = attend_from_heads(query, value, first, last, stop, buffers)
-    return p.unflatten(0, (batch, labels))
+            stop = min(num_words, last - 1 + (plan.max_width or num_words))
+            of_rows = []
+            for row in range(0, rows, size):
+                some = [part[row : row + size] for part in parts]
+                place = some[:3], some[3:], first, last, stop
+                if recomputes:
+                    of_rows.append(checkpoint(attend_from_heads, *place, use_reentrant=False, preserve_rng_state=False))
+                else:
+                    of_rows.append(attend_from_heads(*place))
+            found = of_rows[0] if len(of_rows) == 1 else torch.cat(of_rows)
+            blocks.append(functional.pad(found, (first, num_words - stop)))
+    return torch.cat(blocks, dim=1).unflatten(0, (batch, labels))
 
 
 def attend_from_heads(
-    attention: Sequence[Tensor],
-    scoring: Sequence[Tensor],
-    first: int,
-    last: int,
-    stop: int,
-    buffers: Sequence[Tensor] | None = None,
+    attention: Sequence[Tensor], scoring: Sequence[Tensor], first: int, last: int, stop: int
 ) -> Tensor:
     """p [M, I, J] of the head words from `first` to `last`, with tail words up to `stop`, in at least float32.
 
-    attention, scoring: u, x, v [M, N, w], a row per sentence and label. buffers: memory for products and scores, in the
-    dtype of these, and for weights, in that of p.
+    attention, scoring: u, x, v [M, N, w], a row per sentence and label.
     """
-    pairs, scores, weights = (None, None, None) if buffers is None else buffers
     heads, reach = (torch.arange(first, end, device=scoring[0].device) for end in (last, stop))
     outside = (reach < heads[:, None, None]) | (reach > reach[:, None])  # [I, J, K]
-    attended = at_least_float32(_pair_scores(attention, first, last, stop, pairs, scores))
-    attended.add_(outside.flatten(0, 1).to(attended.dtype), alpha=OUTSIDE)
-    attended = torch.softmax(attended, -1, out=_emptied(weights))
-    values = _pair_scores(scoring, first, last, stop, pairs, scores)
-    return attended.mul_(values).sum(-1).unflatten(-1, (heads.shape[0], reach.shape[0]))
+    attended = at_least_float32(_pair_scores(attention, first, last, stop))
+    attended = attended.add_(outside.flatten(0, 1).to(attended.dtype), alpha=OUTSIDE).softmax(-1)
+    values = _pair_scores(scoring, first, last, stop)
+    return (attended * values).sum(-1).unflatten(-1, (heads.shape[0], reach.shape[0]))
 
 
-def _pair_scores(
-    cube: Sequence[Tensor], first: int, last: int, stop: int, pairs: Tensor | None, scores: Tensor | None
-) -> Tensor:
+def _pair_scores(cube: Sequence[Tensor], first: int, last: int, stop: int) -> Tensor:
     """Scores [M, I·J, K] of the head words from `first` to `last` with tail and inside words up to `stop`."""
     heads, insides, tails = cube
-    products = torch.mul(heads[:, first:last, None], tails[:, None, first:stop], out=_emptied(pairs))
-    return torch.bmm(products.flatten(1, 2), insides[:, first:stop].mT, out=_emptied(scores))
-
-
-def _emptied(buffer: Tensor | None) -> Tensor | None:
-    """The buffer as an argument `out`, which then takes any shape and reuses its memory."""
-    return None if buffer is None else buffer.resize_(0)
+    products = heads[:, first:last, None] * tails[:, None, first:stop]
+    return products.flatten(1, 2) @ insides[:, first:stop].mT
 
 
 def at_least_float32(values: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ of the span stage never stores the cube s_ijkr: `triaffine_blocks.py`, or what [
 contractions with full tensors are in `triaffine_weights.py`.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -18,8 +18,6 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from .triaffine_blocks import (
-    BLOCK_NUMBERS,
-    BLOCK_WORDS,
     Cube,
     FullCube,
     Plan,
@@ -40,6 +38,11 @@ def append_one(vectors: Tensor) -> Tensor:
     return torch.cat([vectors, vectors.new_ones(*vectors.shape[:-1], 1)], dim=-1)
 
 
+def whole_width(weight: TriaffineWeight) -> int:
+    """d+1, the width of boundary vectors with their 1."""
+    return weight[0].shape[1] if isinstance(weight, tuple) else whole_tensor(weight).shape[-1]
+
+
 def num_labels(weight: TriaffineWeight) -> int:
     """R of a triaffine tensor of any kind."""
     return len(weight[0] if isinstance(weight, tuple) else weight)
@@ -54,25 +57,25 @@ def whole_tensor(weight: TriaffineWeight) -> Tensor:
 
 
 class TriaffineFactor(NamedTuple):
-    """s_ijkr = TriAff(h_i, h_j, h_k, W_r): heads and tails [B, N, d+1], insides [B, N, d], weight of R labels."""
+    """s_ijkr = TriAff(h_i, h_j, h_k, W_r) of a full tensor: heads, tails [B, N, d+1], insides [B, N, d]."""
 
     heads: Tensor
     insides: Tensor
     tails: Tensor
-    weight: TriaffineWeight
+    weight: Tensor | FullWeight
 
     @property
     def labels(self) -> int:
-        return num_labels(self.weight)
+        return len(self.weight)
 
     @property
     def is_full(self) -> bool:
-        return isinstance(self.weight, Tensor | FullWeight)
+        return True
 
     @property
     def width(self) -> int:
         """Width of the vectors from which blocks of the cube are computed."""
-        return self.weight[0].shape[-1] if isinstance(self.weight, tuple) else self.heads.shape[-1]
+        return self.heads.shape[-1]
 
     def whole_cube(self) -> Tensor:
         """All scores, by their definition: [B, R, i, j, k]."""
@@ -82,33 +85,26 @@ class TriaffineFactor(NamedTuple):
 
     def cube(self, labels: slice, plan: Plan) -> Cube:
         """Scores of some labels in the form that is computed by blocks or kernels."""
+        assert isinstance(self.weight, FullWeight)
         heads, insides, tails = (autocast(part) for part in self[:3])
-        if isinstance(self.weight, FullWeight):
-            words = insides.flatten(0, 1)[plan.packed]
-            contracted = self.weight.contract_words(words, labels)
-            return FullCube(self.weight.pad(heads), contracted, self.weight.pad(tails))
-        factors = (factor[labels] for factor in self.weight)
-        return ProductCube(
-            *(project(part, factor) for part, factor in zip((heads, insides, tails), factors, strict=True))
-        )
+        contracted = self.weight.contract_words(insides.flatten(0, 1)[plan.packed], labels)
+        return FullCube(self.weight.pad(heads), contracted, self.weight.pad(tails))
 
     def spans(self, candidates: Tensor) -> Tensor:
         """Scores of the spans `candidates` [B, m, 2] with all inside words: [B, R, m, N]."""
-        heads, tails = gather_boundaries(self.heads, self.tails, candidates)
         insides = self.insides.unsqueeze(1).expand(-1, self.labels, -1, -1)
-        return triaffine_pairs(heads, insides, tails, self.weight)
+        return triaffine_pairs(torch.stack([self.heads, self.tails]), insides, self.weight, candidates)
 
 
-class AdditiveFactor(NamedTuple):
-    """s_ijkr = head_ir + tail_jr + inside_kr, each [B, N, R]; a part that is None adds nothing."""
+class ProductFactor(NamedTuple):
+    """s_ijkr = Σ_w u_irw x_krw v_jrw of vectors projected for each label: ends (u, v) [2, B, R, N, w], insides x."""
 
+    ends: Tensor
     insides: Tensor
-    heads: Tensor | None = None
-    tails: Tensor | None = None
 
     @property
     def labels(self) -> int:
-        return self.insides.shape[-1]
+        return self.insides.shape[1]
 
     @property
     def is_full(self) -> bool:
@@ -117,37 +113,72 @@ class AdditiveFactor(NamedTuple):
     @property
     def width(self) -> int:
         """As in [`TriaffineFactor`]."""
-        return 3
-
-    def _parts(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Parts of head, inside and tail words [B, R, N]."""
-        nothing = torch.zeros_like(self.insides)
-        parts = (self.heads, self.insides, self.tails)
-        heads, insides, tails = ((nothing if part is None else part).transpose(1, 2) for part in parts)
-        return heads, insides, tails
+        return self.insides.shape[-1]
 
     def whole_cube(self) -> Tensor:
         """All scores, by their definition: [B, R, i, j, k]."""
-        heads, insides, tails = self._parts()
-        return heads[..., :, None, None] + tails[..., None, :, None] + insides[..., None, None, :]
+        heads, tails = self.ends
+        return torch.einsum("briw,brkw,brjw->brijk", heads, self.insides, tails)
 
     def cube(self, labels: slice, plan: Plan) -> Cube:
-        """Scores of some labels as those of a [`ProductCube`], u · 1 · 1 + 1 · x · 1 + 1 · 1 · v."""
-        heads, insides, tails = (autocast(part[:, labels]) for part in self._parts())
-        one = torch.ones_like(heads)
-        parts = (heads, one, one), (one, insides, one), (one, one, tails)
-        return ProductCube(*(torch.stack(part, dim=-1) for part in parts))
+        """Scores of some labels in the form that is computed by blocks or kernels."""
+        heads, tails = self.ends.unbind()
+        return ProductCube(*(autocast(part[:, labels]) for part in (heads, self.insides, tails)))
 
     def spans(self, candidates: Tensor) -> Tensor:
-        """Scores of the spans `candidates` [B, m, 2] with all inside words: broadcastable to [B, R, m, N]."""
-        scores = self.insides.transpose(1, 2).unsqueeze(2)
-        if self.heads is not None and self.tails is not None:
-            heads, tails = gather_boundaries(self.heads, self.tails, candidates)
-            scores = scores + (heads + tails).transpose(1, 2).unsqueeze(-1)
-        return scores
+        """Scores of the spans `candidates` [B, m, 2] with all inside words: [B, R, m, N]."""
+        return span_products(self.ends, candidates) @ self.insides.mT
 
 
-Factor = TriaffineFactor | AdditiveFactor
+Factor = TriaffineFactor | ProductFactor
+
+
+def additive_factor(insides: Tensor, heads: Tensor | None = None, tails: Tensor | None = None) -> ProductFactor:
+    """s_ijkr = head_ir + tail_jr + inside_kr, each [B, N, R], as u · 1 · 1 + 1 · x · 1 + 1 · 1 · v."""
+    insides = insides.transpose(1, 2).unsqueeze(-1)
+    one = torch.ones_like(insides)
+    if heads is None or tails is None:
+        return ProductFactor(torch.stack([one, one]), insides)
+    heads, tails = (part.transpose(1, 2).unsqueeze(-1) for part in (heads, tails))
+    heads, insides, tails = (
+        torch.cat(part, dim=-1) for part in ((heads, one, one), (one, insides, one), (one, one, tails))
+    )
+    return ProductFactor(torch.stack([heads, tails]), insides)
+
+
+def triaffine_factor(ends: Tensor, insides: Tensor, weight: TriaffineWeight) -> Factor:
+    """TriAff(h_i, h_j, h_k, W_r) of head and tail vectors `ends` [2, B, N, d] and inside vectors [B, N, d]."""
+    if isinstance(weight, tuple):
+        head_factor, inside_factor, tail_factor = weight
+        of_insides = project(insides.unsqueeze(0), (inside_factor,)).squeeze(0)
+        return ProductFactor(project(ends, (head_factor, tail_factor)), of_insides)
+    heads, tails = append_one(ends)
+    return TriaffineFactor(heads, insides, tails, weight)
+
+
+def project(vectors: Tensor, factors: Sequence[Tensor]) -> Tensor:
+    """Vectors [k, B, N, d] times their factors, k × [R, d, ρ] or [R, d+1, ρ] → [k, B, R, N, ρ], in one product.
+
+    A factor's row beyond d is for the 1 that is appended to boundary vectors.
+    """
+    count, batch, words, width = vectors.shape
+    columns = torch.stack(tuple(factors)).to(vectors.dtype).transpose(1, 2).flatten(2)  # [k, d+1, R·ρ]
+    if columns.shape[1] > width:
+        columns, bias = columns.split([width, 1], dim=1)
+        products = torch.baddbmm(bias, vectors.flatten(1, 2), columns)
+    else:
+        products = vectors.flatten(1, 2) @ columns
+    return products.view(count, batch, words, len(factors[0]), -1).transpose(2, 3)
+
+
+def span_products(ends: Tensor, candidates: Tensor) -> Tensor:
+    """Products of the projected boundaries [2, B, R, N, ρ] of the spans `candidates` [B, m, 2]: [B, R, m, ρ]."""
+    batch, num_words = ends.shape[1], ends.shape[3]
+    first = torch.arange(0, 2 * batch * num_words, num_words, device=candidates.device).view(2, batch, 1)
+    rows = (candidates.movedim(-1, 0) + first).flatten()
+    found = ends.transpose(2, 3).flatten(0, 2).index_select(0, rows)
+    heads, tails = found.unflatten(0, (2, *candidates.shape[:2])).unbind()
+    return (heads * tails).transpose(1, 2)
 
 
 class SpanScores(NamedTuple):
@@ -197,8 +228,8 @@ def span_scores(
 
     α_ijkr = softmax over k in [i, j] of s_ijkr;  p_ijr = Σ_k α_ijkr · o_ijkr.
 
-    Full tensors are contracted label by label (with the package's Triton kernels, for several labels at once), low-rank
-    ones with as many labels at once as fit into a block.
+    Full tensors are contracted label by label (with the package's Triton kernels, for several labels at once); without
+    one, all labels are computed at once.
 
     Args:
         attention, scoring: the factors of s (R labels, or one that all labels share) and o (R labels).
@@ -208,8 +239,13 @@ def span_scores(
         kept_bytes: see [`TriaffineSpanHead`].
     """
     attention, scoring = _hold(attention), _hold(scoring)
-    batch, num_words = attention.insides.shape[:2]
-    chunk, numbers = _chunk_labels(attention, scoring)
+    batch, num_words = len(lengths), attention.insides.shape[1 if attention.is_full else 2]
+    if not (attention.is_full or scoring.is_full):
+        plan = Plan(batch, num_words, max_width, lengths, ())
+        values = scoring.cube(slice(None), plan)
+        queries = attention.cube(slice(None), plan).expand_labels(values)
+        return SpanScores(ACCELERATION.attend_inside(plan, queries, values, False)[0])
+    numbers = batch * num_words * max(num_words, attention.width, scoring.width)
     plan = plan_blocks(lengths, num_words, max_width, packed, numbers)
     # The candidates need a few rows of s: it is stored if it is smaller than the contracted words of one label.
     keep = attention.is_full and attention.labels == scoring.labels
@@ -223,7 +259,8 @@ def span_scores(
 
     results = []
     labels_to_keep = ACCELERATION.labels_to_keep(attention, scoring, plan, kept_bytes)
-    chunk = int(max(1, min(chunk, labels_to_keep)))  # where memory is short, in the backward pass too
+    # Where memory is short, in the backward pass too.
+    chunk = int(max(1, min(ACCELERATION.labels_at_once(attention, scoring), labels_to_keep)))
     for first in range(0, scoring.labels, chunk):
         labels = slice(first, min(first + chunk, scoring.labels))
         if labels.stop <= labels_to_keep:
@@ -232,16 +269,6 @@ def span_scores(
             results.append(checkpoint(score, labels, use_reentrant=False, preserve_rng_state=False))
     cubes = [cube for _, cube in results if cube is not None]
     return SpanScores(torch.cat([p for p, _ in results], dim=1), torch.cat(cubes, dim=1) if cubes else None)
-
-
-def _chunk_labels(attention: Factor, scoring: Factor) -> tuple[int, int]:
-    """How many labels are computed at once, and how many numbers a block then holds per inside word."""
-    batch, num_words = attention.insides.shape[:2]
-    numbers = batch * num_words * max(num_words, attention.width, scoring.width)
-    if attention.is_full or scoring.is_full:
-        return ACCELERATION.labels_at_once(attention, scoring), numbers
-    chunk = max(1, min(scoring.labels, BLOCK_NUMBERS // max(1, BLOCK_WORDS * numbers)))
-    return chunk, chunk * numbers
 
 
 def candidate_attention(
@@ -261,36 +288,37 @@ def candidate_attention(
     return masked_softmax(scores, inside.unsqueeze(1), dim=-1)
 
 
-def triaffine_pairs(heads: Tensor, insides: Tensor, tails: Tensor, weight: TriaffineWeight) -> Tensor:
-    """TriAff(h_i, h_j, x_gr, W_r) for given spans l = (i, j) and labelled inside vectors x_gr.
+def triaffine_pairs(ends: Tensor, insides: Tensor, weight: TriaffineWeight, candidates: Tensor) -> Tensor:
+    """TriAff(h_i, h_j, x_gr, W_r) for the spans l = (i, j) and labelled inside vectors x_gr.
 
-    heads and tails [B, L, d+1] (the boundaries of each span), insides [B, R, G, d] → [B, R, L, G].
+    ends: vectors of the head and tail words, [2, B, N, d], of a full tensor also [2, B, N, d+1]; candidates [B, m, 2],
+    insides [B, R, G, d] → [B, R, m, G].
     """
-    heads, insides, tails = (autocast(part) for part in (heads, insides, tails))
+    ends, insides = autocast(ends), autocast(insides)
+    if isinstance(weight, tuple):
+        head_factor, inside_factor, tail_factor = weight
+        spans = span_products(project(ends, (head_factor, tail_factor)), candidates)
+        # Labels first, [R, B·G, d] × [R, d, ρ]: a product batched over sentences would copy the factor for each.
+        projected = insides.transpose(0, 1).flatten(1, 2) @ inside_factor.to(insides.dtype)
+        return spans @ projected.unflatten(1, (len(insides), -1)).permute(1, 0, 3, 2)
     if isinstance(weight, Tensor):
         weight = ACCELERATION.full_weight(weight)
-    if isinstance(weight, FullWeight):
-        firsts, lasts = (weight.pad(part).flatten(0, 1) for part in (heads, tails))
-        spans = weight.contract_pairs(firsts, lasts).unflatten(1, heads.shape[:2]).transpose(0, 1)
-        return spans @ insides.transpose(-1, -2)
-    head_factor, inside_factor, tail_factor = weight
-    spans = project(heads, head_factor) * project(tails, tail_factor)
-    # Labels first, [R, B·G, d] × [R, d, ρ]: a product batched over sentences would copy the factor for each.
-    insides = insides.transpose(0, 1).flatten(1, 2) @ inside_factor.to(insides.dtype)
-    return spans @ insides.unflatten(1, (len(spans), -1)).permute(1, 0, 3, 2)
+    heads, tails = (weight.pad(part).flatten(0, 1) for part in _candidate_ends(ends, candidates, weight))
+    spans = weight.contract_pairs(heads, tails).unflatten(1, candidates.shape[:2]).transpose(0, 1)
+    return spans @ insides.transpose(-1, -2)
 
 
-def triaffine_pairs_reference(heads: Tensor, insides: Tensor, tails: Tensor, weight: TriaffineWeight) -> Tensor:
+def triaffine_pairs_reference(ends: Tensor, insides: Tensor, weight: TriaffineWeight, candidates: Tensor) -> Tensor:
     """[`triaffine_pairs`] by its definition."""
+    heads, tails = _candidate_ends(ends, candidates, weight)
     contracted = torch.einsum("brgc,rcae->brgae", insides, whole_tensor(weight))
     return torch.einsum("brgae,bla,ble->brlg", contracted, heads, tails)
 
 
-def project(vectors: Tensor, factor: Tensor) -> Tensor:
-    """[B, N, d] times [R, d, ρ] → [B, R, N, ρ]."""
-    # One product for all labels: a batched one would copy the factor for every sentence.
-    columns = factor.to(vectors.dtype).transpose(0, 1).flatten(1)
-    return (vectors @ columns).unflatten(-1, (len(factor), -1)).transpose(1, 2).contiguous()
+def _candidate_ends(ends: Tensor, candidates: Tensor, weight: TriaffineWeight) -> Iterable[Tensor]:
+    """Boundary vectors of the candidates, with their 1: 2 × [B, m, d+1]."""
+    ends = ends if ends.shape[-1] == whole_width(weight) else append_one(ends)
+    return gather_boundaries(*ends, candidates)
 
 
 def _hold(factor: Factor) -> Factor:
@@ -308,9 +336,7 @@ def autocast(values: Tensor) -> Tensor:
 
 def masked_softmax(scores: Tensor, mask: Tensor, dim: int) -> Tensor:
     """Softmax over the entries where `mask` is True; 0 elsewhere, also if it is False everywhere."""
-    mask, scores = torch.broadcast_tensors(mask, scores)
-    scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-    return scores.softmax(dim).masked_fill(~mask, 0.0)
+    return torch.where(mask, scores, torch.finfo(scores.dtype).min).softmax(dim) * mask
 
 
 def label_probabilities(logits: Tensor, multi_label: bool = False, temperature: float = 1.0) -> Tensor:
@@ -345,20 +371,23 @@ def select_candidates(
     batch, num_words = valid.shape[:2]
     width = num_words if max_width is None else min(max_width, num_words)
     spans = width * num_words - width * (width - 1) // 2
-    count = min(max_candidates, spans)
-    scores = entity_likelihood(at_least_float32(span_logits.detach()), multi_label)
-    scores = scores.masked_fill(~valid, torch.finfo(scores.dtype).min).view(batch, -1)
-    # Of the spans tied with the last one chosen, the first: faster than a stable sort of all spans.
-    least = scores.topk(count).values[:, -1:]
-    likelier, equal = scores > least, scores == least
-    chosen = likelier | (equal & (equal.cumsum(-1) <= count - likelier.sum(-1, keepdim=True)))
-    # Places without a candidate go last, as span (0, 0).
-    places = torch.arange(scores.shape[1], device=scores.device)
-    places = torch.where(chosen & valid.view(batch, -1), places, num_words * num_words)
-    order = places.topk(count, largest=False).values
+    scores = entity_likelihood(at_least_float32(span_logits.detach()), multi_label).double() + 0.0  # no -0
+    # One key for score and place: floats are in the order of their bits, those below 0 in reverse. The last 25 bits,
+    # beyond the precision of float32, have the place, so that of equal scores the first is chosen.
+    bits = scores.view(torch.int64)
+    keys = (bits ^ ((bits >> 63) & _LARGEST)) & ~_PLACES
+    places = torch.arange(_PLACES, _PLACES - num_words * num_words, -1, device=scores.device)
+    keys = torch.where(valid, keys | places.view(num_words, num_words), -_LARGEST - 1).view(batch, -1)
+    chosen = keys.topk(min(max_candidates, spans), sorted=False).values
+    order = (_PLACES - (chosen & _PLACES)).sort().values
+    # What is no span has the last place of all: it goes last, as span (0, 0).
     mask = order < num_words * num_words
-    order = order.masked_fill(~mask, 0)
+    order = order * mask
     return torch.stack([order // num_words, order % num_words], dim=-1), mask
+
+
+# The largest of int64, and the bits of a place in the keys of candidates: for sentences of up to 4,096 words.
+_LARGEST, _PLACES = 2**63 - 1, 2**25 - 1
 
 
 def gather_boundaries(heads: Tensor, tails: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
@@ -383,33 +412,17 @@ def gather_spans(values: Tensor, candidates: Tensor) -> Tensor:
     return values[batch, candidates[..., 0], candidates[..., 1]]
 
 
-class PairFactor(NamedTuple):
-    """TriAff(h_i, h_j, h_gr, W_r) of candidates l = (i, j) and g: heads, tails [B, m, d+1], spans [B, R, m, d]."""
-
-    heads: Tensor
-    spans: Tensor
-    tails: Tensor
-    weight: TriaffineWeight
-
-
-def cross_span_scores(
-    attention: PairFactor,
-    scoring: PairFactor,
-    candidate_mask: Tensor,
-    axis: str,
-    pairs: Callable[..., Tensor] = triaffine_pairs,
-) -> tuple[Tensor, Tensor]:
-    """pᶜ without its bias, from q = `attention` and t = `scoring`; candidate_mask [B, m].
+def cross_span_scores(queries: Tensor, values: Tensor, candidate_mask: Tensor, axis: str) -> tuple[Tensor, Tensor]:
+    """pᶜ without its bias, from q and t of all pairs of candidates [B, R, l, g]; candidate_mask [B, m].
 
     axis "key" (paper): β = softmax over g of q_lg, pᶜ_l = Σ_g β_lg t_lg.
     axis "query" (published code): β = softmax over l of q_lg, pᶜ_g = Σ_l β_lg t_lg.
-    `pairs` computes q and t: [`triaffine_pairs`], or its definition.
     Returns pᶜ [B, m, R] and β [B, l, g, R].
     """
     dim, broadcast = {"key": (-1, -2), "query": (-2, -1)}[axis]
     mask = candidate_mask.unsqueeze(1).unsqueeze(broadcast)
-    weights = masked_softmax(at_least_float32(pairs(*attention)), mask, dim=dim)
-    scores = (weights * pairs(*scoring).to(weights.dtype)).sum(dim)
+    weights = masked_softmax(at_least_float32(queries), mask, dim=dim)
+    scores = (weights * values.to(weights.dtype)).sum(dim)
     return scores.transpose(1, 2), weights.permute(0, 2, 3, 1)
 
 

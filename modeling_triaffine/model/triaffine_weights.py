@@ -7,7 +7,7 @@ import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -41,13 +41,6 @@ class FullWeight:
         return torch.stack([outer @ weight.to(outer.dtype).flatten(1).mT for weight in self.of_labels])
 
 
-def _no_quantizer(choice: str, *_: Any) -> NoReturn:
-    raise ImportError(
-        f"`quantize` is {choice!r}, but the code saved with a model computes in floating point only. Install the "
-        "package, pip install 'modeling_triaffine[onnx]', and import modeling_triaffine before the model is loaded."
-    )
-
-
 @dataclass
 class Acceleration:
     """Operations that the package, where it is imported, replaces by faster ones with the same numbers.
@@ -59,8 +52,7 @@ class Acceleration:
         labels_to_keep: (attention, scoring, plan, budget in bytes) → for how many labels to store what is contracted
             with full tensors for the backward pass, which recomputes the others.
         attend_inside: as [`triaffine_blocks.attend_inside`]; without the whole cube where it is not needed.
-        find_quantizer: (choice, dtype, device) → a function that quantizes the encoder of a model and returns the
-            model. ValueError for a choice, dtype or device that it does not have, ImportError if it lacks a package.
+        run: (model, inputs) → the model's output in prediction.
     """
 
     linear_layers: Callable[[nn.Module], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
@@ -68,7 +60,7 @@ class Acceleration:
     labels_at_once: Callable[..., int] = lambda *_: 1
     labels_to_keep: Callable[..., float] = lambda *_: math.inf
     attend_inside: Callable[[Plan, Cube, Cube, bool], tuple[Tensor, Tensor | None]] = attend_inside
-    find_quantizer: Callable[[str, Any, Any], Callable[[Any], Any]] = _no_quantizer
+    run: Callable[[Any, dict[str, Any]], Any] = lambda model, inputs: model(**inputs)
 
 
 ACCELERATION = Acceleration()

@@ -37,9 +37,14 @@ class BiLSTM(nn.Module):
                 return self(values.to(next(self.parameters()).dtype), lengths, packed)
         positions = torch.arange(values.shape[1], device=values.device)
         reverse = torch.where(positions < lengths[:, None], lengths[:, None] - 1 - positions, positions)
+        rows = flat_index(reverse, values.shape[1]).flatten()
+
+        def turned(states: Tensor) -> Tensor:
+            return states.flatten(0, 1).index_select(0, rows).unflatten(0, reverse.shape)
+
         for layer, (ahead, back) in enumerate(zip(self.forward_layers, self.backward_layers, strict=True)):
             values = self.dropout(values) if layer else values
-            backward = gather_words(_run(back, gather_words(values, reverse), lengths, packed), reverse)
+            backward = turned(_run(back, turned(values), lengths, packed))
             values = torch.cat([_run(ahead, values, lengths, packed), backward], dim=-1)
         return values
 

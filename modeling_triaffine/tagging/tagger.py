@@ -36,7 +36,7 @@ class Tagging:
     revision: str | None = None
     threshold: Threshold | None = None
     overlap: str = PredictionOptions.overlap
-    batch_size: int = PredictionOptions.batch_size
+    batch_size: int | None = PredictionOptions.batch_size
     bf16: bool = False
 
 

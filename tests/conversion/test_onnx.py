@@ -6,7 +6,6 @@ compared alone; nightly, the graphs are exported and run in ONNX Runtime.
 
 import copy
 import json
-import pickle
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -18,11 +17,9 @@ import torch
 from modeling_triaffine import (
     NestedNERPipeline,
     OnnxNestedNER,
-    TriaffineConfig,
     TriaffineForNestedNER,
     TriaffineProcessor,
 )
-from modeling_triaffine.acceleration import int8
 from modeling_triaffine.conversion import onnx_export, onnx_predictor
 from modeling_triaffine.conversion.onnx_export import (
     OUTPUTS,
@@ -195,15 +192,6 @@ def test_a_graph_is_no_model_and_has_its_own_precision(exported, command, tmp_pa
     assert "`dtype` is bfloat16, but OnnxNestedNER computes in float32" in result.err
     with pytest.raises(FileNotFoundError, match=r"has a graph .* OnnxNestedNER"):
         NestedNERPipeline(str(folder))
-
-
-@pytest.mark.parametrize("again", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
-def test_a_copy_of_the_model_opens_its_own_session(again, tmp_path, monkeypatch):
-    (tmp_path / "model.onnx").write_bytes(int8._graph(np.eye(2, dtype=np.float32), None))
-    monkeypatch.chdir(tmp_path)
-    model = onnx_predictor.OnnxModel("model.onnx", TriaffineConfig(num_labels=2))
-    monkeypatch.chdir("/")  # a copy finds the graph from anywhere
-    assert run_session(again(model).session, {"x": torch.ones(1, 2)})["y"] == pytest.approx(1, abs=1e-2)
 
 
 def test_unsupported_uses_of_a_graph_are_refused(saved_model):

@@ -28,7 +28,6 @@ from modeling_triaffine.model.span_head_triaffine import TriaffineSpanHead
 from modeling_triaffine.model.triaffine_ops import (
     cross_span_scores,
     inside_attention_reference,
-    triaffine_pairs_reference,
 )
 from modeling_triaffine.span_predictions import rank_of_span
 from tests.helpers.factors import FACTORS, HAVE_TENSORS, DiagonalTensor
@@ -80,9 +79,9 @@ def assert_equal(found, expected):
 @torch.no_grad()
 def test_words_add_up_to_the_span_score(fields, rank):
     head, hidden, output = run_head(**fields, triaffine_rank=rank)
-    attention_factor, boundaries = head.attention(hidden)
+    attention_factor, scoring_factor = head.factors(head.read(hidden))
     attention = inside_attention_reference(attention_factor.whole_cube())[0].expand(4, -1, -1, -1)
-    values = head.scoring(hidden, boundaries)[0].whole_cube()[0]
+    values = scoring_factor.whole_cube()[0]
     for i, j in all_spans(5):
         parts = span_stage_parts(head, hidden, output, (i, j))
         assert_equal(parts.contributions.sum(-1) + parts.bias, output.span_logits[0, i, j])
@@ -98,9 +97,9 @@ def test_words_add_up_to_the_span_score(fields, rank):
 def test_candidates_add_up_to_the_final_score(fields, axis, rank, monkeypatch):
     given = []
 
-    def spy(attention, scoring, *arguments):
-        given.append(triaffine_pairs_reference(*scoring)[0])
-        return cross_span_scores(attention, scoring, *arguments)
+    def spy(queries, values, *arguments):
+        given.append(values[0])
+        return cross_span_scores(queries, values, *arguments)
 
     monkeypatch.setattr(span_head_triaffine, "cross_span_scores", spy)
     head, hidden, output = run_head(**fields, cross_span_axis=axis, triaffine_rank=rank)

@@ -36,7 +36,7 @@ def check_gradients(head, arrays, hidden, prefix):
 
 
 def attention_cube(head, hidden):
-    factor, _ = head.attention(hidden)
+    factor, _ = head.factors(head.read(hidden))
     # [B, R, i, j, k] → [b, i, j, k, r], the axes of the arrays
     return inside_attention_reference(factor.whole_cube()).permute(0, 2, 3, 4, 1)
 
@@ -72,8 +72,7 @@ def test_full_model(name, axis, suffix, reference):
     num_words = hidden.shape[1]
     output = head(hidden, inputs["lengths"], inputs["labels"])
     spans, insides = span_mask(inputs["lengths"], num_words), inside_mask(inputs["lengths"], num_words)
-    factor, boundaries = head.attention(hidden)
-    scoring, _ = head.scoring(hidden, boundaries)
+    factor, scoring = head.factors(head.read(hidden))
     close(factor.whole_cube().permute(0, 2, 3, 4, 1), expected["s_unmasked"], insides)
     close(scoring.whole_cube().permute(0, 2, 3, 4, 1), expected["o"], insides)
     close(attention_cube(head, hidden), expected["alpha"], insides)
@@ -104,9 +103,9 @@ def test_attention_of_every_span_as_candidate():
 def test_candidate_representations():
     head, inputs, expected = load_golden("full_shared")
     candidates = expected["topm_row_major"]
-    factor, _ = head.attention(inputs["h"])
-    attention = candidate_attention(factor, candidates, inputs["h"].shape[1])
-    spans = attention @ head.scoring.inside(inputs["h"]).unsqueeze(1)
+    words = head.read(inputs["h"])
+    factor, _ = head.factors(words)
+    spans = head.represent(words, candidate_attention(factor, candidates, inputs["h"].shape[1]))
     close(spans.transpose(1, 2), expected["span_repr_topm"])
 
 

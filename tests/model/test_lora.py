@@ -9,12 +9,11 @@ from huggingface_hub import HfApi
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoProcessor
 
-from modeling_triaffine import NestedNERPipeline, NestedNERTrainer, TriaffineForNestedNER
+from modeling_triaffine import NestedNERTrainer, TriaffineForNestedNER
 from modeling_triaffine.publishing import publish_folder
 from modeling_triaffine.training.interruptions import ACTIVATION_CHECKPOINTING
 from tests.helpers.faults import assert_same_weights
 from tests.helpers.micro_training import micro_records, micro_trainer
-from tests.helpers.tiny import tiny_model, tiny_processor
 
 RECORDS = micro_records(16)
 INPUTS = {"words": [record["tokens"] for record in RECORDS[:4]]}
@@ -45,16 +44,6 @@ def test_adapters_of_transformers_are_refused(tmp_path):
     trainer.model.add_adapter(peft.LoraConfig(r=4, target_modules="all-linear"))
     with pytest.raises(ValueError, match=r"adapters added by `add_adapter`.*get_peft_model"):
         NestedNERTrainer(trainer.model, trainer.args, processing_class=trainer.processing_class)
-
-
-def test_adapters_are_merged_before_the_encoder_is_quantized(encoder):
-    pytest.importorskip("onnxruntime", reason="needs the extra onnx")
-    model = tiny_model(encoder)
-    model.encoder = peft.get_peft_model(model.encoder, peft.LoraConfig(target_modules=["query"]))
-    with pytest.raises(ValueError, match="merge_and_unload"):
-        NestedNERPipeline(model=model, processor=tiny_processor(encoder), quantize="int8")
-    model.encoder = model.encoder.merge_and_unload()
-    assert NestedNERPipeline(model=model, processor=tiny_processor(encoder), quantize="int8")("A gene.") is not None
 
 
 @pytest.fixture(scope="module")

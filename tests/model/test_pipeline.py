@@ -75,13 +75,13 @@ def test_entities_of_a_long_sentence_come_out_once(encoder):
 
 def test_batches_hold_about_equally_many_subwords(finder, monkeypatch):
     sizes = []
-    forward = finder.forward
+    start = finder._start
 
-    def counted(inputs, **options):
+    def counted(inputs):
         sizes.append(tuple(inputs["input_ids"].shape))
-        return forward(inputs, **options)
+        return start(inputs)
 
-    monkeypatch.setattr(finder, "forward", counted)
+    monkeypatch.setattr(finder, "_start", counted)
     texts = ["x y", "x y z a b c d e f g h i j k l m n o p q r s t u v w"] + ["x y z"] * 5
     finder(texts, batch_size=4)
     subwords = 5 * 5 + 4 + 28

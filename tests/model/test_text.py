@@ -194,7 +194,7 @@ def test_offsets_slice_back_to_all_that_is_no_white_space(text):
 
 @given(st.integers(1, 70), st.integers(1, 40))
 def test_windows_of_a_long_sentence_own_each_entity_once(length, longest):
-    windows = list(in_windows([((n, n + 1) for n in range(length))], longest))
+    windows = list(in_windows([[(n, n + 1) for n in range(length)]], longest))
     owned = Counter()
     seen = set()
     for window in windows:

@@ -1,7 +1,6 @@
 """Tensor functions: blocks against the whole cube, values and gradients, on odd sizes; selection; masks; pooling."""
 
 import math
-from functools import partial
 
 import pytest
 import torch
@@ -9,17 +8,16 @@ import torch
 from modeling_triaffine.model import triaffine_blocks, triaffine_ops
 from modeling_triaffine.model.triaffine_blocks import pack_words, plan_blocks
 from modeling_triaffine.model.triaffine_ops import (
-    AdditiveFactor,
-    PairFactor,
+    ProductFactor,
     TriaffineFactor,
     candidate_attention,
-    cross_span_scores,
     inside_attention_reference,
     masked_softmax,
     select_candidates,
     span_mask,
     span_scores,
     span_scores_reference,
+    triaffine_pairs,
     triaffine_pairs_reference,
 )
 from modeling_triaffine.model.triaffine_weights import ACCELERATION, Acceleration
@@ -53,11 +51,12 @@ def make_factor(sizes, kind, seed=0, dtype=torch.double):
         return (scale * torch.randn(*shape, dtype=torch.double, generator=generator)).to(dtype).requires_grad_()
 
     if kind == "additive":
-        return AdditiveFactor(*(draw(batch, words, labels) for _ in range(3)))
+        return ProductFactor(draw(2, batch, labels, words, 3), draw(batch, labels, words, 3))
     if kind.endswith("rank"):
-        weight = tuple(draw(labels, width, 3, scale=0.8 * width**-0.5) for width in (dim + 1, dim, dim + 1))
-    else:
-        weight = draw(labels, dim, dim + 1, dim + 1, scale=dim**-1.5)
+        scale = dim ** (-1 / 6)
+        ends = draw(2, batch, labels, words, dim, scale=scale)
+        return ProductFactor(ends, draw(batch, labels, words, dim, scale=scale))
+    weight = draw(labels, dim, dim + 1, dim + 1, scale=dim**-1.5)
     return TriaffineFactor(draw(batch, words, dim + 1), draw(batch, words, dim), draw(batch, words, dim + 1), weight)
 
 
@@ -72,7 +71,7 @@ def ragged_lengths(sizes):
 
 def span_stage(score, attention, scoring, lengths, max_width=None, **options):
     """p of the real spans, α of some candidates, and the gradients of a random function of both."""
-    num_words = attention.insides.shape[1]
+    num_words = scoring.insides.shape[2 if isinstance(scoring, ProductFactor) else 1]
     found = score(attention, scoring, lengths, max_width, **options)
     p = found.scores * span_mask(lengths, num_words, max_width).unsqueeze(1)
     candidates = torch.stack([torch.zeros_like(lengths), lengths.clamp(max=max_width or num_words) - 1], -1)
@@ -181,22 +180,24 @@ def test_autocast_computes_products_in_half_precision_and_gives_gradients_in_ful
 
 @pytest.mark.parametrize("sizes", [(1, 1, 1, 4), (2, 7, 3, 4), (1, 63, 1, 3)], ids=str)
 @pytest.mark.parametrize("kind", ["full", "rank"])
-@pytest.mark.parametrize("axis", ["key", "query"])
-def test_cross_span_scores_are_their_definition(sizes, kind, axis):
+def test_pairs_of_candidates_are_their_definition(sizes, kind):
     batch, candidates, labels, dim = sizes
-    attention, scoring = (make_factor(sizes, kind, seed) for seed in (0, 1))
-    attention, scoring = (PairFactor(*factor) for factor in (attention, scoring))
-    spans = torch.randn(batch, labels, candidates, dim, dtype=torch.double, requires_grad=True)
-    mask = torch.arange(candidates) < ragged_lengths(sizes).unsqueeze(1)
-    inputs = [spans, *leaves(attention, scoring)]
 
-    def run(score):
-        scores, weights = score(attention._replace(spans=spans), scoring._replace(spans=spans), mask, axis)
-        total = (scores * torch.arange(scores.numel()).view_as(scores).cos() * mask.unsqueeze(-1)).sum()
-        gradients = torch.autograd.grad(total, inputs, allow_unused=True)
-        return [scores * mask.unsqueeze(-1), weights, *(gradient for gradient in gradients if gradient is not None)]
+    def draw(*shape):
+        return torch.randn(*shape, dtype=torch.double, requires_grad=True)
 
-    assert_same(run(cross_span_scores), run(partial(cross_span_scores, pairs=triaffine_pairs_reference)), 1e-10)
+    ends, spans = draw(2, batch, candidates, dim), draw(batch, labels, candidates, dim)
+    places = torch.randint(candidates, (batch, candidates, 2))
+    weight = draw(labels, dim, dim + 1, dim + 1)
+    if kind == "rank":
+        weight = tuple(draw(labels, width, 3) for width in (dim + 1, dim, dim + 1))
+    inputs = [ends, spans, *(weight if kind == "rank" else [weight])]
+
+    def run(pairs):
+        scores = pairs(ends, spans, weight, places)
+        return [scores, *torch.autograd.grad(scores.sin().sum(), inputs)]
+
+    assert_same(run(triaffine_pairs), run(triaffine_pairs_reference), 1e-10)
 
 
 @pytest.mark.parametrize("layout", ["padded", "packed by the host"])

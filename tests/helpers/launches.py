@@ -1,0 +1,115 @@
+"""Counts what a GPU would launch, without one: operations on the meta device, which refuses to wait for results."""
+
+import contextlib
+from collections.abc import Iterator
+from unittest import mock
+
+import torch
+import transformers.masking_utils
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from modeling_triaffine import acceleration
+from modeling_triaffine.acceleration import span_stage
+
+# What moves no numbers: views of memory, and memory that is not yet written.
+FREE = frozenset(
+    "view _unsafe_view t transpose permute expand slice select unsqueeze squeeze as_strided detach alias split"  # noqa: SIM905
+    " split_with_sizes unbind unfold reshape empty empty_like empty_strided new_empty _reshape_alias resize_ lift_fresh"
+    " new_empty_strided scalar_tensor"
+    " movedim unflatten flatten".split()
+)
+
+
+class Launches(TorchDispatchMode):
+    """Counts the operations inside the block that are no views, by name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        name = function._schema.name.split("::")[1]
+        if name not in FREE:
+            self.names.append(name)
+        if (
+            name in ("copy_", "_to_copy")
+            and args[-1].is_meta
+            and (kwargs or {}).get("device", args[0].device).type == "cpu"
+        ):
+            return args[0]  # the meta device has no numbers to copy
+        return function(*args, **(kwargs or {}))
+
+
+class _Kernel(torch.autograd.Function):
+    """The span stage's kernels: one forward; in the backward pass two for each factor, and their sums."""
+
+    @staticmethod
+    def forward(ctx, attention_heads, *others):
+        ctx.save_for_backward(attention_heads, *others)
+        batch, labels, words, _ = attention_heads.shape
+        return attention_heads.new_zeros(batch, labels, words, words, dtype=torch.float32)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return tuple(torch.zeros_like(part) for part in ctx.saved_tensors)
+
+
+class _Recurrence(torch.autograd.Function):
+    """A layer of cuDNN's LSTM in one direction, which is one call in each pass."""
+
+    @staticmethod
+    def forward(ctx, values, size, *weights):
+        ctx.save_for_backward(values, *weights)
+        return torch.zeros(*values.shape[:-1], size, dtype=values.dtype, device=values.device)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        values, *weights = ctx.saved_tensors
+        return torch.zeros_like(values), None, *map(torch.empty_like, weights)
+
+
+class _Attention(torch.autograd.Function):
+    """The encoder's attention, which is one kernel, and in the backward pass one for each gradient."""
+
+    @staticmethod
+    def forward(ctx, *parts):
+        ctx.save_for_backward(*parts)
+        return torch.zeros_like(parts[0])
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return tuple(map(torch.zeros_like, ctx.saved_tensors))
+
+
+def _attend(query: Tensor, key: Tensor, value: Tensor, **options: object) -> Tensor:
+    return _Attention.apply(query, key, value)
+
+
+def _read(lstm: torch.nn.LSTM, values: Tensor) -> tuple[Tensor, None]:
+    return _Recurrence.apply(values, lstm.hidden_size, *lstm.parameters()), None
+
+
+@contextlib.contextmanager
+def as_on_cuda() -> Iterator[None]:
+    """Tensors on the meta device take the way of those on CUDA, whose kernels count one operation each."""
+
+    def attend(plan, attention, scoring, keep) -> tuple[Tensor, None]:
+        return _Kernel.apply(*attention, *scoring), None
+
+    is_enabled, enter = torch.is_autocast_enabled, torch.autocast
+
+    def autocast(device, *arguments, **options):
+        return contextlib.nullcontext() if device == "meta" else enter(device, *arguments, **options)
+
+    with (
+        mock.patch.object(acceleration, "uses_kernels", return_value=True),
+        mock.patch.object(span_stage, "attend_by_kernels", lambda *parts: attend(*parts, False)[0]),
+        mock.patch.object(torch.nn.functional, "scaled_dot_product_attention", _attend),
+        mock.patch.object(torch.nn.LSTM, "forward", _read),
+        # transformers waits for whether a batch is padded, but not while a graph is captured.
+        mock.patch.object(transformers.masking_utils, "is_tracing", return_value=True),
+        mock.patch.object(torch, "is_autocast_enabled", lambda device=None: device != "meta" and is_enabled()),
+        mock.patch.object(torch, "autocast", autocast),
+    ):
+        yield

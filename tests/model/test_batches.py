@@ -1,0 +1,126 @@
+"""What the host does for a sentence: words that were read before, few function calls, batches that fit the memory."""
+
+import pickle
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from modeling_triaffine import TriaffineForNestedNER, TriaffineProcessor
+from modeling_triaffine.model import processing_triaffine
+from modeling_triaffine.model.batches_triaffine import BatchReader, subwords_that_fit
+from modeling_triaffine.model.model_triaffine import NestedNEROutput
+from tests.helpers.encoders import FIELDS, LETTERS, make_tokenizer
+from tests.helpers.tiny import tiny_pipeline, tiny_processor
+
+# As long as GENIA's sentences, of many different words.
+SENTENCE = (
+    "The IL-2 gene binds a protein, and NF-kappa B activation through CD28 requires reactive oxygen production {} ."
+)
+
+
+@pytest.mark.parametrize("architecture", FIELDS)
+def test_a_word_has_the_same_subwords_alone_as_in_its_sentence(architecture):
+    tokenizer = make_tokenizer(architecture)
+    processor = TriaffineProcessor(tokenizer, max_subwords=512)
+    words = ["The", "gene", "IL-2", "é", "中", "x" * 40, "…", "[SEP]", "</s>", LETTERS, "binds"]
+    processor.encode([words[::-1]])  # read in another order before
+    [feature] = processor.encode([words])
+    cleaned = [processor._word_prefix + processing_triaffine.beginning(word) for word in words]
+    options = {"is_split_into_words": True, "add_special_tokens": False, "split_special_tokens": True}
+    together = tokenizer(cleaned, **options)
+    index = np.array(together.word_ids())
+    for number in range(len(words)):
+        expected = np.array(together["input_ids"])[index == number].tolist()
+        own = feature["input_ids"][feature["word_index"] == number].tolist()
+        assert own == (expected or [processor._unknown_id])
+
+
+def test_words_are_kept_for_later_but_not_in_files_or_for_ever(encoder, monkeypatch):
+    processor = tiny_processor(encoder)
+    new, asked = pickle.dumps(processor), []
+    monkeypatch.setattr(processing_triaffine, "MOST_KNOWN_WORDS", 3)
+    kind = type(processor.tokenizer)
+    call = kind.__call__
+    monkeypatch.setattr(kind, "__call__", lambda self, words, **how: asked.append(words) or call(self, words, **how))
+    for words in (["gene", "the"], ["gene"], ["x", "y"], ["gene"]):
+        processor.encode([words])
+    assert [sorted(words) for words in asked] == [["gene", "the"], ["x", "y"], ["gene"]]
+    assert pickle.dumps(processor) == new
+
+
+def test_few_function_calls_a_sentence(encoder, monkeypatch):
+    pipeline = tiny_pipeline(encoder)
+    config = pipeline.model.config
+
+    def answer(self, num_words=None, **inputs):
+        batch, words, places = len(num_words), int(num_words.max()), config.max_candidates
+        logits = torch.zeros(batch, places, config.num_scores)
+        logits[..., -1] = 5.0
+        logits[:, :3, 0] = 10.0  # three entities in each sentence
+        candidates = torch.arange(places).view(1, -1, 1).expand(batch, -1, 2) % num_words.view(-1, 1, 1)
+        mask = torch.ones(batch, places, dtype=torch.bool)
+        scores = torch.zeros(batch, words, words, config.num_scores)
+        return NestedNEROutput(span_logits=scores, logits=logits, candidates=candidates, candidate_mask=mask)
+
+    monkeypatch.setattr(TriaffineForNestedNER, "forward", answer)
+    texts = [SENTENCE.format(f"word{number}") for number in range(256)]
+    pipeline(texts, batch_size=32)
+    calls = 0
+
+    def count(frame, event, argument):
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        found = pipeline(texts, batch_size=32)
+    finally:
+        sys.setprofile(None)
+    assert {len(entities) for entities in found} == {3}
+    assert calls / len(texts) <= 300
+
+
+def read(sizes, start, **options):
+    """The batches that a reader makes of sentences of these sizes, and the results."""
+    batches = []
+
+    def run(batch):
+        batches.append(batch["numbers"].tolist())
+        return start(batch["numbers"].tolist())
+
+    features = [{"input_ids": [number] * size, "num_words": 1} for number, size in enumerate(sizes)]
+    reader = BatchReader(
+        lambda some: {"numbers": torch.tensor([one["input_ids"][0] for one in some]), "num_words": torch.ones(1)},
+        run,
+        iter,
+        torch.device("cpu"),
+        **options,
+    )
+    return batches, list(reader.read(range(len(sizes)), lambda some: [features[number] for number in some]))
+
+
+def test_where_memory_runs_out_batches_are_halved(caplog):
+    def start(numbers):
+        if len(numbers) > 3:
+            raise torch.OutOfMemoryError
+        return numbers
+
+    batches, results = read([4] * 10, start, batch_size=16)
+    assert results == [(number, number) for number in range(10)]
+    assert [len(batch) for batch in batches] == [10, 5, 2, 2, 2, 2, 2]
+
+
+def test_one_sentence_that_does_not_fit_is_an_error():
+    def start(numbers):
+        raise torch.OutOfMemoryError("no room")
+
+    with pytest.raises(torch.OutOfMemoryError, match="no room"):
+        read([4], start)
+
+
+def test_batches_on_a_gpu_have_as_many_subwords_as_fit():
+    assert subwords_that_fit(80 * 2**30) == 16384
+    assert subwords_that_fit(2**30) == 8192
+    assert subwords_that_fit(0) == 1024
