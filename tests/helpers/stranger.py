@@ -61,10 +61,10 @@ def refuse(name, **options):
         return f"{type(error).__name__}: {error}"
 
 
-def make_of_objects(name):
+def make_of_objects(name, **options):
     '''What transformers' `pipeline` finds with a model object, its processor given by either name or left out.'''
-    model = AutoModelForTokenClassification.from_pretrained(name, trust_remote_code=True)
-    processor = AutoProcessor.from_pretrained(name, trust_remote_code=True)
+    model = AutoModelForTokenClassification.from_pretrained(name, trust_remote_code=True, **options)
+    processor = AutoProcessor.from_pretrained(name, trust_remote_code=True, **options)
     components = [{"processor": processor}, {"tokenizer": processor}, {}]
     return [pipeline("token-classification", model=model, **given)(text, threshold=0.2) for given in components]
 
