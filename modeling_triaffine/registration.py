@@ -104,7 +104,7 @@ def _register_task() -> None:
         return make_pipeline(task, model, *arguments, **options)
 
     register_task(find_class)
-    pipelines.pipeline = pipeline
+    vars(pipelines)["pipeline"] = pipeline
     vars(transformers).pop("pipeline", None)  # if it was imported from there before
 
 

@@ -58,10 +58,6 @@ class NestedNEROutput(SpanHeadOutput):
 class TriaffineForNestedNER(HubMixin, PreTrainedModel):
     """Nested named entity recognition by span classification with triaffine attention and scoring.
 
-    ```python
-    model = TriaffineForNestedNER.from_encoder("bert-base-cased", id2label={0: "protein", 1: "DNA", 2: "None"})
-    ```
-
     Examples:
         >>> import torch
         >>> from modeling_triaffine import TriaffineForNestedNER, TriaffineProcessor

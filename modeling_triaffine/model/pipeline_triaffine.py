@@ -83,12 +83,6 @@ class NestedNERPipeline(ChunkPipeline):
     Sentences of similar length run together. On a GPU, a model loaded with
     `attn_implementation="flash_attention_2", dtype=torch.bfloat16` computes attention without the remaining padding.
 
-    ```python
-    pipeline = NestedNERPipeline(model="folder-of-a-trained-model")
-    for entity in pipeline("IL-2 gene expression and NF-kappa B activation through CD28"):
-        print(entity["start"], entity["end"], entity["entity_group"], entity["word"])
-    ```
-
     Examples:
         >>> from modeling_triaffine import NestedNERPipeline
         >>> find_entities = NestedNERPipeline("outputs/demo/model", threshold=0.5, overlap="nested")
@@ -366,7 +360,7 @@ def _class_of(name_or_path: Any, origin: dict[str, Any]) -> type[TriaffineForNes
         classes += each.__subclasses__()
     path = find_file(name_or_path, "config.json", origin) if len(classes) > 1 else None
     fields = json.loads(Path(path).read_bytes()) if path else {}
-    of_type = [each for each in classes if each.config_class.model_type == fields.get("model_type")]
+    of_type = [each for each in classes if getattr(each.config_class, "model_type", None) == fields.get("model_type")]
     return of_type[-1] if of_type and of_type[0] is not TriaffineForNestedNER else TriaffineForNestedNER
 
 

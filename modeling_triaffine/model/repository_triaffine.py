@@ -159,7 +159,8 @@ def class_of_ours(model: Any) -> type | None:
 
 def find_pipeline_class(model: Any) -> Any:
     """Returns the class of pipeline in the code that a model object was loaded with, which its user has read."""
-    package = class_of_ours(model).__module__.rpartition(".")[0]
+    own: Any = class_of_ours(model)
+    package = own.__module__.rpartition(".")[0]
     module, name = CUSTOM_PIPELINES["token-classification"]["impl"].split(".")
     return getattr(import_module(f"{package}.{module}"), name)
 

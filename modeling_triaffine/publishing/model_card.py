@@ -103,8 +103,8 @@ def build_model_card(
 
 def card_of_folder(folder: Path, name: str = "", tags: Sequence[str] | str | None = None) -> str:
     """Returns the text of the card of a saved model, by default under the name of its folder."""
-    facts = {"model_name": name or repository_name(folder), "summary": RunSummary.load(folder), "tags": tags}
-    return str(build_model_card(TriaffineConfig.from_pretrained(folder), **facts))
+    config, summary = TriaffineConfig.from_pretrained(folder), RunSummary.load(folder)
+    return str(build_model_card(config, model_name=name or repository_name(folder), summary=summary, tags=tags))
 
 
 def repository_name(folder: str | Path) -> str:
