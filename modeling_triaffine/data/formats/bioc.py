@@ -109,10 +109,9 @@ def _bioc_annotation(found: JsonObject) -> Annotation:
 
 
 def _bioc_documents(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]]:
-    return (_xml_documents if read_head(path).startswith("<") else _json_documents)(path, check)
-
-
-def _json_documents(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]]:
+    if read_head(path).startswith("<"):
+        yield from _xml_documents(path, check)
+        return
     for value, where in json_values(path, check):
         fields = value if isinstance(value, Mapping) else {}
         wrapper = next((name for name in WRAPPERS if name in fields), None)

@@ -51,10 +51,6 @@ class Mention(NamedTuple):
         return self.start < span[1] and span[0] < self.end
 
 
-Written = tuple[str, list[int], list[Mention]]
-"""The text that is read, the positions that no sentence crosses, and the mentions in it."""
-
-
 @dataclass(frozen=True)
 class Release:
     """How the files of a corpus are named and written.
@@ -65,7 +61,7 @@ class Release:
         stages: folders that hold the same documents, from the first to the last stage of annotation.
         ignored: tag of what is no entity → its name.
         span_of: element of a mention → start, end and quote; fails if they are not there.
-        written: source and mentions → what is read of them.
+        written: source and mentions → the text that is read, the positions that no sentence crosses, and the mentions.
     """
 
     suffixes: tuple[str, ...]
@@ -73,7 +69,7 @@ class Release:
     stages: tuple[str, ...]
     ignored: Mapping[str, str]
     span_of: Callable[[Element], tuple[int, int, str]]
-    written: Callable[[str, list[Mention], RecordChecker], Written]
+    written: Callable[[str, list[Mention], RecordChecker], tuple[str, list[int], list[Mention]]]
 
     def document(self, file: Path) -> str:
         """The name of the document, without suffixes."""
@@ -215,7 +211,7 @@ def _ace_span(mention: Element) -> tuple[int, int, str]:
     return int(extent.get("START")), int(extent.get("END")) + 1, extent.text or ""
 
 
-def _ace_written(source: str, mentions: list[Mention], check: RecordChecker) -> Written:
+def _ace_written(source: str, mentions: list[Mention], check: RecordChecker) -> tuple[str, list[int], list[Mention]]:
     text = _unescape(TAG.sub("", source))
     borders, unread = [], []
     first, is_text = 0, False
@@ -255,7 +251,7 @@ def _ere_span(mention: Element) -> tuple[int, int, str]:
     return start, start + length, _unescape(mention.findtext("mention_text", ""))
 
 
-def _ere_written(source: str, mentions: list[Mention], check: RecordChecker) -> Written:
+def _ere_written(source: str, mentions: list[Mention], check: RecordChecker) -> tuple[str, list[int], list[Mention]]:
     tags = [match.span() for match in TAG.finditer(source)]
     kept = [mention for mention in mentions if not any(mention.overlaps(tag) for tag in tags)]
     for mention in mentions:

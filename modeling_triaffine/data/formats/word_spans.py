@@ -66,13 +66,6 @@ def _entities(
     return entities
 
 
-def _sentence(
-    check: RecordChecker, doc_id: str, number: int, tokens: object, entities: list[Entity], where: str
-) -> WrittenSentence:
-    fields = {"id": f"{doc_id}:{number}", "doc_id": doc_id, "sent_id": number, "tokens": tokens, "entities": entities}
-    return WrittenSentence(check(fields, where))
-
-
 # ---- JSON with inclusive spans ----
 
 
@@ -86,7 +79,8 @@ def _inclusive_spans(record: JsonObject, default_id: str) -> Text:
     tokens = record.value(words, list)
     spans = _indexed_spans(record) if words == "sentence" else record.value("ner", list)
     entities = _entities(record, spans, "ner", len(tokens))
-    return text_of_sentences([_sentence(record.check, doc_id, 0, tokens, entities, record.where)], record.where)
+    fields = {"id": f"{doc_id}:0", "doc_id": doc_id, "sent_id": 0, "tokens": tokens, "entities": entities}
+    return text_of_sentences([WrittenSentence(record.check(fields, record.where))], record.where)
 
 
 def _indexed_spans(record: JsonObject) -> list[object]:
@@ -119,8 +113,9 @@ def _document(record: JsonObject, doc_id: str) -> Text:
     written = []
     for number, (tokens, spans) in enumerate(zip(sentences, spans_of_each, strict=True)):
         entities = _entities(record, spans, f"{name}[{number}]", len(tokens), first)
-        where = f"{record.where}, sentences[{number}]"
-        written.append(_sentence(record.check, doc_id, number, tokens, entities, where))
+        fields = {"id": f"{doc_id}:{number}", "doc_id": doc_id, "sent_id": number, "tokens": tokens}
+        checked = record.check({**fields, "entities": entities}, f"{record.where}, sentences[{number}]")
+        written.append(WrittenSentence(checked))
         first += len(tokens) if name == "ner" else 0
     return text_of_sentences(written, record.where)
 
