@@ -23,8 +23,8 @@ def main() -> None:
     target = library() / given.name
     TriaffineForNestedNER.from_pretrained(given.folder, dtype=torch.bfloat16).save_pretrained(target)
     TriaffineProcessor.from_pretrained(given.folder).save_pretrained(target)
-    for code in target.glob("*.py"):
-        code.unlink()
+    for code in (*target.glob("*.py"), target / "requirements.txt"):
+        code.unlink(missing_ok=True)
     for path in sorted(target.iterdir()):
         print(f"{path}: {path.stat().st_size:,} bytes")
 
