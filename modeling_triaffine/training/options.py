@@ -1,6 +1,6 @@
 """The options of a run, each declared once, and how their values are read. Imports neither torch nor transformers.
 
-`arguments.py` makes a subclass of transformers' `TrainingArguments` of them; the options of the model are in
+`plan.py` makes a subclass of transformers' `TrainingArguments` of them; the options of the model are in
 `model/options_triaffine.py`. Help, completion, command line, recipes and cards read the declarations.
 """
 

@@ -266,13 +266,6 @@ def test_a_share_of_the_sentences_is_changed_in_every_epoch_others():
     assert "The Straße" not in changed(1.0)
 
 
-def test_context_has_the_case_of_its_sentence():
-    sampler = TrainingBatchSampler([(2, 2)], 1, seed=0)
-    [record] = CaseAugmentation([RECORD], 1.0, sampler)
-    assert record["left_tokens"] == ["IS" if record["tokens"][0] == "THE" else "is"]
-    assert (record["right_tokens"], record["entities"], RECORD["tokens"][0]) == (None, [], "The")
-
-
 def test_only_training_sentences_are_changed(tmp_path):
     records = [{**record, "tokens": [word.title() for word in record["tokens"]]} for record in micro_records(8, 0)]
     ids = {}

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 from huggingface_hub import ModelCard
-from safetensors.torch import load_file
 from transformers import AutoModel, AutoProcessor
 
 from modeling_triaffine.publishing.model_card import build_model_card, repository_name
@@ -299,19 +298,6 @@ def test_a_model_is_scored_on_the_test_data_alone(tmp_path: Path, saved_model: P
     assert not any(word in caplog.text for word in ("plant", "no checkpoint is scored"))
 
 
-def test_a_new_run_starts_from_a_checkpoint_with_other_rates(tmp_path: Path, prepare) -> None:
-    train_and_save(prepare(num_train_epochs=1))
-    (checkpoint,) = (tmp_path / "out").glob("checkpoint-*")
-    second = tmp_path / "second"
-    options = ("--model_name_or_path", checkpoint, "--learning_rate", "1e-5", "--output_dir", second)
-    run = prepare(*options, num_train_epochs=1)
-    assert_same_weights(run.trainer.model.state_dict(), load_file(checkpoint / "model.safetensors"))
-    train_and_save(run)
-    rates = [row["learning_rate"] for row in run.trainer.state.log_history if "learning_rate" in row]
-    assert max(rates) <= 1e-5
-    assert (second / "config.json").is_file()
-
-
 def without_entities(corpus: Path) -> list[str]:
     records = [{**record, "entities": []} for record in micro_records(3)]
     return ["--train_file", str(write_lines(corpus.parent / "bare.jsonl", records)), "--eval_strategy", "no"]
@@ -347,26 +333,6 @@ def test_types_of_the_data_to_score_alone_count_as_missed(tmp_path: Path, prepar
     assert run.trainer.model.config.entity_labels == ["DNA", "protein", "virus"]
     metrics = train_and_save(run)
     assert metrics["eval_f1_virus"] == 0
-
-
-def test_a_run_that_is_stopped_while_it_saves_is_not_finished(tmp_path: Path, prepare, monkeypatch) -> None:
-    def stop() -> None:
-        raise KeyboardInterrupt
-
-    run = prepare("--save_strategy", "no", "--load_best_model_at_end", "false", num_train_epochs=1)
-    monkeypatch.setattr(run.trainer, "save_model", stop)
-    with pytest.raises(KeyboardInterrupt):
-        train_and_save(run)
-    assert (tmp_path / "out" / "training.yaml").exists()
-    assert not (tmp_path / "out" / "all_results.json").exists()
-
-
-def test_checkpoints_of_an_earlier_run_are_not_trained_over(tmp_path: Path, prepare) -> None:
-    checkpoint = tmp_path / "out" / "checkpoint-3"
-    checkpoint.mkdir(parents=True)
-    (checkpoint / "trainer_state.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"has checkpoint-3 of an earlier run.*--resume_from_checkpoint"):
-        prepare()
 
 
 def test_more_entities_than_candidates_are_warned_of(prepare, caplog) -> None:

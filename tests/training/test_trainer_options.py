@@ -231,14 +231,6 @@ def test_more_epochs_do_not_have_more_evaluations_and_checkpoints(tmp_path):
     assert [path.name for path in list_checkpoints(tmp_path)] == ["checkpoint-7", "checkpoint-14", "checkpoint-20"]
 
 
-def test_a_training_that_is_stopped_in_one_of_more_epochs_is_scored_and_saved(tmp_path):
-    trainer = micro_trainer(tmp_path, micro_records(8), micro_records(2, seed=1), **{**THREE_EPOCHS, "min_steps": 20})
-    trainer.add_callback(StopAfterThree())
-    trainer.train()
-    assert [entry["step"] for entry in trainer.state.log_history if "eval_f1" in entry] == [3]
-    assert [path.name for path in list_checkpoints(tmp_path)] == ["checkpoint-3"]
-
-
 @pytest.mark.parametrize("when", [{"eval_strategy": "epoch"}, {"eval_strategy": "steps", "eval_steps": 1}])
 def test_the_training_loss_is_logged_before_each_evaluation(tmp_path, when):
     trainer = micro_trainer(tmp_path, micro_records(8), micro_records(2, seed=1), num_train_epochs=2, **when)
@@ -314,12 +306,3 @@ def test_the_card_of_a_trainer_tells_of_its_training(tmp_path):
     summary = RunSummary.load(tmp_path / "saved")
     assert summary.is_trained
     assert [(row.update, row.kept) for row in summary.training_table] == [(1, False), (2, True)]
-
-
-@pytest.mark.parametrize("form", ["numpy", "pandas", "torch"])
-def test_data_sets_train_and_score_whatever_their_format(tmp_path, form):
-    like = micro_trainer(tmp_path, micro_records(4), micro_records(2, seed=1))
-    data = {name: getattr(like, name).with_format(form) for name in ("train_dataset", "eval_dataset")}
-    trainer = trainer_like(like, **data)
-    assert set(next(iter(trainer.get_train_dataloader()))) == set(next(iter(like.get_train_dataloader())))
-    assert trainer.evaluate()["eval_loss"] == pytest.approx(like.evaluate()["eval_loss"])
