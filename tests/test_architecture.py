@@ -56,7 +56,7 @@ BUDGET = {
     "publishing": (945, 818),
     "serving": (1_207, 1_271),
     "tagging": (792, 703),
-    "training": (3_747, 4_003),
+    "training": (3_745, 3_945),
     "helpers": (0, 2_866),
 }
 

@@ -78,19 +78,13 @@ def _before(checkpoint: str | Path) -> str:
 
 
 def choose_checkpoint(wanted: str | bool | None, output_dir: str | Path, do_train: bool) -> str | None:
-    """The checkpoint that a run resumes from; None to start from scratch.
-
-    Raises:
-        ValueError: the run would overwrite an earlier one, or there is no such checkpoint.
-    """
+    """The checkpoint that a run resumes from; None to start. Raises ValueError if it would overwrite an earlier run."""
     checkpoint = find_checkpoint(wanted, output_dir) if do_train else None
     if checkpoint is not None:
         return checkpoint
     folder = Path(output_dir)
-    left = [
-        *list_checkpoints(folder),
-        *(path for name in (RESULTS_FILE, SUMMARY_FILE) if (path := folder / name).exists()),
-    ]
+    files = (folder / RESULTS_FILE, folder / SUMMARY_FILE)
+    left = [*list_checkpoints(folder), *(path for path in files if path.exists())]
     # A run that was killed while it saved can be begun again; one that has its results is finished.
     if left and not (wanted and not (folder / RESULTS_FILE).exists()):
         raise ValueError(

@@ -31,7 +31,6 @@ logger = logging.getLogger(__name__)
 # The recipe that has data of its own, and the name of the data.
 DEMO, DEMO_NAME = "demo", "made-up demo corpus"
 WORDS = {"corpus": "those of the corpus", "text": "those of raw text", "both": "those of the corpus and of raw text"}
-SPLITS_OF_DEV = ("train", "validation")
 
 
 @dataclass(frozen=True)
@@ -190,9 +189,9 @@ def _choose_dev(splits: DatasetDict, share: float, seed: int) -> set[Any]:
 def _hold_out(splits: DatasetDict, chosen: set[Any]) -> DatasetDict:
     """The splits with the chosen documents of `train` in `validation`."""
     train, column = splits["train"], "doc_id" if any(isinstance(key, str) for key in chosen) else "sent_id"
-    is_held = [key in chosen for key in train[column]]
-    rows = {split: [row for row, held in enumerate(is_held) if held == (split != "train")] for split in SPLITS_OF_DEV}
-    return DatasetDict({**splits, **{split: train.select(rows[split]) for split in SPLITS_OF_DEV}})
+    held = [row for row, key in enumerate(train[column]) if key in chosen]
+    kept = [row for row, key in enumerate(train[column]) if key not in chosen]
+    return DatasetDict({**splits, "train": train.select(kept), "validation": train.select(held)})
 
 
 def _limit_splits(splits: DatasetDict, data: DataArguments) -> DatasetDict:

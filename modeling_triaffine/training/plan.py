@@ -261,11 +261,8 @@ def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
     recipe = load_recipe(find_recipe(fspath(given["recipe"]))) if given.get("recipe") else Recipe()
     options = {**_read_config(recipe), **_read_training(recipe)}
     for name in given:
-        for replaced in (
-            name,
-            *REPLACED.get(name, ()),
-            *(_facts_of_data(options, given) if name == "train_file" else ()),
-        ):
+        others = _facts_of_data(options, given) if name == "train_file" else REPLACED.get(name, ())
+        for replaced in (name, *others):
             options.pop(replaced, None)
     for name, value in given.items():
         if value not in (None, "") and name != RECIPE.name:
