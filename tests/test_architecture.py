@@ -47,7 +47,7 @@ BUDGET = {
     "acceleration": (1_207, 823),
     "commands": (1_538, 891),
     "conversion": (927, 672),
-    "data": (6_947, 3_945),
+    "data": (6_938, 3_918),
     "drawing": (752, 559),
     "evaluation": (1_647, 942),
     "explanation": (526, 396),

@@ -141,14 +141,15 @@ def _splits_among(paths: Sequence[Path], format: str | None, only: str | None) -
                 remedy = f"Give the folder that contains the splits. {EACH_BY_ITSELF}"
                 raise CorpusError.at(found.path, "", f"its file {file.as_posix()} could be of a split", remedy)
         return {None: found}
-    splits = {split: named[split] for split in dict.fromkeys(SPLIT_OF_NAME.values()) if split in named}
+    in_order = [split for split in dict.fromkeys(SPLIT_OF_NAME.values()) if split in named]
+    splits: dict[str | None, SplitFiles] = {split: named[split] for split in in_order}
     read = {file for found in splits.values() for file in found.files}
     suffixes = tuple({Path(plain_name(file)).suffix for file in read if file.suffix != ".txt"} - {""})
     there = [file for path in paths for file in visible_paths(path) if file.is_file() and file not in read]
     listed = {file.name for found in splits.values() if found.path.is_file() for file in found.files}
     others = [file for file in there if plain_name(file).endswith(suffixes) and file.name not in listed]
     _tell(folder, "files outside all splits left out", others)
-    return dict(splits)
+    return splits
 
 
 def _named_splits(folder: Path, entries: Sequence[Path], format: str | None, only: str | None) -> dict[str, SplitFiles]:
@@ -179,10 +180,10 @@ def _named_splits(folder: Path, entries: Sequence[Path], format: str | None, onl
             by_split[split].append(found)
     splits = {split: _one_of(folder, split, found) for split, found in by_split.items()}
     suffixes = {Path(plain_name(found.path)).suffix for found in splits.values()}
-    for entry, (split, error) in unread.items():
+    for entry, (split, problem) in unread.items():
         is_needed = Path(plain_name(entry)).suffix in suffixes if splits else alone and not format_of_documents(folder)
         if is_needed and entry.is_file() and split not in splits and only in (None, split):
-            raise error
+            raise problem
     return splits
 
 

@@ -122,7 +122,7 @@ def _is_pair(value: object) -> bool:
 
 def _first_response(responses: Mapping[str, Any], where: str, check: RecordChecker) -> list[Any] | None:
     """The spans in the first response to the question of spans; None if nobody answered it."""
-    answered = {}
+    answered: dict[str, list[Any]] = {}
     for question, given in responses.items():
         values = [one.get("value") for one in given or () if isinstance(one, Mapping)]
         spans = [value for value in values if isinstance(value, list) and all(isinstance(s, Mapping) for s in value)]
