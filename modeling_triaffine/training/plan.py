@@ -29,7 +29,7 @@ import torch
 import yaml
 from transformers import PretrainedConfig, TrainingArguments
 from transformers.trainer_utils import IntervalStrategy
-from transformers.utils import CONFIG_NAME
+from transformers.utils import CONFIG_NAME, is_torch_tf32_available
 
 from ..model.configuration_triaffine import TriaffineConfig, unknown_fields
 from ..model.options_triaffine import DECLARED, MODEL_OPTIONS, Option
@@ -117,6 +117,9 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
             self.bf16 = multiplies_bfloat16()
             if not self.bf16:
                 logger.warning("This processor multiplies float32 faster than bfloat16; training computes in float32.")
+        if self.tf32 is None and not (self.use_cpu or self.bf16 or self.fp16):
+            # Small encoders train faster so than in bfloat16, whose casts are operations of their own.
+            self.tf32 = is_torch_tf32_available() or None
         for name, declared in OWN_OPTIONS.items():
             value = getattr(self, name, None)
             if value is not None and (declared.meanings or declared.type in (int, float)):
