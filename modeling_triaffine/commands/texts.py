@@ -135,4 +135,7 @@ class TextSource:
 
 def _read_typed() -> bytes:
     print("> ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.buffer.readline()
+    line = sys.stdin.buffer.readline()
+    if not line:  # Ctrl-D
+        print(file=sys.stderr)
+    return line

@@ -14,13 +14,17 @@ from .run_summary import RunSummary
 def check_unscored(folder: Path, split: str, entities: Sequence[Sequence[Mapping[str, Any]]]) -> None:
     """Raises ValueError for the training sentences, and those that were scored: thresholds would be too good there.
 
-    They are recognized by the name of their split, or by the number of sentences.
+    They are recognized by the name of their split, or by the numbers of sentences and of entities.
     """
     summary = RunSummary.load(folder) or RunSummary()
     if split not in ("validation", "test") and len(entities) == summary.training_sentences:
         raise ValueError("The model was trained on these sentences. Calibrate on others (--split, or another file).")
     scored = summary.evaluation
-    if scored is not None and (split == scored.split or len(entities) == scored.sentences):
+    numbers = len(entities), sum(map(len, entities))
+    if scored is not None and (
+        split == scored.split
+        or numbers == (scored.sentences, sum(row["gold"] for row in scored.scores["by_label"].values()))
+    ):
         advice = "" if scored.split == "test" else ", or score a test split (--do_predict --resume_from_checkpoint)"
         raise ValueError(
             f"The model's scores are those of the {scored.split} split, {scored.sentences} sentences, and would be too "

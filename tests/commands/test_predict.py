@@ -78,7 +78,7 @@ def test_on_a_terminal_each_line_is_drawn(command, saved_model, monkeypatch, sta
     standard_input(b"gene binds\nDNA\x1b[2J\n", is_terminal=True)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     result = command("predict", "--model", saved_model, "--threshold", "0")
-    assert result.err.startswith("> > > ")
+    assert "> > > \n2 documents" in result.err
     assert "gene binds\n" in result.out
     assert "{" not in result.out
     assert "\x1b" not in result.out
