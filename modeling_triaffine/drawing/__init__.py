@@ -5,7 +5,6 @@ formats tables, `templates.py` fills Jinja templates, `safe_text.py` escapes tex
 """
 
 from .html_drawing import draw_entities_html, drawing_style
-from .predictions_page import predictions_page
 from .text_drawing import draw_entities
 
-__all__ = ["draw_entities", "draw_entities_html", "drawing_style", "predictions_page"]
+__all__ = ["draw_entities", "draw_entities_html", "drawing_style"]

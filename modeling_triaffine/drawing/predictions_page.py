@@ -27,7 +27,7 @@ def predictions_page(texts_with_entities: Iterable[tuple[str, Iterable[Mapping[s
         ValueError: an entity is malformed or outside its text.
 
     Examples:
-        >>> from modeling_triaffine.drawing import predictions_page
+        >>> from modeling_triaffine.drawing.predictions_page import predictions_page
         >>> page = predictions_page([("Orsk slept.", [{"type": "City", "start": 0, "end": 4}])], "Cities")
         >>> page.count("Orsk")
         2
