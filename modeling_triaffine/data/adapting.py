@@ -92,7 +92,7 @@ def _texts(dataset: Dataset, columns: Mapping[str, Any] | str, name: str, check:
             return tagged_sentences(_values(rows, check), columns, name, check)
         read = partial(annotated_text, form=TextForm.named(columns))
     elif columns == BIGBIO.name:
-        read = bigbio_text
+        read = partial(bigbio_text)
     else:
         raise ValueError(f"`columns` is {columns!r}. Give a mapping of fields to columns, or {BIGBIO.name!r}.")
     values = enumerate(_values(rows, check))

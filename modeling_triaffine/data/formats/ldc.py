@@ -213,7 +213,8 @@ def _ace_span(mention: Element) -> tuple[int, int, str]:
 
 def _ace_written(source: str, mentions: list[Mention], check: RecordChecker) -> tuple[str, list[int], list[Mention]]:
     text = _unescape(TAG.sub("", source))
-    borders, unread = [], []
+    borders: list[int] = []
+    unread: list[Offsets] = []
     first, is_text = 0, False
     for part in re.split(f"({TAG.pattern})", source):
         if TAG.fullmatch(part):

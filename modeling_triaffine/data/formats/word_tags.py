@@ -18,7 +18,7 @@ from typing import Any
 
 from ...parsing import shown
 from ..corpus_format import CorpusFormat, Keys, check_columns
-from ..json_records import JsonObject, Pair, json_values
+from ..json_records import JsonObject, json_values
 from ..reading import document_name
 from ..record_checker import RecordChecker
 from ..schema import Entity, Text
@@ -98,7 +98,7 @@ def tagged_sentences(
                     forms[field] = tag_form(rows, columns.get("names"))
                 entities += entities_in(record, field, forms[field], len(tokens), columns)
             ids = {field: columns.get(field, field) for field in ("id", "doc_id")}
-            record.note_other_fields((words, *found, *ids.values(), columns.get("pos")))
+            record.note_other_fields((words, *found, *ids.values(), columns.get("pos", "")))
             given = record.fields.get(ids["id"]) if "id" in columns else None
             identifier = f"{name}:{number}" if given is None else str(given)
             doc_id = record.fields.get(ids["doc_id"])
@@ -200,7 +200,10 @@ def word_entity(mention: JsonObject, columns: Mapping[str, Any]) -> Entity:
     kind = mention.first_of(names[2])
     if listed and "start" not in columns:
         used = [listed]
-        start, end = mention.value(listed, Pair, "It has two numbers: [start, end]")
+        span = mention.value(listed, list[int])
+        if len(span) != 2:
+            raise mention.error(listed, f"has {len(span)} numbers", "It has two: [start, end]")
+        start, end = span
     else:
         used = [mention.first_of(one) for one in names[:2]]
         start, end = (mention.value(name, int) for name in used)

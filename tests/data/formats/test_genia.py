@@ -1,11 +1,9 @@
 """The reader of GENIA's XML: the corpus' rules on small articles, and the counts of the whole file."""
 
 import gzip
-import pickle
 import re
 
 import pytest
-from datasets import load_from_disk
 
 from modeling_triaffine.data import load_nested_ner, load_texts
 from modeling_triaffine.data.formats.genia import GENIA, SPLIT_STARTS
@@ -142,14 +140,6 @@ class TestDocuments:
         splits = load_texts(tmp_path / "a.xml")
         pieces = {split: [(one["doc_id"], one["text"]) for one in texts] for split, texts in splits.items()}
         assert pieces == {"train": [("MEDLINE:1", "A\nB")], "validation": [("MEDLINE:1", "C D")]}
-
-
-def test_parts_behave_as_datasets(load, tmp_path):
-    rows = load(article("A", "B", "C", "D"))["train"]
-    part = rows.select([3, 1]).map(lambda row: {"sent_id": row["sent_id"] + 1})
-    part.save_to_disk(tmp_path / "part")
-    part = pickle.loads(pickle.dumps(part))
-    assert part["id"][:] == load_from_disk(tmp_path / "part")["id"][:] == [rows[3]["id"], rows[1]["id"]]
 
 
 class TestWholeCorpus:
