@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
-from ..drawing import draw_entities_html, predictions_page
+from ..drawing import draw_entities_html
+from ..drawing.predictions_page import predictions_page
 from ..drawing.safe_text import html_text
 from ..drawing.templates import render_html
 from ..explanation import explain
