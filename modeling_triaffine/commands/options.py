@@ -45,12 +45,7 @@ Device = Annotated[
 ]
 BatchSize = Annotated[
     int | None,
-    typer.Option(
-        min=BATCH_SIZE.least,
-        max=BATCH_SIZE.most,
-        help=f"{BATCH_SIZE.doc}.  [default: {BATCH_SIZE.unset}]",
-        metavar="N",
-    ),
+    typer.Option(min=1, max=BATCH_SIZE.most, help=f"{BATCH_SIZE.doc}.  [default: {BATCH_SIZE.unset}]", metavar="N"),
 ]
 TextColumn = Annotated[str, typer.Option(help="Field or column that has the text.")]
 EntitiesColumn = Annotated[str, typer.Option(help="Field or column to add.")]
