@@ -45,7 +45,7 @@ SHARED_FILES = {
 BUDGET = {
     ".": (1_395, 2_622),
     "acceleration": (1_207, 823),
-    "commands": (1_538, 891),
+    "commands": (1_541, 891),
     "conversion": (927, 672),
     "data": (6_938, 3_918),
     "drawing": (751, 559),
@@ -56,7 +56,7 @@ BUDGET = {
     "publishing": (945, 818),
     "serving": (1_207, 1_271),
     "tagging": (792, 703),
-    "training": (3_745, 3_945),
+    "training": (3_748, 3_945),
     "helpers": (0, 2_866),
 }
 
