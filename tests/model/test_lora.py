@@ -14,6 +14,7 @@ from modeling_triaffine.publishing import publish_folder
 from modeling_triaffine.training.interruptions import ACTIVATION_CHECKPOINTING
 from tests.helpers.faults import assert_same_weights
 from tests.helpers.micro_training import micro_records, micro_trainer
+from tests.helpers.tiny import tiny_model
 
 RECORDS = micro_records(16)
 INPUTS = {"words": [record["tokens"] for record in RECORDS[:4]]}
