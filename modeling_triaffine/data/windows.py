@@ -110,7 +110,7 @@ class Windows(Sequence[dict[str, Any]]):
         record = self.records[row]
         tokens, entities = record["tokens"], sorted(record.get("entities") or (), key=lambda entity: entity["start"])
         starts = [entity["start"] for entity in entities]
-        for piece in in_windows([((n, n + 1) for n in range(len(tokens)))], self._max_words):
+        for piece in in_windows([[(n, n + 1) for n in range(len(tokens))]], self._max_words):
             start, end = piece.offsets[0][0], piece.offsets[-1][1]
             window = {**record, "tokens": tokens[start:end]}
             window |= dict(zip(CONTEXT_FIELDS, self._around(start, end, record), strict=True))

@@ -124,7 +124,7 @@ def sweep_candidates(
 
     def read(inputs: dict[str, Tensor]) -> Iterable[tuple[tuple[list[Span], list[WordEntity]], ...]]:
         """For each sentence of a batch, its candidates and entities with each m."""
-        packed_words = inputs.pop("packed_words")
+        packed_words, _ = inputs.pop("packed_words"), inputs.pop("max_words", None)
         hidden = model.represent_words(**inputs)
         by_count = []
         for count in tried:
