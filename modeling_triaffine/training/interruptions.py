@@ -70,10 +70,7 @@ class Signals:
 
 
 def loss_error(update: int, loss: float, sentences: Sequence[str], broken: Sequence[str]) -> NotFiniteError:
-    """The error for an update, numbered from 1, whose loss is NaN or infinite.
-
-    `sentences` are the ids in the batches at fault, `broken` the names of weights that were not finite before.
-    """
+    """The error for a loss that is not finite; `broken` are names of weights that were not finite before the update."""
     named = ", ".join(map(repr, sentences[:MAX_SENTENCES]))
     cause = f"All weights are finite, so the cause is in the batch of the sentences {named}."
     if broken:
