@@ -295,7 +295,7 @@ class TestConvert:
         write_files(tmp_path / "in" / "test", files)
         write_files(tmp_path / "in", {"train.tsv": "Orsk\tB-City\n"})
         said = run(tmp_path / "in", tmp_path / "out", "--to", "brat").err
-        assert "words joined by spaces" in said
+        assert "train: 1 sentences with 1 entities written." in said
         for name in files:
             assert (tmp_path / "out" / "test" / name).read_bytes() == (tmp_path / "in" / "test" / name).read_bytes()
 
