@@ -38,7 +38,6 @@ from modeling_triaffine import (
     load_nested_ner,
     start_from_recipe,
 )
-from modeling_triaffine.commands.options import check_device
 from modeling_triaffine.data.alignment import detokenize
 from modeling_triaffine.data.collator import encode_records
 from modeling_triaffine.data.demo import demo_corpus
@@ -54,7 +53,6 @@ PREDICTED = {"batches that fit": 3200, "with graphs": 4200}
 
 def main() -> None:
     arguments = parse_arguments()
-    check_device(arguments.device)
     logging.disable_progress_bar()
     logging.set_verbosity_error()
     rows = Rows("sentences a second, whole model")
