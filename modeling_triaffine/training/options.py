@@ -5,8 +5,10 @@
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from os import PathLike, fspath
 from typing import Any
 
@@ -24,8 +26,14 @@ BOOLEANS = {
 }
 
 
-def _file(doc: str, **facts: Any) -> Any:
-    return option(None, doc, is_path=True, in_card="never", **facts)
+# A section, or whether a card has it, for many options.
+_start = partial(option, section=START)
+_scores = partial(option, section=SCORES)
+_once = partial(option, section=SCORES, is_of_one_run=True)
+_rare = partial(option, section=RARE)
+_main = partial(option, in_card="always")
+_unsaid = partial(option, in_card="never")
+_file = partial(option, None, is_path=True, in_card="never", metavar="PATH")
 
 
 def _splitter(name: str, more: str = "") -> Any:
@@ -34,34 +42,32 @@ def _splitter(name: str, more: str = "") -> Any:
     return option(None, f"{of_model.doc}{more}", of_model.meanings, metavar=of_model.metavar, section=DATA, unset=unset)
 
 
-def _rate(default: float, of: str, **facts: Any) -> Any:
-    doc = f"Learning rate of {of}"
-    return option(default, doc, least=0, below=math.inf, metavar="RATE", in_card="always", **facts)
+def _rate(default: float, of: str) -> Any:
+    return _main(default, f"Learning rate of {of}", least=0, below=math.inf, metavar="RATE")
 
 
-def _count(default: int | None, doc: str, least: int = 1, **facts: Any) -> Any:
-    return option(default, doc, least=least, **facts)
+def _choice(default: str | None, doc: str, choices: Iterable[str], **facts: Any) -> Any:
+    """Of choices whose names say enough."""
+    return _scores(default, doc, dict.fromkeys(choices, ""), metavar="WHEN", **facts)
 
 
 @dataclass
 class ModelArguments:
     """What a run starts from."""
 
-    model_name_or_path: str | None = option(
+    model_name_or_path: str | None = _start(
         None,
         "Pretrained encoder, or a trained model to train further (new labels are added): a folder or a name on the Hub",
         unset="the one that the recipe names, or the encoder in its config.json, trained from scratch with a "
         "tokenizer learned from the training data",
         metavar="MODEL",
-        section=START,
         is_path=True,
         in_card="never",
     )
-    keep_labels: bool = option(
+    keep_labels: bool = _start(
         False,
         "When you train a model further, keep those of its labels that the training data does not annotate: their "
         "original probabilities are learned together with the labels of the data",
-        section=START,
     )
     word_splitter: str | None = _splitter("word_splitter")
     sentence_splitter: str | None = _splitter(
@@ -81,24 +87,18 @@ class ModelArguments:
         section=MODEL,
         is_path=True,
     )
-    keep_all_word_vectors: bool = option(
+    keep_all_word_vectors: bool = _rare(
         False,
         "Keep all vectors of the file, for words that the data does not have. They are weights: each number takes 4 "
         "bytes in the model and 16 during training",
-        section=RARE,
     )
-    tokenizer_vocab_size: int = _count(
+    tokenizer_vocab_size: int = _rare(
         8000,
         "Vocabulary size of a tokenizer that is learned from the training data",
         least=261,  # the special tokens and all bytes
-        section=RARE,
     )
-    license: str | None = option(
-        None,
-        "License in the model card: the Hub's identifier, such as apache-2.0",
-        metavar="LICENSE",
-        section=SCORES,
-        in_card="never",
+    license: str | None = _unsaid(
+        None, "License in the model card: the Hub's identifier, such as apache-2.0", metavar="LICENSE", section=SCORES
     )
 
 
@@ -106,9 +106,9 @@ class ModelArguments:
 class DataArguments:
     """The data to train, validate and test on."""
 
-    train_file: str | None = _file("Corpus: a file, or a folder with train, dev and test", metavar="PATH")
-    validation_file: str | None = _file("Validation data", unset="that in --train_file", metavar="PATH")
-    test_file: str | None = _file("Test data", unset="that in --train_file", metavar="PATH")
+    train_file: str | None = _file("Corpus: a file, or a folder with train, dev and test")
+    validation_file: str | None = _file("Validation data", unset="that in --train_file")
+    test_file: str | None = _file("Test data", unset="that in --train_file")
     dev_share: float = option(
         0.0,
         "Share of the training data's documents to hold out as validation data, such as 0.1",
@@ -116,19 +116,17 @@ class DataArguments:
         below=1,
         metavar="SHARE",
     )
-    data_format: str | None = option(
+    data_format: str | None = _unsaid(
         None,
         "Format of the corpus, as `triaffine-ner convert --help` lists them",
         unset="recognized by name and content",
         metavar="FORMAT",
-        in_card="never",
     )
-    max_bad_records: int = _count(
+    max_bad_records: int = _unsaid(
         0,
         "Drop at most N records of each split that cannot be read, and name each; 0: the first one is an error",
         least=0,
         metavar="N",
-        in_card="never",
     )
     words: str = option(
         "auto",
@@ -154,9 +152,9 @@ class DataArguments:
         unset="none; all entities are annotated",
         metavar="WHICH",
     )
-    max_train_samples: int | None = _count(None, "Train on the first N sentences only")
-    max_eval_samples: int | None = _count(None, "Validate on the first N sentences only", section=RARE)
-    max_predict_samples: int | None = _count(None, "Test on the first N sentences only", section=RARE)
+    max_train_samples: int | None = option(None, "Train on the first N sentences only", least=1)
+    max_eval_samples: int | None = _rare(None, "Validate on the first N sentences only", least=1)
+    max_predict_samples: int | None = _rare(None, "Test on the first N sentences only", least=1)
     pos_tagger: str | None = option(
         None,
         "spaCy pipeline, a name or folder, that tags sentences without parts of speech, for a model with "
@@ -165,25 +163,14 @@ class DataArguments:
         section=MODEL,
         is_path=True,
     )
-    dataset_name: str | None = option(
-        None,
-        "Name of the data in the model card: an id on the Hub, or a title",
-        metavar="NAME",
-        section=SCORES,
-        in_card="never",
+    dataset_name: str | None = _unsaid(
+        None, "Name of the data in the model card: an id on the Hub, or a title", metavar="NAME", section=SCORES
     )
-    language: str | None = option(
-        None,
-        "Language of the data in the model card, such as en",
-        metavar="LANGUAGE",
-        section=SCORES,
-        in_card="never",
+    language: str | None = _unsaid(
+        None, "Language of the data in the model card, such as en", metavar="LANGUAGE", section=SCORES
     )
-    card_examples: int = _count(
-        3,
-        "Number of validation sentences in the model card; 0 if the corpus's text must not be published",
-        least=0,
-        section=SCORES,
+    card_examples: int = _scores(
+        3, "Number of validation sentences in the model card; 0 if the corpus's text must not be published", least=0
     )
 
 
@@ -191,56 +178,48 @@ class DataArguments:
 class TrainingOptions:
     """The fields of transformers' `TrainingArguments` that people set here, or that have another default or meaning."""
 
-    output_dir: str = option(
+    output_dir: str = _unsaid(
         "outputs",
         "Folder for checkpoints and the final model",
         metavar="FOLDER",
         required=True,
         section=START,
-        in_card="never",
         is_of_one_run=True,
     )
-    resume_from_checkpoint: str | None = option(
+    resume_from_checkpoint: str | None = _unsaid(
         None,
         f"Resume from this checkpoint; without PATH or with {LATEST!r}, from the latest complete one in --output_dir, "
         "or from scratch if there is none",
         metavar="PATH",
         bare=LATEST,
         section=START,
-        in_card="never",
         is_of_one_run=True,
     )
     do_predict: bool = option(False, "Also score the test data, and save the predictions", section=DATA)
-    num_train_epochs: float = option(15.0, "Passes over the training data", in_card="always")
-    min_steps: int = _count(
+    num_train_epochs: float = _main(15.0, "Passes over the training data")
+    min_steps: int = option(
         0,
         "Minimum number of updates: small training data gets more epochs, with about as many evaluations and "
         "checkpoints as without, unless --num_train_epochs or --max_steps is given",
         least=0,
     )
-    per_device_train_batch_size: int = _count(8, "Sentences in a batch of each process", in_card="always")
-    gradient_accumulation_steps: int = _count(1, "Batches in one update of the weights", in_card="always")
-    max_subwords_per_batch: int | None = _count(
+    per_device_train_batch_size: int = _main(8, "Sentences in a batch of each process", least=1)
+    gradient_accumulation_steps: int = _main(1, "Batches in one update of the weights", least=1)
+    max_subwords_per_batch: int | None = _main(
         None,
         "Maximum sub-words in a batch of each process, padding included, in training and evaluation",
+        least=1,
         unset="a number of sentences",
-        in_card="always",
     )
     encoder_learning_rate: float = _rate(3e-5, "the encoder")
     embeddings_learning_rate: float = _rate(5e-4, "word, part-of-speech and character embeddings and of the BiLSTM")
     learning_rate: float = _rate(3e-5, "everything else, the triaffine head")
-    lr_scheduler_type: str = option(
-        "linear", "Schedule of the learning rates, by its name in transformers", metavar="NAME", in_card="always"
+    lr_scheduler_type: str = _main(
+        "linear", "Schedule of the learning rates, by its name in transformers", metavar="NAME"
     )
-    warmup_steps: float = option(
-        0, "Updates of linear warm-up or, if below 1, their fraction of all updates", least=0, in_card="always"
-    )
-    weight_decay: float = option(
-        0.01,
-        "Decoupled weight decay; none on biases, norms and the label bias",
-        least=0,
-        metavar="RATE",
-        in_card="always",
+    warmup_steps: float = _main(0, "Updates of linear warm-up or, if below 1, their fraction of all updates", least=0)
+    weight_decay: float = _main(
+        0.01, "Decoupled weight decay; none on biases, norms and the label bias", least=0, metavar="RATE"
     )
     ema_decay: float | None = option(
         None,
@@ -250,9 +229,7 @@ class TrainingOptions:
         unset="no average",
         metavar="DECAY",
     )
-    max_grad_norm: float = option(
-        0.1, "Clip gradients to this norm; 0: never", least=0, metavar="NORM", in_card="always"
-    )
+    max_grad_norm: float = _main(0.1, "Clip gradients to this norm; 0: never", least=0, metavar="NORM")
     case_augmentation: float = option(
         0.0,
         "Share of the training sentences, drawn anew in every epoch, to read half in capitals and half in lower case, "
@@ -261,76 +238,53 @@ class TrainingOptions:
         most=1,
         metavar="SHARE",
     )
-    seed: int = _count(42, "Seed of all random numbers", least=0, in_card="always")
+    seed: int = _main(42, "Seed of all random numbers", least=0)
     # The card has the precision and the hardware.
-    bf16: bool = option(False, "Mixed precision on a GPU, or a CPU that multiplies bfloat16 faster", in_card="never")
-    fp16: bool = option(False, "Mixed precision on a GPU", in_card="never")
-    use_cpu: bool = option(False, "Train without a GPU", in_card="never")
-    eval_strategy: str = option(
-        "epoch",
-        "When to score the validation data",
-        dict.fromkeys(("epoch", "steps", "no"), ""),
-        metavar="WHEN",
-        section=SCORES,
-    )
-    save_strategy: str = option(
+    bf16: bool = _unsaid(False, "Mixed precision on a GPU, or a CPU that multiplies bfloat16 faster")
+    fp16: bool = _unsaid(False, "Mixed precision on a GPU")
+    use_cpu: bool = _unsaid(False, "Train without a GPU")
+    eval_strategy: str = _choice("epoch", "When to score the validation data", ("epoch", "steps", "no"))
+    save_strategy: str = _choice(
         FOLLOWS,
         "When to save a checkpoint, beside one at least every five minutes",
-        dict.fromkeys(("no", "steps", "epoch", "best"), ""),
-        metavar="WHEN",
+        ("no", "steps", "epoch", "best"),
         unset="as --eval_strategy, or each epoch without evaluation",
-        section=SCORES,
     )
-    load_best_model_at_end: bool = option(
-        True,
-        "End with the checkpoint that has the best --metric_for_best_model; without validation, with the last",
-        section=SCORES,
+    load_best_model_at_end: bool = _scores(
+        True, "End with the checkpoint that has the best --metric_for_best_model; without validation, with the last"
     )
-    metric_for_best_model: str | None = option(
+    metric_for_best_model: str | None = _scores(
         "f1",
         "Validation metric that determines the best checkpoint, such as f1, precision, nested_f1, f1_LABEL or loss",
         metavar="NAME",
-        section=SCORES,
     )
-    calibrate_threshold: bool = option(
+    calibrate_threshold: bool = _scores(
         False,
         "At the end, calibrate the probabilities on the validation data, and accept an entity from one threshold, half "
         "of the F1 that is reached with it, in place of the likeliest label",
-        section=SCORES,
     )
-    push_to_hub: bool = option(False, "Publish the final model", section=SCORES, is_of_one_run=True)
-    hub_model_id: str | None = option(
-        None, "Repository to publish to", metavar="OWNER/NAME", section=SCORES, is_of_one_run=True
-    )
-    hub_private_repo: bool | None = option(
-        True,
-        "Make a new repository private; off with --no_hub_private_repo",
-        section=SCORES,
-        is_of_one_run=True,
-    )
-    max_steps: int = option(
-        -1, "Number of updates, instead of epochs; -1: use --num_train_epochs", least=-1, section=RARE
-    )
-    per_device_eval_batch_size: int = _count(8, "Sentences in a batch of evaluation", section=RARE)
-    do_train: bool = option(True, "Train; off with --no_do_train", section=RARE)
-    do_eval: bool = option(True, "Score the final model on the validation data; off with --no_do_eval", section=RARE)
-    save_steps: float = option(
+    push_to_hub: bool = _once(False, "Publish the final model")
+    hub_model_id: str | None = _once(None, "Repository to publish to", metavar="OWNER/NAME")
+    hub_private_repo: bool | None = _once(True, "Make a new repository private; off with --no_hub_private_repo")
+    max_steps: int = _rare(-1, "Number of updates, instead of epochs; -1: use --num_train_epochs", least=-1)
+    per_device_eval_batch_size: int = _rare(8, "Sentences in a batch of evaluation", least=1)
+    do_train: bool = _rare(True, "Train; off with --no_do_train")
+    do_eval: bool = _rare(True, "Score the final model on the validation data; off with --no_do_eval")
+    save_steps: float = _rare(
         FOLLOWS,
         "Updates between two checkpoints with --save_strategy steps",
         unset="those between two evaluations (--eval_steps), or 500",
         metavar="N",
-        section=RARE,
     )
-    save_total_limit: int | None = option(
-        1, "Number of checkpoints to keep; the latest and the best one stay in any case", least=1, section=RARE
+    save_total_limit: int | None = _rare(
+        1, "Number of checkpoints to keep; the latest and the best one stay in any case", least=1
     )
-    logging_steps: float = option(50, "Updates between two logs of loss and learning rate", metavar="N", section=RARE)
-    train_sampling_strategy: str = option(
+    logging_steps: float = _rare(50, "Updates between two logs of loss and learning rate", metavar="N")
+    train_sampling_strategy: str = _rare(
         "group_by_length",
         "How batches are made",
         {"group_by_length": "of sentences of similar length", "random": "", "sequential": "in the order of the data"},
         metavar="WAY",
-        section=RARE,
     )
 
 
