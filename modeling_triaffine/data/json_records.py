@@ -104,8 +104,8 @@ class JsonObject:
 
     def get(self, field: str) -> object:
         """The value of a field, which may be a path; None if it is missing."""
-        if field in self.fields:
-            return self.fields[field]
+        if field in self.fields or field.partition(".")[0] not in self.fields:
+            return self.fields.get(field)
         value: object = self.fields
         for name in field.split("."):
             if isinstance(value, list) and name.isdecimal() and int(name) < len(value):
@@ -125,9 +125,10 @@ class JsonObject:
 
     def first_of(self, names: Sequence[str]) -> str:
         """Of several names of one field, the first that has a value; CorpusError if none is there."""
-        there = [name for name in names if self.get(name) is not None] or [one for one in names if one in self.fields]
-        if there:
-            return there[0]
+        has_value = (name for name in names if self.get(name) is not None)
+        found = next(has_value, None) or next((name for name in names if name in self.fields), None)
+        if found:
+            return found
         plain = " or ".join(name for name in names if "." not in name)
         raise self.error(names[0], f"is missing; the fields are {names_of(self.fields)}", f"Name it {plain}")
 

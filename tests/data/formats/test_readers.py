@@ -8,6 +8,7 @@ import pytest
 
 from modeling_triaffine.data import FORMATS, CorpusError, load_nested_ner, load_texts
 from modeling_triaffine.data.formats.tags import STANDARD, decode_tags
+from modeling_triaffine.data.formats.text_spans import QUOTES
 from modeling_triaffine.data.formats.written_words import Row, written_text
 from modeling_triaffine.data.record_checker import RecordChecker
 from tests.helpers.corpora import (
@@ -622,6 +623,13 @@ def test_errors_name_what_is_wrong(tmp_path, name):
     path = write_files(tmp_path, files)
     with pytest.raises(CorpusError, match=problem):
         load_nested_ner(tmp_path if len(files) > 1 else path)
+
+
+@pytest.mark.parametrize("name", [name for name in QUOTES if "." not in name])
+def test_every_field_with_the_covered_text_is_compared(tmp_path, name):
+    path = write_files(tmp_path, lines({"text": TEXT, "spans": [{"start": 13, "end": 17, "label": "X", name: "Omsk"}]}))
+    with pytest.raises(CorpusError, match=r"'spans\[0\]' quotes 'Omsk', but from 13 to 17 the text is '.*\[Orsk\]"):
+        load_texts(path)
 
 
 @pytest.mark.parametrize(
