@@ -32,7 +32,7 @@ def command(
     corpus: Corpus,
     output: Annotated[Path, typer.Argument(help="Folder to write, new or empty.")],
     to: Annotated[
-        Literal["json_lines", "iob2", "brat", "pubtator", "bioc"],
+        Literal["json_lines", "iob2", "brat"],
         typer.Option(help="Format to write: JSON lines, which all commands read, words in columns, or texts."),
     ] = "json_lines",
     corpus_format: Format = None,

@@ -1,4 +1,4 @@
-"""Data sets → corpora on disk: JSON lines, columns of IOB2 tags, brat, PubTator and BioC.
+"""Data sets → corpora on disk: JSON lines, columns of IOB2 tags, and brat.
 
 Texts are written as they are, with all offsets; sentences of words are joined to texts for the forms of texts. What a
 form would change into something else (a tab in a token of tab-separated columns) is an error that names the row; what
@@ -8,13 +8,11 @@ it has no place for is counted.
 import json
 import os
 import re
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, groupby, pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
-from xml.etree import ElementTree
 
 from datasets import Dataset
 
@@ -29,8 +27,6 @@ from .record_checker import RecordChecker
 from .schema import CONTEXT_FIELDS, Entity, Text
 
 SOURCE = "triaffine-ner"
-XML_DECLARATION = '<?xml version="1.0" encoding="utf-8"?>'
-NOT_IN_XML = re.compile("[^\t\r\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 SEPARATORS = re.compile("[\t\r\n]")
 Row = Mapping[str, Any]
 """A sentence in the form of the schema, or a [`Text`]."""
@@ -59,10 +55,9 @@ def write_nested_ner(
         folder: a new or empty folder.
         format: "json_lines": `train.jsonl` …, with a sentence or a text a line. For sentences, "iob2": `train.conll` …,
             with a column for every level of nesting and further columns for crossing entities. For texts, "brat":
-            folders `train` … with a `.txt` and an `.ann` for every document; "pubtator": `train.pubtator` …, with line
-            ends written as spaces; "bioc": `train.xml` …. Sentences become texts there: words separated by spaces, one
-            sentence per line. To get the same words and sentences again, read them with `word_splitter("whitespace")`
-            and `sentence_splitter="lines"`.
+            folders `train` … with a `.txt` and an `.ann` for every document. Sentences become texts there: words joined
+            by spaces, one sentence per line. To get the same words and sentences again, read them with
+            `word_splitter("whitespace")` and `sentence_splitter="lines"`.
 
     Returns:
         Split → what is not in the result (what the format cannot represent, duplicates, other fields), in words, → how
@@ -250,70 +245,6 @@ def write_brat(texts: Iterable[Row], folder: Path) -> Counter[str]:
     return +lost
 
 
-def write_pubtator(texts: Iterable[Row], path: Path) -> Counter[str]:
-    """Writes title and abstract, which are separated by the first border of passages or line end, as one line each."""
-    lost = Counter[str]()
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        for document in texts:
-            name = document["doc_id"]
-            for value in (name, *(entity["type"] for entity in document["entities"])):
-                if SEPARATORS.search(value) or not name or "|" in name:
-                    raise _unfit("pubtator", name, f"no name, '|' in it, or a tab or line end in {value!r}")
-            text, changed = re.subn(r"[\r\n]", " ", document["text"])
-            begin = _abstract_of(document)
-            lost["line ends (written as spaces)"] += changed
-            lost["borders of passages"] += max(0, len(_passages(document)) - 1 - (begin in _borders(document)))
-            title, abstract = (text[: begin - 1], text[begin:]) if begin else (text, "")
-            file.write(f"{name}|t|{title}\n{name}|a|{abstract}\n")
-            for entity in document["entities"]:
-                quote = text[entity["start"] : entity["end"]].replace("\t", " ")
-                file.write(f"{name}\t{entity['start']}\t{entity['end']}\t{quote}\t{entity['type']}\n")
-            file.write("\n")
-    return +lost
-
-
-def _abstract_of(document: Row) -> int:
-    """Where the abstract begins, after one character of white space; 0 without one."""
-    text = document["text"]
-    line_end = re.search(r"\r?\n(?=.)", text, re.DOTALL)
-    at_borders = (border for border in _borders(document) if border < len(text) and text[border - 1] in " \r\n")
-    return next(at_borders, line_end.end() if line_end else 0)
-
-
-def write_bioc(texts: Iterable[Row], path: Path) -> Counter[str]:
-    """Writes one collection in XML, every document with its passages."""
-    collection = ElementTree.Element("collection")
-    for tag, value in (("source", SOURCE), ("date", ""), ("key", "")):
-        ElementTree.SubElement(collection, tag).text = value
-    for text in texts:
-        name = text["doc_id"]
-        types = "".join(entity["type"] for entity in text["entities"])
-        if NOT_IN_XML.search(name + text["text"] + types) or not name or name != name.strip():
-            raise _unfit("bioc", name, "a character that is none of XML, no name, or white space around it")
-        document = ElementTree.SubElement(collection, "document")
-        ElementTree.SubElement(document, "id").text = name
-        places = _passages(text)
-        passages = [_bioc_passage(document, text["text"], place) for place in places]
-        starts = [start for start, _ in places]
-        for number, entity in enumerate(text["entities"], start=1):
-            inside = passages[max(0, bisect_right(starts, entity["start"]) - 1)]
-            annotation = ElementTree.SubElement(inside, "annotation", id=f"T{number}")
-            ElementTree.SubElement(annotation, "infon", key="type").text = entity["type"]
-            start, end = entity["start"], entity["end"]
-            ElementTree.SubElement(annotation, "location", offset=str(start), length=str(end - start))
-            ElementTree.SubElement(annotation, "text").text = text["text"][start:end]
-    content = ElementTree.tostring(collection, encoding="unicode").replace("\r", "&#13;")  # else read as a line feed
-    path.write_text(f"{XML_DECLARATION}\n{content}", encoding="utf-8", newline="")
-    return Counter()
-
-
-def _bioc_passage(document: ElementTree.Element, text: str, place: Offsets) -> ElementTree.Element:
-    passage = ElementTree.SubElement(document, "passage")
-    ElementTree.SubElement(passage, "offset").text = str(place[0])
-    ElementTree.SubElement(passage, "text").text = text[slice(*place)]
-    return passage
-
-
 def _borders(text: Row) -> list[int]:
     return list(text.get("borders") or ())
 
@@ -344,13 +275,11 @@ WRITERS = {
     "json_lines": Writer(".jsonl", "any", write_json_lines),
     "iob2": Writer(".conll", "sentences", write_iob2),
     "brat": Writer("", "texts", write_brat),
-    "pubtator": Writer(".pubtator", "texts", write_pubtator),
-    "bioc": Writer(".xml", "texts", write_bioc),
 }
 """Format → how it is written.
 
 Examples:
     >>> from modeling_triaffine.data import WRITERS
     >>> list(WRITERS)
-    ['json_lines', 'iob2', 'brat', 'pubtator', 'bioc']
+    ['json_lines', 'iob2', 'brat']
 """

@@ -102,7 +102,7 @@ class TestSentences:
         splits = {"train": [nested, record("slept", number=1)], "validation": [nested], "test": [nested]}
         corpus = DatasetDict({split: Dataset.from_list(rows, features=FEATURES) for split, rows in splits.items()})
         lost = write_nested_ner(corpus, tmp_path / "new" / "corpus", format)
-        assert not any(lost.values()) or format == "pubtator"  # which has a space between title and abstract
+        assert not any(lost.values())
         options = EXACTLY if WRITERS[format].rows == "texts" else {}
         again = load_nested_ner(tmp_path / "new" / "corpus", **options)
         assert {split: ordered(rows) for split, rows in again.items()} == {s: ordered(r) for s, r in splits.items()}
@@ -136,11 +136,6 @@ class TestSentences:
             ("iob2", record("a", doc_id="")),
             ("brat", record("a", (0, 1, "two words"))),
             ("brat", record(["a\nb"])),
-            ("pubtator", record("a", (0, 1, "b\tc"))),
-            ("pubtator", record("a", doc_id="x|y")),
-            ("pubtator", record("a", doc_id="")),
-            ("bioc", record(["a\0"])),
-            ("bioc", record("a", doc_id="x ")),
         ],
     )
     def test_what_a_form_cannot_hold(self, tmp_path, form, broken):
@@ -192,18 +187,13 @@ class TestTexts:
         again = CorpusFiles(path).texts()["train"]
         path, lost_again = write(second, again, folder / "two")
         (found,) = CorpusFiles(path).texts().values()
-        ends = str.maketrans("\r\n", "  " if "pubtator" in (first, second) else "\r\n")
-        expected = {
-            one["doc_id"]: (one["text"].translate(ends), sorted(map(str, one["entities"]))) for one in documents
-        }
+        expected = {one["doc_id"]: (one["text"], sorted(map(str, one["entities"]))) for one in documents}
         assert {one["doc_id"]: (one["text"], sorted(map(str, one["entities"]))) for one in found} == expected
-        if "pubtator" not in (first, second):
-            assert not lost + lost_again
+        assert not lost + lost_again
 
-    @pytest.mark.parametrize("form", ["bioc", "json_lines", "pubtator"])
-    def test_passages_stay(self, tmp_path, form):
+    def test_passages_stay(self, tmp_path):
         text = document("The mayor Of Orsk", (13, 17, "City"), borders=[9, 10])
-        _, lost = write(form, [text], tmp_path / "a")
+        _, lost = write("json_lines", [text], tmp_path / "a")
         (again,) = load_texts(tmp_path / "a")["train"]
         assert {name: again[name] for name in text} == text
         assert not lost
@@ -214,9 +204,6 @@ class TestTexts:
         assert lost == {"line ends at the boundaries of entities": 1}
         assert (path / "a.txt").read_bytes() == b"a\r\nb"
         assert (path / "a.ann").read_text() == "T1\tX 0 1\ta\n"
-        path, lost = write("pubtator", [document("a\nb\nc", (2, 3, "X"))], tmp_path / "b")
-        assert lost == {"line ends (written as spaces)": 2}
-        assert path.read_text() == "a|t|a\na|a|b c\na\t2\t3\tb\tX\n\n"
 
     def test_line_ends_are_one_character_in_predictions_for_brat(self, tmp_path):
         """Programs that translate line ends and those that do not find the same characters at an offset."""
@@ -283,7 +270,7 @@ class TestConvert:
         text = "Somatic-cell\r\n😀 市长 CD28-positive \n".encode()
         annotations = "T1\tX 0 7\tSomatic\nT2\tX 16 17\t市\nT3\tX 19 21\tCD\nT4\tX 19 24\tCD28-\n"
         write_files(tmp_path / "in" / "train", {"a/b.txt": text, "a/b.ann": annotations})
-        assert "train: 1 texts with 4 entities written.\n" in run(tmp_path / "in", tmp_path / "1", "--to", "bioc").err
+        assert "train: 1 texts with 4 entities written.\n" in run(tmp_path / "in", tmp_path / "1").err
         run(tmp_path / "1", tmp_path / "2")
         run(tmp_path / "2", tmp_path / "3", "--to", "brat")
         for suffix in (".txt", ".ann"):
