@@ -1,0 +1,101 @@
+"""The models in the package: complete, named where they are used, and finding what their cards promise."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+from transformers import pipeline
+
+from benchmarks.thirty_sentences import compare
+from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER, TriaffineProcessor
+from modeling_triaffine.installed_models import installed_models
+from tests.helpers.portable import near
+from tests.helpers.stranger import ask_a_stranger, expected_answer
+
+LABELS = {
+    "genia": ["DNA", "RNA", "cell_line", "cell_type", "protein"],
+    "names-en": ["EVENT", "ORGANIZATION", "PERSON", "PLACE", "TIME"],
+}
+MOST_BYTES = 100 * 2**20  # of all models in the wheel
+
+
+def found_by(ner, text: str) -> set[tuple[str, str]]:
+    return {(entity["word"], entity["entity_group"]) for entity in ner(text)}
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_complete_and_small(name):
+    folder = installed_models()[name]
+    with safe_open(folder / "model.safetensors", "pt") as weights:
+        dtypes = {weights.get_slice(key).get_dtype() for key in weights.keys()}  # noqa: SIM118 - it is no mapping
+
+    files = {path.name for path in folder.iterdir()}
+    assert files >= {"README.md", "NOTICE", "config.json", "processor_config.json", "tokenizer.json"}
+    assert not [file for file in files if file.endswith(".py")]
+    assert dtypes == {"BF16"}
+    assert NestedNERPipeline(name).model.config.entity_labels == LABELS[name]
+
+
+def test_all_of_them_fit_into_a_wheel():
+    sizes = [path.stat().st_size for folder in installed_models().values() for path in folder.rglob("*")]
+    assert sum(sizes) < MOST_BYTES
+
+
+def test_the_default_is_names_en_and_transformers_pipeline_takes_its_name():
+    text = "Angela Merkel met Emmanuel Macron in Berlin."
+    names = {("Angela Merkel", "PERSON"), ("Emmanuel Macron", "PERSON"), ("Berlin", "PLACE")}
+
+    assert found_by(NestedNERPipeline(), text) == names
+    assert found_by(pipeline("ner", model="names-en"), text) == names
+
+
+def test_genia_finds_proteins_in_genes():
+    found = found_by(NestedNERPipeline("genia"), "Cyclooxygenase-2 mRNA was induced in human monocytes.")
+
+    assert found == {
+        ("Cyclooxygenase-2 mRNA", "RNA"),
+        ("Cyclooxygenase-2", "protein"),
+        ("human monocytes", "cell_type"),
+    }
+
+
+def test_thirty_sentences_as_in_the_card():
+    counts: Counter[str] = Counter()
+    for row in compare("names-en"):
+        counts.update({name: len(row[name]) for name in ("found", "missed", "wrong")})
+
+    card = (installed_models()["names-en"] / "README.md").read_text(encoding="utf-8")
+    *_, found, missed, wrong = (
+        next(line for line in card.splitlines() if line.startswith("| all |")).strip("| ").split("|")
+    )
+    # Other processors round the probabilities that are near the threshold in another way.
+    assert abs(counts["found"] - int(found)) <= 1
+    assert counts["missed"] <= int(missed) + 1
+    assert counts["wrong"] <= int(wrong) + 1
+
+
+def test_with_transformers_alone(tmp_path):
+    folder = tmp_path / "published"
+    for part in (TriaffineForNestedNER, TriaffineProcessor):
+        part.from_pretrained(installed_models()["genia"]).save_pretrained(folder)
+
+    (answer,) = ask_a_stranger(tmp_path, ("load", {"name": str(folder), "dtype": "float32"}))
+
+    assert answer == near(expected_answer(folder))
+    assert json.loads((folder / "config.json").read_text())["auxiliary_labels"]
+
+
+def test_damaged_weights_are_refused(tmp_path):
+    for file in installed_models()["genia"].iterdir():
+        data = file.read_bytes()
+        (tmp_path / file.name).write_bytes(data[: len(data) // 2] if file.suffix == ".safetensors" else data)
+
+    with pytest.raises((ValueError, OSError), match=r"safetensors|damaged"):
+        NestedNERPipeline(Path(tmp_path))
+
+
+def test_weights_are_computed_with_in_float32():
+    assert NestedNERPipeline("genia").model.dtype == torch.float32
