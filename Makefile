@@ -72,7 +72,7 @@ portability: $(VENV)/.installed-test
 
 # The documentation as a site, in build/site.
 docs: $(VENV)/.installed-test
-	$(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 lint: style types
 
