@@ -45,7 +45,7 @@ class Subwords(NamedTuple):
     """Sub-words of several sentences, one after the other: ids and the word of each [S], and how many each has [B]."""
 
     ids: np.ndarray
-    index: np.ndarray
+    word_index: np.ndarray
     sizes: np.ndarray
 
 
@@ -74,7 +74,7 @@ def lay_out(
     input_ids[starts] = start_id
     word_index, segments = np.full_like(input_ids, -1), np.zeros_like(input_ids)
     places = _ranges(starts + first, sizes)
-    input_ids[places], word_index[places] = sentences.ids, sentences.index
+    input_ids[places], word_index[places] = sentences.ids, sentences.word_index
     if sides is not None:
         input_ids[_ranges(starts + 1, from_left)] = left.ids[_ranges(left.sizes.cumsum() - from_left, from_left)]
         after = starts + first + sizes + 1
@@ -94,7 +94,7 @@ def lay_out(
     of_sentence = sizes.cumsum()
     for row in np.flatnonzero(sizes > width - 2):
         own = slice(of_sentence[row] - sizes[row], of_sentence[row])
-        features[row] = _windows(sentences.ids[own], sentences.index[own], width - 2, start_id, separator_id)
+        features[row] = _windows(sentences.ids[own], sentences.word_index[own], width - 2, start_id, separator_id)
     return features
 
 

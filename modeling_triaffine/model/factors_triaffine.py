@@ -135,6 +135,8 @@ def scoring_tensor(config: TriaffineConfig) -> TriaffineTensor:
 class SpanAttention(nn.Module):
     """Attention scores s_ijkr of a span's inside words. Base of the kinds, which make the factor."""
 
+    triaffine: TriaffineTensor  # W, if the kind has it
+
     def __init__(self, config: TriaffineConfig):
         super().__init__()
         self.inside = MLP(config.hidden_size, config.triaffine_dim, 2, config.mlp_dropout)

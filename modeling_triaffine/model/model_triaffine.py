@@ -73,8 +73,6 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
     config: TriaffineConfig
     base_model_prefix = "encoder"
     main_input_name = "input_ids"
-    # For a subclass whose `forward` takes any keyword: the loss is not divided by `num_items_in_batch`.
-    accepts_loss_kwargs = False
     # transformers adds the encoder's. The stages of the head share tensors, and cannot run on two devices.
     _no_split_modules = ["TriaffineSpanHead", "WordRepresentation"]  # noqa: RUF012
     # Also in a model loaded in float16, whose range products of three vectors exceed.
@@ -127,7 +125,8 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
             folder = Path(pretrained_model_name_or_path)
             if folder.is_dir() and not any(folder.rglob("*.safetensors")):
                 raise FileNotFoundError(
-                    f"{folder} has no model.safetensors; train a model first, or copy it."
+                    f"{folder} has no model.safetensors; train a model first, copy it, or open a graph of ONNX with "
+                    "OnnxNestedNER."
                 ) from None
             raise
         model, report = loaded

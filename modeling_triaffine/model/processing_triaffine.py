@@ -275,7 +275,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
 
     def encode_sentences(self, sentences: Sequence[TextSentence]) -> list[Feature]:
         """Features of sentences of raw text, as of [`encode`]."""
-        words, left, right = ([sentence[part] for sentence in sentences] for part in (1, 2, 3))
+        words, left, right = ([getattr(one, name) for one in sentences] for name in ("words", "left", "right"))
         return self._encode(words, [[]] * len(words), left, right)
 
     def encode(

@@ -20,6 +20,8 @@ from .factors_triaffine import (
     MLP,
     SCORING_MODULES,
     Boundaries,
+    SpanAttention,
+    SpanScoring,
     WordVectors,
     attention_tensor,
     read_words,
@@ -197,8 +199,8 @@ class TriaffineSpanHead(nn.Module):
 
     def read(self, hidden: Tensor) -> WordVectors:
         """The words [B, N, H] by all MLPs of the head."""
-        stages = [self.attention, self.scoring, *([self.cross_span] if self.config.cross_span else [])]
-        return read_words(hidden, [module for stage in stages for module in stage.reads()])
+        across = self.cross_span.reads() if self.config.cross_span else []
+        return read_words(hidden, [*self.attention.reads(), *self.scoring.reads(), *across])
 
     def factors(self, words: WordVectors) -> tuple[Factor, Factor]:
         """The factors of s and o."""
@@ -222,11 +224,7 @@ class TriaffineSpanHead(nn.Module):
         representations = self.represent(words, inside)
         shared = None
         if config.share_triaffine:
-            weights = (
-                factor.weight if isinstance(factor, TriaffineFactor) else stage.triaffine()
-                for factor, stage in ((attention, self.attention), (scoring, self.scoring))
-            )
-            shared = *weights, self.label_bias
+            shared = self._weight(attention, self.attention), self._weight(scoring, self.scoring), self.label_bias
         logits, cross_span_attentions = self.cross_span(
             words, representations, candidates, mask, shared, self.reference
         )
@@ -239,6 +237,11 @@ class TriaffineSpanHead(nn.Module):
             "span_attentions": inside.permute(0, 2, 3, 1),
             "cross_span_attentions": cross_span_attentions,
         }
+
+    @staticmethod
+    def _weight(factor: Factor, stage: SpanAttention | SpanScoring) -> TriaffineWeight:
+        """The stage's tensor: if it is full, as the factor has prepared it."""
+        return factor.weight if isinstance(factor, TriaffineFactor) else stage.triaffine()
 
     def represent(self, words: WordVectors, attention: Tensor) -> Tensor:
         """h_gr = Σ_k α_gkr x_k of spans with this attention to inside words [B, R, m, N]: [B, R, m, d]."""

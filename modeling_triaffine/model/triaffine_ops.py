@@ -317,8 +317,8 @@ def triaffine_pairs_reference(ends: Tensor, insides: Tensor, weight: TriaffineWe
 
 def _candidate_ends(ends: Tensor, candidates: Tensor, weight: TriaffineWeight) -> Iterable[Tensor]:
     """Boundary vectors of the candidates, with their 1: 2 × [B, m, d+1]."""
-    ends = ends if ends.shape[-1] == whole_width(weight) else append_one(ends)
-    return gather_boundaries(*ends, candidates)
+    heads, tails = ends if ends.shape[-1] == whole_width(weight) else append_one(ends)
+    return gather_boundaries(heads, tails, candidates)
 
 
 def _hold(factor: Factor) -> Factor:

@@ -190,7 +190,7 @@ def test_a_graph_is_no_model_and_has_its_own_precision(exported, command, tmp_pa
     result = command("predict", "--model", folder, tmp_path / "texts.txt", "--bf16")
     assert (result.code, result.out) == (2, "")
     assert "`dtype` is bfloat16, but OnnxNestedNER computes in float32" in result.err
-    with pytest.raises(FileNotFoundError, match=r"has a graph .* OnnxNestedNER"):
+    with pytest.raises(FileNotFoundError, match=r"no model\.safetensors.*OnnxNestedNER"):
         NestedNERPipeline(str(folder))
 
 
