@@ -184,8 +184,9 @@ class NestedNERPipeline(ChunkPipeline):
                 raise ValueError(f"`{name}` is {shortened(named)}; give a list of labels.")
         if unknown := [label for label in parameters.get("labels") or () if label not in known]:
             raise ValueError(f"`labels` names {shortened(unknown)}; the model has {known}.")
-        choosing = {name: parameters.pop(name) for name in ("overlap", "labels") if name in parameters}
-        return {"is_stream": is_stream}, parameters, {"in_words": in_words, **choosing}
+        choosing: dict[str, Any] = {"in_words": in_words}
+        choosing |= {name: parameters.pop(name) for name in ("overlap", "labels") if name in parameters}
+        return {"is_stream": is_stream}, parameters, choosing
 
     def draw(self, text: str, **options: Any) -> Any:
         """The text with its entities, drawn in characters where it is printed and in HTML where a notebook shows it.
@@ -302,7 +303,7 @@ class NestedNERPipeline(ChunkPipeline):
             )
         return [[one for one in of if one["type"] not in ignore_labels] for of in found] if ignore_labels else found
 
-    def _forward(self, model_inputs: Any, **parameters: Any) -> Any:
+    def _forward(self, *inputs: Any, **parameters: Any) -> Any:
         """Not used: [`BatchReader`] runs the model."""
         raise NotImplementedError
 
