@@ -23,6 +23,9 @@ def main() -> None:
     target = library() / given.name
     TriaffineForNestedNER.from_pretrained(given.folder, dtype=torch.bfloat16).save_pretrained(target)
     TriaffineProcessor.from_pretrained(given.folder).save_pretrained(target)
+    # transformers loads weights in the type that the configuration names.
+    config = target / "config.json"
+    config.write_text(config.read_text(encoding="utf-8").replace('"dtype": "bfloat16"', '"dtype": "float32"'))
     for code in (*target.glob("*.py"), target / "requirements.txt"):
         code.unlink(missing_ok=True)
     for path in sorted(target.iterdir()):

@@ -84,8 +84,7 @@ def micro_trainer(
     model = TriaffineForNestedNER(
         TriaffineConfig(
             encoder_config={**encoder, "vocab_size": len(tokenizer)},
-            id2label={0: "DNA", 1: "protein", 2: "None"},
-            **{**MICRO_CONFIG, **NO_DROPOUT, **(config or {})},
+            **{"id2label": {0: "DNA", 1: "protein", 2: "None"}, **MICRO_CONFIG, **NO_DROPOUT, **(config or {})},
         )
     )
     return NestedNERTrainer(
