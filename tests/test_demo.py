@@ -57,23 +57,12 @@ def test_a_folder_of_something_else_is_refused_and_kept(demo, tmp_path, name):
     assert names(tmp_path) == before
 
 
-def test_faults_are_one_paragraph(demo, tmp_path):
-    def too_large(folder):
-        raise OutOfMemoryError("Memory ran out.\nTake less.")
-
-    assert demo(tmp_path / "new", too_large) == (2, "error: Memory ran out. Take less.\n")
-    (tmp_path / "file").touch()
-    code, message = demo(tmp_path / "file", make)
-    assert code == 2
-    assert len(message.splitlines()) == 1
-    assert "File exists" in message
-
-
-def test_an_interrupted_demo_ends_without_a_traceback_and_can_be_run_again(demo, tmp_path):
-    def interrupted(folder):
+@pytest.mark.parametrize(("error", "ends"), [(OutOfMemoryError("No\nroom"), 2), (KeyboardInterrupt(), 130)])
+def test_a_fault_is_one_line_and_the_demo_can_be_run_again(demo, tmp_path, error, ends):
+    def fail(folder):
         (folder / "corpus").mkdir()
-        raise KeyboardInterrupt
+        raise error
 
-    code, message = demo(tmp_path, interrupted)
-    assert (code, message.count("\n")) == (130, 1)
+    code, message = demo(tmp_path, fail)
+    assert (code, message.count("\n")) == (ends, 1)
     assert demo(tmp_path, make) == (0, "")

@@ -11,7 +11,10 @@ from safetensors.torch import save_file
 from modeling_triaffine.files import atomic_path, new_folder, open_output, paths_below
 
 
-def test_output_appears_when_it_is_whole(tmp_path):
+def test_output_appears_when_it_is_whole(tmp_path, capsys):
+    with open_output(Path("-")) as output:
+        output.write("shown")
+    assert capsys.readouterr().out == "shown"
     path = tmp_path / "folder" / "out.txt"
 
     def stop_half_way():
@@ -29,12 +32,6 @@ def test_output_appears_when_it_is_whole(tmp_path):
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("\\ud800", 0o600)
     with pytest.raises(ValueError, match="is a folder"), open_output(tmp_path):
         pass
-
-
-def test_a_dash_is_standard_output(capsys):
-    with open_output(Path("-")) as output:
-        output.write("shown")
-    assert capsys.readouterr().out == "shown"
 
 
 def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path):

@@ -63,12 +63,6 @@ def seed(request, tmp_path_factory) -> tuple[str, Path, dict[Path, bytes]]:
     return request.param, path, {file: file.read_bytes() for file in sorted(folder.iterdir()) if file.is_file()}
 
 
-def test_the_seed_is_good(seed):
-    name, path, _ = seed
-    records, _ = read(path, name)
-    assert any(record["entities"] for record in records)
-
-
 @pytest.mark.parametrize("name", ["TF-8", "shift_jis", "hex", "idna"])
 @pytest.mark.parametrize("form", ["genia", "ace"])
 def test_an_encoding_that_xml_parsers_do_not_know_is_an_error(tmp_path, form, name):

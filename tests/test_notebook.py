@@ -31,10 +31,6 @@ def test_it_runs_as_it_is_but_for_the_length_of_the_training(tmp_path):
     assert (tmp_path / "quickstart" / "model" / "model.safetensors").is_file()
 
 
-def test_the_kept_copy_has_its_drawing():
-    assert any("nested-entities" in html for html in outputs(nbformat.read(NOTEBOOK, as_version=4), "text/html"))
-
-
 def test_the_kept_copy_was_run_in_order_and_names_no_folder_of_a_machine():
     text = NOTEBOOK.read_text(encoding="utf-8")
     for folder in ("/home/", "/root/", "/Users/", "/tmp/", "/var/", "site-packages"):

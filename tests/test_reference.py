@@ -83,14 +83,3 @@ def test_a_method_that_the_package_adds_to_a_class_of_the_model_is_in_the_refere
         rf"(?m)^::: modeling_triaffine\.(new_model\.\w+)\n    options:\n      heading: {method}$", page
     )
     assert docstring(function).startswith(f"`{method}`: ")
-
-
-def test_no_public_name_of_the_package_is_without_a_docstring():
-    folders = [name for name, member in PACKAGE.modules.items() if member.is_package]
-    missing = [
-        f"{folder}.{name}"
-        for folder in folders
-        for name in PACKAGE[folder].exports or ()
-        if not docstring(f"{folder}.{name}")
-    ]
-    assert not missing

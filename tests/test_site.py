@@ -104,11 +104,3 @@ def test_the_table_of_formats_says_what_each_is(name):
     assert tools
     assert raw_text in ("yes", "no")
     assert len(example) > len("``")
-
-
-def test_links_of_the_repository_are_found():
-    hooks = load("hooks")
-
-    assert hooks.target("docs/results.md", "../benchmarks/results/accuracy.svg") == "benchmarks/results/accuracy.svg"
-    assert hooks.target("README.md", "docs/results.md") == "docs/results.md"
-    assert hooks.LINK.findall("[a](https://x.org) [b](#below) [c](../d.md#e)") == ["../d.md"]

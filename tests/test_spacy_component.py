@@ -3,8 +3,6 @@
 import shutil
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from modeling_triaffine import NestedNERPipeline
 from tests.helpers.processes import time_limit
@@ -12,7 +10,6 @@ from tests.helpers.tiny import tiny_model, tiny_processor
 
 spacy = pytest.importorskip("spacy", reason="needs spaCy, the extra `spacy`")
 from spacy.tokenizer import Tokenizer  # noqa: E402
-from spacy.training import Example  # noqa: E402
 
 NAME = "triaffine_ner"
 TEXTS = [
@@ -107,18 +104,6 @@ def test_earlier_ents_stay_only_when_asked(folder):
     assert len(kept) > 1
 
 
-def test_spacys_evaluation_scores_the_spans(folder):
-    nlp = spacy_pipeline(folder, spans_key="found")
-    gold = nlp(TEXTS[0])
-    spans = list(gold.spans["found"])
-    assert len(spans) > 1
-    gold.spans["found"] = spans[1:]
-    scores = nlp.evaluate([Example(nlp.make_doc(TEXTS[0]), gold)])
-    assert scores["spans_found_r"] == pytest.approx(1)
-    assert scores["spans_found_p"] == pytest.approx((len(spans) - 1) / len(spans))
-    assert set(scores["spans_found_per_type"]) == {span.label_ for span in spans}
-
-
 def test_streams_equal_single_calls_and_run_in_batches(folder, monkeypatch):
     nlp = spacy_pipeline(folder, set_ents=True)
     single = [nlp(text) for text in TEXTS]
@@ -204,21 +189,6 @@ def test_entities_inside_tokens_stand_as_the_tokens_and_are_counted(folder, find
     assert (component.num_entities, component.num_misaligned) == (len(entities), len(misaligned))
     list(nlp.pipe([text, ""]))
     assert (component.num_entities, component.num_misaligned) == (2 * len(entities), 2 * len(misaligned))
-
-
-@given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=40), at_spaces=st.booleans())
-def test_no_entity_of_any_text_is_lost(folder, finder, pipelines, text, at_spaces):
-    doc = pipelines[at_spaces](text)
-    assert entities_of(doc) == expected(finder(text, threshold=0.0))
-    for span, (start, end) in zip(doc.spans["sc"], doc.spans["sc"].attrs["char_offsets"], strict=True):
-        assert span.start_char <= start < end <= span.end_char
-
-
-@pytest.fixture(scope="module")
-def pipelines(folder):
-    """spaCy pipelines with English words and with words cut at spaces only."""
-    options = {"threshold": 0.0, "set_ents": True}
-    return spacy_pipeline(folder, **options), split_at_spaces(spacy_pipeline(folder, **options))
 
 
 def test_invalid_settings_are_errors_when_the_pipe_is_made(folder, tmp_path):

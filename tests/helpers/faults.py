@@ -30,10 +30,6 @@ def make_loss_nan(output) -> None:
     output.loss = output.loss * float("nan")
 
 
-def take_all_memory(_output) -> None:
-    torch.empty(2**60, dtype=torch.uint8)
-
-
 def ids_of_update(trainer: NestedNERTrainer, update: int, accumulation: int) -> list[list[str]]:
     """The ids of the records in each batch of an update, as the sampler cuts them."""
     sampler = trainer.get_train_dataloader().batch_sampler

@@ -170,19 +170,6 @@ def test_an_adapter_does_not_bring_other_weights(model_folder):
             loader(model_folder)
 
 
-def test_a_configuration_of_more_layers_than_the_weights_is_refused(model_folder):
-    change(model_folder / CONFIG, {"lstm_layers": 4})
-    with pytest.raises(ValueError, match=r"lack words\.lstm\..* and \d+ more, which would be random"):
-        TriaffineForNestedNER.from_pretrained(model_folder)
-
-
-def test_shards_load_in_any_precision(encoder, tmp_path):
-    tiny_model(encoder).to(torch.bfloat16).save_pretrained(tmp_path, max_shard_size="20KB")
-    assert len(list(tmp_path.glob("*.safetensors"))) > 1
-    for dtype in (torch.float32, torch.float16, "auto"):
-        assert TriaffineForNestedNER.from_pretrained(tmp_path, dtype=dtype)
-
-
 def test_mismatched_weights_are_refused_unless_they_are_to_be_ignored(model_folder):
     weights = load_file(model_folder / WEIGHTS)
     weights["head.label_bias"] = torch.zeros(90, 90)

@@ -1,9 +1,7 @@
 """Ten architectures as the encoder: trained for a step, saved and loaded with equal scores; what some cannot do."""
 
-import peft
 import pytest
 import torch
-from torch import nn
 from transformers import AutoConfig, AutoModel, AutoProcessor
 
 from modeling_triaffine import (
@@ -16,7 +14,7 @@ from modeling_triaffine import (
 from modeling_triaffine.data.collator import encode_records
 from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training.interruptions import ACTIVATION_CHECKPOINTING
-from tests.helpers.encoders import FIELDS, SIZES, enable_checkpointing, save_encoder
+from tests.helpers.encoders import FIELDS, SIZES, save_encoder
 from tests.helpers.micro_training import micro_dataset
 from tests.helpers.tiny import tiny_model
 
@@ -126,55 +124,10 @@ def test_a_batch_does_not_change_a_sentence(model, processor):
             )
 
 
-def test_gradient_checkpointing_computes_again_and_changes_nothing(architecture, model, processor):
-    if architecture in NO_CHECKPOINTING:
-        with pytest.raises(ValueError, match="does not support"):
-            enable_checkpointing(model)
-        return
-    model.train()
-    batch = batch_of(model, processor)
-    calls = []
-    linear = (
-        module for name, module in model.encoder.named_modules() if ".0." in name and isinstance(module, nn.Linear)
-    )
-    next(linear).register_forward_hook(lambda *_: calls.append(1))  # the first in the first layer
-
-    def gradient() -> tuple[torch.Tensor, int]:
-        torch.manual_seed(0)
-        model.zero_grad()
-        calls.clear()
-        model(**batch).loss.backward()
-        return model.encoder.get_input_embeddings().weight.grad.clone(), len(calls)
-
-    plain, once = gradient()
-    enable_checkpointing(model)
-    again, twice = gradient()
-    assert twice == 2 * once
-    torch.testing.assert_close(again, plain)
-
-
 def test_every_weight_is_trained_but_those_known_to_be_idle(architecture, model, processor):
     model(**batch_of(model, processor)).loss.backward()
     idle = {name.split(".")[-2] for name, value in model.named_parameters() if value.grad is None}
     assert idle == UNUSED.get(architecture, set())
-
-
-def test_adapters_train_instead_of_the_encoder_and_are_merged_into_it(model, processor):
-    batch = batch_of(model, processor)
-    plain = set(model.state_dict())
-    with torch.no_grad():
-        before = model(**batch).span_logits
-    adapters = peft.LoraConfig(target_modules="all-linear", init_lora_weights=False)  # not zero: as if trained
-    model.encoder = peft.get_peft_model(model.encoder, adapters)
-    output = model(**batch)
-    output.loss.backward()
-    trained = {name for name, value in model.encoder.named_parameters() if value.grad is not None}
-    assert trained
-    assert all("lora_" in name for name in trained)
-    assert not torch.allclose(output.span_logits, before)
-    model.encoder = model.encoder.merge_and_unload()
-    torch.testing.assert_close(model(**batch).span_logits, output.span_logits)
-    assert set(model.state_dict()) == plain
 
 
 def test_an_encoder_that_always_calls_its_pooler_runs_without_it():

@@ -68,44 +68,40 @@ PROCESSOR = {
 }
 
 
-def try_keyword(call, table, name, folder):
-    """What the call gives with this keyword of the table; None where it was refused by its name."""
-    value = table[name]
-    value, refused = value if isinstance(value, tuple) else (value, None)
-    value = value(folder) if callable(value) else value
-    if refused is None:
-        return call(**{name: value})
-    with pytest.raises(refused, match=name):
-        call(**{name: value})
-    return None
+def load(folder, **options):
+    assert TriaffineForNestedNER.from_pretrained(folder, **options).head.label_bias.isfinite().all()
 
 
-@pytest.mark.parametrize("name", LOADING)
-def test_from_pretrained(name, saved_model, tmp_path, monkeypatch):
+def save(folder, **options):
+    model = TriaffineForNestedNER.from_pretrained(folder)
+    model.save_pretrained("saved", **options)
+    torch.testing.assert_close(TriaffineForNestedNER.from_pretrained("saved").state_dict(), model.state_dict())
+
+
+def find(folder, **options):
+    found = transformers.pipeline("ner", model=str(folder), trust_remote_code=True, **options)(TEXT)
+    assert isinstance(found, list)
+
+
+def encode(folder, **options):
+    processor = TriaffineProcessor.from_pretrained(folder)
+    batch, expected = processor(TEXT, **options), processor(TEXT)
+    assert all(np.array_equal(batch[name], values) for name, values in expected.items())
+
+
+TABLES = ((load, LOADING), (save, SAVING), (find, PIPELINE), (encode, PROCESSOR))
+
+
+@pytest.mark.parametrize(("call", "table", "name"), [(call, table, name) for call, table in TABLES for name in table])
+def test_a_keyword_works_or_is_refused_by_its_name(call, table, name, saved_model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-    def load(**options):
-        return TriaffineForNestedNER.from_pretrained(saved_model, **options)
-
-    model = try_keyword(load, LOADING, name, saved_model)
-    assert model is None or model.head.label_bias.isfinite().all()
-
-
-@pytest.mark.parametrize("name", SAVING)
-def test_save_pretrained(name, saved_model, tmp_path):
-    model = TriaffineForNestedNER.from_pretrained(saved_model)
-    try_keyword(lambda **options: model.save_pretrained(tmp_path, **options), SAVING, name, saved_model)
-    again = TriaffineForNestedNER.from_pretrained(tmp_path)
-    torch.testing.assert_close(again.state_dict(), model.state_dict())
-
-
-@pytest.mark.parametrize("name", PIPELINE)
-def test_pipeline(name, saved_model):
-    def find(**options):
-        return transformers.pipeline("ner", model=str(saved_model), trust_remote_code=True, **options)(TEXT)
-
-    found = try_keyword(find, PIPELINE, name, saved_model)
-    assert found is None or isinstance(found, list)
+    value, refused = table[name] if isinstance(table[name], tuple) else (table[name], None)
+    value = value(saved_model) if callable(value) else value
+    if refused is None:
+        call(saved_model, **{name: value})
+    else:
+        with pytest.raises(refused, match=name):
+            call(saved_model, **{name: value})
 
 
 # Where a model's files are, and how its attention is computed, beside its name.
@@ -129,14 +125,6 @@ def test_beside_a_name(name, saved_model, encoder, tmp_path, monkeypatch):
         assert found.model.encoder.config._attn_implementation == expected
     if name != "attn_implementation":
         TriaffineProcessor.from_encoder(encoder, **given)
-
-
-@pytest.mark.parametrize("name", PROCESSOR)
-def test_processor(name, saved_model):
-    processor = TriaffineProcessor.from_pretrained(saved_model)
-    batch = try_keyword(lambda **options: processor(TEXT, **options), PROCESSOR, name, saved_model)
-    for key, values in processor(TEXT).items() if batch is not None else ():
-        assert np.array_equal(batch[key], values)
 
 
 @pytest.mark.parametrize(

@@ -40,13 +40,6 @@ def lora_trainer(folder: Path) -> NestedNERTrainer:
     return trainer
 
 
-def test_adapters_of_transformers_are_refused(tmp_path):
-    trainer = micro_trainer(tmp_path, RECORDS)
-    trainer.model.add_adapter(peft.LoraConfig(r=4, target_modules="all-linear"))
-    with pytest.raises(ValueError, match=r"adapters added by `add_adapter`.*get_peft_model"):
-        NestedNERTrainer(trainer.model, trainer.args, processing_class=trainer.processing_class)
-
-
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory) -> NestedNERTrainer:
     trainer = lora_trainer(tmp_path_factory.mktemp("lora"))

@@ -229,30 +229,12 @@ def test_half_precision_encoders_and_configurations_become_float32_models(encode
     assert loaded(**make_batch(encoder, model)).loss.dtype == torch.float32
 
 
-def test_fields_changed_while_loading_are_checked(encoder, tmp_path):
-    tiny_model(encoder).save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="`cross_span_axis` is 'keys'"):
-        TriaffineForNestedNER.from_pretrained(tmp_path, cross_span_axis="keys")
-    with pytest.raises(ValueError, match="no field 'max_candidate'"):
-        tiny_model(encoder, max_candidate=3)
-
-
 def test_encoder_with_shifted_positions_limits_the_subwords():
     encoder = {"model_type": "roberta", "hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1}
     encoder |= {"intermediate_size": 8, "vocab_size": 20, "max_position_embeddings": 34, "pad_token_id": 1}
     TriaffineForNestedNER(TriaffineConfig(encoder_config=encoder, num_labels=3, triaffine_dim=4, max_subwords=32))
     with pytest.raises(ValueError, match="at most 32"):
         TriaffineForNestedNER(TriaffineConfig(encoder_config=encoder, num_labels=3, triaffine_dim=4, max_subwords=33))
-
-
-def test_resized_embeddings_are_saved_and_loaded(encoder, tmp_path):
-    model = tiny_model(encoder)
-    embeddings = model.resize_token_embeddings(300)
-    assert embeddings is model.get_input_embeddings()
-    model.save_pretrained(tmp_path)
-    loaded = TriaffineForNestedNER.from_pretrained(tmp_path)
-    assert torch.equal(loaded.get_input_embeddings().weight, embeddings.weight)
-    assert loaded.encoder.config.vocab_size == 300
 
 
 def test_devices_share_the_model_between_its_parts_but_no_part(encoder):
@@ -303,12 +285,6 @@ def test_a_rank_without_a_tensor_has_no_effect_and_is_told(encoder, caplog, atte
     assert ("`triaffine_rank` is 3, which has no effect" in caplog.text) == (not model.config.has_tensor)
     tensors = [module for module in model.head.modules() if isinstance(module, TriaffineTensor)]
     assert model.config.has_tensor == bool(tensors)
-
-
-@pytest.mark.parametrize("max_subwords", [12, 40])
-def test_low_rank_models_start_with_any_encoder_window(encoder, max_subwords):
-    model = tiny_model(encoder, triaffine_rank=4, max_subwords=max_subwords)
-    assert words_of_random_subwords(model).isfinite().all()
 
 
 # ---- What users of transformers do with a model

@@ -8,15 +8,14 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import Tokenizer, models, pre_tokenizers, trainers
-from transformers import AutoProcessor, PretrainedConfig, PreTrainedTokenizerFast, ProcessorMixin
+from transformers import AutoProcessor, PretrainedConfig, ProcessorMixin
 from transformers.tokenization_utils_base import TensorType
 
 from modeling_triaffine import TriaffineConfig, TriaffineProcessor
 from modeling_triaffine.model import processing_triaffine
 from modeling_triaffine.model.batches_triaffine import batches_by_length
 from modeling_triaffine.model.text_triaffine import neighbouring_words
-from tests.helpers.tiny import tiny_model, tiny_processor
+from tests.helpers.tiny import tiny_processor
 
 
 @pytest.fixture
@@ -170,13 +169,6 @@ def test_call_takes_text_or_words(processor):
             processor("gene x.", **{name: [["x"] * 3]})
 
 
-@pytest.mark.parametrize("name", ["pos", "left_tokens", "right_tokens"])
-@pytest.mark.parametrize("sentence", ["gene x", ["gene", 5]])
-def test_tags_and_context_are_lists_of_strings(tagged, name, sentence):
-    with pytest.raises(TypeError, match=f"sentence 1 of `{name}`"):
-        tagged(words=[["gene"], ["x"]], **{name: [["x"], sentence]})
-
-
 def test_null_is_no_context_and_no_tags(tagged):
     (feature,) = tagged.encode([["x"]], [None], [None], [None])
     assert tokens(tagged, feature) == ["[CLS]", "x", "[SEP]"]
@@ -187,6 +179,9 @@ def test_a_sentence_is_a_list_of_strings(processor, words):
     """A string is not a sentence of letters."""
     with pytest.raises(TypeError, match=r"sentence [01] of `words`"):
         processor(words=words)
+    for name in ("pos", "left_tokens", "right_tokens"):
+        with pytest.raises(TypeError, match=f"sentence 1 of `{name}`"):
+            processor(words=[["gene"], ["x"]], **{name: [["x"], "gene x"]})
 
 
 @pytest.mark.parametrize("context", ["none", "previous_sentence", "document"])
@@ -200,15 +195,6 @@ def test_text_gets_the_context_that_records_get(encoder, context):
     left, right = neighbouring_words(words, context, 24)
     for one, other in zip(features, processor.encode(words, None, left, right), strict=True):
         assert one["input_ids"].tolist() == other["input_ids"].tolist()
-
-
-@pytest.mark.parametrize("context", ["previous_sentence", "document"])
-def test_a_sentence_after_a_long_one_gets_the_context_that_records_get(encoder, context):
-    processor = tiny_processor(encoder, max_subwords=24, context=context, max_sentence_words=16)
-    words = [[f"A{n}" for n in range(40)] + ["."], ["Gene", "."]]
-    *_, (feature, _) = processor.encode_text(" ".join(words[0][:-1]) + ". Gene.")
-    left, right = neighbouring_words(words, context, 24)
-    assert feature["input_ids"].tolist() == processor.encode(words, None, left, right)[1]["input_ids"].tolist()
 
 
 def test_windows_of_a_long_sentence_have_what_stands_around_them_as_context(encoder):
@@ -332,31 +318,9 @@ def test_any_text_is_encoded_and_every_word_is_seen(processor, text):
         assert feature["num_words"] == len(piece.offsets)
 
 
-def test_model_folder_without_processor_is_reported(encoder, tmp_path):
-    tiny_model(encoder).save_pretrained(tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"no processor_config\.json: save the processor"):
-        TriaffineProcessor.from_pretrained(tmp_path)
-
-
 def test_an_encoder_is_no_trained_model(encoder):
     with pytest.raises(FileNotFoundError, match=r"'bert', not one that was trained to find entities\. Give a trained"):
         TriaffineProcessor.from_pretrained(encoder)
-
-
-@pytest.mark.parametrize("kind", ["byte_level", "metaspace"])
-def test_words_are_cut_as_in_running_text(kind):
-    """Tokenizers that take a word without a space before it for the rest of another one get that space."""
-    byte_level, metaspace = pre_tokenizers.ByteLevel(False), pre_tokenizers.Metaspace(prepend_scheme="never")
-    pre_tokenizer = byte_level if kind == "byte_level" else metaspace
-    backend = Tokenizer(models.BPE(unk_token="[UNK]"))
-    backend.pre_tokenizer = pre_tokenizer
-    names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-    trainer = trainers.BpeTrainer(special_tokens=list(names.values()), show_progress=False)
-    backend.train_from_iterator(["x the gene of the protein", "the gene binds the other"] * 5, trainer)
-    processor = TriaffineProcessor(PreTrainedTokenizerFast(tokenizer_object=backend, **names))
-    [feature] = processor.encode([["x", "the", "gene"]])
-    running = processor.tokenizer(" x the gene", add_special_tokens=False)["input_ids"]
-    assert feature["input_ids"][1:-1].tolist() == running
 
 
 def test_words_that_spell_special_tokens_are_words(processor):
@@ -376,21 +340,13 @@ def test_lists_of_different_lengths_are_reported(processor):
         processor(text=[])
 
 
-def test_damaged_or_missing_files_are_reported(encoder, tmp_path):
+def test_missing_files_are_reported(encoder, tmp_path):
     processor = tiny_processor(encoder)
     processor.build_vocabularies([{"tokens": ["x"], "pos": []}], ["chars"])
     processor.save_pretrained(tmp_path)
-    for content, message in (("{", r"vocabularies\.json is damaged"), ('{"words": {}}', "vocabulary of chars lacks")):
-        (tmp_path / "vocabularies.json").write_text(content)
-        with pytest.raises(ValueError, match=message):
-            TriaffineProcessor.from_pretrained(tmp_path)
     for name, message in (("vocabularies.json", "save"), ("tokenizer.json", "config.json")):
         (tmp_path / name).unlink()
         with pytest.raises(FileNotFoundError, match=f"{name}.*{message}"):
-            TriaffineProcessor.from_pretrained(tmp_path)
-    for content in (b"{", b"\xff"):
-        (tmp_path / "tokenizer.json").write_bytes(content)
-        with pytest.raises(ValueError, match=r"one of config\.json, .*tokenizer\.json.*restore it"):
             TriaffineProcessor.from_pretrained(tmp_path)
 
 

@@ -14,7 +14,6 @@ BAD = {
         ".infons.type' is missing",
         "'kind'",
     ),
-    "no offset": (BIOC_XML.replace("<offset>0</offset>", ""), "document 0", "'passages[0].offset'"),
     "offset": (BIOC_XML.replace('offset="13"', 'offset="x"'), "document 0", "locations[0].offset' is 'x' (str)"),
     "truncated": (BIOC_XML[:-30], "line 7"),
     "deep": (f"<document>{'<passage>' * 5000}{'</passage>' * 5000}</document>", "", "nested", "<passage>"),
@@ -25,8 +24,6 @@ BAD = {
         "'passages'",
         "'id', 'text'",
     ),
-    "json cut": (json.dumps({"documents": [BIOC_DOCUMENT]}, indent=1)[:-30], "", "line "),
-    "no documents": (json.dumps({"documents": 3}), "line 1", "'documents' is 3 (int)"),
 }
 CASE = FormatCase(
     FILES,

@@ -8,11 +8,8 @@ from . import FormatCase
 FILES = {"a.txt": TEXT, "a.ann": "T1\tPerson 0 17\tThe mayor of Orsk\nT2\tCity 13 17\tOrsk\n"}
 BAD = {
     "another line": ("X1\tCity 0 3\tThe", "'X1\\tCity 0 3\\tThe'"),
-    "spaces": ("T3 City 0 3 The", "'T3 City 0 3 The'"),
     "no text": ("T3\tCity 0 3", "'T3\\tCity 0 3'"),
     "type with a space": ("T3\tBig City 0 3\tThe", "'T3\\tBig City 0 3\\tThe'", "the type without spaces"),
-    "no end": ("T3\tCity 0\tThe", "'T3\\tCity 0\\tThe'"),
-    "no number": ("T3\tCity 0 -3\tThe", "'T3\\tCity 0 -3\\tThe'"),
     "huge": (f"T3\tCity 0 {'9' * 5000}\tThe", "T3\\tCity 0 99999"),
     "outside": ("T3\tCity 19 99\tOrsk.", "'T3' runs from 19 to 99", "24 characters"),
     "text": ("T3\tCity 0 3\tShe", "'T3' quotes 'She'", "[The] mayor of Orsk"),

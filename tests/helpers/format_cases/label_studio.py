@@ -8,11 +8,8 @@ from . import JSON_VALUES, FormatCase
 FILES = {"a.json": json.dumps([task(region(0, 17, "Person"), region(13, 17, "City"))], indent=1)}
 BAD = {
     "no annotations": ({"id": 5, "data": {}}, "'annotations'", "Export the tasks"),
-    "no data": (task(data=None), "'data'", "null"),
     "no string": (task(data={"n": 1}), "'data'"),
-    "several strings": (task(data={"a": "x", "b": "y"}), "'data'", "'a', 'b'"),
     "no result": (task(annotations=[{}]), "'annotations[0].result'"),
-    "result": (task(3), "'annotations[0].result[0]'"),
     "no value": (task({"type": "labels"}), "'annotations[0].result[0].value'", "null"),
     "path": (task(region("/p[1]", 3, "City")), "'annotations[0].result[0].value.start' is '/p[1]' (str)"),
 }

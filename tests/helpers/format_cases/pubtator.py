@@ -8,8 +8,6 @@ from . import FormatCase
 FILES = {"a.pubtator": PUBTATOR}
 BAD = {
     "no title": ("8|a|Orsk\n", "line 6", "'8'"),
-    "not a line": ("8|t|Orsk\nOrsk\n", "line 7", "'Orsk'"),
-    "second title": ("8|t|Orsk\n8|t|Omsk\n", "line 7", "'8|t|Omsk'"),
     "another title": ("8|t|Orsk\n9|t|Orsk\n", "line 7", "'9' begins within the document '8'"),
     "no type": ("8|t|Orsk\n8\t0\t4\tOrsk\n", "line 7", "'8\\t0\\t4\\tOrsk'"),
     "an entity as in brat": (

@@ -8,10 +8,8 @@ from . import FormatCase
 SPAN_LINES = f"{' '.join(TOKENS)}\nDT NN IN NNP VBD .\n0,3 Person|3,3 City\n\n"
 BAD = {
     "beyond the sentence": ("He slept\n0,3 Person\n", "line 6", "0,3 Person", "2 words"),
-    "backwards": ("He slept\n1,0 Person\n", "line 6", "1,0 Person"),
     "not spans": ("He slept\n0-1 Person .\n", "line 6", "'0-1 Person .' is neither spans"),
     "four lines": ("He slept\nPRP VBD\nPRP VBD\n0,1 Person\n", "line 8", "is neither"),
-    "encoding": (b"\xe9\n0,1 Person\n", "line 5", "byte 1", "utf-8"),
 }
 CASE = FormatCase(
     {"a.data": SPAN_LINES},

@@ -9,11 +9,8 @@ FILES = {"a.jsonl": json.dumps(TEXT_RECORD)}
 BAD = {
     "no text": ({"entities": []}, "'text'"),
     "spans twice": ({"text": "a", "entities": [3], "label": [3]}, "'entities' and 'label'"),
-    "spans a string": ({"text": "a", "label": "news"}, "'label' is 'news' (str)"),
-    "span a number": ({"text": "a", "label": [3]}, "'label[0]'", "3 (int)"),
     "two values": ({"text": "a", "label": [[0, 1]]}, "'label[0].label' is missing"),
     "start true": ({"text": "a", "label": [[True, 1, "A"]]}, "'label[0].start' is True (bool)"),
-    "type a number": ({"text": "a", "label": [[0, 1, 5]]}, "'label[0].label' is 5 (int)"),
     "outside": ({"text": "a", "label": [[0, 2, "City"]]}, "'label[0]' runs from 0 to 2", "1 characters"),
 }
 CASE = FormatCase(

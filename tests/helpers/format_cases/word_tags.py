@@ -16,9 +16,7 @@ BAD = {
     "no tags": ({"tokens": ["a"]}, "'ner_tags'"),
     "numbers": ({"tokens": ["a"], "tags": [7]}, "'tags' has numbers, up to 7", "names=O,"),
     "fewer tags": ({"tokens": ["a", "b"], "ner_tags": ["O"]}, "1 tags for 2 tokens"),
-    "fewer lists": ({"tokens": ["a"], "ner_tags": [["O"], ["O", "O"]]}, "2 lists, such as ['O'] (list), for 1 tokens"),
     "spans": ({"tokens": ["a", "b", "c"], "ner": [[0, 2, "PER"]]}, "'ner' has 'PER'"),
-    "no tag": ({"tokens": ["a"], "ner_tags": [None]}, "'ner_tags' has null"),
     "no type": ({"tokens": ["a"], "entity_mentions": [{"start": 0, "end": 1}]}, "entity_mentions[0].label"),
 }
 CASE = FormatCase(
