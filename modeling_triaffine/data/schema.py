@@ -91,15 +91,9 @@ class CorpusError(ValueError):
     """A corpus file cannot be read; the message says where, what is wrong and what to do.
 
     Examples:
-        >>> from pathlib import Path
-        >>> from modeling_triaffine import load_nested_ner
         >>> from modeling_triaffine.data import CorpusError
-        >>> _ = Path("damaged.jsonl").write_text('{"tokens": ["Orsk"], "entities": [{"start": 0}]}')
-        >>> try:
-        ...     load_nested_ner("damaged.jsonl")
-        ... except CorpusError as error:
-        ...     print("line 1" in str(error))
-        True
+        >>> CorpusError.at("a.jsonl", "line 1", "field 'end' is missing", "Add it")
+        CorpusError("a.jsonl, line 1: field 'end' is missing. Add it.")
     """
 
     summary = ""

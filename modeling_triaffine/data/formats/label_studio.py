@@ -8,8 +8,6 @@ from ..schema import Entity, Text
 from .text_spans import FURTHER_ANNOTATIONS, entity_of_each_type
 
 PLAIN, HYPERTEXT = "labels", "hypertextlabels"
-OLD_ANNOTATIONS = "completions"
-"""What versions before 1.0 call annotations."""
 
 
 def _text_of_task(task: JsonObject, _: str) -> Text | None:
@@ -35,9 +33,8 @@ def _annotation_of(task: JsonObject) -> JsonObject | None:
     note = task.check.note
     if predictions := task.fields.get("predictions"):
         note("predictions ignored", len(predictions))
-    field = OLD_ANNOTATIONS if OLD_ANNOTATIONS in task.fields else "annotations"
-    task.require([field], "an exported task", "Export the tasks as JSON, together with their annotations")
-    annotations = list(task.objects(field))
+    task.require(["annotations"], "an exported task", "Export the tasks as JSON, together with their annotations")
+    annotations = list(task.objects("annotations"))
     made = [annotation for annotation in annotations if not annotation.fields.get("was_cancelled")]
     if len(made) < len(annotations):
         note("cancelled annotations ignored", len(annotations) - len(made))
@@ -84,8 +81,6 @@ LABEL_STUDIO = CorpusFormat(
     keys=(
         Keys.of("data annotations"),
         Keys.of("data predictions"),
-        Keys.of(f"data {OLD_ANNOTATIONS}"),
-        Keys.of(f"id {OLD_ANNOTATIONS}", forbidden="text sentence tokens passages"),
         Keys.of("id annotations", forbidden="text sentence tokens passages"),
     ),
     tools="Label Studio",
