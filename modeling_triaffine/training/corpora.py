@@ -83,11 +83,7 @@ class Corpus:
 
 
 def read_splits(plan: TrainingPlan, base: BaseModel) -> Corpus:
-    """Reads the data of a run, using the splitters of the model that it starts from.
-
-    Raises:
-        ValueError, OSError: a file cannot be read, or a split to train or score on is missing.
-    """
+    """Reads the data of a run, using the splitters of the model that it starts from."""
     _provide_demo_corpus(plan)
     words: str | dict[str, Any] | None = plan.model.word_splitter
     sentences: str | None = plan.model.sentence_splitter
@@ -176,9 +172,7 @@ def read_corpus(
 def _choose_dev(splits: DatasetDict, share: float, seed: int) -> set[Any]:
     """The documents of the training data to validate on; of a single one, numbers of its sentences."""
     if "train" not in splits or "validation" in splits:
-        raise ValueError(
-            "--dev_share makes validation data of training data; leave it out if there is validation data."
-        )
+        raise ValueError("--dev_share needs training data; leave it out if there is validation data.")
     names = sorted({*splits["train"]["doc_id"]})
     unit, keys = ("documents", names) if len(names) > 1 else ("sentences", sorted({*splits["train"]["sent_id"]}))
     chosen = random.Random(seed).sample(keys, max(1, round(share * len(keys))))
@@ -250,8 +244,6 @@ def _choose_words(sources: Sequence[CorpusFiles], data: DataArguments, reads_tag
     if data.words != "auto":
         return data.words
     if reads_tags and data.pos_tagger is None:
-        logger.info(
-            "Words: those of the corpus, to which its parts of speech belong. For raw text, train with --pos_tagger."
-        )
+        logger.info("Words: those of the corpus, which has parts of speech. For raw text, train with --pos_tagger.")
         return "corpus"
     return "text" if all(source.keeps_text for source in sources) else "both"

@@ -49,9 +49,6 @@ def build_parameter_groups(
 
     Returns:
         Non-empty groups for a torch optimizer, those of the head first, whose rate the Trainer logs.
-
-    Raises:
-        ValueError: no weight is trained, or the model is wrapped, so that the parts are not found.
     """
     groups: dict[tuple[str, bool], list[nn.Parameter]] = {
         (part, decays): [] for part in MODEL_PARTS for decays in (True, False)
@@ -65,8 +62,6 @@ def build_parameter_groups(
             )
         if parameter.requires_grad:
             groups[part if part in MODEL_PARTS else "head", name in decaying].append(parameter)
-    if not any(groups.values()):
-        raise ValueError("No weight of the model is trained: `requires_grad` is False for all parameters.")
     return [
         {
             "name": f"{part}{'' if decays else '_no_decay'}",

@@ -311,11 +311,7 @@ TRAIN_OPTIONS = {
 
 
 def read_value(declared: Option, value: Any) -> Any:
-    """The value that is written on a command line or in YAML, or given in Python.
-
-    Raises:
-        ValueError: the option cannot have it.
-    """
+    """The value that is written on a command line or in YAML, or given in Python, if the option can have it."""
     read = parse_value(declared, value)
     if problem := declared.problem(read):
         is_number = isinstance(read, int | float) and not isinstance(read, bool)

@@ -163,7 +163,6 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
             "max_subwords_per_batch and auto_find_batch_size": (
                 self.max_subwords_per_batch and self.auto_find_batch_size
             ),
-            "ema_decay and sharded weights (fsdp, deepspeed)": self.ema_decay and (self.fsdp or self.deepspeed),
             "ema_decay and an optimizer that averages weights": self.ema_decay and averages_itself,
             "push_to_hub and no training (triaffine-ner publish does it)": self.push_to_hub and not self.do_train,
         }
@@ -247,20 +246,12 @@ def _read_field(one: Any, annotation: Any) -> Option:
 
 
 def parse_training_plan(arguments: Sequence[str]) -> TrainingPlan:
-    """The plan of a command line. An empty value (`--word_vectors=`) restores the default.
-
-    Raises:
-        CommandLineError, RecipeError: an unknown option or an invalid value; the message says where.
-    """
+    """The plan of a command line. An empty value (`--word_vectors=`) restores the default."""
     return make_plan(parse_given(arguments))
 
 
 def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
-    """The plan of options by name. None and an empty text restore the default of what the recipe sets.
-
-    Raises:
-        CommandLineError, RecipeError: as [`parse_training_plan`].
-    """
+    """The plan of options by name. None and an empty text restore the default of what the recipe sets."""
     recipe = load_recipe(find_recipe(fspath(given["recipe"]))) if given.get("recipe") else Recipe()
     options = {**_read_config(recipe), **_read_training(recipe)}
     for name in given:
@@ -314,11 +305,7 @@ def suggestion(name: str, known: Iterable[str], dashes: str = "") -> str:
 
 
 def find_base_model(plan: TrainingPlan) -> BaseModel:
-    """What the run starts from, without the weights.
-
-    Raises:
-        ValueError, OSError: it cannot be read, or options of the run need another one.
-    """
+    """What the run starts from, without the weights."""
     name, model = plan.training.resume_from_checkpoint or plan.model.model_name_or_path, plan.model
     if name is None and "encoder_config" not in plan.config:
         raise ValueError("There is no model to start from: give an encoder as --model_name_or_path, or a --recipe.")
@@ -394,9 +381,6 @@ def find_recipe(name_or_folder: str) -> Path:
     """The folder of a recipe, given as a folder with a training.yaml or by its name in the package's library.
 
     A name alone is first one of the library: a run in ./demo, which has a training.yaml too, is given as `./demo`.
-
-    Raises:
-        RecipeError: there is no such recipe; the message lists those of the library.
     """
     library = recipe_library()
     given, named = Path(name_or_folder), library / name_or_folder

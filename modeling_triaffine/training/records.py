@@ -16,11 +16,7 @@ Records = datasets.Dataset | Sequence[Mapping[str, Any]] | Dataset[Any]
 
 
 def as_dataset(records: Any, what: str) -> Any:
-    """A data set of records in other forms, such as a list; None of None. `what` names them in messages.
-
-    Raises:
-        ValueError: it is a stream, or empty.
-    """
+    """A data set of records in other forms, such as a list; None of None. `what` names them in messages."""
     if records is None or (isinstance(records, datasets.Dataset) and records.format["type"] == "custom"):
         return records  # a transform may make the types
     if isinstance(records, Subset):
@@ -28,10 +24,7 @@ def as_dataset(records: Any, what: str) -> Any:
     if isinstance(records, ConcatDataset):
         return datasets.concatenate_datasets([as_dataset(part, what) for part in records.datasets])
     if isinstance(records, Iterator | IterableDataset | datasets.IterableDataset):
-        raise ValueError(
-            f"{what} is a stream ({type(records).__name__}), but batches of similar length need all sentences. Give "
-            "list(stream), or the first sentences of it."
-        )
+        raise ValueError(f"{what} is a stream ({type(records).__name__}), not a whole data set; give list(stream).")
     if not len(records):
         raise ValueError(f"{what} has 0 records.")
     if isinstance(records, datasets.Dataset):

@@ -49,12 +49,7 @@ class Run:
 
 
 def prepare_run(arguments: Sequence[str]) -> Run:
-    """Reads the command line (see [`parse_training_plan`]), the data and the model to start from.
-
-    Raises:
-        ValueError, OSError: the user's mistake, in one paragraph.
-        TrainingFault: the model does not fit into memory, or the checkpoint to resume from is damaged.
-    """
+    """Reads the command line, the data and the model to start from; a ValueError or OSError is the user's mistake."""
     hide_bars: Any = transformers.utils.logging.disable_progress_bar  # untyped in transformers
     hide_bars()
     if not sys.stderr.isatty():
@@ -76,12 +71,7 @@ def prepare_run(arguments: Sequence[str]) -> Run:
 
 
 def train_and_save(run: Run) -> dict[str, float]:
-    """Trains, scores validation and test data, and saves, as the plan says; returns all metrics.
-
-    Raises:
-        TrainingFault: numbers, memory, disk or a signal stopped the run.
-        NotPublishedError: the upload of the saved model failed.
-    """
+    """Trains, scores validation and test data, and saves, as the plan says; returns all metrics."""
     try:
         results = RunResults()
         if run.plan.training.do_train:

@@ -117,9 +117,6 @@ def start_model(
         dataset: the sentences to train on and to score.
         types: the entity types of the training data. Labels are in alphabetical order, and None is the last.
         tagger: the one that `--pos_tagger` names, which then tags raw text.
-
-    Raises:
-        ValueError, OSError: the plan does not fit the data, or a file of weights or vectors cannot be read.
     """
     set_seed(plan.training.seed)
     if plan.training.do_train and not types:

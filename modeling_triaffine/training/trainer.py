@@ -23,8 +23,6 @@ from huggingface_hub import CommitInfo, HfApi
 from safetensors import SafetensorError
 from torch.utils.data import BatchSampler, DataLoader, Dataset
 from transformers import (
-    DataCollatorForTokenClassification,
-    DataCollatorWithPadding,
     EvalPrediction,
     Trainer,
     TrainingArguments,
@@ -117,10 +115,6 @@ class NestedNERTrainer(Trainer):
         options: further arguments of `transformers.Trainer`. The default collator is [`DataCollatorForNestedNER`];
             `compute_metrics` is called with an [`EntityPrediction`], and adds to the scores of entities.
 
-    Raises:
-        ValueError: the processor or the collator does not fit the model, a data set is a stream or of another form, or
-            no evaluation computes `metric_for_best_model`.
-
     Examples:
         >>> from modeling_triaffine import NestedNERTrainer, load_nested_ner, start_from_recipe
         >>> corpus = load_nested_ner("outputs/demo/corpus")
@@ -148,7 +142,6 @@ class NestedNERTrainer(Trainer):
         **options: Any,
     ):
         args = NestedNERTrainingArguments() if args is None else args
-        _check_collator(options.get("data_collator"))
         train: Any = as_dataset(train_dataset, "train_dataset")
         evaluation: Any = eval_dataset
         if isinstance(evaluation, Mapping):
@@ -466,10 +459,6 @@ class NestedNERTrainer(Trainer):
             TrainingFault: numbers, memory, disk, the checkpoint or a signal stopped the training (`interruptions.py`).
         """
         checkpoint = find_checkpoint(resume_from_checkpoint, self.args.output_dir)
-        if len({Path(found or "").name for found in gather_object([checkpoint])}) > 1:
-            raise CheckpointError(
-                f"Not all machines have the same checkpoint in {self.args.output_dir}; share the folder."
-            )
         state = None if checkpoint is None else read_state(checkpoint)
         self.is_resumed, self.run_summary = checkpoint is not None, None
         if self.args.should_save:
@@ -663,14 +652,6 @@ class NestedNERTrainer(Trainer):
             name = self.hub_model_id or (model_name or "").replace(" ", "-") or repository_name(folder)
             card = build_model_card(self.model.config, model_name=name, summary=self.run_summary, tags=tags)
             write_text(folder / CARD_NAME, str(card))
-
-
-def _check_collator(collator: Any) -> None:
-    if isinstance(collator, DataCollatorForTokenClassification | DataCollatorWithPadding):
-        raise ValueError(
-            f"NestedNERTrainer: data_collator is a {type(collator).__name__}, which knows no spans. Leave it out, or "
-            "give a DataCollatorForNestedNER."
-        )
 
 
 def _check_model(model: TriaffineForNestedNER, processor: Any) -> None:

@@ -51,10 +51,6 @@ def read_word_vectors(path: str | Path, words: Collection[str], keep_all: bool =
     """The vectors of `words`: as written, else in lower case, else (fastText `.bin`) composed of their sub-words.
 
     Text may be gzipped. `keep_all` keeps the vectors of all words of the file, too.
-
-    Raises:
-        ValueError: the form of the file is unknown, it is damaged, or it has none of the words.
-        OSError, ImportError: it cannot be opened, or it is a fastText `.bin` and gensim is not installed.
     """
     path, asked = Path(path), {*words}
     wanted = None if keep_all else asked | {word.lower() for word in asked}

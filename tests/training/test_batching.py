@@ -1,6 +1,5 @@
 """Batches: which sentences they have, how these are encoded, and training sentences in capitals or lower case."""
 
-import math
 import random
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,6 @@ from modeling_triaffine.training.batching import (
     TrainingBatchSampler,
 )
 from tests.helpers.micro_training import micro_records, micro_trainer, trainer_like
-from tests.helpers.portable import near
 
 # (sub-words, words) of each row
 sizes_strategy = st.lists(st.tuples(st.integers(2, 60), st.integers(0, 30)), max_size=120)
@@ -182,25 +180,6 @@ def test_records_are_as_long_as_the_encoder_reads_them(tmp_path: Path) -> None:
     for rows, batch in zip(loader.batch_sampler, loader, strict=True):
         assert [sizes[row][1] for row in rows] == batch["num_words"].tolist()
         assert [sizes[row][0] for row in rows] == batch["attention_mask"].sum(1).tolist()
-
-
-def test_columns_that_a_transform_adds_are_measured_trained_and_scored(tmp_path: Path) -> None:
-    records = micro_records(8)
-
-    def add_columns(rows: dict[str, list[Any]]) -> dict[str, list[Any]]:
-        given = [records[row] for row in rows["row"]]
-        return {name: [record[name] for record in given] for name in ("tokens", "entities")}
-
-    data = datasets.Dataset.from_dict({"row": range(len(records))}).with_transform(add_columns)
-    plain = micro_trainer(tmp_path, records, records[:3], eval_strategy="epoch", metric_for_best_model="f1")
-    trainer = trainer_like(plain, train_dataset=data, eval_dataset=data.select(range(3)))
-    both = plain.train_dataset, data
-    sizes = [EncodedRecords(plain.processing_class, Windows(one), show_progress=False).sizes for one in both]
-    assert sizes[0] == sizes[1]
-    scores, expected = (one.evaluate() for one in (trainer, plain))
-    names = [name for name in expected if not name.endswith(("_runtime", "_second"))]
-    assert {name: scores[name] for name in names} == near({name: expected[name] for name in names})
-    assert math.isfinite(trainer.train().metrics["train_loss"])
 
 
 def test_each_sentence_is_encoded_once_whatever_a_collator_does_with_it(tmp_path: Path, monkeypatch) -> None:

@@ -174,9 +174,7 @@ def test_weights_that_are_no_numbers_are_named_when_they_are_loaded(encoder, tmp
     ("options", "message"),
     [
         ({"per_device_train_batch_size": 0}, "per_device_train_batch_size is 0; it must be at least 1"),
-        ({"learning_rate": -1e-3}, "^learning_rate is -0.001; it must be at least 0"),
         ({"encoder_learning_rate": float("nan")}, "encoder_learning_rate is nan"),
-        ({"weight_decay": "small"}, "weight_decay is 'small'; it must be a number"),
         ({"max_subwords_per_batch": 9, "train_sampling_strategy": "random"}, "train_sampling_strategy exclude"),
         ({"max_subwords_per_batch": 9, "auto_find_batch_size": True}, "leave out one of the two"),
         ({"ema_decay": 0.9, "optim": "schedule_free_sgd"}, "an optimizer that averages weights exclude each other"),

@@ -13,7 +13,6 @@ from safetensors.torch import load_file
 from transformers import TrainerCallback
 
 from modeling_triaffine.training import callbacks
-from modeling_triaffine.training.batching import RECORD_IDS, RecordCollator
 from modeling_triaffine.training.checkpoints import find_checkpoint, list_checkpoints
 from modeling_triaffine.training.interruptions import OutOfMemoryError, StoppedError, TrainingFault
 from modeling_triaffine.training.plan import training_options
@@ -73,14 +72,6 @@ def test_broken_weights_are_not_saved(tmp_path) -> None:
     with pytest.raises(FloatingPointError, match=r"The model is not saved"):
         trainer.save_model()
     assert not (tmp_path / "config.json").exists()
-
-
-def test_a_record_without_an_id_is_named_by_its_words(tmp_path) -> None:
-    trainer = micro_trainer(tmp_path, RECORDS)
-    collate = RecordCollator(trainer.processing_class, trainer.data_collator, with_ids=True)
-    record = {"tokens": ["the", "alpha", "gene"], "entities": []}
-    assert collate([record, {**record, "id": "7"}])[RECORD_IDS] == ["the alpha gene", "7"]
-    assert RECORD_IDS not in next(iter(trainer.get_eval_dataloader(trainer.train_dataset)))
 
 
 # ---- Memory ----

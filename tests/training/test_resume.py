@@ -116,14 +116,6 @@ def assert_same_end(output_dir: Path, expected_dir: Path) -> None:
     assert sorted(path.name for path in output_dir.iterdir()) == sorted(path.name for path in expected_dir.iterdir())
 
 
-def test_uninterrupted_training_learns_and_keeps_the_best_checkpoint(uninterrupted: Path) -> None:
-    [checkpoint] = list_checkpoints(uninterrupted)
-    history = json.loads((uninterrupted / "log_history.json").read_text())
-    evaluations = {entry["step"]: entry["eval_f1"] for entry in history if "eval_f1" in entry}
-    assert checkpoint.name == f"checkpoint-{max(evaluations, key=evaluations.__getitem__)}"
-    assert_same_weights(*(load_file(folder / "model.safetensors") for folder in (uninterrupted, checkpoint)))
-
-
 @pytest.mark.parametrize("kill", KILLS)
 def test_killed_and_resumed_training_ends_as_an_uninterrupted_one(tmp_path, prepared, uninterrupted, kill) -> None:
     assert prepared.run(train, tmp_path / "out", kill) == -signal.SIGKILL
@@ -228,11 +220,6 @@ def test_checkpoints_are_found_by_their_update(tmp_path: Path) -> None:
     assert find_checkpoint(str(tmp_path / "checkpoint-9"), tmp_path) == str(tmp_path / "checkpoint-9")
     assert find_checkpoint(None, tmp_path) is find_checkpoint(False, tmp_path) is None
     assert find_checkpoint(True, tmp_path / "checkpoint-9") is None
-
-
-def test_a_resume_from_nothing_says_so(tmp_path: Path, caplog) -> None:
-    assert find_checkpoint(True, tmp_path) is None
-    assert "no complete checkpoint in" in caplog.text
 
 
 @pytest.mark.parametrize("name", ["optimizer.pt", "scheduler.pt", "rng_state.pth", "model.safetensors"])

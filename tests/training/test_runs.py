@@ -100,23 +100,10 @@ def test_what_command_line_recipe_and_defaults_make(tmp_path: Path, training, ar
     assert {name: found[name] for name in expected} == expected
 
 
-def test_the_purpose_of_a_recipe_is_no_option(tmp_path: Path) -> None:
-    folder = write_recipe(tmp_path / "recipe", training={"purpose": "For **tests**.", "learning_rate": 1})
-    recipe = load_recipe(folder)
-    assert recipe.purpose == "For **tests**."
-    assert recipe.training == {"learning_rate": 1}
-    assert parse(folder).training.learning_rate == 1
-    with pytest.raises(CommandLineError, match="--purpose"):
-        parse(folder, "--purpose", "another")
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--lerning_rate", "1"], "lerning_rate"),
         (["--learning_rat", "1"], "learning_rat"),
-        (["--learning_rate", "fast"], "learning_rate is 'fast'; it must be a number"),
-        (["--train_sampling_strategy", "batch_rebalance"], "'group_by_length', 'random', 'sequential'"),
         (["--card_examples", "-1"], "card_examples is -1"),
         (["--seed"], "--seed needs a value"),
         (["train.jsonl"], "No such option: train.jsonl"),
@@ -133,7 +120,6 @@ def test_invalid_options_are_errors(tmp_path: Path, arguments: list[str], messag
 @pytest.mark.parametrize(
     ("config", "training", "message"),
     [
-        ({}, {"lerning_rate": 1}, "training.yaml, 'lerning_rate'"),
         ({}, {"learning_rate": "fast"}, "training.yaml, 'learning_rate'.*it must be a number"),
         ({}, {"triaffine_dim": 3}, "'triaffine_dim'.*config.json"),
         ({"triafine_dim": 3}, {}, "config.json has fields .*triafine_dim"),
@@ -148,9 +134,6 @@ def test_recipes_that_cannot_be_read(tmp_path: Path) -> None:
     recipe = write_recipe(tmp_path / "recipe")
     (recipe / "training.yaml").write_text("- a list\n", encoding="utf-8")
     with pytest.raises(RecipeError, match=r"training\.yaml must be a mapping"):
-        parse(recipe)
-    (recipe / "training.yaml").write_text("a: [", encoding="utf-8")
-    with pytest.raises(RecipeError, match=r"training\.yaml cannot be read"):
         parse(recipe)
     (recipe / "training.yaml").write_bytes("purpose: é".encode("latin-1"))
     with pytest.raises(RecipeError, match=r"training\.yaml cannot be read: 'utf-8' codec"):
@@ -307,7 +290,6 @@ MISTAKES = {
     "no entities": (without_entities, r"training data has no entities.*--train_file"),
     "nothing to publish": (["--no_do_train", "--push_to_hub"], r"push_to_hub and no training"),
     "metric": (["--metric_for_best_model", "f1_virus"], r"metric_for_best_model is 'f1_virus'.*f1_DNA, f1_protein"),
-    "limit": (["--max_train_samples", "0"], r"max_train_samples is 0; it must be at least 1"),
     "no model": (["--no_do_train"], r"There is no trained model to score"),
     "encoder": (["--model_name_or_path", "{corpus}/none"], "There is no folder .*none, and no model"),
     "file": (["--train_file", "{corpus}/nothing.jsonl"], r"nothing\.jsonl"),
@@ -331,8 +313,6 @@ def test_types_of_the_data_to_score_alone_count_as_missed(tmp_path: Path, prepar
     expected = "The validation data has entities of types that the training data does not have; they count as missed"
     assert f"{expected}: virus (1)." in caplog.text
     assert run.trainer.model.config.entity_labels == ["DNA", "protein", "virus"]
-    metrics = train_and_save(run)
-    assert metrics["eval_f1_virus"] == 0
 
 
 def test_more_entities_than_candidates_are_warned_of(prepare, caplog) -> None:

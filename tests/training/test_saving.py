@@ -1,10 +1,7 @@
 """What a run leaves: the facts of its summary, and the recipe that repeats it."""
 
-import json
-
 from modeling_triaffine.publishing.run_summary import Epoch, Label
-from modeling_triaffine.training.plan import training_options
-from modeling_triaffine.training.saving import _as_yaml, choose_sentences, describe_labels, read_training_table
+from modeling_triaffine.training.saving import choose_sentences, describe_labels, read_training_table
 from tests.helpers.cards import epoch_scores
 
 RECORDS = [
@@ -55,8 +52,3 @@ def test_labels_are_counted_with_their_commonest_spellings():
 def test_shown_sentences_fit_into_a_line_and_nest():
     assert choose_sentences(RECORDS, 2) == ["the (IL) gene", "IL - 2 binds IL"]
     assert choose_sentences(RECORDS, 0) == []
-
-
-def test_json_in_an_option_may_be_longer_than_a_path():
-    given = json.dumps({"zero_optimization": {"stage": 2, "comment": "x" * 300}})
-    assert _as_yaml(training_options()["deepspeed"], given) == given
