@@ -228,8 +228,8 @@ def _check_splits(training: NestedNERTrainingArguments, splits: DatasetDict) -> 
         raise ValueError("There is no training data; give --train_file, or --no_do_train to score a trained model.")
     if "validation" not in splits and training.do_train and training.eval_strategy != "no":
         raise ValueError(
-            "There is no validation data to choose the best checkpoint: give --validation_file, or --dev_share 0.1 to "
-            "hold out a tenth of the training data (docs/corpora.md#dev-sets), or --eval_strategy no to train without."
+            "There is no validation data: give --validation_file, or --dev_share 0.1 to hold out a tenth of the "
+            "training data (docs/corpora.md#dev-sets), or --eval_strategy no."
         )
     if "validation" not in splits and not training.do_train and training.do_eval:
         raise ValueError("There is no validation data to score; give --validation_file, or add --no_do_eval.")

@@ -32,7 +32,9 @@ _scores = partial(option, section=SCORES)
 _once = partial(option, section=SCORES, is_of_one_run=True)
 _rare = partial(option, section=RARE)
 _main = partial(option, in_card="always")
+_model = partial(option, section=MODEL)
 _unsaid = partial(option, in_card="never")
+_of_card = partial(option, None, in_card="never", section=SCORES)
 _file = partial(option, None, is_path=True, in_card="never", metavar="PATH")
 
 
@@ -58,48 +60,36 @@ class ModelArguments:
     model_name_or_path: str | None = _start(
         None,
         "Pretrained encoder, or a trained model to train further (new labels are added): a folder or a name on the Hub",
-        unset="the one that the recipe names, or the encoder in its config.json, trained from scratch with a "
-        "tokenizer learned from the training data",
+        unset="that of the recipe, or the encoder in its config.json, from scratch, with a tokenizer of its own",
         metavar="MODEL",
         is_path=True,
         in_card="never",
     )
     keep_labels: bool = _start(
-        False,
-        "When you train a model further, keep those of its labels that the training data does not annotate: their "
-        "original probabilities are learned together with the labels of the data",
+        False, "When you train a model further, keep those of its labels that the training data does not annotate"
     )
     word_splitter: str | None = _splitter("word_splitter")
     sentence_splitter: str | None = _splitter(
         "sentence_splitter", " in the texts that the model reads and in the corpus, unless it marks sentences"
     )
-    learn_span_width: bool = option(
-        False,
-        "Set --max_span_width to the width of the widest entity in the training data: faster, but wider entities are "
-        "never found",
-        section=MODEL,
+    learn_span_width: bool = _model(
+        False, "Score no span wider than the widest entity in the training data: faster; wider entities are never found"
     )
-    word_vectors: str | None = option(
+    word_vectors: str | None = _model(
         None,
-        "Static word vectors for a new model: fastText (.vec or .bin), word2vec (text or binary) or GloVe. All words "
-        "without a vector share that of the unknown word",
+        "Static word vectors for a new model: fastText (.vec or .bin), word2vec (text or binary) or GloVe",
         metavar="FILE",
-        section=MODEL,
         is_path=True,
     )
     keep_all_word_vectors: bool = _rare(
-        False,
-        "Keep all vectors of the file, for words that the data does not have. They are weights: each number takes 4 "
-        "bytes in the model and 16 during training",
+        False, "Keep all vectors of the file: each number takes 4 bytes in the model and 16 during training"
     )
     tokenizer_vocab_size: int = _rare(
         8000,
         "Vocabulary size of a tokenizer that is learned from the training data",
         least=261,  # the special tokens and all bytes
     )
-    license: str | None = _unsaid(
-        None, "License in the model card: the Hub's identifier, such as apache-2.0", metavar="LICENSE", section=SCORES
-    )
+    license: str | None = _of_card("License in the model card: the Hub's identifier, such as apache-2.0")
 
 
 @dataclass
@@ -110,11 +100,7 @@ class DataArguments:
     validation_file: str | None = _file("Validation data", unset="that in --train_file")
     test_file: str | None = _file("Test data", unset="that in --train_file")
     dev_share: float = option(
-        0.0,
-        "Share of the training data's documents to hold out as validation data, such as 0.1",
-        least=0,
-        below=1,
-        metavar="SHARE",
+        0.0, "Share of the training documents to validate on, such as 0.1", least=0, below=1, metavar="SHARE"
     )
     data_format: str | None = _unsaid(
         None,
@@ -124,7 +110,7 @@ class DataArguments:
     )
     max_bad_records: int = _unsaid(
         0,
-        "Drop at most N records of each split that cannot be read, and name each; 0: the first one is an error",
+        "Drop and name up to N records of each split that cannot be read; 0: the first is an error",
         least=0,
         metavar="N",
     )
@@ -142,8 +128,7 @@ class DataArguments:
     )
     flat_annotation: str | None = option(
         None,
-        "Spans to leave out of the loss, for training data without nested entities, so that the model can learn "
-        "to find them",
+        "Spans to leave out of the loss, so that nested entities can be found although the data has none",
         {
             "outermost": "those inside an entity, if only outermost entities are annotated",
             "innermost": "those around an entity",
@@ -155,20 +140,14 @@ class DataArguments:
     max_train_samples: int | None = option(None, "Train on the first N sentences only", least=1)
     max_eval_samples: int | None = _rare(None, "Validate on the first N sentences only", least=1)
     max_predict_samples: int | None = _rare(None, "Test on the first N sentences only", least=1)
-    pos_tagger: str | None = option(
+    pos_tagger: str | None = _model(
         None,
-        "spaCy pipeline, a name or folder, that tags sentences without parts of speech, for a model with "
-        "--pos_embedding_size",
+        "spaCy pipeline that tags sentences without parts of speech, for --pos_embedding_size",
         metavar="PIPELINE",
-        section=MODEL,
         is_path=True,
     )
-    dataset_name: str | None = _unsaid(
-        None, "Name of the data in the model card: an id on the Hub, or a title", metavar="NAME", section=SCORES
-    )
-    language: str | None = _unsaid(
-        None, "Language of the data in the model card, such as en", metavar="LANGUAGE", section=SCORES
-    )
+    dataset_name: str | None = _of_card("Name of the data in the model card: an id on the Hub, or a title")
+    language: str | None = _of_card("Language of the data in the model card, such as en")
     card_examples: int = _scores(
         3, "Number of validation sentences in the model card; 0 if the corpus's text must not be published", least=0
     )
@@ -188,8 +167,7 @@ class TrainingOptions:
     )
     resume_from_checkpoint: str | None = _unsaid(
         None,
-        f"Resume from this checkpoint; without PATH or with {LATEST!r}, from the latest complete one in --output_dir, "
-        "or from scratch if there is none",
+        f"Resume from this checkpoint; without PATH or with {LATEST!r}, from the latest in --output_dir, if any",
         metavar="PATH",
         bare=LATEST,
         section=START,
@@ -199,17 +177,13 @@ class TrainingOptions:
     num_train_epochs: float = _main(15.0, "Passes over the training data")
     min_steps: int = option(
         0,
-        "Minimum number of updates: small training data gets more epochs, with about as many evaluations and "
-        "checkpoints as without, unless --num_train_epochs or --max_steps is given",
+        "Minimum number of updates: small data gets more epochs, unless --num_train_epochs or --max_steps is given",
         least=0,
     )
     per_device_train_batch_size: int = _main(8, "Sentences in a batch of each process", least=1)
     gradient_accumulation_steps: int = _main(1, "Batches in one update of the weights", least=1)
     max_subwords_per_batch: int | None = _main(
-        None,
-        "Maximum sub-words in a batch of each process, padding included, in training and evaluation",
-        least=1,
-        unset="a number of sentences",
+        None, "Maximum sub-words in a batch of each process, padding included", least=1, unset="a number of sentences"
     )
     encoder_learning_rate: float = _rate(3e-5, "the encoder")
     embeddings_learning_rate: float = _rate(5e-4, "word, part-of-speech and character embeddings and of the BiLSTM")
@@ -223,17 +197,15 @@ class TrainingOptions:
     )
     ema_decay: float | None = option(
         None,
-        "Score and save a moving average of the weights with this decay, such as 0.99",
+        "Score and save an average of the weights with this decay, such as 0.99",
         least=0,
         below=1,
-        unset="no average",
         metavar="DECAY",
     )
     max_grad_norm: float = _main(0.1, "Clip gradients to this norm; 0: never", least=0, metavar="NORM")
     case_augmentation: float = option(
         0.0,
-        "Share of the training sentences, drawn anew in every epoch, to read half in capitals and half in lower case, "
-        "such as 0.1; for such texts and a cased encoder",
+        "Share of the training sentences, others in every epoch, to read in capitals or lower case, such as 0.1",
         least=0,
         most=1,
         metavar="SHARE",
@@ -260,8 +232,7 @@ class TrainingOptions:
     )
     calibrate_threshold: bool = _scores(
         False,
-        "At the end, calibrate the probabilities on the validation data, and accept an entity from one threshold, half "
-        "of the F1 that is reached with it, in place of the likeliest label",
+        "Calibrate the probabilities at the end, on the validation data, and accept entities from one threshold",
     )
     push_to_hub: bool = _once(False, "Publish the final model")
     hub_model_id: str | None = _once(None, "Repository to publish to", metavar="OWNER/NAME")

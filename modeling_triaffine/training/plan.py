@@ -308,7 +308,7 @@ def find_base_model(plan: TrainingPlan) -> BaseModel:
     """What the run starts from, without the weights."""
     name, model = plan.training.resume_from_checkpoint or plan.model.model_name_or_path, plan.model
     if name is None and "encoder_config" not in plan.config:
-        raise ValueError("There is no model to start from: give an encoder as --model_name_or_path, or a --recipe.")
+        raise ValueError("There is no model to start from: give --model_name_or_path or a --recipe.")
     base = BaseModel(name)
     if name is not None and _is_trained_model(name):
         base = BaseModel(name, TriaffineConfig.from_pretrained(name), TriaffineProcessor.from_pretrained(name))
