@@ -32,10 +32,8 @@ from .options import OWN_OPTIONS, TRAINING
 from .plan import TRAINING_FILE, TrainingPlan, training_options
 
 RECIPE_HEADING = """\
-# This run as a recipe: --recipe with this folder repeats it, in another --output_dir. Versions and hardware are in
-# run_summary.json. Paths are those of the machine it ran on; on another machine, give the files again (--train_file
-# ...), and --dataset_name and --language, which are those of this --train_file.
-# This file is not published with the model.
+# --recipe with this folder repeats the run, in another --output_dir. Versions and hardware are in run_summary.json.
+# On another machine, give the files again, and --dataset_name and --language. This file is not published.
 """
 SPELLINGS = 3  # shown of each label
 LONGEST_SPELLING = 60  # characters
@@ -91,11 +89,7 @@ def _as_lines(records: Dataset, predictions: list[list[WordEntity]]) -> str:
 
 
 def _as_recipe(plan: TrainingPlan, trainer: Trainer, words: str) -> str:
-    """Returns the training.yaml of the run's folder, whose config.json is that of the model.
-
-    It has the options that the run had at its end, since a checkpoint keeps some of its own, and the main settings even
-    if they are defaults, which may change between versions.
-    """
+    """The training.yaml of the run's folder: the options at its end, and the main settings, defaults included."""
     kept_by_checkpoint = {name: getattr(trainer.args, name) for name in KEPT if name in plan.options}
     options = {**main_settings(trainer.args), **plan.options, **kept_by_checkpoint, "words": words}
     known = training_options()

@@ -1,8 +1,6 @@
 """What a run starts with: a model, new or trained, and its processor.
 
 `run.py` carries out a whole run with them; [`start_from_recipe`] hands them to a trainer in Python.
-
-The user's mistakes are found here, before training starts, and raised as ValueError or OSError.
 """
 
 import logging
@@ -40,12 +38,8 @@ logger = logging.getLogger(__name__)
 SPECIAL_TOKENS = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
 # Word part of the processor → as in the names of its options, such as word_embedding_size and word_vocab_size.
 WORD_PARTS = {"words": "word", "pos": "pos", "chars": "char"}
-# Options of `triaffine-ner train` that need the whole run, and what to use instead.
-OF_A_RUN = {
-    **{field.name: "the data sets are given to the trainer" for field in fields(DataArguments)},
-    "resume_from_checkpoint": "pass it to `trainer.train`",
-    "keep_labels": "use `triaffine-ner train`",
-}
+# Options of `triaffine-ner train` that need the whole run.
+OF_A_RUN = {*(field.name for field in fields(DataArguments)), "resume_from_checkpoint", "keep_labels"}
 
 
 class StartedModel(NamedTuple):
@@ -86,8 +80,8 @@ def start_from_recipe(
         >>> arguments.num_train_epochs
         2.0
     """
-    for name in options.keys() & OF_A_RUN.keys():
-        raise ValueError(f"start_from_recipe does not take {name!r}: {OF_A_RUN[name]}.")
+    for name in options.keys() & OF_A_RUN:
+        raise ValueError(f"start_from_recipe does not take {name!r}: it is for `trainer` or `triaffine-ner train`.")
     if not isinstance(corpus, Mapping) or "train" not in corpus:
         raise ValueError(
             "start_from_recipe: `corpus` has no split 'train'. Give a DatasetDict of load_nested_ner or adapt_dataset."
@@ -247,10 +241,8 @@ def _read_vectors(model: ModelArguments, fields: dict[str, Any], dataset: Datase
     try:
         vectors = read_word_vectors(model.word_vectors, words, model.keep_all_word_vectors)
     except FileNotFoundError as error:
-        raise ValueError(
-            f"--word_vectors {model.word_vectors}: there is no such file. Correct the path, or train without vectors: "
-            "--word_vectors= --word_embedding_size 0."
-        ) from error
+        problem = f"--word_vectors {model.word_vectors}: there is no such file"
+        raise ValueError(f"{problem}. To train without: --word_vectors= --word_embedding_size 0.") from error
     logger.info("Word vectors of %d numbers; %d of %d words have none.", vectors.size, len(vectors.unknown), len(words))
     size = fields["word_embedding_size"] = fields.get("word_embedding_size") or vectors.size
     if size != vectors.size:
@@ -264,10 +256,7 @@ def _build_vocabularies(
     """Builds the vocabularies that the model's word parts need; with vectors, only words with a vector are known."""
     parts = [part for part, name in WORD_PARTS.items() if fields.get(f"{name}_embedding_size")]
     if "pos" in parts and not ("pos" in training_data.column_names and any(training_data["pos"])):
-        raise ValueError(
-            "pos_embedding_size is set, but no training sentence has parts of speech. Add them to the data, tag them "
-            "with --pos_tagger, or set --pos_embedding_size 0."
-        )
+        raise ValueError("no training sentence has parts of speech: add --pos_tagger, or --pos_embedding_size 0.")
     if parts:
         processor.build_vocabularies(training_data, parts)
     if vectors is not None:

@@ -52,10 +52,6 @@ class Penalty:
         return (loss, outputs) if return_outputs else loss
 
 
-class ModelsOwn:
-    pass
-
-
 class Watch(TrainerCallback):
     """The gradients of an update."""
 
@@ -95,7 +91,7 @@ def update_of(folder: Path, ways: type, batch: int, accumulation: int, theirs: b
     return loss, watch.gradients
 
 
-@pytest.mark.parametrize("ways", [ClassWeights, NamedArgument, Penalty, ModelsOwn])
+@pytest.mark.parametrize("ways", [ClassWeights, NamedArgument, Penalty])
 def test_loss_and_gradients_are_those_of_transformers_at_any_accumulation(ways, tmp_path):
     expected, gradients = update_of(tmp_path, ways, SENTENCES, 1, theirs=True)
     for batch, accumulation in ((16, 1), (4, 4), (2, 8)):

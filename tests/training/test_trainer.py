@@ -13,12 +13,6 @@ from tests.helpers.two_processes import weights_after_training
 # ---- Updates ----
 
 
-def test_a_batch_of_the_training_has_a_loss(tmp_path: Path) -> None:
-    trainer = micro_trainer(tmp_path, micro_records(4))
-    (batch,) = trainer.get_train_dataloader()
-    assert trainer.compute_loss(trainer.model, batch).item() > 0
-
-
 @pytest.mark.parametrize(("batch_size", "accumulation"), [(4, 2), (3, 3), (1, 8)], ids=["4+4", "3+3+2", "8x1"])
 def test_accumulated_update_is_that_of_one_batch(tmp_path: Path, batch_size: int, accumulation: int) -> None:
     records = micro_records(8)
@@ -49,15 +43,6 @@ def test_batches_of_subwords_make_the_update_of_one_batch(tmp_path: Path) -> Non
     whole = weights_after_training(micro_trainer(tmp_path, records, optim="sgd", per_device_train_batch_size=8))
     for name in whole:
         torch.testing.assert_close(weights[name], whole[name], rtol=0, atol=1e-10, msg=name)
-
-
-def test_rates_fall_linearly_to_zero_over_the_real_updates(tmp_path: Path) -> None:
-    options = {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2, "num_train_epochs": 2}
-    trainer = micro_trainer(tmp_path, micro_records(7), logging_steps=1, **options)
-    trainer.train()
-    logged = [entry["learning_rate"] for entry in trainer.state.log_history if "learning_rate" in entry]
-    assert logged == pytest.approx([1e-2, 0.75e-2, 0.5e-2, 0.25e-2])
-    assert set(trainer.lr_scheduler.get_last_lr()) == {0.0}
 
 
 # ---- Arguments ----
