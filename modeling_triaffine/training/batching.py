@@ -42,8 +42,7 @@ Size = tuple[int, int]
 class EncodedRecords(Sequence[Any]):
     """Records as the model reads them, encoded once and kept in memory: about 1 kB for a sentence of 40 sub-words.
 
-    (Arrow's files need longer to give an encoded sentence than the tokenizer to encode it.) Those of a user's
-    transform, which may differ each time they are read, are encoded when they are read, by [`RecordCollator`].
+    Those of a user's transform, which may differ each time, are encoded when they are read, by [`RecordCollator`].
 
     Attributes:
         sizes: (sub-words with context, words) of each record.
@@ -192,8 +191,7 @@ def record_name(record: Mapping[str, Any]) -> str:
 class RecordCollator:
     """Makes a batch of records, and encodes those that are not encoded yet, such as the rows of a user's own loader.
 
-    `collator`, usually a `DataCollatorForNestedNER`, builds the batch; `with_ids` adds the id of each record, or its
-    words if it has none.
+    `collator`, usually a `DataCollatorForNestedNER`, builds the batch; `with_ids` adds the name of each record.
     """
 
     processor: TriaffineProcessor

@@ -29,9 +29,8 @@ class TrainingCallback(TrainerCallback, ExportableState):
 
     Attributes:
         facts: the options in `KEPT` and a digest of the training data. They are saved in every checkpoint.
-        sampler: the sampler of the run, which needs to know the epoch. The Trainer does not pass it on if it
-            resumes in the middle of an epoch in several processes: accelerate then wraps the sampler twice, and neither
-            wrapper does.
+        sampler: the sampler of the run, which needs to know the epoch: if several processes resume in the middle of an
+            epoch, accelerate wraps it twice, and neither wrapper passes the epoch on.
         most_evaluations: number of epochs, evenly spaced up to the last, that may end with an evaluation or checkpoint,
             where `min_steps` asks for many; None for all of them.
         is_stopping: whether any process was told to stop: this update is the last one.

@@ -41,10 +41,8 @@ class Corpus:
         words: the words to train on: those of the "corpus", those of raw "text", or "both".
         types: the entity types in the training data, before its sentences are limited.
         given: the splits in the words of the corpus, on which the model is scored.
-        cut: the same sentences in the words of raw text; `given` itself if the corpus has no words of its own, or if
-            only those are trained on.
-        texts: the texts of each split to score that has its text; if the number of sentences is limited, those that are
-            complete within the limit.
+        cut: the same sentences in the words of raw text; `given` itself if those are not trained on, or are the same.
+        texts: the texts of each split to score that has its text, as far as they are complete within its limit.
         tagger: the one that tagged the sentences without parts of speech, if any was to.
     """
 
@@ -131,11 +129,8 @@ def read_corpus(
 ) -> Corpus:
     """Reads the splits train, validation and test from the files of the options, each file once.
 
-    Args:
-        word_splitter: the one with which the model splits raw text.
-        reads_tags: whether the model reads parts of speech, which belong to the words of the corpus.
-        sentence_splitter: that of the model, by name.
-        seed: of the choice of documents for `dev_share`.
+    The splitters are those of the model, and `reads_tags` says that it reads parts of speech, which belong to the words
+    of the corpus; `seed` chooses the documents of `dev_share`.
     """
     of_splits = {"validation": data.validation_file, "test": data.test_file}
     paths: list[str | Mapping[str, str]] = [data.train_file] if data.train_file else []

@@ -105,12 +105,8 @@ def start_model(
 ) -> StartedModel:
     """Returns the model that the run starts with, new or trained, its processor, and its teacher if it has one.
 
-    Warns of entities that the model cannot find, and says which sentences to score are training sentences.
-
-    Args:
-        dataset: the sentences to train on and to score.
-        types: the entity types of the training data. Labels are in alphabetical order, and None is the last.
-        tagger: the one that `--pos_tagger` names, which then tags raw text.
+    Warns of entities that the model cannot find, and says which sentences to score are training sentences. Labels are
+    the `types` of the training data in alphabetical order, and None is the last; `tagger` tags raw text.
     """
     set_seed(plan.training.seed)
     if plan.training.do_train and not types:

@@ -2,7 +2,6 @@
 
 import contextlib
 import copy
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from transformers import (
 )
 
 from modeling_triaffine import NestedNERTrainer, TriaffineProcessor
-from modeling_triaffine.evaluation.scores import Scores
 from modeling_triaffine.evaluation.scoring import score_entities
 from modeling_triaffine.publishing.run_summary import RunSummary
 from modeling_triaffine.training import EntityPrediction, NestedNERTrainingArguments
@@ -32,43 +30,6 @@ THREE_EPOCHS = {
     "load_best_model_at_end": True,
     "learning_rate": 3e-2,
 }
-
-METRICS = Scores.metrics
-
-
-def trainer_with_scores(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, metric: str, values: list[float], **options: Any
-) -> NestedNERTrainer:
-    """A trainer of three epochs whose evaluations find these values of a metric, one after the other."""
-    monkeypatch.setattr(Scores, "metrics", METRICS)  # of an earlier trainer
-    trainer = micro_trainer(folder, micro_records(12), micro_records(5, seed=1), **{**THREE_EPOCHS, **options})
-    scores = iter(values)
-    monkeypatch.setattr(Scores, "metrics", lambda _: {metric: next(scores)})
-    return trainer
-
-
-@pytest.mark.parametrize(("metric", "values"), [("loss", [0.5, 0.2, 0.9]), ("f1", [0.5, 0.9, 0.2])])
-def test_the_best_checkpoint_has_the_least_loss_or_the_highest_score(tmp_path, monkeypatch, metric, values):
-    options = {"metric_for_best_model": metric, "save_total_limit": 5}
-    trainer = trainer_with_scores(tmp_path, monkeypatch, metric, values, **options)
-    trainer.train()
-    _, best, last = (load_file(path / "model.safetensors") for path in list_checkpoints(tmp_path))
-    assert_same_weights(trainer.model.state_dict(), best)
-    assert any(not torch.equal(best[name], last[name]) for name in best)
-
-
-@pytest.mark.parametrize("is_moved", [True, False], ids=["moved", "relative path"])
-def test_a_run_resumed_by_another_path_ends_with_its_best_checkpoint(tmp_path, monkeypatch, is_moved):
-    values = [0.9, 0.2, 0.3]
-    trainer_with_scores(tmp_path / "run", monkeypatch, "f1", values, save_total_limit=5).train()
-    best, *_, last = list_checkpoints(tmp_path / "run")
-    weights = load_file(best / "model.safetensors")
-    shutil.rmtree(last)
-    monkeypatch.chdir(tmp_path)
-    folder = (tmp_path / "run").rename(tmp_path / "moved") if is_moved else Path("run")
-    trainer = trainer_with_scores(folder, monkeypatch, "f1", values[2:], save_total_limit=1)
-    trainer.train(resume_from_checkpoint=True)
-    assert_same_weights(trainer.model.state_dict(), weights)
 
 
 def test_another_optimizer_is_taken(tmp_path):
@@ -250,7 +211,9 @@ def test_own_metrics_of_entities_choose_the_best_checkpoint(tmp_path):
     trainer = trainer_like(like, args, compute_metrics=compute_metrics)
     trainer.train()
     assert trainer.state.best_metric == pytest.approx(0.9)
-    assert trainer.state.best_model_checkpoint == str(list_checkpoints(tmp_path)[1])
+    best = list_checkpoints(tmp_path)[1]
+    assert trainer.state.best_model_checkpoint == str(best)
+    assert_same_weights(trainer.model.state_dict(), load_file(best / "model.safetensors"))
     logged = [entry for entry in trainer.state.log_history if "eval_mine" in entry]
     assert [entry["eval_mine"] for entry in logged] == pytest.approx([0.2, 0.9, 0.5])
     assert all(type(entry["eval_mine"]) is float and "eval_f1" in entry for entry in logged)  # beside the built-in ones
