@@ -1,48 +1,52 @@
-"""The trainer: the loss of an update, rates, arguments."""
+"""The trainer: the loss of an update, arguments, the best checkpoint, other optimizers, refusals, a search."""
 
+import contextlib
+import copy
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from datasets import Dataset
+from huggingface_hub import ModelCard
+from safetensors.torch import load_file
 from transformers import TrainingArguments
 
-from modeling_triaffine.training import NestedNERTrainingArguments
-from tests.helpers.micro_training import micro_records, micro_trainer, trainer_like
+from modeling_triaffine import NestedNERTrainer, TriaffineForNestedNER, TriaffineProcessor
+from modeling_triaffine.evaluation.scoring import score_entities
+from modeling_triaffine.publishing.run_summary import RunSummary
+from modeling_triaffine.training import EntityPrediction, NestedNERTrainingArguments
+from modeling_triaffine.training.checkpoints import list_checkpoints
+from tests.helpers.faults import assert_same_weights
+from tests.helpers.micro_training import micro_dataset, micro_records, micro_trainer, trainer_like
 from tests.helpers.two_processes import weights_after_training
 
 # ---- Updates ----
 
 
-@pytest.mark.parametrize(("batch_size", "accumulation"), [(4, 2), (3, 3), (1, 8)], ids=["4+4", "3+3+2", "8x1"])
-def test_accumulated_update_is_that_of_one_batch(tmp_path: Path, batch_size: int, accumulation: int) -> None:
+@pytest.mark.parametrize(
+    "batches",
+    [
+        {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 2},
+        {"per_device_train_batch_size": 3, "gradient_accumulation_steps": 3},
+        {"per_device_train_batch_size": 1, "gradient_accumulation_steps": 8},
+        {"max_subwords_per_batch": 40, "gradient_accumulation_steps": 8},
+    ],
+    ids=["4+4", "3+3+2", "8x1", "sub-words"],
+)
+def test_accumulated_update_is_that_of_one_batch(tmp_path: Path, batches: dict[str, int]) -> None:
     records = micro_records(8)
     start = micro_trainer(tmp_path, records).model.double().state_dict()
     whole = weights_after_training(micro_trainer(tmp_path, records, optim="sgd", per_device_train_batch_size=8))
-    parts = weights_after_training(
-        micro_trainer(
-            tmp_path,
-            records,
-            optim="sgd",
-            per_device_train_batch_size=batch_size,
-            gradient_accumulation_steps=accumulation,
-        )
-    )
+    trainer = micro_trainer(tmp_path, records, optim="sgd", **batches)
+    if "max_subwords_per_batch" in batches:  # else the mean over batches would be that over sentences
+        assert len({len(batch["num_words"]) for batch in trainer.get_train_dataloader()}) > 1
+    parts = weights_after_training(trainer)
+    assert trainer.state.max_steps == 1
     assert any(not torch.equal(start[name], whole[name]) for name in whole)
     for name in whole:
         torch.testing.assert_close(parts[name], whole[name], rtol=0, atol=1e-10, msg=name)
-
-
-def test_batches_of_subwords_make_the_update_of_one_batch(tmp_path: Path) -> None:
-    records = micro_records(8)
-    options = {"optim": "sgd", "max_subwords_per_batch": 40, "gradient_accumulation_steps": 8}
-    parts = micro_trainer(tmp_path, records, **options)
-    sizes = [len(batch["num_words"]) for batch in parts.get_train_dataloader()]
-    assert len(set(sizes)) > 1  # else the mean over batches would be that over sentences
-    weights = weights_after_training(parts)
-    assert parts.state.max_steps == 1
-    whole = weights_after_training(micro_trainer(tmp_path, records, optim="sgd", per_device_train_batch_size=8))
-    for name in whole:
-        torch.testing.assert_close(weights[name], whole[name], rtol=0, atol=1e-10, msg=name)
 
 
 # ---- Arguments ----
@@ -79,3 +83,259 @@ def test_batches_go_to_a_gpu_without_waiting_for_it(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert goes_without_waiting()
     assert not goes_without_waiting(accelerator_config={"non_blocking": False})
+
+
+THREE_EPOCHS = {
+    "num_train_epochs": 3,
+    "eval_strategy": "epoch",
+    "save_strategy": "epoch",
+    "load_best_model_at_end": True,
+    "learning_rate": 3e-2,
+}
+
+
+def test_another_optimizer_is_taken(tmp_path):
+    sgd = torch.optim.SGD, {"lr": 1e-2, "momentum": 0.5}
+    trainer = trainer_like(micro_trainer(tmp_path, micro_records(8)), optimizer_cls_and_kwargs=sgd)
+    trainer.train()
+    optimizer: Any = trainer.optimizer
+    assert isinstance(getattr(optimizer, "optimizer", optimizer), torch.optim.SGD)
+    assert {group["name"] for group in optimizer.param_groups} >= {"head", "words", "encoder"}
+
+
+VIRUS = {"start": 0, "end": 1, "type": "virus"}
+
+
+def other_trainer(folder: Path, args: TrainingArguments | None = None, **options: Any) -> NestedNERTrainer:
+    return trainer_like(micro_trainer(folder, micro_records(4)), args, **options)
+
+
+def test_a_model_and_processor_that_do_not_fit_are_refused_before_the_training(tmp_path):
+    like = micro_trainer(tmp_path, micro_records(4))
+    narrow = TriaffineProcessor(like.processing_class.tokenizer, max_subwords=32)
+    expected = {narrow.tokenizer: "processing_class is a .*; give the model's", narrow: "windows of 32 .* of 64"}
+    for processor, message in expected.items():
+        with pytest.raises(ValueError, match=message):
+            NestedNERTrainer(like.model, like.args, processing_class=processor)
+    like.model.config.context = "document"
+    with pytest.raises(ValueError, match=r"context 'document', and the processor .* 'none'.* context='document'"):
+        trainer_like(like)
+    like.model.config.id2label[0] = "RNA"
+    with pytest.raises(ValueError, match="set `id2label` alone, as a whole"):
+        trainer_like(like)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"train_dataset": micro_dataset(micro_records(1)).select([])}, "train_dataset has 0 records"),
+        (
+            {"eval_dataset": micro_dataset([{**one, "entities": [VIRUS]} for one in micro_records(2)])},
+            r"eval_dataset has entities of type virus \(the first in sentence '0'\), which the model has no label for",
+        ),
+        (
+            {"train_dataset": micro_dataset(micro_records(3)).rename_column("tokens", "words")},
+            r"train_dataset needs the columns \['tokens'\], .*'words'.* adapt_dataset",
+        ),
+        *(
+            (
+                {"train_dataset": Dataset.from_list([{"tokens": ["Orsk"], "entities": entities}])},
+                r"train_dataset has the entities .* in row 0\. Give a list .* start, end, type, .* adapt_dataset",
+            )
+            for entities in (None, [{"start": 0, "end": 1, "label": "City"}])
+        ),
+    ],
+)
+def test_what_is_no_data_or_collator_of_spans_is_refused(tmp_path, options, message):
+    with pytest.raises(ValueError, match=message):
+        other_trainer(tmp_path, **options)
+
+
+@pytest.mark.parametrize(
+    ("metric", "sets", "message"),
+    [
+        ("accuracy", [None], "is 'accuracy'; choose one of precision, recall, f1, .* f1_DNA, f1_protein"),
+        ("f1", ["dev"], "is 'f1'; choose one of .*dev_f1"),
+        *((name, [None], None) for name in ("eval_nested_f1", "candidate_recall", "loss", "f1_DNA")),
+        ("eval_dev_precision", ["dev"], None),
+    ],
+)
+def test_the_best_checkpoint_is_chosen_by_a_metric_that_there_is(tmp_path, metric, sets, message):
+    """Without the best checkpoint at the end, too: transformers looks the metric up at every evaluation."""
+    args = {"metric_for_best_model": metric, "eval_strategy": "epoch", "load_best_model_at_end": False}
+    data = {name: micro_dataset(micro_records(1)) for name in sets}
+    arguments = NestedNERTrainingArguments(str(tmp_path), use_cpu=True, **args)
+    with pytest.raises(ValueError, match=message) if message else contextlib.nullcontext():
+        other_trainer(tmp_path, arguments, eval_dataset=data.get(None, data))
+
+
+def test_facts_that_are_given_are_in_the_card(tmp_path):
+    trainer = other_trainer(tmp_path / "mine")
+    trainer.create_model_card("en", "mit", "biology", finetuned_from="owner/encoder", dataset_tags=["genia", "gum"])
+    card = ModelCard.load(tmp_path / "mine" / "README.md")
+    assert "# mine\n" in card.text
+    assert (card.data.language, card.data.license, card.data.base_model) == ("en", "mit", "owner/encoder")
+    assert card.data.tags[-1] == "biology"
+    assert RunSummary.load(tmp_path / "mine").license == "mit"  # for the cards of `triaffine-ner publish`
+
+
+PLATEAU = {"lr_scheduler_type": "reduce_lr_on_plateau"}
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, {"eval_strategy": "epoch", "save_strategy": "epoch", "load_best_model_at_end": True}),
+        ({"eval_strategy": "steps"}, {"save_strategy": "steps", "save_steps": 50, "load_best_model_at_end": True}),
+        ({"eval_strategy": "no"}, {"save_strategy": "epoch", "load_best_model_at_end": False}),
+        ({"eval_strategy": "steps", "eval_steps": 0.25}, {"save_steps": 0.25}),
+        ({"do_eval": False}, {"do_eval": False, "eval_strategy": "epoch", "load_best_model_at_end": True}),
+        ({"eval_strategy": "no", "save_strategy": "steps"}, {"save_steps": 500}),
+        ({"seed": "42", "per_device_train_batch_size": "8"}, {"seed": 42, "per_device_train_batch_size": 8}),
+        ({**PLATEAU, "metric_for_best_model": "f1"}, {"lr_scheduler_kwargs": {"mode": "max"}}),
+        ({**PLATEAU, "metric_for_best_model": "loss"}, {"lr_scheduler_kwargs": {"mode": "min"}}),
+    ],
+)
+def test_options_that_follow_from_others(tmp_path, options, expected):
+    args = NestedNERTrainingArguments(str(tmp_path), use_cpu=True, **options)
+    assert {name: getattr(args, name) for name in expected} == expected
+    assert type(args.seed) is type(args.per_device_train_batch_size) is int
+
+
+@pytest.mark.parametrize("has_accelerator", [True, False])
+def test_without_an_accelerator_processes_share_a_training(tmp_path, monkeypatch, has_accelerator):
+    """Accelerate joins the processes of a CPU by this option only; without it each would train alone."""
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: has_accelerator)
+    assert NestedNERTrainingArguments(str(tmp_path)).use_cpu != has_accelerator
+
+
+@pytest.mark.parametrize(
+    ("options", "epochs", "updates"),
+    [
+        ({"num_train_epochs": 2, "min_steps": 10}, 4, 12),  # 12 sentences are three batches
+        ({"num_train_epochs": 2, "min_steps": 6}, 2, 6),
+        ({"num_train_epochs": 1.5, "min_steps": 5}, 2, 5),  # five updates in one epoch and a half
+        ({"num_train_epochs": 2, "min_steps": 7, "gradient_accumulation_steps": 2}, 4, 8),
+        ({"num_train_epochs": 2, "min_steps": 10, "max_steps": 1}, 1, 1),
+        ({"num_train_epochs": 2, "min_steps": None}, 2, 6),
+    ],
+)
+def test_small_data_gets_more_epochs(tmp_path, options, epochs, updates):
+    trainer = micro_trainer(tmp_path, micro_records(12), per_device_train_batch_size=4, **options)
+    trainer.train()
+    assert (trainer.state.num_train_epochs, trainer.state.global_step) == (epochs, updates)
+    assert trainer.args.num_train_epochs == options["num_train_epochs"]  # a recipe of the run has what was asked for
+
+
+def test_more_epochs_do_not_have_more_evaluations_and_checkpoints(tmp_path):
+    trainer = micro_trainer(
+        *(tmp_path, micro_records(8), micro_records(2, seed=1)),
+        **{**THREE_EPOCHS, "min_steps": 20, "save_total_limit": None},
+    )
+    trainer.train()
+    evaluations = [entry for entry in trainer.state.log_history if "eval_f1" in entry]
+    assert [entry["epoch"] for entry in evaluations] == [7, 14, 20]
+    assert [path.name for path in list_checkpoints(tmp_path)] == ["checkpoint-7", "checkpoint-14", "checkpoint-20"]
+
+
+@pytest.mark.parametrize("when", [{"eval_strategy": "epoch"}, {"eval_strategy": "steps", "eval_steps": 1}])
+def test_the_training_loss_is_logged_before_each_evaluation(tmp_path, when):
+    trainer = micro_trainer(tmp_path, micro_records(8), micro_records(2, seed=1), num_train_epochs=2, **when)
+    trainer.train()
+    log = [
+        next(name for name in ("loss", "eval_loss", "train_loss") if name in row) for row in trainer.state.log_history
+    ]
+    assert log == ["loss", "eval_loss", "loss", "eval_loss", "train_loss"]
+
+
+def test_without_validation_data_nothing_is_scored(tmp_path):
+    args = NestedNERTrainingArguments(str(tmp_path), use_cpu=True)
+    trainer = other_trainer(tmp_path, args, train_dataset=micro_dataset(micro_records(4)))
+    assert (trainer.args.eval_strategy, trainer.args.load_best_model_at_end) == ("no", False)
+    with pytest.raises(ValueError, match="eval_strategy"):  # asked for, not by default
+        other_trainer(tmp_path, TrainingArguments(str(tmp_path), use_cpu=True, eval_strategy="epoch"))
+
+
+def test_own_metrics_of_entities_choose_the_best_checkpoint(tmp_path):
+    seen = []
+    values = iter([0.2, 0.9, 0.5])
+
+    def compute_metrics(evaluated):
+        predictions, references = evaluated
+        seen.append((predictions, references, evaluated))
+        return {"mine": np.float64(next(values)), "eval_predicted": torch.tensor(-1)}
+
+    like = micro_trainer(
+        tmp_path, micro_records(12), micro_records(5, seed=1), **THREE_EPOCHS | {"save_total_limit": 5}
+    )
+    args = copy.copy(like.args)
+    args.metric_for_best_model, args.greater_is_better = "mine", True
+    trainer = trainer_like(like, args, compute_metrics=compute_metrics)
+    trainer.train()
+    assert trainer.state.best_metric == pytest.approx(0.9)
+    best = list_checkpoints(tmp_path)[1]
+    assert trainer.state.best_model_checkpoint == str(best)
+    assert_same_weights(trainer.model.state_dict(), load_file(best / "model.safetensors"))
+    logged = [entry for entry in trainer.state.log_history if "eval_mine" in entry]
+    assert [entry["eval_mine"] for entry in logged] == pytest.approx([0.2, 0.9, 0.5])
+    assert all(type(entry["eval_mine"]) is float and "eval_f1" in entry for entry in logged)  # beside the built-in ones
+    assert [entry["eval_predicted"] for entry in logged] == [-1] * 3  # what is named alike is replaced
+    predictions, references, evaluated = seen[-1]
+    assert isinstance(evaluated, EntityPrediction)
+    records = micro_records(5, seed=1)
+    assert references == evaluated.references == evaluated.label_ids == [record["entities"] for record in records]
+    assert evaluated.records["tokens"] == [record["tokens"] for record in records]
+    assert evaluated.records[3]["id"] == "3"
+    assert all({*entity} == {"start", "end", "type", "score"} for entities in predictions for entity in entities)
+    assert score_entities(predictions, references)["f1"] == pytest.approx(logged[-1]["eval_f1"])
+    values = iter([0.5])
+    assert trainer.predict(trainer.eval_dataset).metrics["test_mine"] == pytest.approx(0.5)
+
+
+def test_the_card_of_a_trainer_tells_of_its_training(tmp_path):
+    options = {"num_train_epochs": 2, "eval_strategy": "epoch", "min_steps": 1, "ema_decay": 0.9}
+    trainer = micro_trainer(tmp_path, micro_records(8), micro_records(2, seed=1), **options)
+    trainer.save_model()
+    assert RunSummary.load(tmp_path) is None
+    trainer.train()
+    trainer.evaluate()
+    trainer.save_model(tmp_path / "saved")
+    trainer.create_model_card()
+    card = (tmp_path / "README.md").read_text()
+    facts = ("see the table of [epochs](#epochs)", "`min_steps`", "`learning_rate`", "`ema_decay`")
+    assert all(fact in card for fact in facts)
+    assert "no record of how this model was trained" not in card
+    summary = RunSummary.load(tmp_path / "saved")
+    assert summary.is_trained
+    assert [(row.update, row.kept) for row in summary.training_table] == [(1, False), (2, True)]
+
+
+RATES = [1e-6, 1e-2]
+
+
+def space(trial):
+    """Two trials in a given order; only the second one learns."""
+    rate = trial.suggest_float("rate", RATES[trial.number], RATES[trial.number])
+    return dict.fromkeys(("learning_rate", "encoder_learning_rate", "embeddings_learning_rate"), rate)
+
+
+def test_trials_start_from_new_models_and_are_compared(tmp_path):
+    pytest.importorskip("optuna")
+    options = {"num_train_epochs": 8, "per_device_train_batch_size": 4, "seed": 1, "eval_strategy": "epoch"}
+    like = micro_trainer(tmp_path, micro_records(24), micro_records(12, seed=1), **options)
+    config = like.model.config
+    trainer = NestedNERTrainer(
+        args=like.args,
+        model_init=lambda: TriaffineForNestedNER(copy.deepcopy(config)),
+        processing_class=like.processing_class,
+        train_dataset=like.train_dataset,
+        eval_dataset=like.eval_dataset,
+    )
+    best = trainer.hyperparameter_search(
+        backend="optuna",
+        hp_space=space,
+        n_trials=2,
+        direction="maximize",
+        compute_objective=lambda metrics: metrics["eval_f1"],
+    )
+    assert (best.run_id, best.hyperparameters) == ("1", {"rate": RATES[1]})
