@@ -12,7 +12,6 @@ command with --resume_from_checkpoint.
 --help-all lists all options, including those inherited from transformers' TrainingArguments.
 """
 
-import re
 import sys
 from collections.abc import Iterable
 from itertools import groupby
@@ -67,8 +66,7 @@ def command(context: typer.Context) -> None:
 
     start_logging()
     with ending_plainly(TrainingFault):
-        # Errors of readers name --format, as the other commands call it.
-        run = prepare_run([re.sub(r"^--format(?==|$)", "--data_format", given) for given in context.args])
+        run = prepare_run(context.args)
         try:
             train_and_save(run)
         except (TrainingFault, OSError):

@@ -160,9 +160,6 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
         conflicts = {
             "label_smoothing_factor and the model's own loss (boundary_smoothing)": self.label_smoothing_factor,
             "max_subwords_per_batch and this train_sampling_strategy": self.max_subwords_per_batch and not by_length,
-            "max_subwords_per_batch and auto_find_batch_size": (
-                self.max_subwords_per_batch and self.auto_find_batch_size
-            ),
             "ema_decay and an optimizer that averages weights": self.ema_decay and averages_itself,
             "push_to_hub and no training (triaffine-ner publish does it)": self.push_to_hub and not self.do_train,
         }

@@ -192,7 +192,8 @@ def _start_new(
         processor = TriaffineProcessor(tokenizer, **options)
         encoder_config = {**encoder_config, "vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
     if plan.model.learn_span_width and fields.get("max_span_width") is None:
-        fields["max_span_width"] = widest_entity(dataset["train"]["entities"])
+        entities = (entity for of_sentence in dataset["train"]["entities"] for entity in of_sentence)
+        fields["max_span_width"] = max((entity["end"] - entity["start"] for entity in entities), default=None)
     vectors = _read_vectors(plan.model, fields, dataset)
     _build_vocabularies(processor, fields, vectors, dataset["train"])
     fields |= {
@@ -222,11 +223,6 @@ def _unseen_types(dataset: DatasetDict, known: Collection[str], whose: str) -> l
             )
         found |= {*unseen}
     return sorted(found)
-
-
-def widest_entity(sentences: Iterable[Iterable[Mapping[str, Any]]]) -> int | None:
-    """Number of words of the widest entity; None without entities."""
-    return max((entity["end"] - entity["start"] for entities in sentences for entity in entities), default=None)
 
 
 def _read_vectors(model: ModelArguments, fields: dict[str, Any], dataset: DatasetDict) -> WordVectors | None:

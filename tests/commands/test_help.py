@@ -178,14 +178,6 @@ def test_a_training_that_cannot_go_on_ends_in_one_paragraph(command, monkeypatch
     assert (result.code, result.err) == (2, "error: what is missing\n")
 
 
-def test_train_takes_the_option_that_errors_of_readers_name(command, monkeypatch):
-    given = []
-    monkeypatch.setattr("modeling_triaffine.training.run.prepare_run", given.append)
-    monkeypatch.setattr("modeling_triaffine.training.run.train_and_save", lambda _: None)
-    command("train", "--format=brat", "--format", "iob2")
-    assert given == [["--data_format=brat", "--data_format", "iob2"]]
-
-
 def test_a_mistake_of_the_program_in_training_keeps_its_traceback(command, monkeypatch):
     monkeypatch.setattr("modeling_triaffine.training.run.prepare_run", lambda _: None)
     monkeypatch.setattr("modeling_triaffine.training.run.train_and_save", lambda _: int("x"))

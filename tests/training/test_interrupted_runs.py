@@ -176,7 +176,6 @@ def test_weights_that_are_no_numbers_are_named_when_they_are_loaded(encoder, tmp
         ({"per_device_train_batch_size": 0}, "per_device_train_batch_size is 0; it must be at least 1"),
         ({"encoder_learning_rate": float("nan")}, "encoder_learning_rate is nan"),
         ({"max_subwords_per_batch": 9, "train_sampling_strategy": "random"}, "train_sampling_strategy exclude"),
-        ({"max_subwords_per_batch": 9, "auto_find_batch_size": True}, "leave out one of the two"),
         ({"ema_decay": 0.9, "optim": "schedule_free_sgd"}, "an optimizer that averages weights exclude each other"),
         ({"label_smoothing_factor": 0.1}, "label_smoothing_factor and the model's own loss"),
     ],
