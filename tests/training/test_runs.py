@@ -77,19 +77,12 @@ PLANS: dict[str, tuple[dict, list[str], dict]] = {
         [],
         {"eval_strategy": "no", "language": "no", "do_eval": False, "bf16": False, "word_vectors": None},
     ),
-    "numbers of the model": (
+    "values of the model": (
         {},
-        ["--aux_loss_weight", ".5", "--mlp_dropout", "0.", "--lstm_layers", "+2"],
-        {"aux_loss_weight": 0.5, "mlp_dropout": 0.0, "lstm_layers": 2},
+        ["--aux_loss_weight", ".5", "--lstm_layers", "+2", "--multi_label", "yes", "--cross_span", "0"],
+        {"aux_loss_weight": 0.5, "lstm_layers": 2, "multi_label": True, "cross_span": False},
     ),
-    "truth of the model": (
-        {},
-        ["--multi_label", "yes", "--cross_span", "0"],
-        {"multi_label": True, "cross_span": False},
-    ),
-    "no checkpoint": ({}, [], {"resume_from_checkpoint": None}),
     "latest checkpoint": ({}, ["--resume_from_checkpoint"], {"resume_from_checkpoint": "latest"}),
-    "a checkpoint": ({}, ["--resume_from_checkpoint", "there"], {"resume_from_checkpoint": "there"}),
 }
 
 
