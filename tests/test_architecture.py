@@ -56,7 +56,7 @@ BUDGET = {
     "publishing": (949, 818),
     "serving": (1_203, 1_271),
     "tagging": (792, 703),
-    "training": (3_699, 3_945),
+    "training": (3_526, 3_673),
     "helpers": (0, 2_814),
 }
 
