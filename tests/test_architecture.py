@@ -47,7 +47,7 @@ BUDGET = {
     "acceleration": (1_207, 782),
     "commands": (1_544, 873),
     "conversion": (920, 660),
-    "data": (6_861, 3_903),
+    "data": (6_842, 3_912),
     "drawing": (751, 558),
     "evaluation": (1_642, 942),
     "explanation": (519, 395),

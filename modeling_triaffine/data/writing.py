@@ -10,21 +10,20 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain, groupby, pairwise
+from itertools import chain, groupby
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from datasets import Dataset
 
 from ..files import new_folder
-from ..model.text_triaffine import Offsets
-from .alignment import join_tokens
 from .features import FEATURES
 from .formats.brat import ANNOTATION_SUFFIX, TEXT_SUFFIX
 from .formats.layout import DOCUMENT_START, POS_NAME, TAGS_NAME, TOKENS_NAME
 from .formats.tags import BETWEEN_TAGS, OUTSIDE
 from .record_checker import RecordChecker
-from .schema import CONTEXT_FIELDS, Entity, Text
+from .schema import CONTEXT_FIELDS, Text
+from .texts import WrittenSentence, text_of_sentences
 
 SOURCE = "triaffine-ner"
 SEPARATORS = re.compile("[\t\r\n]")
@@ -97,7 +96,7 @@ def _write_split(rows: Iterable[Row], path: Path, format: str, split: str) -> Co
     rows = iter(rows)
     head = [first for first in [next(rows, None)] if first is not None]
     rows = chain(head, rows)
-    if head and "tokens" not in head[0]:
+    if head and "text" in head[0] and ("words" in head[0] or "tokens" not in head[0]):
         if taken == "sentences":
             raise ValueError(
                 f"Split {split!r} has texts, but {format} has words. Give sentences, or choose json_lines."
@@ -123,21 +122,13 @@ def _checked_text(text: Row) -> Row:
 
 def texts_of_sentences(sentences: Iterable[Row]) -> Iterator[Text]:
     """The documents of sentences: their words separated by spaces, one sentence per line."""
-    documents: dict[str, list[Row]] = {}
+    documents: dict[str, list[Any]] = {}
     for sentence in sentences:
         documents.setdefault(sentence["doc_id"], []).append(sentence)
     for doc_id, inside in documents.items():
-        lines: list[str] = []
-        entities: list[Entity] = []
-        first = 0  # of the characters of a line
-        for sentence in inside:
-            line, found = join_tokens(sentence["tokens"], sentence["entities"])
-            if "\n" in line:
-                raise _unfit("a text of one sentence per line", doc_id, "a token with a line end in it")
-            entities += [Entity(start=first + e["start"], end=first + e["end"], type=e["type"]) for e in found]
-            lines.append(line)
-            first += len(line) + 1
-        yield Text(doc_id=doc_id, text="\n".join(lines), entities=entities, borders=[])
+        if any("\n" in token for sentence in inside for token in sentence["tokens"]):
+            raise _unfit("a text of one sentence per line", doc_id, "a token with a line end in it")
+        yield text_of_sentences(map(WrittenSentence, inside))
 
 
 def _without_place(rows: Iterable[Row], fields: Iterable[str]) -> Counter[str]:
@@ -156,12 +147,12 @@ def write_json_lines(rows: Iterable[Row], path: Path) -> Counter[str]:
     """Writes one sentence per line, with all its fields, or one text."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for row in rows:
-            if "tokens" in row and "text" not in row:
+            if "text" not in row:
                 fields = {name: row[name] for name in FEATURES if row[name] is not None}
             else:
                 spans = [{"start": e["start"], "end": e["end"], "label": e["type"]} for e in row["entities"]]
                 fields = {"id": row["doc_id"], "text": row["text"], "entities": spans}
-                fields |= {"borders": _borders(row)} if _borders(row) else {}
+                fields |= {"borders": row["borders"]} if row.get("borders") else {}
             file.write(json.dumps(fields, ensure_ascii=False) + "\n")
     return Counter()
 
@@ -226,7 +217,7 @@ def write_brat(texts: Iterable[Row], folder: Path) -> Counter[str]:
     lost = Counter[str]()
     for document in texts:
         name, text = check_file_name(document["doc_id"], "brat"), document["text"]
-        lost["borders of passages"] += len(_passages(document)) - 1
+        lost["texts with borders of passages"] += bool(document.get("borders"))
         lines = []
         for number, entity in enumerate(document["entities"], start=1):
             start, end, kind = entity["start"], entity["end"], entity["type"]
@@ -243,16 +234,6 @@ def write_brat(texts: Iterable[Row], folder: Path) -> Counter[str]:
         write_new(folder / f"{name}{TEXT_SUFFIX}", text)
         write_new(folder / f"{name}{ANNOTATION_SUFFIX}", "".join(lines))
     return +lost
-
-
-def _borders(text: Row) -> list[int]:
-    return list(text.get("borders") or ())
-
-
-def _passages(text: Row) -> list[Offsets]:
-    """What is between the borders, without the spaces between two passages; at least one."""
-    *parts, last = pairwise((0, *_borders(text), len(text["text"])))
-    return [*((start, end) for start, end in parts if text["text"][start:end].strip(" ")), last]
 
 
 def check_file_name(name: str, form: str) -> str:

@@ -14,6 +14,7 @@ from modeling_triaffine.data.loading import CorpusFiles
 from modeling_triaffine.data.writing_texts import PREDICTION_WRITERS
 from modeling_triaffine.model.text_triaffine import INVISIBLE_SPACES, word_splitter
 from tests.helpers.corpora import cas_json, read, spelled, triples, write_files
+from tests.helpers.format_cases import SAMPLES
 
 EXACTLY = {"word_splitter": word_splitter("whitespace"), "sentence_splitter": "lines"}
 """How texts are read to have the words and sentences that were written."""
@@ -191,13 +192,21 @@ class TestTexts:
         assert {one["doc_id"]: (one["text"], sorted(map(str, one["entities"]))) for one in found} == expected
         assert not lost + lost_again
 
+    @pytest.mark.parametrize("form", ["brat", "json_lines"])
+    @pytest.mark.parametrize("format", ["conllu", "iob2", "iob2_text", "genia"])
+    def test_of_corpora_with_words(self, tmp_path, format, form):
+        texts = load_texts(write_files(tmp_path / "in", SAMPLES[format]))
+        write_nested_ner(texts, tmp_path / "out", form)
+        for before, after in zip(texts["train"], load_texts(tmp_path / "out")["train"], strict=True):
+            assert (after["text"], sorted(triples(after))) == (before["text"], sorted(triples(before)))
+
     def test_passages_stay(self, tmp_path):
         text = document("The mayor Of Orsk", (13, 17, "City"), borders=[9, 10])
         _, lost = write("json_lines", [text], tmp_path / "a")
         (again,) = load_texts(tmp_path / "a")["train"]
         assert {name: again[name] for name in text} == text
         assert not lost
-        assert write("brat", [text], tmp_path / "b")[1] == {"borders of passages": 1}
+        assert write("brat", [text], tmp_path / "b")[1] == {"texts with borders of passages": 1}
 
     def test_what_forms_change_is_counted(self, tmp_path):
         path, lost = write("brat", [document("a\r\nb", (0, 3, "X"))], tmp_path / "a")
