@@ -67,19 +67,3 @@ def test_the_example_of_a_public_name_runs(name, demo, monkeypatch, capsys):
 def test_a_public_name_is_in_the_reference(name):
     page = (REPOSITORY / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
     assert re.search(rf"(?m)^::: modeling_triaffine\.{re.escape(name)}$", page)
-
-
-@pytest.mark.parametrize(
-    "method",
-    [
-        "TriaffineForNestedNER.from_encoder",
-        "TriaffineProcessor.from_encoder",
-        "TriaffineProcessor.build_vocabularies",
-    ],
-)
-def test_a_method_that_the_package_adds_to_a_class_of_the_model_is_in_the_reference(method):
-    page = (REPOSITORY / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
-    [function] = re.findall(
-        rf"(?m)^::: modeling_triaffine\.(new_model\.\w+)\n    options:\n      heading: {method}$", page
-    )
-    assert docstring(function).startswith(f"`{method}`: ")

@@ -45,12 +45,6 @@ def test_marks_of_markdown_are_not_shown(site):
         assert not re.search(r"```|\$\$|\\\|", outside_of_code), page.name
 
 
-def test_every_public_name_has_a_place_in_the_reference(site):
-    page = (site / "reference" / "python.html").read_text(encoding="utf-8")
-    names = [name for name in modeling_triaffine.__all__ if not name.startswith("__")]
-    assert [name for name in names if f'id="modeling_triaffine.{name}"' not in page] == []
-
-
 def test_sections_that_messages_of_the_package_name_exist(site):
     texts = "".join(path.read_text(encoding="utf-8") for path in Path(modeling_triaffine.__file__).parent.rglob("*.py"))
     named = set(re.findall(r"docs/(\w+)\.md#([\w-]+)", texts))
@@ -97,10 +91,11 @@ def test_every_option_can_be_found_by_its_name(site):
 
 
 @pytest.mark.contract
-@pytest.mark.parametrize("name", BUILT_IN)
-def test_the_table_of_formats_says_what_each_is(name):
-    row = re.search(rf"(?m)^\| \[`{name}`\]\(#[\w-]+\) (.*)\|$", PAGES["corpora.md"]())
-    tools, raw_text, example = (cell.strip() for cell in row[1].lstrip("|").split(" | "))
-    assert tools
-    assert raw_text in ("yes", "no")
-    assert len(example) > len("``")
+def test_the_table_of_formats_says_what_each_is():
+    page = PAGES["corpora.md"]()
+    for name in BUILT_IN:
+        row = re.search(rf"(?m)^\| \[`{name}`\]\(#[\w-]+\) (.*)\|$", page)
+        tools, raw_text, example = (cell.strip() for cell in row[1].lstrip("|").split(" | "))
+        assert tools
+        assert raw_text in ("yes", "no")
+        assert len(example) > len("``")

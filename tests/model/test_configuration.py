@@ -145,25 +145,6 @@ def test_thresholds_go_with_renamed_labels(tmp_path):
     assert (config.temperature, config.label_thresholds) == (1.0, None)
 
 
-@pytest.mark.parametrize(
-    ("given", "fact"),
-    [
-        ({"id2label": {0: "O", 1: "DNA"}}, r"last label, and no other, must be \"None\".*num_labels"),
-        ({"num_labels": 2, "id2label": {0: "PER", 1: "ORG"}}, r"last label, and no other, must be \"None\""),
-        ({"num_labels": 4, "id2label": OTHERS}, "`num_labels` is 4 but there are 3 labels"),
-        (
-            {"id2label": OTHERS, "label2id": {"PER": 1, "ORG": 0, "None": 2}},
-            "unlike `label2id`",
-        ),
-    ],
-)
-def test_labels_that_do_not_fit_each_other(given, fact, tmp_path):
-    TriaffineConfig(id2label={0: "DNA", 1: "None"}).save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match=fact) as error:
-        AutoConfig.from_pretrained(tmp_path, **given)
-    assert "config.json" not in str(error.value)  # which is fine
-
-
 def test_labels_changed_in_place_are_not_saved_halfway(tmp_path):
     config = TriaffineConfig(id2label={0: "DNA", 1: "None"})
     config.id2label[0] = "gene"

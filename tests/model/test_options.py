@@ -54,11 +54,6 @@ def test_an_option_allows_its_choices(value):
 
 
 @pytest.mark.contract
-def test_only_declared_fields_are_options():
-    assert [*OPTIONS] == ["whole", "share", "count", "switch", "name", "way"]
-
-
-@pytest.mark.contract
 def test_every_option_of_the_model_is_a_field_of_the_configuration_with_its_default():
     assert [*MODEL_OPTIONS] == [field.name for field in dataclasses.fields(ModelOptions)]
     config = TriaffineConfig()
