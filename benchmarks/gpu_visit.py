@@ -135,7 +135,7 @@ def gpu_tests(rehearse: bool) -> list[str]:
 
 
 def training_parts(folder: Path, corpus: Path, rehearse: bool) -> Iterator[Part]:
-    """An epoch under accelerate in half precision, a few sharded updates, and training with little memory."""
+    """An epoch under accelerate in half precision, and training with little memory."""
     options = {"recipe": "genia-minilm", "model_name_or_path": folder / "encoder", "train_file": corpus}
     options |= {"num_train_epochs": 1, "eval_strategy": "no", "save_strategy": "no"}
     options |= {"card_examples": 0, "words": "corpus"}
@@ -143,15 +143,11 @@ def training_parts(folder: Path, corpus: Path, rehearse: bool) -> Iterator[Part]
         options |= {"max_train_samples": 8, "triaffine_dim": 8, "lstm_hidden_size": 8, "use_cpu": "true"}
     launch = [sys.executable, "-m", "accelerate.commands.launch", "--num_processes", "1"]
     module = ["-m", "modeling_triaffine.commands.train"]
-    sharded = [] if rehearse else ["--config_file", ROOT / "examples" / "accelerate" / "fsdp.yaml"]
     precisions = ("no",) if rehearse else ("bf16", "fp16")
     for precision in precisions:
         output = folder / f"train-{precision}"
         command = [*launch, "--mixed_precision", precision, *module, *flags(options | {"output_dir": output})]
         yield Part(output.name, 80, command, output / "all_results.json")
-    output = folder / "train-fsdp"
-    command = [*launch, *sharded, *module, *flags(options | {"output_dir": output, "max_steps": 2 if rehearse else 20})]
-    yield Part(output.name, 50, command, output / "all_results.json")
 
     # torch's allocator keeps a process to a fraction of the GPU; the CPU has no such limit, and a batch fits.
     with_little_memory = [sys.executable, "-c", LITTLE_MEMORY, "0" if rehearse else str(MEMORY_SHARE)]
