@@ -55,7 +55,7 @@ BUDGET = {
     "page": (636, 759),
     "publishing": (949, 818),
     "serving": (1_203, 1_271),
-    "tagging": (792, 703),
+    "tagging": (721, 674),
     "training": (3_526, 3_673),
     "helpers": (0, 2_813),
 }

@@ -1,7 +1,7 @@
 """Tags a corpus of many files on one machine or on a cluster, with Ray Data. Needs the extra `ray`.
 
-`reading.py` splits the files into chunks of rows (`chunks.py`), `tagger.py` is the actor with the model, `output.py`
-the output folder, and `run.py` the Ray Data pipeline.
+`reading.py` splits the files into chunks of rows, `tagger.py` is the actor with the model, `output.py` the output
+folder, and `run.py` the Ray Data pipeline.
 """
 
 from ..errors import importing_extra
@@ -14,13 +14,4 @@ from .reading import Reading, find_files
 from .run import Actors, tag_corpus
 from .tagger import Tagging, describe_model
 
-__all__ = [
-    "Actors",
-    "OutputFolder",
-    "Reading",
-    "Tagging",
-    "Totals",
-    "describe_model",
-    "find_files",
-    "tag_corpus",
-]
+__all__ = ["Actors", "OutputFolder", "Reading", "Tagging", "Totals", "describe_model", "find_files", "tag_corpus"]

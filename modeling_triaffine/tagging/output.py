@@ -8,7 +8,6 @@ The rejections of an input are written before its output is renamed to its final
 rejections of the inputs that it reads. So even if a run is killed, each row ends up in exactly one of the two places.
 """
 
-import contextlib
 import dataclasses
 import json
 import os
@@ -20,11 +19,9 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from filelock import FileLock, Timeout
 
 from ..files import atomic_path, open_output, unfinished
-from .chunks import Chunk, rejection
-from .reading import PARQUET
+from .reading import PARQUET, Chunk
 
 ROW_GROUP_BYTES = 64 * 2**20
 LOCK = ".lock"
@@ -35,45 +32,33 @@ MOST_REASONS = 10
 class Totals:
     """Counts of a run: finished outputs, tagged rows, entities by label; and the rejections of all runs.
 
-    rejected: Reason → their number and the place of the first.
+    rejected: Reason → the places, "FILE, row N".
     """
 
     outputs: int = 0
     tagged: int = 0
     entities: Counter[str] = dataclasses.field(default_factory=Counter)
-    rejected: dict[str, tuple[int, str]] = dataclasses.field(default_factory=dict)
+    rejected: dict[str, list[str]] = dataclasses.field(default_factory=dict)
 
     def describe(self) -> str:
         """One line for each count."""
         labels = ", ".join(f"{label} {number:,}" for label, number in self.entities.most_common())
         lines = [f"Documents: {self.tagged:,}, in {self.outputs:,} files.", f"Entities: {labels or 'none'}."]
         if self.rejected:
-            lines.append(f"Rejected: {sum(number for number, _ in self.rejected.values()):,}.")
-        by_number = sorted(self.rejected.items(), key=lambda item: -item[1][0])
-        lines += [f"  {number:,}: {reason} (first: {place})" for reason, (number, place) in by_number[:MOST_REASONS]]
-        return "\n".join(lines)
+            lines.append(f"Rejected: {sum(map(len, self.rejected.values())):,}.")
+        by_number = sorted(self.rejected.items(), key=lambda item: -len(item[1]))[:MOST_REASONS]
+        return "\n".join([*lines, *(f"  {len(at):,}: {reason} (first: {at[0]})" for reason, at in by_number)])
 
 
-@contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Raises ValueError while another run writes to the folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / LOCK, timeout=0)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise ValueError(f"Another run writes to {folder}. Wait for its end, or give another folder.") from None
-    try:
-        yield
-    finally:
-        lock.release()
+class UnreadableFileError(Exception):
+    """An input cannot be read completely."""
 
 
 class OutputFolder:
     """The folder for the outputs of a run with these options, which reads these files.
 
     Raises:
-        ValueError: it has outputs of other options, or other files.
+        ValueError: It has outputs of other options, or other files.
     """
 
     def __init__(self, folder: Path, options: dict[str, Any], files: Collection[str]):
@@ -87,43 +72,30 @@ class OutputFolder:
     def write(self, name: str, chunks: Iterable[Chunk]) -> None:
         """Writes an output and its rejections from all its chunks."""
         write = write_parquet if name.endswith(PARQUET) else write_json_lines
-        before = dataclasses.replace(self.totals, entities=Counter(self.totals.entities))
+        counted = Totals()
         try:
             with (
                 atomic_path(self.folder / name) as beside,
                 open(self.rejections, "a", encoding="utf-8") as rejections,
                 open(beside, "wb") as file,  # here, since pyarrow takes no name that is not UTF-8
             ):
-                write(file, self._counted(chunks, rejections))
+                write(file, _counted(chunks, rejections, counted))
                 for written in (rejections, file):  # what is there is not made again, even after a power failure
                     written.flush()
                     os.fsync(written.fileno())
-            self.totals.outputs += 1
         except UnreadableFileError:
-            self.totals = before  # its rejection says why
-
-    def _counted(self, chunks: Iterable[Chunk], rejections: Any) -> Iterator[Chunk]:
-        for chunk in chunks:
-            lines = list(chunk.rejected)
-            if chunk.failure is not None:
-                lines.append(rejection(chunk.output, None, chunk.failure, None))
-            # NaN, as pandas writes for missing values, is no JSON.
-            strict = (json.loads(json.dumps(line, default=str), parse_constant=lambda _: None) for line in lines)
-            rejections.writelines(json.dumps(line) + "\n" for line in strict)
-            if chunk.failure is not None:
-                raise UnreadableFileError
-            self.totals.tagged += len(chunk.places)
-            self.totals.entities.update(chunk.entities)
-            yield chunk
+            return  # its rejection says why
+        self.totals.outputs += 1
+        self.totals.tagged += counted.tagged
+        self.totals.entities += counted.entities
 
     def count_rejections(self) -> Totals:
         """The totals, with the rejections of all runs."""
-        rejected: dict[str, tuple[int, str]] = {}
+        self.totals.rejected = {}
         for line in map(json.loads, self._read_rejections()):
             place = line["file"] if line["row"] is None else f"{line['file']}, row {line['row']}"
-            number, first = rejected.get(line["reason"], (0, place))
-            rejected[line["reason"]] = (number + 1, first)
-        return dataclasses.replace(self.totals, rejected=rejected)
+            self.totals.rejected.setdefault(line["reason"], []).append(place)
+        return self.totals
 
     def _check_options(self, path: Path, options: dict[str, Any]) -> None:
         if path.is_file():
@@ -134,9 +106,7 @@ class OutputFolder:
                 if before.get(name) != now
             ]
             if others:
-                raise ValueError(
-                    f"{self.folder} has outputs of other options: {'; '.join(others)}. Give another folder."
-                )
+                raise ValueError(f"{self.folder} has outputs of other options: {'; '.join(others)}. Give another one.")
         elif self.folder.is_dir() and {found.name for found in self.folder.iterdir()} - {unfinished(path).name, LOCK}:
             raise ValueError(f"{self.folder} contains other files. Give a new or empty output folder.")
         else:
@@ -150,8 +120,16 @@ class OutputFolder:
                 yield from (line for line in lines if line.endswith("\n"))
 
 
-class UnreadableFileError(Exception):
-    """An input cannot be read completely."""
+def _counted(chunks: Iterable[Chunk], rejections: Any, totals: Totals) -> Iterator[Chunk]:
+    for chunk in chunks:
+        # NaN, as pandas writes for missing values, is no JSON.
+        lines = (json.loads(json.dumps(one, default=str), parse_constant=lambda _: None) for one in chunk.rejected)
+        rejections.writelines(json.dumps(line) + "\n" for line in lines)
+        if chunk.has_failed:
+            raise UnreadableFileError
+        totals.tagged += len(chunk.places)
+        totals.entities += chunk.entities
+        yield chunk
 
 
 def write_json_lines(file: BinaryIO, chunks: Iterable[Chunk]) -> None:

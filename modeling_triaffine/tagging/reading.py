@@ -5,7 +5,8 @@ import glob
 import json
 import logging
 import os
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ import pyarrow.parquet as pq
 
 from ..files import paths_below
 from ..parsing import JSON_SUFFIXES, DataError, check_is_line, decode_object, decode_text
-from .chunks import Chunk, Place, Rejection, rejection
 
 logger = logging.getLogger(__name__)
 
@@ -23,10 +23,11 @@ PARQUET, TEXT = ".parquet", ".txt"
 SUFFIXES = {PARQUET, TEXT, *JSON_SUFFIXES}
 # Outputs of documents that are files of their own, with their numbers.
 TEXTS = "texts-{}.jsonl"
-
 FILES_TO_CHECK = 100
+
 Inputs = dict[str, dict[str, str]]
 """Name of an output → its input files, by name: their paths. Only files of texts share an output."""
+Rejection = dict[str, Any]  # {"file", "row", "reason", "record"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,11 +35,10 @@ class Reading:
     """How input files are read.
 
     Args:
-        text_column: column or field with the text.
-        entities_column: column to add.
-        max_characters: longer texts are rejected.
-        chunk_size: number of rows that an actor processes at a time.
-        files_at_once: number of files read at the same time. Since outputs are written in order, the chunks of all but
+        text_column, entities_column: The column or field with the text, and the one to add.
+        max_characters: Longer texts are rejected.
+        chunk_size: Number of rows that an actor processes at a time.
+        files_at_once: Number of files read at the same time. Since outputs are written in order, the chunks of all but
             one wait in Ray's object store.
     """
 
@@ -49,6 +49,65 @@ class Reading:
     files_at_once: int = 1
 
 
+@dataclasses.dataclass(frozen=True)
+class Chunk:
+    """Rows for one output.
+
+    Args:
+        output: The name of the output.
+        rows: The rows that can be tagged: a table of Parquet, or records of JSON.
+        places: The file of each of them, and its number in it, from 1.
+        rejected: Those that cannot be tagged.
+        entities: The number of entities by label, once they are found.
+    """
+
+    output: str
+    rows: Any
+    places: Sequence[tuple[str, int]] = ()
+    rejected: Sequence[Rejection] = ()
+    entities: Counter[str] = dataclasses.field(default_factory=Counter)
+
+    @property
+    def has_failed(self) -> bool:
+        """The rest of its file cannot be read; the chunk is the last one of its output."""
+        return any(line["row"] is None for line in self.rejected)
+
+    def texts(self, column: str) -> list[Any]:
+        return self.rows[column].to_pylist() if isinstance(self.rows, pa.Table) else [row[column] for row in self.rows]
+
+    def reject(self, reasons: Sequence[str | None]) -> "Chunk":
+        """Moves the rows with a reason to the rejected ones."""
+        good, bad = [], []
+        for number, reason in enumerate(reasons):
+            (good if reason is None else bad).append(number)
+        records = _records(_take(self.rows, bad))
+        rejected = [rejection(*self.places[n], reasons[n], record) for n, record in zip(bad, records, strict=True)]
+        places = [self.places[number] for number in good]
+        return Chunk(self.output, _take(self.rows, good), places, [*self.rejected, *rejected])
+
+    def with_entities(self, column: str, found: list[list[dict[str, Any]]], kind: pa.DataType) -> "Chunk":
+        """The chunk with a column of entities."""
+        if isinstance(self.rows, pa.Table):
+            rows = self.rows.append_column(column, pa.array(found, kind))
+        else:
+            rows = [{**record, column: entities} for record, entities in zip(self.rows, found, strict=True)]
+        counts = Counter(entity["entity_group"] for entities in found for entity in entities)
+        return dataclasses.replace(self, rows=rows, entities=counts)
+
+
+def _take(rows: Any, numbers: list[int]) -> Any:
+    return rows.take(pa.array(numbers, pa.int64())) if isinstance(rows, pa.Table) else [rows[n] for n in numbers]
+
+
+def _records(rows: Any) -> list[dict[str, Any]]:
+    return rows.to_pylist() if isinstance(rows, pa.Table) else rows
+
+
+def rejection(file: str, row: int | None, reason: str | None, record: Any) -> Rejection:
+    """A line of `rejected.jsonl`; `row` is None for a whole file."""
+    return {"file": file, "row": row, "reason": reason, "record": record}
+
+
 def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
     """Returns name → absolute path of all input files, sorted by name.
 
@@ -57,23 +116,19 @@ def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
     output folder are not inputs.
 
     Raises:
-        ValueError: there is no file of a kind that can be read, or two files have one name.
+        ValueError: There is no file of a kind that can be read, or two files have one name.
     """
     found: dict[str, str] = {}
     outputs = output_dir.resolve()
     for given in inputs:
         matches = [(name, path) for name, path in _matches(given) if not path.resolve().is_relative_to(outputs)]
-        paths = [(name, path) for name, path in matches if path.suffix in SUFFIXES]
         if others := sorted(name for name, path in matches if path.suffix not in SUFFIXES):
             logger.warning("%s: files left out: %d (%s).", given, len(others), ", ".join(others[:10]))
-        if not paths:
-            kinds = ", ".join(sorted(SUFFIXES))
-            raise ValueError(
-                f"{given}: there is no {kinds} file outside of {output_dir}. Give a file, folder or pattern."
-            )
-        for name, path in paths:
+        if len(others) == len(matches):
+            raise ValueError(f"{given}: there is no {', '.join(sorted(SUFFIXES))} file outside of {output_dir}.")
+        for name, path in matches:
             place = os.path.abspath(path)  # with the suffix, which what a link leads to may lack
-            if os.path.realpath(found.setdefault(name, place)) != os.path.realpath(place):
+            if path.suffix in SUFFIXES and not os.path.samefile(found.setdefault(name, place), place):
                 raise ValueError(f"{found[name]} and {place} would have the same output. Tag them into two folders.")
     return dict(sorted(found.items()))
 
@@ -103,48 +158,37 @@ def remaining_inputs(files: dict[str, str], output_dir: Path, size: int) -> Inpu
     return inputs
 
 
-def check_columns(paths: Iterable[str], reading: Reading) -> None:
-    """Raises ValueError if no file has a column of texts, or the first one has one of entities."""
-    with_columns = (path for path in paths if not path.endswith(TEXT))
-    columns = [found for found in map(_columns, islice(with_columns, FILES_TO_CHECK)) if found]
-    if columns and not any(reading.text_column in found for found in columns):
-        raise ValueError(
-            f"There is no column {reading.text_column!r}, but {', '.join(columns[0])}. Give --text-column."
-        )
-    if columns and reading.entities_column in columns[0]:
-        raise ValueError(f"There is a column {reading.entities_column!r} already. Give another --entities-column.")
+def check_columns(files: dict[str, str], reading: Reading) -> None:
+    """Raises ValueError if there are rows in the first files, and all are rejected."""
+    rejected: Sequence[Rejection] = ()
+    for name, path in islice(files.items(), FILES_TO_CHECK):
+        for chunk in read_chunks("" if name.endswith(TEXT) else name, {name: path}, reading):
+            if chunk.places:
+                return
+            rejected = rejected or chunk.rejected
+    if rejected:
+        raise ValueError(f"No row can be tagged; {rejected[0]['file']}: {rejected[0]['reason']}.")
 
 
-def _columns(path: str) -> list[str]:
-    """The columns of a file, by its first row; none of one that cannot be read."""
-    try:
-        if path.endswith(PARQUET):
-            return list(pq.read_schema(path).names)
-        with open(path, "rb") as file:
-            return list(decode_object(next(line for line in file if line.strip())))
-    except (OSError, ValueError, StopIteration, pa.ArrowException):
-        return []
-
-
-def count_rows(inputs: Inputs) -> int:
-    """The number of rows, of files that can be read."""
+def count_rows(inputs: Inputs) -> int | None:
+    """The number of rows; None if a file cannot be read."""
     total = 0
-    for path in (path for files in inputs.values() for path in files.values()):
-        try:
-            if path.endswith(PARQUET):
-                total += pq.read_metadata(path).num_rows
-            elif path.endswith(TEXT):
+    try:
+        for path in (path for files in inputs.values() for path in files.values()):
+            if path.endswith(TEXT):
                 total += 1
+            elif path.endswith(PARQUET):
+                total += pq.read_metadata(path).num_rows
             else:
-                with open(path, "rb") as file:
-                    total += sum(1 for line in file if line.strip())
-        except (OSError, pa.ArrowException):
-            continue
+                with open(path, "rb") as lines:
+                    total += sum(1 for _ in lines)
+    except (OSError, pa.ArrowException):
+        return None
     return total
 
 
 def read_chunks(output: str, files: dict[str, str], reading: Reading) -> Iterator[Chunk]:
-    """The chunks of an output in order, at least one; an error in a file becomes the `failure` of the last."""
+    """The chunks of an output in order, at least one; an error in a file is in the last."""
     if output not in files:
         yield read_texts(output, files, reading)
         return
@@ -153,12 +197,12 @@ def read_chunks(output: str, files: dict[str, str], reading: Reading) -> Iterato
         for chunk in read(output, files[output], reading):
             yield chunk.reject([reason_against(text, reading) for text in chunk.texts(reading.text_column)])
     except (OSError, ValueError, pa.ArrowException) as error:
-        yield Chunk(output, [], failure=" ".join(str(error).split()))
+        yield Chunk(output, [], rejected=[rejection(output, None, " ".join(str(error).split()), None)])
 
 
 def read_texts(output: str, files: dict[str, str], reading: Reading) -> Chunk:
     """Documents that are files of their own; those that cannot be read are rejected."""
-    chunk = Chunk(output, [], [(name, 1) for name in files])
+    rows: list[dict[str, Any]] = []
     reasons: list[str | None] = []
     for name, path in files.items():
         try:
@@ -167,8 +211,8 @@ def read_texts(output: str, files: dict[str, str], reading: Reading) -> Chunk:
         except (OSError, DataError) as error:
             text = None
             reasons.append(" ".join(str(error).split()))
-        chunk.rows.append({"id": name, reading.text_column: text})
-    return chunk.reject(reasons)
+        rows.append({"id": name, reading.text_column: text})
+    return Chunk(output, rows, [(name, 1) for name in files]).reject(reasons)
 
 
 def read_parquet(file: str, path: str, reading: Reading) -> Iterator[Chunk]:
@@ -191,19 +235,19 @@ def read_json_lines(file: str, path: str, reading: Reading) -> Iterator[Chunk]:
         check_is_line(next((line for line in opened if line.strip()), b""))
         opened.seek(0)
         lines = ((row, line.rstrip(b"\r\n")) for row, line in enumerate(opened, 1) if line.strip())
-        is_first = True
-        while (batch := list(islice(lines, reading.chunk_size))) or is_first:
-            is_first = False
-            records: list[dict[str, Any]] = []
-            places: list[Place] = []
-            rejected: list[Rejection] = []
+        batch = list(islice(lines, reading.chunk_size))
+        while True:
+            chunk = Chunk(file, [], [], [])
             for row, line in batch:
                 try:
-                    records.append(_decode(line, reading))
-                    places.append((file, row))
+                    chunk.rows.append(_decode(line, reading))
+                    chunk.places.append((file, row))
                 except DataError as error:
-                    rejected.append(rejection(file, row, error.problem, line.decode("utf-8", "backslashreplace")))
-            yield Chunk(file, records, places, rejected)
+                    raw = line.decode("utf-8", "backslashreplace")
+                    chunk.rejected.append(rejection(file, row, error.problem, raw))
+            yield chunk
+            if not (batch := list(islice(lines, reading.chunk_size))):
+                return
 
 
 def _decode(line: bytes, reading: Reading) -> dict[str, Any]:
@@ -217,10 +261,8 @@ def _decode(line: bytes, reading: Reading) -> dict[str, Any]:
 
 def reason_against(text: Any, reading: Reading) -> str | None:
     """Why a value of the text column cannot be tagged, or None."""
-    if text is None:
-        return f"{reading.text_column!r} is null"
     if not isinstance(text, str):
-        return f"{reading.text_column!r} is not a string but {type(text).__name__}"
+        return f"{reading.text_column!r} is {'null' if text is None else f'not a string but {type(text).__name__}'}"
     if len(text) > reading.max_characters:
         return f"{reading.text_column!r} has more than {reading.max_characters} characters"
     return None

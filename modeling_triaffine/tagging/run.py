@@ -5,6 +5,7 @@ import dataclasses
 import json
 import logging
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -14,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import ray
+from filelock import FileLock
 from ray.data import ActorPoolStrategy, DataContext, TaskPoolStrategy
 from ray.data.exceptions import ExecutionTimeoutError
 
 from ..installed_models import find_model
 from ..progress import with_progress
-from .chunks import Chunk
-from .output import OutputFolder, Totals, locked
-from .reading import Inputs, Reading, check_columns, count_rows, read_chunks, remaining_inputs
+from .output import LOCK, OutputFolder, Totals
+from .reading import Chunk, Inputs, Reading, check_columns, count_rows, read_chunks, remaining_inputs
 from .tagger import HARMLESS_TEXT, Tagger, Tagging, describe_model
 
 logger = logging.getLogger(__name__)
@@ -68,21 +69,24 @@ def tag_corpus(
     RAY_ADDRESS, that of this machine, or a new one for the duration of the call.
 
     Raises:
-        ValueError: the options do not match existing outputs, the model, the columns or the cluster.
-        OSError: there is no such model.
+        ValueError: The options do not match existing outputs, the model, the columns or the cluster.
+        OSError: There is no such model, or another run writes to the folder.
         RuntimeError: Ray failed, or the model could not be loaded or failed on every text; finished outputs are kept.
     """
     reading, actors = reading or Reading(), actors or Actors()
-    check_columns(files.values(), reading)
+    check_columns(files, reading)
     place = find_model(tagging.model)
     model, revision = describe_model(place, tagging.revision)
     place = str(Path(place).resolve()) if Path(place).is_dir() else place
     tagging = dataclasses.replace(tagging, model=place, revision=revision)
     Tagger(tagging, reading, "cpu").tag([HARMLESS_TEXT])  # what is wrong with model or options is said here
-    with locked(output_dir):
+    options = {**dataclasses.asdict(tagging), **dataclasses.asdict(reading), "model": model}
+    options = {name: value for name, value in options.items() if name not in FREE_OPTIONS}
+    output_dir.mkdir(parents=True, exist_ok=True)
+    with FileLock(output_dir / LOCK, timeout=0):
         inputs = remaining_inputs(files, output_dir, reading.chunk_size)
         waiting = {name for names in inputs.values() for name in names}
-        output = OutputFolder(output_dir, options_of_outputs(model, tagging, reading), waiting)
+        output = OutputFolder(output_dir, options, waiting)
         if finished := len(files) - len(waiting):
             logger.warning("%s: %d of %d files have an output, and are not read.", output_dir, finished, len(files))
         if inputs:
@@ -94,7 +98,9 @@ def write_outputs(output: OutputFolder, inputs: Inputs, tagging: Tagging, readin
     with connected():
         actors = actors.fitted(ray.cluster_resources())
         chunks = tagged_chunks(inputs, tagging, reading, actors)
-        chunks = with_progress(chunks, "documents", count_rows(inputs), size=lambda chunk: chunk.num_read)
+        chunks = with_progress(
+            chunks, "documents", count_rows(inputs), size=lambda chunk: len(chunk.places) + len(chunk.rejected)
+        )
         try:
             # Closed at any end: Ray would start anew for results that are still awaited once it was shut down.
             with contextlib.closing(chunks):
@@ -102,16 +108,8 @@ def write_outputs(output: OutputFolder, inputs: Inputs, tagging: Tagging, readin
                     output.write(name, chunks_of_output)
         except (ray.exceptions.RayError, ExecutionTimeoutError) as error:
             cause = error.cause if isinstance(error, ray.exceptions.RayTaskError) else error  # of the actor, or Ray
-            raise RuntimeError(
-                f"Tagging stopped: {type(cause).__name__}: {cause} Existing outputs are complete; repeat the call to "
-                "continue with the others."
-            ) from error
-
-
-def options_of_outputs(model: str, tagging: Tagging, reading: Reading) -> dict[str, Any]:
-    """The options that all outputs in a folder must share."""
-    options = {**dataclasses.asdict(tagging), **dataclasses.asdict(reading), "model": model}
-    return {name: value for name, value in options.items() if name not in FREE_OPTIONS}
+            message = f"{type(cause).__name__}: {cause} Existing outputs are complete; repeat the call to continue."
+            raise RuntimeError(f"Tagging stopped: {message}") from error
 
 
 @contextlib.contextmanager
@@ -141,8 +139,8 @@ def connected() -> Iterator[None]:
 def tagged_chunks(inputs: Inputs, tagging: Tagging, reading: Reading, actors: Actors) -> Iterator[Chunk]:
     """The tagged chunks of all files, in the order of the outputs.
 
-    If the process of an actor dies, the actor is restarted and its chunk repeated; Ray stops a run without progress, as
-    of a chunk that always kills its actor.
+    Chunks are pickled, because Ray would unify the schemas of tables. If the process of an actor dies, the actor is
+    restarted and its chunk repeated; Ray stops a run without progress, as of a chunk that always kills its actor.
     """
     context = DataContext.get_current().copy()
     context.execution_options.preserve_order = True
@@ -153,7 +151,8 @@ def tagged_chunks(inputs: Inputs, tagging: Tagging, reading: Reading, actors: Ac
     sources = [{"output": output, "files": json.dumps(files)} for output, files in inputs.items()]
 
     def read(source: dict[str, str]) -> Iterator[dict[str, bytes]]:
-        return (chunk.pack() for chunk in read_chunks(source["output"], json.loads(source["files"]), reading))
+        chunks = read_chunks(source["output"], json.loads(source["files"]), reading)
+        return ({"chunk": pickle.dumps(chunk)} for chunk in chunks)
 
     tagger: Any = Tagger  # Dataset.map accepts classes as well as functions
     with DataContext.current(context):
@@ -169,4 +168,4 @@ def tagged_chunks(inputs: Inputs, tagging: Tagging, reading: Reading, actors: Ac
             num_cpus=actors.cpus,
             num_gpus=actors.gpus,
         )
-        return map(Chunk.unpack, tagged.iter_rows())
+        return (pickle.loads(row["chunk"]) for row in tagged.iter_rows())

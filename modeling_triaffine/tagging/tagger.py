@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import pickle
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,7 @@ from ..model.options_triaffine import PredictionOptions
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import FILES, VOCABULARIES_FILE
 from ..own_weights import own_weights
-from .chunks import Chunk
-from .reading import Reading
+from .reading import Chunk, Reading
 
 ENTITIES: pa.DataType = Features({"entities": ENTITY_FEATURES}).arrow_schema.field("entities").type
 # The files of a model that determine its predictions.
@@ -74,8 +74,7 @@ class Tagger:
         return pipeline
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
-        chunk = Chunk.unpack(row)
-        return row if chunk.failure else self.tag_chunk(chunk).pack()
+        return {"chunk": pickle.dumps(self.tag_chunk(pickle.loads(row["chunk"])))}
 
     def tag_chunk(self, chunk: Chunk) -> Chunk:
         """The chunk with its entities; texts on which the model fails are rejected."""
