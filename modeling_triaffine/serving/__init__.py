@@ -19,12 +19,4 @@ from .middleware import read_api_keys
 from .schema import Limits
 from .server import Server
 
-__all__ = [
-    "Batcher",
-    "Item",
-    "Limits",
-    "QueueFullError",
-    "Server",
-    "create_application",
-    "read_api_keys",
-]
+__all__ = ["Batcher", "Item", "Limits", "QueueFullError", "Server", "create_application", "read_api_keys"]

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
+from itertools import chain, repeat
 
 from fastapi import HTTPException, Request
 
@@ -52,27 +53,28 @@ class Predictor:
         A part does not begin if it would not end in time, should it take as long as the longest one before.
         """
         problems = [self.problem(item) for item in items]
+        good = [item for item, problem in zip(items, problems, strict=True) if problem is None]
         outcomes: list[Outcome] = []
         begin = last = time.monotonic()
         longest, seconds = 0.0, self.limits.label_studio_seconds
-        good = [item for item, problem in zip(items, problems, strict=True) if problem is None]
         for part in self.parts(good):
             if outcomes and last + longest > begin + seconds:
-                late = f"There was no time for it within {seconds} seconds; ask again."
-                outcomes += [late] * (len(good) - len(outcomes))
                 break
-            try:
-                outcomes += await self.run(part, request, may_wait=bool(outcomes))
-            except ModelFailedError:
-                for item in part:
-                    try:
-                        outcomes += await self.run([item], request, may_wait=True)
-                    except ModelFailedError as error:
-                        outcomes.append(error.detail)
+            outcomes += await self._each_of(part, request, may_wait=bool(outcomes))
             now = time.monotonic()
             longest, last = max(longest, now - last), now
-        remaining = iter(outcomes)
-        return [next(remaining) if problem is None else problem for problem in problems]
+        late = f"There was no time for it within {seconds} seconds; ask again."
+        answered = chain(outcomes, repeat(late))
+        return [next(answered) if problem is None else problem for problem in problems]
+
+    async def _each_of(self, part: list[Item], request: Request, may_wait: bool) -> Sequence[Outcome]:
+        """The outcomes of a part: if the model fails on it, those of each item alone."""
+        try:
+            return await self.run(part, request, may_wait)
+        except ModelFailedError as error:
+            if len(part) == 1:
+                return [error.detail]
+            return [outcome for item in part for outcome in await self._each_of([item], request, may_wait=True)]
 
     def problem(self, item: Item) -> str | None:
         most = self.limits.text_characters

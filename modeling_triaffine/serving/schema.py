@@ -72,16 +72,6 @@ class PredictionRequest(Options):
         None, description="Several independent texts with their own options; may be empty."
     )
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"text": "The mayor of Port Velmar resigned."},
-                {"texts": ["The mayor of Port Velmar resigned.", "It rained."], "threshold": 0.5, "overlap": "flat"},
-                {"items": [{"text": "It rained in Orsk.", "threshold": {"LOCATION": 0.3}, "labels": ["LOCATION"]}]},
-            ]
-        }
-    )
-
     @model_validator(mode="after")
     def _has_one_form(self) -> "PredictionRequest":
         if sum(given is not None for given in (self.text, self.texts, self.items)) != 1:

@@ -6,12 +6,10 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from prometheus_client import parser
 
 from modeling_triaffine.addresses import guard_host, listen
-from modeling_triaffine.serving import Server
 from modeling_triaffine.serving.schema import MAX_FIELDS, MAX_ITEMS
 from modeling_triaffine.version import __version__
 from tests.helpers.portable import near
@@ -41,21 +39,12 @@ def test_results_are_those_of_the_pipeline(client, find_entities):
     assert client.post("/", json={"inputs": "", "parameters": None}).json() == []
 
 
-def test_each_item_has_its_own_options():
-    client, batcher = client_of(
-        lambda texts, threshold: [[found_in(text), found_in(text, "protein")] for text in texts]
-    )
+def test_items_have_their_own_options_and_labels_are_chosen():
+    client, batcher = client_of(lambda texts, threshold: [[found_in(one), found_in(one, "protein")] for one in texts])
     with batcher:
-        body = {
-            "items": [{"text": "a", "labels": ["DNA"]}, {"text": "b", "threshold": 0.3}, {"text": "c", "labels": []}]
-        }
-        found = client.post("/predict", json=body).json()["entities"]
-    assert found == [[found_in("a")], [found_in("b"), found_in("b", "protein")], []]
-
-
-def test_ignored_labels_of_the_hubs_form():
-    client, batcher = client_of(lambda texts, threshold: [[found_in("a", "DNA"), found_in("a", "protein")]])
-    with batcher:
+        of_items = [{"text": "a", "labels": ["DNA"]}, {"text": "b", "threshold": 0.3}, {"text": "c", "labels": []}]
+        found = client.post("/predict", json={"items": of_items}).json()["entities"]
+        assert found == [[found_in("a")], [found_in("b"), found_in("b", "protein")], []]
         for labels in (None, ["DNA", "protein"]):
             for ignored, kept in (["O"], ["DNA", "protein"]), (["DNA", "O"], ["protein"]):
                 body = {"inputs": "a", "parameters": {"labels": labels, "ignore_labels": ignored}}
@@ -83,58 +72,47 @@ def test_lone_surrogates_are_text(client):
     assert any("\ud800" in entity["word"] for entity in json.loads(answer.content.decode("utf-8"))["entities"])
 
 
+LIMIT = "A text has 101 characters, the limit is 100."
+
+
 @pytest.mark.parametrize(
-    ("body", "status", "detail"),
+    ("path", "body", "status", "detail"),
     [
-        ('{"texts": ["x", 3]}', 422, "texts.1: Input should be a valid string."),
-        ("{}", 422, "give one of text, texts and items"),
-        ('{"text": "x", "texts": []}', 422, "give one of text, texts and items"),
-        ('{"text": null}', 422, "give one of text, texts and items"),
-        ("[]", 422, "body: Input should be a valid dictionary"),
-        ("", 422, "body: Field required."),
-        ("{", 422, "JSON decode error (Expecting property name"),
-        ('{"text": "x", "treshold": 1}', 422, "treshold: Extra inputs are not permitted."),
-        ('{"text": "x", "threshold": "0.5"}', 422, "Input should be a valid number."),
-        ('{"text": "x", "threshold": {"number": 2}}', 422, "Input should be less than or equal to"),
-        ('{"text": "x", "threshold": {"RNA": 0.5}}', 422, "threshold: The model does not have"),
-        ('{"text": "x", "labels": ["RNA"]}', 422, "labels: The model does not have"),
-        ('{"text": "x", "labels": "DNA"}', 422, "labels: Input should be a valid list."),
-        ('{"items": [{"text": "x"}, {"texts": ["x"]}]}', 422, "items.1.text: Field required."),
-        ('{"items": [], "threshold": 0.5}', 422, "options of items are inside the items"),
-        (json.dumps({"items": [{"text": "x"}] * 6}), 422, "There are 6 texts, the limit is 5."),
-        ('{"text": "x", "overlap": "nonesuch"}', 422, "overlap: String should match pattern"),
-        ('{"text": "x", "\\ud800": 1}', 422, ""),
-        (json.dumps({"text": "x", "y" * 500: 1}), 422, f"{'y' * 60}: Extra"),
-        (json.dumps({"texts": [1] * 90}), 422, "texts.0: Input should be a valid string."),
-        (json.dumps({"text": "x" * 101}), 422, "A text has 101 characters, the limit is 100."),
-        (json.dumps({"text": "x" * 2000}), 413, None),
-        (b'{"text": "\xff"}', 400, ""),
-        (gzip.compress(b'{"text": "x"}', mtime=0), 400, ""),
+        ("/predict", '{"texts": ["x", 3]}', 422, "texts.1: "),
+        ("/predict", "{}", 422, "give one of text, texts and items"),
+        ("/predict", '{"text": "x", "texts": []}', 422, "give one of text, texts and items"),
+        ("/predict", "[]", 422, "body: "),
+        ("/predict", "", 422, "body: "),
+        ("/predict", "{", 422, "JSON decode error (Expecting property name"),
+        ("/predict", '{"text": "x", "treshold": 1}', 422, "treshold: Extra"),
+        ("/predict", '{"text": "x", "threshold": "0.5"}', 422, "threshold"),
+        ("/predict", '{"text": "x", "threshold": {"number": 2}}', 422, "threshold"),
+        ("/predict", '{"text": "x", "threshold": {"RNA": 0.5}}', 422, "threshold: The model does not have"),
+        ("/predict", '{"text": "x", "labels": ["RNA"]}', 422, "labels: The model does not have"),
+        ("/predict", '{"items": [{"text": "x"}, {"texts": ["x"]}]}', 422, "items.1.text: "),
+        ("/predict", '{"items": [], "threshold": 0.5}', 422, "options of items are inside the items"),
+        ("/predict", json.dumps({"items": [{"text": "x"}] * 6}), 422, "There are 6 texts, the limit is 5."),
+        ("/predict", '{"text": "x", "overlap": "nonesuch"}', 422, "overlap: "),
+        ("/predict", '{"text": "x", "\\ud800": 1}', 422, ""),
+        ("/predict", json.dumps({"text": "x", "y" * 500: 1}), 422, f"{'y' * 60}: Extra"),
+        ("/predict", json.dumps({"text": "x" * 101}), 422, LIMIT),
+        ("/predict", json.dumps({"text": "x" * 2000}), 413, ""),
+        ("/predict", b'{"text": "\xff"}', 400, ""),
+        ("/predict", gzip.compress(b'{"text": "x"}', mtime=0), 400, ""),
+        ("/", '{"text": "x"}', 422, "inputs: "),
+        ("/", json.dumps({"inputs": "x" * 101}), 422, LIMIT),
+        ("/", '{"inputs": "x", "parameters": {"top_k": 3}}', 422, "parameters.top_k: Extra"),
+        ("/", '{"inputs": "x", "parameters": {"labels": ["RNA"]}}', 422, "labels: The model does not have"),
     ],
 )
-def test_errors_are_described_in_json(client, body, status, detail):
-    answer = client.post("/predict", content=body, headers=JSON_BODY)
+def test_errors_are_described_in_json(client, path, body, status, detail):
+    answer = client.post(path, content=body, headers=JSON_BODY)
     assert answer.status_code == status
-    if detail is not None:
-        assert list(answer.json()) == ["detail"]
-        assert detail in answer.json()["detail"]
-        assert len(answer.json()["detail"]) < 800
-
-
-@pytest.mark.parametrize(
-    ("body", "status", "error"),
-    [
-        ({"text": "x"}, 422, "inputs: Field required."),
-        ({"inputs": ["x", 3]}, 422, "Input should be a valid string."),
-        ({"inputs": "x" * 101}, 422, "A text has 101 characters, the limit is 100."),
-        ({"inputs": "x", "parameters": {"top_k": 3}}, 422, "parameters.top_k: Extra inputs"),
-        ({"inputs": "x", "parameters": {"labels": ["RNA"]}}, 422, "labels: The model does not have"),
-    ],
-)
-def test_errors_in_the_hubs_form(client, body, status, error):
-    answer = client.post("/", json=body)
-    assert (answer.status_code, list(answer.json())) == (status, ["error"])
-    assert error in answer.json()["error"]
+    if status != 413:  # before routes
+        ((name, text),) = answer.json().items()
+        assert name == ("error" if path == "/" else "detail")
+        assert detail in text
+        assert len(text) < 800
 
 
 @pytest.mark.parametrize(
@@ -168,12 +146,7 @@ def test_a_deeply_nested_body_is_a_client_error(client):
 def test_other_methods_paths_and_content_types_are_rejected(client):
     answer = client.post("/predict", data={"text": "x"})
     assert (answer.status_code, "Content-Type: application/json" in answer.json()["detail"]) == (415, True)
-    answer = client.get("/predict")
-    assert (answer.status_code, answer.headers["Allow"], answer.json()) == (
-        405,
-        "POST",
-        {"detail": "Method Not Allowed"},
-    )
+    assert client.get("/predict").status_code == 405
     # FastAPI's own pages load scripts from elsewhere.
     assert [client.get(page).status_code for page in ("/docs", "/redoc")] == [404] * 2
 
@@ -192,9 +165,6 @@ def test_the_schema_describes_requests_and_responses(client):
     body = schema["components"]["schemas"]["PredictionRequest"]
     assert {*body["properties"]} == {"text", "texts", "items", "threshold", "labels", "overlap"}
     assert not body["additionalProperties"]
-    for example in body["examples"]:
-        answer = client.post("/predict", json=example)
-        assert answer.status_code == 200 or "does not have" in answer.text
     assert {*schema["components"]["schemas"]["Entity"]["properties"]} == {*found_in("x")}
 
 
@@ -245,10 +215,6 @@ def test_responses_close_connections_during_shutdown(client):
     for answer in (client.get("/health"), client.post("/predict", json={"text": "gene"}), client.get("/nothing")):
         assert answer.headers["connection"] == "close"
     assert client.get("/health").json()["status"] == "stopping"
-
-
-def test_idle_connections_outlast_those_of_proxies():
-    assert Server(FastAPI(), print, stop_seconds=1).config.timeout_keep_alive > 60
 
 
 def test_on_loopback_only_its_names_are_answered(find_entities):

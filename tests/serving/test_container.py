@@ -1,9 +1,7 @@
 """The container of `examples/endpoint`, without a container: its files, and its commands in this environment."""
 
-import configparser
 import json
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -28,11 +26,7 @@ def instructions() -> list[tuple[str, str]]:
 def test_it_copies_what_the_wheel_is_built_from_and_installs_the_extra(instructions):
     copied = [name for instruction, rest in instructions if instruction == "COPY" for name in rest.split()[:-1]]
     assert {*copied} == {*SOURCES}
-    installed = next(rest for instruction, rest in instructions if instruction == "RUN" and "pip install" in rest)
-    extra = re.search(r'"\.\[(\w+)\]"', installed)[1]
-    setup = configparser.ConfigParser()
-    setup.read(REPOSITORY / "setup.cfg")
-    assert "fastapi" in setup["options.extras_require"][extra]
+    assert any("pip install" in rest and '".[serve]"' in rest for _, rest in instructions)
 
 
 def test_it_serves_the_model_tells_its_health_and_stops(instructions, model):

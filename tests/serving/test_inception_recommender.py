@@ -39,44 +39,34 @@ VALUE, IS_PREDICTED, SCORE = ("value", "String"), (PREDICTED, "Boolean"), ("valu
 
 def recommender_request(*features, xmi=XMI, **metadata):
     return {
-        "metadata": {
-            **{"layer": LAYER, "feature": "value", "projectId": 1337},
-            **{"anchoringMode": "tokens", "crossSentence": False},
-            **metadata,
-        },
+        "metadata": {"layer": LAYER, "feature": "value", "projectId": 1337, "anchoringMode": "tokens", **metadata},
         "document": {"xmi": xmi, "documentId": 42, "userId": "testuser"},
         "typeSystem": type_system(*features),
     }
 
 
-@pytest.mark.parametrize("features", [[VALUE, IS_PREDICTED, SCORE], [VALUE, IS_PREDICTED]])
-def test_inception_gets_its_document_with_suggestions(annotator, features):
+@pytest.mark.parametrize(
+    ("name", "features"),
+    [
+        ("value", [VALUE, IS_PREDICTED, SCORE]),
+        ("value", [VALUE, IS_PREDICTED]),
+        ("type", [("type", "String"), IS_PREDICTED]),
+    ],
+)
+def test_inception_gets_its_document_with_suggestions(annotator, name, features):
     cassis = pytest.importorskip("cassis")
-    request = recommender_request(*features)
+    request = recommender_request(*features, feature=name)
     answer = annotator.post("/inception/predict", json=request)
     assert answer.status_code == 200
     types = cassis.load_typesystem(request["typeSystem"])
     cas = cassis.load_cas_from_xmi(answer.json()["document"], types)
     suggestions = cas.get_view("mySofa").select(LAYER)
-    assert [(one.begin, one.end, one.value, one[PREDICTED]) for one in suggestions] == [
-        (0, 3, "Person", True),
-        (15, 24, "Vehicle", True),
-    ]
+    found = [(one.begin, one.end, one["type_" if name == "type" else name], one[PREDICTED]) for one in suggestions]
+    assert found == [(0, 3, "Person", True), (15, 24, "Vehicle", True)]
     if SCORE in features:
         assert [one["value_score"] for one in suggestions] == pytest.approx([0.75, 0.5])
-    assert (
-        annotator.post("/inception/train", json={**request, "documents": [request.pop("document")]}).status_code == 204
-    )
-
-
-@pytest.mark.parametrize("name", ["type", "self"])
-def test_inception_may_call_its_feature_so(annotator, name):
-    cassis = pytest.importorskip("cassis")
-    request = recommender_request((name, "String"), IS_PREDICTED, feature=name)
-    answer = annotator.post("/inception/predict", json=request)
-    assert answer.status_code == 200, answer.text
-    cas = cassis.load_cas_from_xmi(answer.json()["document"], cassis.load_typesystem(request["typeSystem"]))
-    assert [one[f"{name}_"] for one in cas.get_view("mySofa").select(LAYER)] == ["Person", "Vehicle"]
+    documents = {**request, "documents": [request.pop("document")]}
+    assert annotator.post("/inception/train", json=documents).status_code == 204
 
 
 def chain(types, features):

@@ -41,16 +41,10 @@ def test_label_studio_connects(annotator):
 
 
 TEXT_TAG = '<Text name="body" value="$article"/>'
+HYPERTEXT = CONFIG.replace("<Text", "<HyperText")
 UNUSABLE = {
-    "HyperText": (
-        CONFIG.replace("<Text", "<HyperText").replace("Labels", "HyperTextLabels"),
-        "HyperTextLabels of HyperText",
-    ),
-    "Labels of HyperText": (CONFIG.replace("<Text", "<HyperText"), "Labels of HyperText"),
-    "Paragraphs": (
-        CONFIG.replace("<Text", "<Paragraphs").replace("Labels", "ParagraphLabels"),
-        "ParagraphLabels of Para",
-    ),
+    "HyperText": (HYPERTEXT.replace("Labels", "HyperTextLabels"), "HyperTextLabels of HyperText"),
+    "Labels of HyperText": (HYPERTEXT, "Labels of HyperText"),
     "no labels": ("<View></View>", "Missing Labels with a Text"),
     "classes alone": (f'<View><Choices name="a" toName="body"/>{TEXT_TAG}</View>', "Choices of Text"),
     "other labels": (
@@ -79,11 +73,15 @@ def test_projects_that_cannot_be_served_are_refused_with_a_reason_that_label_stu
     assert reason in record.getMessage()
 
 
-def test_labels_of_each_task_are_those_of_the_model(annotator):
+@pytest.mark.parametrize("has_configuration", [True, False])
+def test_without_labels_in_the_configuration_label_studio_gets_all(annotator, has_configuration):
     config = CONFIG.replace('<Labels name="ner"', '<Labels value="$labels" name="ner"')
-    assert annotator.post("/label-studio/setup", json={"schema": config}).status_code == 200
-    (result, _) = annotator.post("/label-studio/predict", json={**PREDICT, "label_config": config}).json()["results"]
-    assert [region["value"]["labels"] for region in result["result"]] == [["Person"], ["Vehicle"]]
+    request = {**PREDICT, "label_config": config} if has_configuration else {"tasks": [{"data": {"text": ANNOTATED}}]}
+    assert annotator.post("/label-studio/setup", json={"schema": request.get("label_config")}).status_code == 200
+    result = annotator.post("/label-studio/predict", json=request).json()["results"][0]["result"]
+    assert [region["value"]["labels"] for region in result] == [["Person"], ["Vehicle"]]
+    names = ("ner", "body") if has_configuration else ("label", "text")
+    assert {(region["from_name"], region["to_name"]) for region in result} == {names}
 
 
 @pytest.mark.parametrize("label", ['value="Person"', 'value="Who" alias="Person"'])
@@ -108,27 +106,18 @@ def test_label_studio_gets_predictions_of_its_labels(annotator, label):
     }
 
 
-def test_without_a_configuration_label_studio_gets_all_labels(annotator):
-    answer = annotator.post("/label-studio/predict", json={"tasks": [{"id": 1, "data": {"text": ANNOTATED}}]}).json()
-    (result,) = answer["results"]
-    assert [region["value"]["labels"] for region in result["result"]] == [["Person"], ["Vehicle"]]
-    assert {(region["from_name"], region["to_name"]) for region in result["result"]} == {("label", "text")}
-
-
 @pytest.mark.parametrize(
-    ("changes", "facts"),
+    ("changes", "field"),
     [
-        ({"tasks": [{"id": 1}]}, ["tasks.0.data"]),
-        ({"tasks": {}}, ["tasks"]),
-        ({"label_config": "<View><Image name='a' value='$b'/></View>"}, ["label_config", "<Labels>"]),
-        ({"label_config": "<View><Labels name='a'/><Text value='$article'/></View>"}, ["label_config", "`toName`"]),
-        ({"label_config": "<View>"}, ["label_config", "XML"]),
+        ({"tasks": [{"id": 1}]}, "tasks.0.data"),
+        ({"tasks": {}}, "tasks"),
+        ({"label_config": "<View><Labels name='a'/><Text value='$article'/></View>"}, "label_config"),
+        ({"label_config": "<View>"}, "label_config"),
     ],
 )
-def test_label_studio_errors(annotator, changes, facts):
+def test_label_studio_errors(annotator, changes, field):
     answer = annotator.post("/label-studio/predict", json={**PREDICT, **changes})
-    assert answer.status_code == 422
-    assert [fact for fact in facts if fact not in answer.json()["detail"]] == []
+    assert (answer.status_code, answer.json()["detail"].startswith(f"{field}:")) == (422, True)
 
 
 def test_a_task_that_cannot_be_predicted_does_not_spoil_the_others(annotator, caplog):
@@ -203,25 +192,18 @@ def test_tasks_for_which_there_is_no_time_get_a_reason(monkeypatch):
     assert [("no time" in str(outcome), "25 s" in str(outcome)) for outcome in outcomes[4:]] == [(True, True)] * 5
 
 
-def test_what_is_logged_has_no_control_characters(annotator, caplog):
-    annotator.get("/label-studio/refused?reason=%1b]0;x%07%0Aforged")
-    annotator.post("/label-studio/predict", json={"tasks": [{"id": "1\n2026 CRITICAL", "data": {}}]})
-    assert len(caplog.messages) == 2
-    assert all(message.isprintable() for message in caplog.messages)
-
-
 @pytest.mark.parametrize("path", ["/label-studio/predict", "/label-studio/setup", "/inception/predict"])
-def test_requests_of_annotation_tools_that_are_refused_are_logged_in_one_line(annotator, caplog, path):
-    bodies = ["{", '{"tasks": 3, "schema": 3}', b'{"text": "\xff"}', '"' + "x" * 100_000 + '"']
-    statuses = [
-        annotator.post(path, content=body, headers={"Content-Type": "application/json"}).status_code for body in bodies
-    ]
-    statuses += [annotator.post(path, data={"text": "x"}).status_code, annotator.put(path).status_code]
-    statuses += [annotator.get(f"{path}/some%0Awhere").status_code]
-    assert statuses == [422, 422, 400, 413, 415, 405, 404]
-    lines = [record.getMessage() for record in caplog.records]
-    assert [f": {status}: " in line for line, status in zip(lines, statuses, strict=True)] == [True] * len(statuses)
-    assert all(path in line and "\n" not in line for line in lines)
+def test_refused_requests_of_annotation_tools_are_logged_in_one_line(annotator, caplog, path):
+    bodies = {"{": 422, '{"tasks": 3, "schema": 3}': 422, b'{"text": "\xff"}': 400, '"' + "x" * 100_000 + '"': 413}
+    for body, status in bodies.items():
+        assert annotator.post(path, content=body, headers={"Content-Type": "application/json"}).status_code == status
+    statuses = [annotator.post(path, data={"text": "x"}).status_code, annotator.put(path).status_code]
+    statuses += [annotator.get(f"{path}/some%0Awhere%1b]0;x%07").status_code]
+    assert statuses == [415, 405, 404]
+    for line, status in zip(caplog.messages, [*bodies.values(), *statuses], strict=True):
+        assert f": {status}: " in line
+        assert path in line
+        assert line.isprintable()
     caplog.clear()
-    assert annotator.post("/predict", content="{", headers={"Content-Type": "application/json"}).status_code == 422
+    annotator.post("/predict", content="{", headers={"Content-Type": "application/json"})
     assert caplog.records == []  # the client has the reason
