@@ -63,8 +63,8 @@ class Chunk:
 
     output: str
     rows: Any
-    places: Sequence[tuple[str, int]] = ()
-    rejected: Sequence[Rejection] = ()
+    places: list[tuple[str, int]] = dataclasses.field(default_factory=list)
+    rejected: list[Rejection] = dataclasses.field(default_factory=list)
     entities: Counter[str] = dataclasses.field(default_factory=Counter)
 
     @property
@@ -77,9 +77,8 @@ class Chunk:
 
     def reject(self, reasons: Sequence[str | None]) -> "Chunk":
         """Moves the rows with a reason to the rejected ones."""
-        good, bad = [], []
-        for number, reason in enumerate(reasons):
-            (good if reason is None else bad).append(number)
+        good = [number for number, reason in enumerate(reasons) if reason is None]
+        bad = [number for number, reason in enumerate(reasons) if reason is not None]
         records = _records(_take(self.rows, bad))
         rejected = [rejection(*self.places[n], reasons[n], record) for n, record in zip(bad, records, strict=True)]
         places = [self.places[number] for number in good]
@@ -160,7 +159,7 @@ def remaining_inputs(files: dict[str, str], output_dir: Path, size: int) -> Inpu
 
 def check_columns(files: dict[str, str], reading: Reading) -> None:
     """Raises ValueError if there are rows in the first files, and all are rejected."""
-    rejected: Sequence[Rejection] = ()
+    rejected: list[Rejection] = []
     for name, path in islice(files.items(), FILES_TO_CHECK):
         for chunk in read_chunks("" if name.endswith(TEXT) else name, {name: path}, reading):
             if chunk.places:
@@ -237,7 +236,7 @@ def read_json_lines(file: str, path: str, reading: Reading) -> Iterator[Chunk]:
         lines = ((row, line.rstrip(b"\r\n")) for row, line in enumerate(opened, 1) if line.strip())
         batch = list(islice(lines, reading.chunk_size))
         while True:
-            chunk = Chunk(file, [], [], [])
+            chunk = Chunk(file, [])
             for row, line in batch:
                 try:
                     chunk.rows.append(_decode(line, reading))
