@@ -52,10 +52,10 @@ BUDGET = {
     "evaluation": (1_642, 942),
     "explanation": (519, 395),
     "model": (5_156, 4_395),
-    "page": (636, 759),
+    "page": (530, 663),
     "publishing": (949, 818),
-    "serving": (1_203, 1_271),
-    "tagging": (721, 674),
+    "serving": (1_187, 1_161),
+    "tagging": (720, 674),
     "training": (3_526, 3_673),
     "helpers": (0, 2_813),
 }

@@ -73,22 +73,18 @@ def find_entities(
     """Runs the model of this name on the text; `threshold` and `overlap` as for the pipeline."""
     if text is None or not text.strip():
         return Answer(NO_TEXT)
-    if len(text) > LONGEST_TEXT:
-        message = f"The text has {len(text):,} characters; the limit is {LONGEST_TEXT:,}. Split it into parts."
-        return Answer(show_error(message))
     try:
+        if len(text) > LONGEST_TEXT:
+            raise ValueError(f"The text has {len(text):,} characters; the limit is {LONGEST_TEXT:,}.")
         pipeline = offered.pipeline(name)
         text = clean_text(text)  # lone surrogates, which browsers cannot display, become U+FFFD
         with reporting(pipeline, text, report):
             entities = pipeline(text, threshold=threshold, overlap=overlap)
-        labels = pipeline.model.config.entity_labels
-        drawing = show_drawing(text, entities, labels)
+        drawing, table = show_entities(text, entities, pipeline.model.config.entity_labels)
     except Exception as error:
-        return Answer(_show(error))
+        return Answer(show_error(error))
     marked = Marked(str(name), threshold, overlap, text, entities)
-    if not entities:
-        return Answer(NOTHING_FOUND + drawing, marked=marked)
-    return Answer(drawing, show_table(text, entities, labels), marked)
+    return Answer(drawing, table, marked) if entities else Answer(NOTHING_FOUND + drawing, marked=marked)
 
 
 @contextmanager
@@ -108,6 +104,15 @@ def reporting(pipeline: NestedNERPipeline, text: str, report: Report) -> Iterato
         hook.remove()
 
 
+def show_entities(text: str, entities: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> tuple[str, str]:
+    """The drawing, and a table with a row for each entity, which has the colour and data attributes of its bracket."""
+    is_long = len(entities) > MOST_IN_SIGHT or len(text) > LONGEST_IN_SIGHT
+    drawing = draw_entities_html(text, entities, labels)
+    kinds = {label: kind for kind, label in enumerate(labels)}
+    table = render_html("page/entities.html", entities=entities, kinds=kinds, is_long=is_long)
+    return f'<div class="long">{drawing}</div>' if is_long else drawing, table
+
+
 def explain_entity(offered: Models, marked: Marked | None, start: Any, end: Any) -> str:
     """Explains the scores of a span of the text; `start` and `end` come unchecked from the browser."""
     if marked is None:
@@ -116,32 +121,13 @@ def explain_entity(offered: Models, marked: Marked | None, start: Any, end: Any)
         pipeline = offered.pipeline(marked.model)
         return show_explanation(explain(pipeline, marked.text, (int(start), int(end)), marked.threshold))
     except Exception as error:
-        return _show(error)
-
-
-def show_drawing(text: str, entities: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> str:
-    drawing = draw_entities_html(text, entities, labels)
-    return f'<div class="long">{drawing}</div>' if _is_long(text, entities) else drawing
-
-
-def show_table(text: str, entities: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> str:
-    """A row for each entity, with the colour and data attributes of its bracket in the drawing."""
-    kinds = {label: kind for kind, label in enumerate(labels)}
-    return render_html("page/entities.html", entities=entities, kinds=kinds, is_long=_is_long(text, entities))
-
-
-def _is_long(text: str, entities: Sequence[Any]) -> bool:
-    return len(entities) > MOST_IN_SIGHT or len(text) > LONGEST_IN_SIGHT
-
-
-def show_error(error: Exception | str) -> str:
-    """The error message as one paragraph."""
-    return f'<p class="error" role="alert">{html_text(str(error))}</p>'
-
-
-def _show(error: Exception) -> str:
-    """The message of an error; unexpected errors are also logged with their traceback."""
-    if isinstance(error, ValueError | OSError | ImportError):
         return show_error(error)
-    logger.error("The page failed on a request.", exc_info=error)
-    return show_error(f"The request failed ({type(error).__name__}: {error}). See the log of the page.")
+
+
+def show_error(error: Exception) -> str:
+    """The message of an error as one paragraph; unexpected errors are also logged with their traceback."""
+    message = str(error)
+    if not isinstance(error, ValueError | OSError | ImportError):
+        logger.error("The page failed on a request.", exc_info=error)
+        message = f"The request failed ({type(error).__name__}: {message}). See the log of the page."
+    return f'<p class="error" role="alert">{html_text(message)}</p>'

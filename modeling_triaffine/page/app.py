@@ -1,10 +1,15 @@
-"""`build_page`: the components of the page and their events, which `answers.py` answers; `serve_page`: its server."""
+"""`build_page`: the components of the page and their events, which `answers.py` answers; `serve_page`: its server.
+
+Of `page.css`: Gradio prefixes each selector of a list with a class, and mistakes commas in `:is()` for separators of
+such a list. It drops a shorthand with variables that is followed by a longhand of the same property.
+"""
 
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -19,15 +24,18 @@ from ..files import SURROGATES
 from ..model.kinds_triaffine import OVERLAPS
 from .answers import CHOOSE_ONE, NOTHING_YET, TEXT_HAS_CHANGED, Marked, explain_entity, find_entities
 from .models import Models
-from .style import (
-    CHOOSE_ENTITY,
-    CLOSE_LIST,
-    COMPARE_TEXT,
-    HIDE_RESULT,
-    SHOW_EXPLANATION,
-    SHOW_RESULT,
-    STYLE,
-    make_theme,
+
+FOLDER = Path(__file__).parent
+# Runs once in the elements of the drawing and of the table, which remain when their content changes.
+CHOOSE_ENTITY = (FOLDER / "choose_entity.js").read_text(encoding="utf-8")
+EVENTS = (FOLDER / "page.js").read_text(encoding="utf-8")
+THEME = gr.themes.Default(  # with system fonts and contrasts of at least 4.5 : 1
+    primary_hue="indigo", neutral_hue="slate", font=("system-ui", "sans-serif"), font_mono=("monospace",)
+).set(
+    body_text_color_subdued="*neutral_500",
+    input_placeholder_color="*neutral_500",
+    button_primary_background_fill="*primary_600",
+    button_primary_background_fill_hover="*primary_700",
 )
 
 TITLE = "Nested entities"
@@ -45,6 +53,11 @@ IN_TURN: dict[str, Any] = {"concurrency_id": "model", "concurrency_limit": 1, "t
 # Entering a model's name by clicking the button requests its examples and entities at once. Only one of them uses
 # Gradio's queue, which can lose a response while it closes the stream of another.
 AT_ONCE: dict[str, Any] = {"queue": False, **PRIVATE}
+
+
+def in_browser(event: str) -> dict[str, Any]:
+    """The arguments of a listener that runs `page.js` alone."""
+    return {"fn": None, "js": f"(text) => {{ ({EVENTS.strip()})('{event}', text); }}", **PRIVATE}
 
 
 def build_page(
@@ -105,10 +118,10 @@ def build_page(
         find = _finding(offered, as_json.GRADIO_CACHE)
 
         def find_on(event: Callable[..., Any]) -> None:
-            event(fn=None, inputs=text, js=HIDE_RESULT, **PRIVATE)
+            event(inputs=text, **in_browser("asked"))
             outputs = [drawing, explanation, table, as_json, as_html, marked]
             found = event(find, [model, text, keep, least, overlap], outputs, show_progress_on=drawing, **IN_TURN)
-            found.then(fn=None, js=SHOW_RESULT, **PRIVATE)
+            found.then(**in_browser("found"))
 
         chosen = samples.click(lambda chosen: chosen[0], samples, text, **AT_ONCE)
         for event in (button.click, text.submit, chosen.then, *([page.load] if shown else [])):
@@ -116,10 +129,10 @@ def build_page(
         keep.change(lambda kept: gr.update(visible=kept == AT_LEAST), keep, least, **AT_ONCE)
         if examples is None:
             model.change(lambda name: gr.Dataset(**_samples(offered.examples(name))), model, samples, **AT_ONCE)
-        text.change(fn=None, js=COMPARE_TEXT, **PRIVATE)
-        page.load(fn=None, js=CLOSE_LIST, **PRIVATE)
+        text.change(**in_browser("written"))
+        page.load(**in_browser("opened"))
         for sheet in (drawing, table):
-            sheet.explain(explain, marked, explanation, **IN_TURN).then(fn=None, js=SHOW_EXPLANATION, **PRIVATE)
+            sheet.explain(explain, marked, explanation, **IN_TURN).then(**in_browser("explained"))
     page.queue(max_size=LONGEST_QUEUE, default_concurrency_limit=1, api_open=False)
     return page
 
@@ -136,8 +149,9 @@ def _options() -> tuple[gr.Radio, gr.Slider, gr.Radio]:
 def _finding(offered: Models, cache: str) -> Callable[..., tuple[Any, ...]]:
     """The response to a text: drawing, explanation, table, downloads and what is marked."""
 
-    def save(content: str, name: str) -> str:  # in Gradio's cache, which Gradio cleans up
-        return save_bytes_to_cache(content.encode("utf-8", SURROGATES), name, cache)
+    def save(content: str, name: str) -> Any:  # in Gradio's cache, which Gradio cleans up
+        file = save_bytes_to_cache(content.encode("utf-8", SURROGATES), name, cache)
+        return gr.update(value=file, visible=True)
 
     def find(
         name: str | None,
@@ -151,18 +165,14 @@ def _finding(offered: Models, cache: str) -> Callable[..., tuple[Any, ...]]:
             progress((done, total), desc="Finding entities", unit="sentences")
 
         progress(0, desc="Loading the model")
-        answer = find_entities(offered, name, text, least if kept == AT_LEAST else None, overlap, report)
-        marked, has_entities = answer.marked, bool(answer.table)
-        files = (
-            [] if marked is None else [save(marked.to_json(), "entities.json"), save(marked.to_html(), "entities.html")]
+        drawing, table, marked = find_entities(
+            offered, name, text, least if kept == AT_LEAST else None, overlap, report
         )
-        return (
-            answer.drawing,
-            gr.update(value=CHOOSE_ONE, visible=has_entities),
-            gr.update(value=answer.table, visible=has_entities),
-            *(gr.update(value=file, visible=file is not None) for file in files or (None, None)),
-            marked,
-        )
+        shown = [gr.update(value=content, visible=bool(table)) for content in (CHOOSE_ONE, table)]
+        if marked is None:
+            return drawing, *shown, gr.update(visible=False), gr.update(visible=False), None
+        files = save(marked.to_json(), "entities.json"), save(marked.to_html(), "entities.html")
+        return drawing, *shown, *files, marked
 
     return find
 
@@ -177,12 +187,10 @@ def _samples(examples: Sequence[str]) -> dict[str, Any]:
 
 
 def serve_page(page: gr.Blocks, host: str = HOST, port: int = PAGE_PORT, open_browser: bool = False) -> None:
-    """Serves the page until SIGINT or SIGTERM, and prints its address when ready.
+    """Serves a page of [`build_page`] until SIGINT or SIGTERM, and prints its address when ready.
 
     Args:
-        page: The result of [`build_page`].
-        host: Address to listen on; 0.0.0.0 opens the page to the whole network.
-        port: 0 selects a free one.
+        host, port: Where to listen; host 0.0.0.0 opens the page to the whole network, port 0 is a free one.
         open_browser: Whether to open the page in the user's browser.
 
     Raises:
@@ -215,11 +223,9 @@ def start_page(page: gr.Blocks, host: str = HOST, port: int = PAGE_PORT, open_br
         run_history=False,
         ssr_mode=False,
         enable_monitoring=False,
-        pwa=False,
-        mcp_server=False,
         share=False,
-        theme=make_theme(),
-        css=STYLE,
+        theme=THEME,
+        css_paths=FOLDER / "page.css",
     )
     return address
 

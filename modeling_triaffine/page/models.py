@@ -4,7 +4,6 @@ import os
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import yaml
 from huggingface_hub import metadata_load
@@ -31,11 +30,18 @@ class Models:
 
     def __init__(self, places: Sequence[str | os.PathLike[str]], free_choice: bool = False, device: str | None = None):
         self.free_choice = free_choice
-        self.device = device
         paths = [find_model(str(place)) for place in places]
         self._places = dict(zip(public_names(paths), paths, strict=True))
+
         # With free choice, one model that is not offered stays loaded.
-        self._load = lru_cache(maxsize=len(paths) + free_choice)(self._load_from)
+        @lru_cache(maxsize=len(paths) + free_choice)
+        def load(place: str) -> NestedNERPipeline:
+            # The package's own classes load the model from safetensors; code in its repository never runs.
+            pipeline = NestedNERPipeline(model=place, device=device)
+            own_weights(pipeline.model)
+            return pipeline
+
+        self._load = load
 
     @property
     def names(self) -> list[str]:
@@ -52,22 +58,21 @@ class Models:
             return self._load(place)
         except (ValueError, OSError) as error:
             # A relative path reveals nothing, and could occur elsewhere in the message.
-            message = str(error).replace(place, str(name)) if os.path.isabs(place) else str(error)
-            raise ValueError(message) from error
+            raise ValueError(str(error).replace(place, str(name)) if os.path.isabs(place) else str(error)) from error
 
     def examples(self, name: str | None) -> list[str]:
         """The widget texts of the model's card, if any."""
         try:
             card = cached_file(self._place(name), "README.md", _raise_exceptions_for_missing_entries=False)
-            widget = (metadata_load(card) if card else None) or {}
-        except (ValueError, OSError, yaml.YAMLError):
+            content = (metadata_load(card) if card else None) or {}
+            texts = [example["text"] for example in content["widget"]]
+        except (ValueError, OSError, yaml.YAMLError, TypeError, KeyError):
             return []  # the card is optional; errors of the model appear when it is used
-        return _texts(widget.get("widget"))[:MOST_EXAMPLES]
+        return [text for text in texts if isinstance(text, str) and text.strip()][:MOST_EXAMPLES]
 
     def _place(self, name: str | None) -> str:
         if not name or (name not in self._places and not self.free_choice):
-            problem = f"The model {name!r} is not offered here" if name else "No model is chosen"
-            raise ValueError(f"{problem}; choose one of {', '.join(self._places)}.")
+            raise ValueError(f"The model {name!r} is not offered here; choose one of {', '.join(self._places)}.")
         place = self._places.get(name, name)
         if not Path(place).is_dir():
             try:
@@ -75,15 +80,3 @@ class Models:
             except HFValidationError:  # its message has the path
                 raise ValueError(f"{name!r} is neither a folder nor a Hub id of the form owner/name.") from None
         return place
-
-    def _load_from(self, place: str) -> NestedNERPipeline:
-        # The package's own classes load the model from safetensors; code in its repository never runs.
-        pipeline = NestedNERPipeline(model=place, device=self.device)
-        own_weights(pipeline.model)
-        return pipeline
-
-
-def _texts(widget: Any) -> list[str]:
-    examples = widget if isinstance(widget, list) else []
-    texts = [example.get("text") for example in examples if isinstance(example, dict)]
-    return [text for text in texts if isinstance(text, str) and text.strip()]

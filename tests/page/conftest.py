@@ -14,15 +14,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
 EXECUTABLES = ("chromium", "chromium-browser", "google-chrome")
-BROWSER_OPTIONS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+BROWSER_OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+BROWSER_OPTIONS += ["--disable-background-networking", "--disable-component-update"]
 
 
 @pytest.fixture(scope="package")
@@ -48,11 +41,8 @@ def address(models, tmp_path_factory) -> Iterator[str]:
 def browser() -> Iterator["Browser"]:
     """Headless Chromium; without it or playwright the test is skipped."""
     executable = next(filter(None, map(shutil.which, EXECUTABLES)), None)
-    missing = None if executable else f"needs a browser, none of {', '.join(EXECUTABLES)} is installed"
-    if importlib.util.find_spec("playwright") is None:
-        missing = "needs playwright: pip install playwright"
-    if missing:
-        pytest.skip(missing)
+    if executable is None or importlib.util.find_spec("playwright") is None:
+        pytest.skip(f"needs playwright and a browser: one of {', '.join(EXECUTABLES)}")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:

@@ -1,4 +1,4 @@
-"""The models of the demo page, their examples, and the command."""
+"""The models of the demo page, its answers without a browser, and the command."""
 
 import json
 import os
@@ -14,10 +14,13 @@ import yaml
 pytest.importorskip("gradio", reason="needs the extra demo")
 
 from modeling_triaffine import addresses, page
+from modeling_triaffine.explanation import explain
 from modeling_triaffine.page import build_page
-from modeling_triaffine.page.answers import show_error
+from modeling_triaffine.page.answers import LONGEST_TEXT, NO_TEXT, explain_entity, find_entities
+from modeling_triaffine.page.explained import show_explanation
 from modeling_triaffine.page.models import Models
 from tests.helpers.demo_page import HOSTILE, PATIENCE, TEXT, find, save_model
+from tests.helpers.portable import near
 
 FIELDS = ("text", "model")
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -30,8 +33,7 @@ def test_only_offered_models_are_loaded_unless_the_choice_is_free(models):
     offered = Models([models["tiny"]])
     assert offered.pipeline("tiny") is offered.pipeline("tiny")
     for name in (str(models[HOSTILE]), "owner/name", "", None):
-        problem = "is not offered here" if name else "No model is chosen"
-        with pytest.raises(ValueError, match=f"{problem}; choose one of tiny"):
+        with pytest.raises(ValueError, match="is not offered here; choose one of tiny"):
             offered.pipeline(name)
         assert offered.examples(name) == []
     free = Models([models["tiny"]], free_choice=True)
@@ -69,22 +71,17 @@ def test_code_of_an_attention_on_the_hub_is_not_run(encoder, tmp_path, named):
     assert model.config._attn_implementation == model.encoder.config._attn_implementation == "sdpa"
 
 
-@pytest.mark.parametrize("card", ["", "no front matter", "---\nwidget: 7\n---\n", "---\n[\n---\n", "---\n- 1\n---\n"])
-def test_a_card_without_examples_has_none(tmp_path, card):
+WIDGET = [{"text": "one"}, {"text": 2}, {"text": " "}, *({"text": str(n)} for n in range(9))]
+
+
+@pytest.mark.parametrize(
+    ("card", "examples"),
+    [(f"---\n{yaml.safe_dump({'widget': WIDGET})}---\n", ["one", "0", "1", "2", "3"])]
+    + [(card, []) for card in ("", "no front matter", "---\nwidget: 7\n---\n", "---\n[\n---\n", "---\n- 1\n---\n")],
+)
+def test_examples_of_a_card_are_its_texts(tmp_path, card, examples):
     (tmp_path / "README.md").write_text(card)
-    assert Models([tmp_path]).examples(tmp_path.name) == []
-
-
-def test_examples_of_a_card_are_its_texts(tmp_path):
-    widget = [{"text": "one"}, {"text": 2}, "three", {"text": " "}, {"src": "x"}, *({"text": str(n)} for n in range(9))]
-    (tmp_path / "README.md").write_text(f"---\n{yaml.safe_dump({'widget': widget})}---\n")
-    assert Models([tmp_path]).examples(tmp_path.name) == ["one", "0", "1", "2", "3"]
-
-
-def test_given_examples_replace_those_of_the_card(models):
-    configuration = str(build_page([models["tiny"]], examples=["one of mine"], device="cpu").get_config_file())
-    assert "one of mine" in configuration
-    assert "protein binds gene" not in configuration
+    assert Models([tmp_path]).examples(tmp_path.name) == examples
 
 
 @pytest.mark.parametrize(("names", "free", "is_shown"), [(1, False, False), (1, True, True), (2, False, True)])
@@ -94,8 +91,41 @@ def test_a_list_of_models_is_shown_where_there_is_a_choice(models, names, free, 
     assert [(field["elem_id"], field["visible"]) for field in fields] == [("text", True), ("model", is_shown)]
 
 
-def test_errors_are_one_line():
-    assert show_error(ValueError("a\n  <b>")) == '<p class="error" role="alert">a &lt;b&gt;</p>'
+# ---- answers
+
+
+def ignore(done, total):
+    pass
+
+
+def test_only_a_longer_text_than_the_limit_is_refused(models):
+    offered = Models([models["tiny"]])
+    for length, said in ((LONGEST_TEXT, "not offered"), (LONGEST_TEXT + 1, f"the limit is {LONGEST_TEXT:,}")):
+        assert said in find_entities(offered, "gone", "x" * length, None, "all", ignore).drawing
+    assert find_entities(offered, "tiny", " \n ", None, "all", ignore) == (NO_TEXT, "", None)
+
+
+def test_progress_counts_sentences_and_lone_surrogates_are_replaced(models):
+    """Browsers cannot display them."""
+    offered, seen, text = Models([models["tiny"]]), [], "The \ud800 gene binds. " * 40
+    marked = find_entities(offered, "tiny", text, None, "all", lambda *progress: seen.append(progress)).marked
+    assert marked.text == text.replace("\ud800", "\ufffd")
+    assert marked.entities == near(offered.pipeline("tiny")(marked.text))
+    assert {total for _, total in seen} == {40}
+    steps = [sentences for sentences, _ in seen]
+    assert steps == sorted(set(steps))
+    assert steps[-1] == 40 > steps[0]
+
+
+def test_an_entity_is_explained_by_the_threshold_that_found_it(models):
+    offered = Models([models["tiny"]])
+    marked = find_entities(offered, "tiny", TEXT, 0.05, "all", ignore).marked
+    assert marked.entities
+    for entity in marked.entities:
+        explanation = explain(offered.pipeline("tiny"), TEXT, (entity["start"], entity["end"]), 0.05)
+        assert entity["entity_group"] in {explanation.predicted, *explanation.also_predicted}
+        answer = explain_entity(offered, marked, entity["start"], entity["end"])
+        assert answer == show_explanation(explanation)
 
 
 # ---- the command
@@ -111,21 +141,13 @@ def served(monkeypatch):
 
 
 def test_only_loopback_addresses_leave_the_choice_free(command, served):
-    for host, free in {"127.0.0.1": True, "localhost": True, "0.0.0.0": False}.items():
+    for host, free in {addresses.HOST: True, "localhost": True, "0.0.0.0": False}.items():
+        options = [] if host == addresses.HOST else ["--host", host]
         served.clear()
-        assert command("page", "--model", "o/m", "--host", host, "--port", "0").code == 0
-        assert served[0][1]["free_choice"] == free
-
-
-def test_the_page_is_served_on_loopback_by_default(command, served):
-    assert command("page", "--model", "o/a", "--model", "o/b").code == 0
-    (models, _), (address, options) = served
-    assert models == (["o/a", "o/b"],)
-    assert address[1] == addresses.HOST
-    assert options == {"open_browser": False}
-    assert command("page", "--model", "o/a", "--open", "--device", "cpu").code == 0
-    assert served[2][1]["device"] == "cpu"
-    assert served[3][1] == {"open_browser": True}
+        assert command("page", "--model", "o/a", "--model", "o/b", "--open", "--device", "cpu", *options).code == 0
+        (models, built), (address, options) = served
+        assert (models, built) == ((["o/a", "o/b"],), {"free_choice": free, "device": "cpu"})
+        assert (address[1], options) == (host, {"open_browser": True})
     assert command("page", "--model", "a", "--port", "70000").code == 2
 
 
@@ -147,10 +169,8 @@ def test_the_command_serves_until_it_is_stopped_and_leaves_no_files(browser, mod
             visited.goto(address)
             find(visited, TEXT)
             visited.wait_for_selector("#download")
-            assert sorted(path.name for path in cache.rglob("*") if path.is_file()) == [
-                "entities.html",
-                "entities.json",
-            ]
+            files = sorted(path.name for path in cache.rglob("*") if path.is_file())
+            assert files == ["entities.html", "entities.json"]
             visited.close()
         finally:
             process.send_signal(signal.SIGTERM)
