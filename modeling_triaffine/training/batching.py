@@ -90,8 +90,7 @@ class TrainingBatchSampler(Sampler[list[int]]):
 
     Args:
         sizes: (sub-words, words) of each row.
-        max_subwords: maximum number of sub-words in a batch, padding included, instead of `batch_size`. A longer row is
-            a batch of its own.
+        max_subwords: most sub-words in a batch, padding included, instead of `batch_size`; a longer row is alone.
         order: one of `ORDERS`: rows of similar length together, shuffled rows, or rows as they are.
         drop_last: leave out an incomplete turn; otherwise its rows are spread over the processes.
     """

@@ -12,7 +12,6 @@ from transformers import TrainingArguments
 
 logger = logging.getLogger(__name__)
 
-MAX_SENTENCES = 20
 # Called gradient_checkpointing before transformers 5.23.
 ACTIVATION_CHECKPOINTING = next(
     name for name in ("activation_checkpointing", "gradient_checkpointing") if hasattr(TrainingArguments, name)
@@ -71,7 +70,7 @@ class Signals:
 
 def loss_error(update: int, loss: float, sentences: Sequence[str], broken: Sequence[str]) -> NotFiniteError:
     """The error for a loss that is not finite; `broken` are names of weights that were not finite before the update."""
-    named = ", ".join(map(repr, sentences[:MAX_SENTENCES]))
+    named = ", ".join(map(repr, sentences[:20]))
     cause = f"All weights are finite, so the cause is in the batch of the sentences {named}."
     if broken:
         cause = f"The cause is the previous update, or the model that training started from: {_describe(broken)}."

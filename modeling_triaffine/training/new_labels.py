@@ -80,15 +80,8 @@ def extend_labels(model: TriaffineForNestedNER, new: Sequence[str]) -> Triaffine
 class Teacher:
     """A trained model that teaches another one the labels that the training data does not annotate.
 
-    Source: Monaikul et al., "Continual Learning for Named Entity Recognition" (AAAI 2021).
-
-    Args:
-        teacher: a copy of the model that training started from.
-        student: the model in training.
-        labels: the labels of the training data.
-
-    Attributes:
-        kept: the labels of the teacher that the training data lacks.
+    Source: Monaikul et al., "Continual Learning for Named Entity Recognition" (AAAI 2021). `labels` are those of the
+    training data, and `kept` the teacher's others.
     """
 
     def __init__(self, teacher: TriaffineForNestedNER, student: TriaffineForNestedNER, labels: Sequence[str]):

@@ -91,9 +91,6 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
     By default the rates decay linearly to zero, and training ends with the checkpoint of the best F1 on the validation
     data. `triaffine-ner train --help` describes the options that differ from transformers', [`TrainingOptions`].
 
-    Raises:
-        ValueError: a value is not possible, or two options exclude each other.
-
     Examples:
         >>> from modeling_triaffine import NestedNERTrainingArguments
         >>> arguments = NestedNERTrainingArguments("outputs/mine", encoder_learning_rate=5e-5, use_cpu=True)
@@ -183,13 +180,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """Everything that defines a run.
-
-    Attributes:
-        config: the fields of `TriaffineConfig` that the recipe or the command line sets.
-        recipe: the recipe's folder, if any.
-        options: the fields of `model`, `data` and `training` that the recipe or the command line sets.
-    """
+    """Everything that defines a run; `config` and `options` are what the recipe or the command line sets."""
 
     model: ModelArguments
     data: DataArguments
@@ -203,8 +194,7 @@ class TrainingPlan:
 class BaseModel:
     """What a run starts from; of a trained model, configuration and processor, which decide how its corpus is read.
 
-    Attributes:
-        name: folder or Hub name of a trained model, of a checkpoint or of an encoder; None for a new encoder.
+    `name` is the folder or Hub name of a trained model, of a checkpoint or of an encoder; None for a new encoder.
     """
 
     name: str | None

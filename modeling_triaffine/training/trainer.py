@@ -344,10 +344,7 @@ class NestedNERTrainer(Trainer):
         return_outputs: bool = False,
         num_items_in_batch: torch.Tensor | int | None = None,
     ) -> Any:
-        """The mean loss of the batch's sentences; or `compute_loss_func` of the model's output.
-
-        A subclass may have a loss of its own, for training and evaluation: the mean of a batch, as here.
-        """
+        """The mean loss of the batch's sentences; a subclass may have another, for training and evaluation."""
         inputs = {name: value for name, value in inputs.items() if name != RECORD_IDS}
         if self.teacher is not None and "labels" in inputs:
             inputs = {**inputs, "targets": self.teacher.targets(inputs)}
@@ -444,14 +441,9 @@ class NestedNERTrainer(Trainer):
     # ---- Checkpoints ----
 
     def train(self, resume_from_checkpoint: str | bool | None = None, *arguments: Any, **options: Any) -> TrainOutput:
-        """Trains; see `transformers.Trainer.train`.
+        """Trains as `transformers.Trainer.train`; a TrainingFault says what stopped it (`interruptions.py`).
 
-        Args:
-            resume_from_checkpoint: folder of a checkpoint; True or "latest" for the latest complete one in
-                `args.output_dir`, or to start from scratch if there is none.
-
-        Raises:
-            TrainingFault: numbers, memory, disk, the checkpoint or a signal stopped the training (`interruptions.py`).
+        True or "latest" resumes from the latest complete checkpoint in `args.output_dir`, if there is one.
         """
         checkpoint = find_checkpoint(resume_from_checkpoint, self.args.output_dir)
         state = None if checkpoint is None else read_state(checkpoint)
@@ -589,9 +581,8 @@ class NestedNERTrainer(Trainer):
     ) -> Any:
         """Saves the model and publishes its repository in one commit, without other files of the output folder.
 
-        As transformers', but a new repository is private unless `private` or `args.hub_private_repo` is False.
-        `options` are those of `create_model_card`, which then writes a new card. Raises NotPublishedError if the upload
-        failed; its message says how to publish the saved model.
+        A new repository is private unless `private` or `args.hub_private_repo` is False. `options` are those of
+        `create_model_card`, which then writes a new card. NotPublishedError says how to publish the saved model.
         """
         self.callback_handler.on_push_begin(self.args, self.state, self.control)
         token = token or self.args.hub_token
