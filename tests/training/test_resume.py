@@ -251,7 +251,8 @@ def test_a_folder_has_one_run(tmp_path, checkpointed) -> None:
     with pytest.raises(ValueError, match=r"has checkpoint-2 of an earlier run\. Add --resume_from_checkpoint"):
         choose_checkpoint(None, folder, do_train=True)
     assert choose_checkpoint("latest", folder, do_train=True) == str(folder / "checkpoint-2")
-    hold = f"import filelock; filelock.FileLock({str(folder / '.lock')!r}).acquire(); print(flush=True); input()"
+    path = str(folder / ".lock")
+    hold = f"import filelock; lock = filelock.FileLock({path!r}); lock.acquire(); print(flush=True); input()"
     with subprocess.Popen([sys.executable, "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         other.stdout.readline()
         with pytest.raises(ValueError, match="Another run is writing to --output_dir"):
