@@ -56,7 +56,7 @@ BUDGET = {
     "publishing": (949, 818),
     "serving": (1_187, 1_161),
     "tagging": (720, 674),
-    "training": (3_526, 3_673),
+    "training": (3_498, 3_674),
     "helpers": (0, 2_813),
 }
 
