@@ -188,14 +188,6 @@ def test_code_and_auto_classes_are_named_in_the_saved_folder(tmp_path, monkeypat
     assert json.loads(config.to_json_string())["custom_pipelines"] == saved["custom_pipelines"]
 
 
-def test_configuration_given_is_left_as_it_is_and_foreign_fields_are_kept():
-    encoder = BertConfig(hidden_size=32, num_attention_heads=2, name_or_path="/some/where", dtype="float16")
-    config = TriaffineConfig(encoder_config=encoder, num_labels=3, classifier_dropout=None)
-    assert encoder._name_or_path == "/some/where"
-    assert config.encoder_config.dtype is None
-    assert config.classifier_dropout is None
-
-
 def test_a_misspelt_field_is_named(caplog, tmp_path):
     """The model would be another one than was asked for."""
     configuration_triaffine.logger.warning_once.__func__.cache_clear()

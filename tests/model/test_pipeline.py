@@ -375,12 +375,6 @@ def test_zero_threshold_finds_every_span_and_nothing_else(encoder, caplog):
         assert ("`max_candidates`" in caplog.text) == (not fields)
 
 
-def test_call_overrides_what_was_chosen_before(encoder, finder):
-    strict = NestedNERPipeline(model=finder.model, processor=finder.processor, threshold=0.999, overlap="flat")
-    assert strict(TEXTS[0]) == []
-    assert strict(TEXTS[0], threshold=None, overlap="all") == near(finder(TEXTS[0]))
-
-
 def test_decomposed_text_scores_as_composed_text_with_its_own_offsets(encoder):
     """Sub-words, characters and static vectors are those of the composed words."""
     composed = "gene Ü é binds ガ"
