@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from ..installed_models import find_model
 from .options import Model, check_new
 
 
@@ -29,8 +30,8 @@ def command(
     from ..model.model_triaffine import TriaffineForNestedNER
     from ..model.processing_triaffine import TriaffineProcessor
 
-    loaded = TriaffineForNestedNER.from_pretrained(model)
-    processor = TriaffineProcessor.from_pretrained(model)
+    found = find_model(model)
+    loaded, processor = TriaffineForNestedNER.from_pretrained(found), TriaffineProcessor.from_pretrained(found)
     processor.check_fits(loaded.config)
     with new_folder(output) as folder:
         difference = export_onnx(loaded, processor, folder / "model.onnx")

@@ -33,5 +33,7 @@ def command(
         port = listener.getsockname()[1]
     from ..page import build_page, serve_page
 
-    page = build_page([find_model(name) for name in model or [None]], free_choice=is_loopback(host), device=device)
+    page = build_page(
+        [*map(find_model, model)] if model else [find_model()], free_choice=is_loopback(host), device=device
+    )
     serve_page(page, host, port, open_browser=open_browser)

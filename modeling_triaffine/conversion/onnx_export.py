@@ -43,10 +43,6 @@ def export_onnx(model: TriaffineForNestedNER, processor: TriaffineProcessor, pat
     Returns:
         The largest difference between the scores in ONNX Runtime and those of the model, on sentences of other lengths
         than in the export.
-
-    Raises:
-        ImportError: the extra `onnx` is not installed.
-        ValueError: the model cannot be exported, or the difference is not a rounding error.
     """
     with importing_extra("onnx", "Exporting needs onnx, onnxscript and onnxruntime"):
         import onnx  # noqa: F401

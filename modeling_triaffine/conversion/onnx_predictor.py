@@ -64,11 +64,6 @@ class OnnxNestedNER(NestedNERPipeline):
         device: the CPU, or nothing.
         options: other keywords of [`NestedNERPipeline`].
 
-    Raises:
-        FileNotFoundError: there is no such graph.
-        ValueError: an unknown `quantize`, another device or precision.
-        ImportError: the extra `onnx` is not installed.
-
     Examples:
         >>> from modeling_triaffine import OnnxNestedNER
         >>> find_entities = OnnxNestedNER("outputs/demo/onnx")
@@ -78,8 +73,6 @@ class OnnxNestedNER(NestedNERPipeline):
     def __init__(
         self, model: str | os.PathLike[str], *, quantize: str | None = None, device: Any = None, **options: Any
     ):
-        if quantize not in GRAPHS:
-            raise ValueError(f"`quantize` is {quantize!r}; choose one of {', '.join(map(repr, GRAPHS))}.")
         if device not in (None, -1) and torch.device("cuda" if isinstance(device, int) else device).type != "cpu":
             raise ValueError(f"`device` is {device!r}, but OnnxNestedNER computes on the CPU; leave `device` out.")
         dtype = options.get("torch_dtype") or options.get("dtype")
@@ -96,14 +89,6 @@ class OnnxNestedNER(NestedNERPipeline):
         graph = OnnxModel(path, TriaffineConfig.from_pretrained(model, **origin))
         processor = options.pop("processor", None) or TriaffineProcessor.from_pretrained(model, **origin)
         super().__init__(graph, processor, device="cpu", **options)
-
-    def save_pretrained(self, save_directory: str | os.PathLike[str], **kwargs: Any) -> None:
-        """Raises ValueError: a graph is a file, which is copied or uploaded with its folder."""
-        raise ValueError("OnnxNestedNER cannot be saved: copy or upload the folder that `triaffine-ner export` wrote.")
-
-    def push_to_hub(self, repo_id: str, **options: Any) -> Any:
-        """Raises ValueError, as `save_pretrained`."""
-        self.save_pretrained(repo_id)
 
 
 def open_pipeline(model: str | os.PathLike[str], **options: Any) -> NestedNERPipeline:

@@ -97,10 +97,6 @@ def convert_published(
         labels: names of the entity labels in the order of their ids, without None ([`CORPORA`]).
         vocabularies: folder with the files in `VOCABULARY_FILES`; needed if the checkpoint has such embeddings.
         context: the context of a sentence in training ([`CORPORA`]).
-
-    Raises:
-        CheckpointError: the file is not such a checkpoint, or not supported by this package.
-        ValueError: encoder, labels or vocabularies do not match the checkpoint.
     """
     root = read_checkpoint(checkpoint)
     try:

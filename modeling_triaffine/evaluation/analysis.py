@@ -45,11 +45,8 @@ def analyse(
         threshold, overlap: as of a pipeline; the numbers of candidates are tried without.
 
     Returns:
-        Data ready for JSON, in which ratios that are undefined are None: `model`, `corpus` (names), `sentences` (their
-        number), `unknown_labels`, `scores` ([`score_entities`]), `by_length`, `by_depth`, `errors` ([`confusion`]),
-        `examples` ([`error_examples`]), `max_candidates` and `candidates` ([`sweep_candidates`]; None without a
-        cross-span stage), and `comparison` (None, or `model`, `unknown_labels`, `scores` of the other model, and
-        `bootstrap`, [`paired_bootstrap`] of this model minus the other).
+        Data ready for JSON, in which ratios that are undefined are None. `candidates` is None without a cross-span
+        stage, `comparison` without another model.
     """
     config = subject.model.config
 

@@ -87,8 +87,6 @@ def calibrate(
         records: sentences with `tokens` and `entities`, and context if the model reads it; `split` is their name.
         goal: the goal of each label's threshold on them.
 
-    Raises:
-        ValueError: no record has an entity of the model's labels.
     """
     config = model.config
     types = {entity["type"] for record in records for entity in record["entities"]}
@@ -126,7 +124,7 @@ def score_spans(
         return [(scores[chosen].float().cpu(), spans[chosen].cpu()) for scores, spans, chosen in sentences]
 
     windows = Windows(records, processor)
-    found = read_records(model, processor, windows, read, batch_size, doing="Scoring spans")
+    found: list[Any] = read_records(model, processor, windows, read, batch_size, doing="Scoring spans")
     counts = Counter(name for record in records for *_, name in read_entities(record["entities"], "gold"))
     scores, gold = [], []
     for number, (window, (logits, spans)) in enumerate(zip(windows, found, strict=True)):

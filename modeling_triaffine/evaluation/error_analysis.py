@@ -52,13 +52,10 @@ def outcome_name(outcome: str) -> str:
 def confusion(predictions: Sentences, references: Sentences, labels: Iterable[str] | None = None) -> dict[str, Any]:
     """Counts the outcomes that docs/analyses.md#errors defines, by label.
 
-    Args:
-        predictions, references: As in [`score_entities`].
-        labels: Labels that get a row even if they never occur, in this order; others follow in alphabetical order.
+    Arguments are those of [`score_entities`].
 
     Returns:
-        - `by_gold_label`: label → number of gold entities by outcome, which add up to the label's gold entities;
-        - `by_predicted_label`: label → number of predictions by outcome, which add up likewise;
+        - `by_gold_label`, `by_predicted_label`: label → number of entities by outcome, which add up to the label's;
         - `types`: gold label → predicted label of the same span → number of gold entities. Of several wrong types on
           one span, the first in alphabetical order counts.
 
@@ -93,11 +90,8 @@ def confusion(predictions: Sentences, references: Sentences, labels: Iterable[st
 def error_examples(predictions: Sentences, records: Sequence[Mapping[str, Any]]) -> list[ErrorExample]:
     """The sentences with errors, those with the most errors first, ties in corpus order.
 
-    Each gold entity that is not found and each wrong prediction is part of at least one error.
-
-    Args:
-        predictions: The entities of each record, in words, as in [`score_entities`].
-        records: Sentences with `id`, `tokens` and the gold `entities`.
+    Each gold entity that is not found and each wrong prediction is part of at least one error. The records have `id`,
+    `tokens` and the gold `entities`.
     """
     pairs = paired_sentences(predictions, [record["entities"] for record in records])
     found = [_describe(record, *pair) for record, pair in zip(records, pairs, strict=True)]

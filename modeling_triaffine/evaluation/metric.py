@@ -11,17 +11,6 @@ from .scoring import Sentences, check_same_sentences, read_entities, score_entit
 
 Entities = Sequence[Mapping[str, Any]]
 
-_INPUTS = """Entities are dicts with `start`, `end` (exclusive; words or characters) and `type` or `entity_group`.
-
-Args:
-    predictions (`list` of `list` of `dict`): Predicted entities, one list per sentence.
-    references (`list` of `list` of `dict`): Gold entities, one list per sentence.
-    labels (`list` of `str`, *optional*, `compute` only): Labels to report even if they never occur.
-
-Returns:
-    The scores of `score_entities`: `precision`, `recall`, `f1` (0 to 1), counts, `by_label`, `flat` and `nested`.
-"""
-
 _ENTITIES = List({"start": Value("int64"), "end": Value("int64"), "type": Value("string")})
 
 
@@ -41,7 +30,7 @@ class NestedNERMetric(evaluate.Metric):
         return evaluate.MetricInfo(
             description="Exact-match precision, recall and F1 of entities that may be nested.",
             citation="",
-            inputs_description=_INPUTS,
+            inputs_description="A list of entities for each sentence, and optionally `labels`, as of `score_entities`.",
             features=Features({"predictions": _ENTITIES, "references": _ENTITIES}),
         )
 

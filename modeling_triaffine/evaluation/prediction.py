@@ -113,9 +113,6 @@ def sweep_candidates(
     Returns:
         For each m, in ascending order: `max_candidates`, `candidates` (see [`candidate_recall`]) and `scores` (see
         [`score_entities`]).
-
-    Raises:
-        ValueError: the model has no cross-span stage.
     """
     if not model.config.cross_span:
         raise ValueError("The model has no cross-span stage (`cross_span` is false) and therefore no candidates.")
@@ -135,7 +132,7 @@ def sweep_candidates(
 
     windows = Windows(records, processor)
     try:
-        found = read_records(model, processor, windows, read, batch_size, doing="Trying candidates")
+        found: list[Any] = read_records(model, processor, windows, read, batch_size, doing="Trying candidates")
     finally:
         config.max_candidates = kept
     references = [record["entities"] for record in records]

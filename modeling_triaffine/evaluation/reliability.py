@@ -36,11 +36,8 @@ class LabelCalibration:
 class Calibration:
     """The temperature and thresholds of a model, and their effect on the calibration sentences.
 
-    Attributes:
-        split, sentences: the name and number of the calibration sentences.
-        goal: the goal of the thresholds, in words.
-        labels: by name.
-        bins_before, bins_after: entities found without thresholds, by probability without and with the temperature.
+    `bins_before` and `bins_after` are the entities found without thresholds, by probability without and with the
+    temperature.
     """
 
     split: str

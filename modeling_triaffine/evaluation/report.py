@@ -93,7 +93,6 @@ def summarize(analysis: Analysis) -> str:
 
 
 def _introduction(analysis: Analysis) -> list[str]:
-    """The paragraphs before the sections."""
     scores = analysis["scores"]
     paragraphs = [
         f"The model finds {scores['found']} of the {scores['gold']} entities in {analysis['sentences']} sentences of "

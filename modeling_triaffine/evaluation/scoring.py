@@ -3,20 +3,9 @@
 Pure Python: works on words and on characters alike, as long as predictions and references use the same unit.
 `metric.py` wraps the scores for `evaluate`; `decoding_triaffine.py` turns tensors into entities.
 
-An entity is correct if a gold entity of the same sentence has the same start, end and type. The rules:
-
-- A repeated entity counts once per sentence. Two types on one span are two entities.
-- An entity is *nested* if its span contains, or is contained in, another span of its own side (the gold ones for a
-  gold entity, the predicted ones for a prediction) in the same sentence. All others are *flat*; spans that merely
-  cross, and two types on one span, do not make an entity nested.
-- Precision of nested entities is over the predictions that are nested among the predictions; they are correct if they
-  are in gold at all. Recall is over the gold entities that are nested in gold; they are found if they are predicted at
-  all. The same holds for flat entities, so that flat and nested counts add up to the total on both sides.
-- A ratio whose denominator is 0 is 0.0.
-
-Results do not depend on the order of entities or sentences. The rows by label, by length and by depth add up to the
-totals, and their `found` equals `correct`: a correct prediction is in the row of its gold entity. Flat and nested
-entities add up, too; other parts need not.
+docs/analyses.md#scores-by-length-and-nesting has the rules. The rows by label, by length and by depth add up to the
+totals, and their `found` equals `correct`: a correct prediction is in the row of its gold entity. Of flat and nested
+entities, precision is over those of the predictions and recall over those of gold, so these add up on both sides, too.
 """
 
 from collections import defaultdict

@@ -25,18 +25,13 @@ def paired_bootstrap(
     the difference in F1 on the corpus, δ* that on a sample. Sentences of one document count as independent, and samples
     of few sentences hardly differ, so that p and the interval are then too small.
 
-    Sources: Koehn, "Statistical Significance Tests for Machine Translation Evaluation" (EMNLP 2004), for paired
-    sampling, `wins` and the interval; Berg-Kirkpatrick, Burkett, Klein, "An Empirical Investigation of Statistical
-    Significance in NLP" (EMNLP 2012), for the p-value, which takes δ* − δ as the distribution of the difference under
-    the null hypothesis; here it is two-sided, and the corpus itself counts as a sample, so that p is never 0.
+    Sampling, `wins` and the interval are those of Koehn (EMNLP 2004). The p-value is that of Berg-Kirkpatrick, Burkett
+    and Klein (EMNLP 2012), which takes δ* − δ as the distribution of the difference of equally good models; here it is
+    two-sided, and the corpus itself counts as a sample, so that p is never 0.
 
     Returns:
-        - `difference`: δ, F1 of the first model minus that of the other (0 to 1 each);
-        - `interval`: the 2.5 % and 97.5 % quantiles of δ*;
-        - `p_value`: (1 + number of samples with |δ* − δ| ≥ |δ|) / (1 + samples), for the hypothesis that the models
-          are equally good;
-        - `wins`: the share of samples with δ* > 0;
-        - `confidence` (of the interval, 0.95), `samples`, `seed`.
+        `difference` (δ), `interval` (2.5 % and 97.5 % quantiles of δ*), `p_value`, `wins` (the share of samples with
+        δ* > 0), `confidence` (of the interval, 0.95), `samples`, `seed`.
     """
     pairs = (paired_sentences(side, references) for side in (predictions, other_predictions))
     # Correct predictions, and predictions plus gold entities: [sentences, 2, models].

@@ -66,8 +66,7 @@ def read_texts(
 ) -> list[ReadText]:
     """Predicts the entities of each text, with the uncertainty of the predictions.
 
-    Args:
-        measure: see [`uncertainty`]; batch_size, threshold, overlap: see [`NestedNERPipeline`].
+    `measure` is that of [`uncertainty`]; the other options are those of [`NestedNERPipeline`].
     """
     model, processor, join = pipeline.model, pipeline.processor, MEASURES[measure]
 

@@ -127,8 +127,7 @@ def explain(
             pipeline's.
 
     Raises:
-        ValueError: The span is not one of whole words in one sentence, or wider than `max_span_width` (the error gives
-            the nearest), or the pipeline runs an ONNX graph.
+        ValueError: The span is not one of whole words in one sentence, or wider than `max_span_width`.
 
     Examples:
         >>> from modeling_triaffine import NestedNERPipeline

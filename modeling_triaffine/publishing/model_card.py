@@ -5,6 +5,7 @@ facts come from a [`RunSummary`]. Values enter the text through `inline_code`, `
 name can break it.
 """
 
+import contextlib
 import re
 import shlex
 from collections.abc import Sequence
@@ -67,9 +68,6 @@ def build_model_card(
         tags: further tags.
         purpose: for the short card of a recipe, what it is for, in Markdown. `summary` then has the recipe's name and
             settings.
-
-    Raises:
-        ValueError: the base model's name cannot be that of a Hub repository.
     """
     run = (summary or RunSummary()).of_model(config)
     labels = config.entity_labels
@@ -143,8 +141,7 @@ def _metadata(model_name: str, run: RunSummary, tags: Sequence[str]) -> ModelCar
         pipeline_tag="token-classification",
         tags=list(dict.fromkeys([*TAGS, *tags])),
         base_model=run.base_model,
-        # The Hub links these, which a title must not be; an id has an owner.
-        datasets=datasets if all("/" in name and _is_repo_id(name) for name in datasets) else None,
+        datasets=datasets if all(map(_is_linked, datasets)) else None,
         metrics=list(RATIOS),
         widget=[{"text": _one_line(example.text)} for example in run.examples] or None,
         model_name=model_name if run.evaluation else None,
@@ -171,12 +168,12 @@ def _eval_results(run: RunSummary) -> list[EvalResult] | None:
     ]
 
 
-def _is_repo_id(name: str) -> bool:
-    try:
+def _is_linked(name: str) -> bool:
+    """The Hub links the id of a data set, which has an owner; a title must not be linked."""
+    with contextlib.suppress(HFValidationError):
         validate_repo_id(name)
-    except HFValidationError:
-        return False
-    return True
+        return "/" in name
+    return False
 
 
 def _one_line(text: str) -> str:

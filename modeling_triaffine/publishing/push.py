@@ -48,10 +48,6 @@ def push_model(
         max_shard_size: maximum size of a file of weights; None: 50 GB.
         token: default: the token of `hf auth login` or `HF_TOKEN`.
         options: of [`publish_folder`], such as `tags`, `private` and `commit_message`.
-
-    Raises:
-        ValueError, OSError: the encoder has adapters, model and processor do not match, or the upload failed; in one
-            paragraph.
     """
     with tempfile.TemporaryDirectory() as saved, tempfile.TemporaryDirectory() as fetched:
         folder, origin = Path(saved), _fetch_origin(model, token, Path(fetched))

@@ -52,9 +52,6 @@ def assemble_repository(
         tags: further tags of a new card.
         with_processor: False for a model without a processor.
 
-    Raises:
-        ValueError, OSError: the model is incomplete or cannot be loaded, a name cannot be that of a repository, or a
-            file is a link out of the folder.
     """
     check_repo_id("repo_id", repo_id)
     # First: of another kind of model it says so, where the configuration would warn of each of its fields.
@@ -63,14 +60,14 @@ def assemble_repository(
     if processor is not None:
         processor.check_fits(model.config)
     names = sorted(os.listdir(folder))
-    for name in filter(is_taken, names):
+    for name in (name for name in names if matches(name, TAKEN)):
         _take(folder / name, target)
     for part in (model.config, processor):
         if part is not None:
             part.save_pretrained(target)  # keeps the folder's own files for an endpoint
     if new_card or not has_own_card(folder):
         (target / CARD_NAME).write_text(card_of_folder(folder, repo_id, tags), encoding="utf-8", newline="")
-    return _describe(target, [name for name in names if not (is_taken(name) or name in REMOTE_CODE_FILES)])
+    return _describe(target, [name for name in names if not (matches(name, TAKEN) or name in REMOTE_CODE_FILES)])
 
 
 def _take(path: Path, target: Path) -> None:
@@ -91,11 +88,6 @@ def has_own_card(folder: Path) -> bool:
     """Whether a model's folder has a card that is not as its run has written it, under the folder's name."""
     path = folder / CARD_NAME
     return path.is_file() and path.read_text(encoding="utf-8", errors="replace") != card_of_folder(folder)
-
-
-def is_taken(name: str) -> bool:
-    """Whether a file of this name in a model's folder is published."""
-    return matches(name, TAKEN)
 
 
 def matches(name: str, patterns: Sequence[str]) -> bool:

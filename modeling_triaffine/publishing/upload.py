@@ -57,8 +57,6 @@ def publish_folder(
         create_pr: whether to make the commit a pull request.
         commit_message, commit_description: texts of the commit.
 
-    Raises:
-        ValueError, OSError: no login, no write access, no connection, …; in one paragraph.
     """
     name = full_name(repo_id, token)
     api = HfApi(token=token, library_name="modeling_triaffine", library_version=__version__)
@@ -91,11 +89,7 @@ def publish_folder(
 
 
 def fetch_model(name_or_path: str, folder: Path, **options: object) -> Path:
-    """Returns the folder of this name, or `folder` with the files of the Hub repository of this name but its card.
-
-    Args:
-        options: those of `snapshot_download`.
-    """
+    """Returns the folder of this name, or `folder` with the files of the Hub repository of this name but its card."""
     if not Path(name_or_path).is_dir():
         taken = [pattern for pattern in TAKEN if pattern != CARD_NAME]
         with errors_of_hub(name_or_path):
@@ -106,11 +100,7 @@ def fetch_model(name_or_path: str, folder: Path, **options: object) -> Path:
 
 @contextlib.contextmanager
 def saved_before(folder: Path, repo_id: str) -> Iterator[None]:
-    """Adds to errors of [`publish_folder`] where the model is saved, and how to publish it later.
-
-    Raises:
-        NotPublishedError: instead of ValueError or OSError.
-    """
+    """Adds to errors of [`publish_folder`] where the model is saved, and how to publish it later."""
     try:
         yield
     except (ValueError, OSError) as error:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modeling_triaffine.drawing.html_drawing import LINES, MOST_LANES, PALETTE, draw_entities_html, drawing_style
+from modeling_triaffine.drawing.html_drawing import MOST_LANES, PALETTE, draw_entities_html, drawing_style
 from modeling_triaffine.model.text_triaffine import clean_text
 
 VELMAR = "The mayor of Port Velmar resigned."
@@ -144,13 +144,6 @@ def test_colours_follow_the_order_of_the_labels():
     assert kind(["ZOO", "ARK", "EVENT"], "ZOO") == "kind-4"
     legend = read(VELMAR, [entity(0, 1, "EVENT"), entity(2, 3, "ARK"), entity(4, 5, "EVENT")], labels).legend
     assert legend == ["EVENT 2", "ARK 1"]
-
-
-def test_labels_beyond_the_palette_have_other_lines():
-    labels = [f"L{n}" for n in range(len(PALETTE) * len(LINES))]
-    style = read("", [], labels).style
-    looks = re.findall(r"\.kind-\d+ \{ --colour: (light-dark\(.*?\)); .*?--pattern: (\w+); \}", style)
-    assert len(looks) == len(labels) == len(set(looks))
 
 
 def test_entities_beyond_the_last_lane_are_counted_not_drawn():

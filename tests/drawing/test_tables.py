@@ -88,10 +88,6 @@ def test_numbers_are_aligned_to_the_right():
     assert rendered(table.markdown()).cells == Cells(table.html()).cells
 
 
-def test_wide_and_fullwidth_characters_take_two_columns_and_accents_none():
-    assert [text_width(text) for text in ("a", "中", "Ａ", "e\u0301", "ｱ")] == [1, 2, 2, 1, 1]
-
-
 def test_json_has_no_raw_controls_and_the_same_value():
     value = {"word": "a\x9b\u2028\u202e\x1b中"}
     written = visible_json(json.dumps(value, ensure_ascii=False))

@@ -68,12 +68,6 @@ def test_lines_below_the_text(text, phrases, lines):
     assert draw(text, *phrases) == [text, *lines]
 
 
-def test_example_of_the_module():
-    text = "the mayor of Port Velmar"
-    lines = draw(text, (text, "PERSON"), ("Port Velmar", "LOCATION"))
-    assert "\n".join(f"    {line}" for line in lines) in text_drawing.__doc__
-
-
 # ---- wrapping
 
 

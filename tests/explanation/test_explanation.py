@@ -5,7 +5,6 @@ import itertools
 import json
 import re
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -29,7 +28,6 @@ from modeling_triaffine.model.triaffine_ops import (
     cross_span_scores,
     inside_attention_reference,
 )
-from modeling_triaffine.span_predictions import rank_of_span
 from tests.helpers.factors import FACTORS, HAVE_TENSORS, DiagonalTensor
 from tests.helpers.portable import near
 from tests.helpers.tiny import tiny_model, tiny_pipeline, tiny_processor
@@ -114,15 +112,6 @@ def test_candidates_add_up_to_the_final_score(fields, axis, rank, monkeypatch):
         assert_equal(parts.contributions, expected.T)
 
 
-@pytest.mark.parametrize("max_width", [None, 2])
-def test_rank_is_the_order_of_candidates(max_width):
-    _, _, output = run_head(max_span_width=max_width)
-    spans = [(i, j) for i, j in all_spans(5) if max_width is None or j - i < max_width]
-    ranks = {span: rank_of_span(output, span, max_width) for span in spans}
-    assert sorted(ranks.values()) == [(rank, len(spans)) for rank in range(1, len(spans) + 1)]
-    assert {span for span, (rank, _) in ranks.items() if rank <= 4} == set(map(tuple, output.candidates[0].tolist()))
-
-
 # ---- texts
 
 
@@ -172,11 +161,6 @@ def test_an_explanation_multiplies_out_to_the_scores_of_the_model(encoder, field
         if not model.config.multi_label:
             assert sum(label.final.probability for label in explanation.labels) == pytest.approx(1)
     assert bool(with_candidates) == model.config.cross_span
-
-
-def test_an_onnx_graph_is_not_explained():
-    with pytest.raises(ValueError, match="ONNX"):
-        explain(SimpleNamespace(model=torch.nn.Identity()), "gene", (0, 4))
 
 
 def test_explanations_agree_with_the_pipeline(pipeline):
@@ -329,7 +313,6 @@ WITHOUT_PARTS = replace(
     labels=[LabelExplanation(*row, None) for row in zip(["A", "None"], PARTLESS, strict=True)],
     is_candidate=None,
 )
-SHAPES = {"large": LARGE, "small": SMALL, "no-candidate": WITHOUT_CANDIDATES, "no-attention": WITHOUT_PARTS}
 
 
 @pytest.mark.parametrize("explanation", [LARGE, SMALL, WITHOUT_CANDIDATES], ids=["large", "small", "no-candidate"])

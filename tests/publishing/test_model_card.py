@@ -9,11 +9,10 @@ from huggingface_hub import ModelCard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modeling_triaffine.drawing import draw_entities
 from modeling_triaffine.evaluation.scores import summary_metrics
 from modeling_triaffine.publishing import build_model_card
 from modeling_triaffine.publishing.card_tables import EPOCH_COLUMNS
-from modeling_triaffine.publishing.model_card import ILLUSTRATION, code_block
+from modeling_triaffine.publishing.model_card import code_block
 from modeling_triaffine.publishing.run_summary import Example, Label, RunSummary
 from tests.helpers.cards import (
     NESTED,
@@ -75,17 +74,6 @@ def test_without_a_run_nothing_is_claimed():
     assert re.findall(r"^## (.*)", card.text, re.MULTILINE) == SECTIONS
 
 
-def test_a_trained_model_without_scores_says_so():
-    card = make_card(make_summary(evaluation=None, training_table=[]))
-    assert section(card, "Scores") == "No scores of this model were recorded."
-    assert (
-        section(card, "Epochs", "###")
-        == "There is no table, because the model was not scored on one validation set during training."
-    )
-    assert "model-index" not in card.data.to_dict()
-    assert "1 h 2 min 5 s" in section(card, "Hardware and versions", "###")
-
-
 # ---- Metadata ----
 
 
@@ -116,14 +104,6 @@ def test_a_data_set_without_an_id_is_named_but_not_linked(title: str | None):
 
 
 # ---- What it is ----
-
-
-def test_the_illustration_counts_its_characters_rightly():
-    example = ILLUSTRATION
-    words = [example.text[entity["start"] : entity["end"]] for entity in example.entities]
-    assert words == [entity["word"] for entity in example.entities] == ["Bank of England", "England"]
-    opening = make_card().text.split("\n## ")[0]
-    assert draw_entities(example.text, example.entities) in opening
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from transformers import AutoConfig
 
 from modeling_triaffine import TriaffineConfig, TriaffineForNestedNER
-from modeling_triaffine.publishing.repository import is_taken
+from modeling_triaffine.publishing.repository import TAKEN, matches
 from modeling_triaffine.publishing.run_summary import RunSummary
 from modeling_triaffine.training import plan
 from modeling_triaffine.training.plan import TrainingPlan, parse_training_plan
@@ -285,7 +285,7 @@ def test_a_runs_recipe_says_what_was_given_and_nothing_of_one_run(finished: Path
     assert written["word_vectors"] == str(finished.parent / "vectors.vec")
     assert not {"output_dir", "hub_token", "resume_from_checkpoint", "recipe", "purpose"} & set(written)
     assert "secret" not in text
-    assert not is_taken("training.yaml")
+    assert not matches("training.yaml", TAKEN)
 
 
 def test_a_run_in_a_folder_of_the_same_name_is_not_the_recipe(tmp_path, monkeypatch):
