@@ -3,7 +3,7 @@
     python benchmarks/uncertain_first.py outputs/uncertain --encoder MINILM --train train.jsonl --dev dev.jsonl
 
 Both orders begin with the same random sentences; then a model trained on what is annotated so far orders the rest of
-the pool (`--measure`), and the first of them are annotated: their gold entities are added. Every model is trained from
+the pool, and the first of them are annotated: their gold entities are added. Every model is trained from
 the encoder on. A training that is finished is skipped, so the same command goes on after any stop; `results.json` in
 the folder is written anew after each. The dev sentences are only scored, nothing is chosen on them.
 """
@@ -24,7 +24,7 @@ from modeling_triaffine.data import load_nested_ner
 from modeling_triaffine.data.writing import write_json_lines
 from modeling_triaffine.environment import describe_machine, source_revision
 from modeling_triaffine.evaluation.prediction import read_records
-from modeling_triaffine.evaluation.uncertainty import MEASURES, uncertainty
+from modeling_triaffine.evaluation.uncertainty import uncertainty
 
 ORDERS = ("random", "uncertain")
 Record = dict[str, Any]
@@ -41,11 +41,11 @@ def main() -> None:
             rest, folder = pool, None
             for size in arguments.sizes:
                 if order == "uncertain" and folder is not None:
-                    rest = least_sure_first(rest, folder, arguments.measure)
+                    rest = least_sure_first(rest, folder)
                 number = size - len(chosen)
                 chosen, rest = [*chosen, *rest[:number]], rest[number:]
                 shared = order == "random" or size == arguments.sizes[0]
-                folder = arguments.folder / f"{'random' if shared else arguments.measure}-{size}-{seed}"
+                folder = arguments.folder / f"{'random' if shared else 'margin'}-{size}-{seed}"
                 f1 = train_and_score(chosen, folder, seed, arguments)
                 entities = sum(len(record["entities"]) for record in chosen)
                 words = sum(len(record["tokens"]) for record in chosen)
@@ -64,18 +64,17 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--recipe", default="genia-minilm")
     parser.add_argument("--sizes", type=int, nargs="+", default=[500, 1000, 2000], help="Sentences annotated.")
     parser.add_argument("--pool", type=int, default=6000, help="Sentences to choose from.")
-    parser.add_argument("--measure", choices=MEASURES, default="margin")
     parser.add_argument("--num_train_epochs", type=int, default=3)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2])
     return parser.parse_args()
 
 
-def least_sure_first(records: Sequence[Record], folder: Path, measure: str) -> list[Record]:
+def least_sure_first(records: Sequence[Record], folder: Path) -> list[Record]:
     """The records in the order in which the model in a folder is unsure of them."""
     model, processor = TriaffineForNestedNER.from_pretrained(folder), TriaffineProcessor.from_pretrained(folder)
 
     def read(inputs: dict[str, Tensor]) -> list[float]:
-        values: list[float] = uncertainty(model(**inputs), model.config, measure).tolist()
+        values: list[float] = uncertainty(model(**inputs), model.config).tolist()
         return values
 
     unsure = read_records(model, processor, records, read, doing="Choosing")

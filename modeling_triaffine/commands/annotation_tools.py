@@ -29,7 +29,7 @@ def write_for_tool(
     Args:
         sort: "input" or "uncertain".
         budget: number of texts to write.
-        options: arguments of `read_texts`, which measures the uncertainty.
+        options: arguments of `read_texts`.
     """
     from ..data.formats.cas import make_cas
     from ..data.writing import check_file_name

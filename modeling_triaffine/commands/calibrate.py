@@ -47,10 +47,8 @@ def command(
     from ..publishing.calibration import check_unscored, save_calibration
 
     goal = ThresholdObjective()
-    if precision is not None:
-        goal = ThresholdObjective("precision", precision)
-    elif recall is not None:
-        goal = ThresholdObjective("recall", recall)
+    if (least := recall if precision is None else precision) is not None:
+        goal = ThresholdObjective("recall" if precision is None else "precision", least)
     pipeline = NestedNERPipeline(model, device=device)
     read = load_split(corpus, corpus_format, split, pipeline.processor, max_bad_records)
     check_unscored(model, read.name, read.records["entities"])

@@ -61,16 +61,8 @@ def command(
     sort: Annotated[
         Literal["input", "uncertain"], typer.Option(help="With --to: order of the texts, or least certain ones first.")
     ] = "input",
-    measure: Annotated[
-        Literal["margin", "entropy"],
-        typer.Option(help="With --to: uncertainty by the smallest margin between labels, or by the sum of entropies."),
-    ] = "margin",
     budget: Annotated[
         int | None, typer.Option(min=1, help="With --to: number of texts to write.  [default: all]", metavar="N")
-    ] = None,
-    form: Annotated[
-        Literal["text", "jsonl"] | None,
-        typer.Option("--format", help="One text, or one JSON object, per line.  [default: by the name of the file]"),
     ] = None,
     text_column: TextColumn = "text",
     entities_column: EntitiesColumn = "entities",
@@ -82,17 +74,17 @@ def command(
     int8: Int8 = False,
     bf16: Bf16 = False,
 ) -> int:
-    source = TextSource(input, text, text_column, entities_column, form)
+    source = TextSource(input, text, text_column, entities_column)
     if output is not None and output.is_file() and not source.is_standard and source.path.samefile(output):
         raise ValueError(f"--output {output} is the input, which would be lost. Give another name.")
     decoding: dict[str, Any] = {"threshold": threshold, "overlap": overlap, "batch_size": batch_size}
     if to != "json_lines":
         output = check_output(to, output)
-        pipeline = open_model(model, device, splitter, int8, bf16)
-        found = write_for_tool(to, output, source, pipeline, sort, budget, measure=measure, **decoding)
+    pipeline = open_model(model, device, splitter, int8, bf16)
+    if output is not None and to != "json_lines":
+        found = write_for_tool(to, output, source, pipeline, sort, budget, **decoding)
         entities = Counter(entity["entity_group"] for of_text in found for entity in of_text.entities)
     else:
-        pipeline = open_model(model, device, splitter, int8, bf16)
         entities = write_lines(source, pipeline, output, html, decoding)
     return summarize(source, entities)
 

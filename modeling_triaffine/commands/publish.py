@@ -36,11 +36,9 @@ def command(
         bool, typer.Option("--dry-run", help="Assemble and check the repository without uploading it.")
     ] = False,
     output: Annotated[
-        Path | None, typer.Option(help="With --dry-run: new folder for the repository.", metavar="FOLDER")
+        Path | None, typer.Option(help="New folder for the repository, which is not uploaded then.", metavar="FOLDER")
     ] = None,
 ) -> None:
-    if output and not dry_run:
-        raise ValueError("--output is for a --dry-run. Leave it out, or add --dry-run.")
     if output:
         check_new(output)
     from ..publishing import assemble_repository, publish_folder
@@ -48,7 +46,7 @@ def command(
 
     with tempfile.TemporaryDirectory() as fetched, tempfile.TemporaryDirectory() as staging:
         folder = fetch_model(model, Path(fetched))
-        if dry_run:
+        if dry_run or output:
             print(assemble_repository(folder, Path(staging), repo_id, new_card=new_card))
             if output is not None:
                 shutil.copytree(staging, output)

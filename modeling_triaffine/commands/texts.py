@@ -18,13 +18,13 @@ MOST_NAMED = 20
 class TextSource:
     """The texts of a file, of a folder of .txt files, or of standard input (-), as records.
 
-    What cannot be read is named on standard error and counted in `rejected`. A line of a plain file is a text, also a
+    The name of a file, and the first character of standard input, tell JSON lines from plain ones. What cannot be read
+    is named on standard error and counted in `rejected`. A line of a plain file is a text, also a
     blank one; a blank JSON line is skipped.
 
     Args:
         text: a text in place of a file.
         entities_column: field that the command adds, and that records must not have.
-        form: "text" or "jsonl"; None: by the name of the file, or by the first character of standard input.
     """
 
     def __init__(
@@ -33,21 +33,19 @@ class TextSource:
         text: str | None = None,
         text_column: str = "text",
         entities_column: str = "entities",
-        form: str | None = None,
     ):
         self.name, self.text, self.text_column, self.entities_column = name, text, text_column, entities_column
         self.path = Path(name)
         self.is_standard = name == "-"
         self.is_typed = self.is_standard and text is None and sys.stdin.isatty()
         self.is_folder = not self.is_standard and self.path.is_dir()
-        self.is_json = form == "jsonl" if form else name.lower().endswith(JSON_SUFFIXES)
-        self.is_known = bool(form) or not self.is_standard
+        self.is_json = name.lower().endswith(JSON_SUFFIXES)
         self.accepted = self.rejected = 0
         if not self.is_standard and not self.path.exists():
             raise ValueError(f"There is no file {name}. Give a file of texts, a folder of .txt files, or --text.")
         if self.is_folder and not self.files:
             raise ValueError(f"{name} is a folder without .txt files. Save its documents as text, one in each file.")
-        if form is None and name.lower().endswith(TABLES):
+        if name.lower().endswith(TABLES):
             raise ValueError(
                 f"{name} is a table, whose lines are not texts. Write its rows as JSON lines (.jsonl), as pandas does "
                 'with to_json(…, orient="records", lines=True), or tag Parquet with `triaffine-ner tag`.'
@@ -107,7 +105,7 @@ class TextSource:
 
     def _begin(self, line: bytes, where: str) -> None:
         """Raises ValueError for a file that is no text, or one JSON value on several lines."""
-        if not self.is_known:
+        if self.is_standard:
             self.is_json = line.lstrip().startswith(b"{")
         try:
             if line.startswith(tuple(NO_TEXT)):

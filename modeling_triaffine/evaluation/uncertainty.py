@@ -1,6 +1,6 @@
 """Uncertainty sampling: which texts to annotate first, by the uncertainty of a model's predictions."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,9 +17,6 @@ from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.text_triaffine import Offsets
 from ..model.triaffine_ops import label_probabilities
 
-# By name: how the uncertainties of a text's sentences become that of the text.
-MEASURES: dict[str, Callable[[Iterable[float]], float]] = {"margin": max, "entropy": sum}
-
 
 @dataclass
 class ReadText:
@@ -28,7 +25,7 @@ class ReadText:
     Attributes:
         entities: as [`NestedNERPipeline`] returns them.
         sentences: the character offsets of the words of each sentence.
-        uncertainty: see [`uncertainty`]; of several sentences, the largest margin or the sum of the entropies.
+        uncertainty: of its least certain sentence, see [`uncertainty`].
     """
 
     text: str
@@ -37,20 +34,17 @@ class ReadText:
     uncertainty: float = 0.0
 
 
-def uncertainty(output: Any, config: TriaffineConfig, measure: str) -> Tensor:
-    """The uncertainty of the labels in each sentence of a batch, [B].
+def uncertainty(output: Any, config: TriaffineConfig) -> Tensor:
+    """The uncertainty of the labels in each sentence of a batch, [B], between 0 and 1.
 
-    "margin": 1 − (p₁ − p₂) of the span whose two likeliest labels (None included) are closest, between 0 and 1.
-    "entropy": Σ −p ln p over all candidate spans and labels, in nats, which grows with the length of the sentence. With
-    `multi_label`, each label of a span is a decision between p and 1 − p.
+    1 − (p₁ − p₂) of the span whose two likeliest labels (None included) are closest. With `multi_label`, each label of
+    a span is a decision between p and 1 − p.
     """
     logits, _, mask = final_scores(output)
     probabilities = label_probabilities(logits, config.multi_label, config.temperature)
     if config.multi_label:
         own = probabilities[..., :-1]
         probabilities, mask = torch.stack([own, 1.0 - own], dim=-1), mask.unsqueeze(-1)
-    if measure == "entropy":
-        return (torch.special.entr(probabilities).sum(-1) * mask).flatten(1).sum(-1)
     likeliest = probabilities.topk(2, dim=-1).values
     margins = 1.0 - (likeliest[..., 0] - likeliest[..., 1])
     return (margins * mask).flatten(1).amax(-1)
@@ -59,20 +53,19 @@ def uncertainty(output: Any, config: TriaffineConfig, measure: str) -> Tensor:
 def read_texts(
     pipeline: NestedNERPipeline,
     texts: Iterable[str],
-    measure: str = "margin",
     batch_size: int | None = PredictionOptions.batch_size,
     threshold: Any = None,
     overlap: str | Keep = PredictionOptions.overlap,
 ) -> list[ReadText]:
     """Predicts the entities of each text, with the uncertainty of the predictions.
 
-    `measure` is that of [`uncertainty`]; the other options are those of [`NestedNERPipeline`].
+    The options are those of [`NestedNERPipeline`].
     """
-    model, processor, join = pipeline.model, pipeline.processor, MEASURES[measure]
+    model, processor = pipeline.model, pipeline.processor
 
     def finish(output: Any) -> Iterable[tuple[list[WordEntity], float]]:
         entities = find_entities(output, model.config, threshold)
-        return zip(entities, uncertainty(output, model.config, measure).tolist(), strict=True)
+        return zip(entities, uncertainty(output, model.config).tolist(), strict=True)
 
     pairs = [(ReadText(text), FoundInText()) for text in texts]
     sentences = (
@@ -85,7 +78,7 @@ def read_texts(
         ):
             found.add(words.piece, entities)
             read_text.sentences.append(words.piece.offsets[words.piece.shared_before :])
-            read_text.uncertainty = join((read_text.uncertainty, of_sentence))
+            read_text.uncertainty = max(read_text.uncertainty, of_sentence)
     for read_text, found in pairs:
         read_text.entities = found.in_characters(read_text.text, overlap)
     return [read_text for read_text, _ in pairs]

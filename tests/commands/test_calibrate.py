@@ -75,12 +75,6 @@ def test_calibration_is_saved_used_and_shown(model, corpus, command):
     assert json.loads((model / "config.json").read_text()) == near(saved)
 
 
-def test_a_single_file_is_called_by_its_name(model, corpus, command):
-    file = corpus(sentence("DNA"), split="new") / "new.jsonl"
-    assert command("calibrate", "--model", model, file).code == 0
-    assert RunSummary.load(model).calibration.split == "new.jsonl"
-
-
 def test_edited_files_stay(model, corpus, command):
     edited = {"README.md": b"# Not UTF-8: \xe9\n", "handler.py": b"# My own\n", "requirements.txt": b"torch\nmine\n"}
     for name, content in edited.items():
@@ -125,9 +119,3 @@ def test_calibration_is_saved_although_the_reader_of_the_tables_leaves(model, co
     close_output()
     assert command("calibrate", "--model", model, corpus(sentence("DNA"), sentence("DNA"))).code == PIPE_CLOSED
     assert RunSummary.load(model).calibration.sentences == 2
-
-
-def test_types_that_the_model_does_not_know_are_named(model, corpus, command):
-    result = command("calibrate", "--model", model, corpus(sentence("DNA"), sentence("RNA")))
-    assert result.code == 0
-    assert "RNA" in result.err

@@ -6,7 +6,6 @@ import pytest
 
 from modeling_triaffine import TriaffineForNestedNER, TriaffineProcessor
 from modeling_triaffine.data.formats.genia import SPLIT_STARTS
-from modeling_triaffine.errors import PIPE_CLOSED
 from modeling_triaffine.evaluation.prediction import predict_words, score_raw_text
 from tests.helpers.portable import near
 from tests.helpers.tiny import save_tiny_model, tiny_model, tiny_pipeline, tiny_processor
@@ -126,14 +125,6 @@ def test_scores_of_the_raw_text_of_one_split_of_genia(evaluate, tmp_path, monkey
     assert list(without) == ["given_words"]
     _, of_test = evaluate(tmp_path / "genia.xml", "--split", "test")
     assert of_test["given_words"]["gold"] == of_test["raw_text"]["gold"] == 2
-
-
-def test_scores_are_written_although_the_reader_of_the_tables_leaves(command, marking_model, tmp_path, close_output):
-    close_output()
-    (tmp_path / "dev.jsonl").write_text(lines({"tokens": ["gene", "binds"], "entities": []}))
-    result = command("evaluate", "--model", marking_model, tmp_path / "dev.jsonl", "--output", tmp_path / "scores.json")
-    assert result.code == PIPE_CLOSED
-    assert "given_words" in json.loads((tmp_path / "scores.json").read_text())
 
 
 def test_scores_are_not_written_over_the_corpus(command, marking_model, tmp_path):

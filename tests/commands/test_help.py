@@ -1,25 +1,21 @@
 """The command line before a command runs: help, completion and usage errors."""
 
-import importlib
 import re
 import subprocess
 import sys
 
 import pytest
 
-from modeling_triaffine.commands import COMMANDS, COMPLETION, convert, predict, train
+from modeling_triaffine.commands import COMMANDS, COMPLETION, convert, predict
 from modeling_triaffine.commands.options import read_threshold
 from modeling_triaffine.conversion import CORPORA
 from modeling_triaffine.data import WRITERS
 from modeling_triaffine.data.writing_texts import PREDICTION_WRITERS
-from modeling_triaffine.errors import INTERRUPTED
-from modeling_triaffine.evaluation.uncertainty import MEASURES
 from modeling_triaffine.model.kinds_triaffine import ATTENTIONS, OVERLAPS
 from modeling_triaffine.model.options_triaffine import MODEL_OPTIONS, PROCESSOR_OPTIONS
 from modeling_triaffine.publishing.upload import NotPublishedError
 from modeling_triaffine.training.interruptions import OutOfMemoryError
 from modeling_triaffine.training.options import DataArguments, ModelArguments, TrainingOptions
-from modeling_triaffine.training.plan import parse_training_plan
 from tests.helpers.processes import PATIENCE
 
 OWN_OPTIONS = (ModelArguments, DataArguments, TrainingOptions)
@@ -85,15 +81,6 @@ def test_mistakes_on_the_command_line_are_one_paragraph(command, arguments, fact
     assert [fact for fact in facts if fact not in result.err] == []
 
 
-def test_interrupted_while_a_command_is_imported(command, monkeypatch):
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(importlib, "import_module", interrupt)
-    result = command("predict", "--help")
-    assert (result.code, result.out, result.err.count("\n")) == (INTERRUPTED, "", 1)
-
-
 @pytest.mark.contract
 @pytest.mark.parametrize(
     ("words", "found"),
@@ -123,7 +110,6 @@ def test_the_shell_completes(command, monkeypatch, words, found):
         (convert, "context", MODEL_OPTIONS["context"].meanings),
         (convert, "sentences", PROCESSOR_OPTIONS["sentence_splitter"].meanings),
         (predict, "to", ["json_lines", *PREDICTION_WRITERS]),
-        (predict, "measure", MEASURES),
         (predict, "overlap", OVERLAPS),
     ],
 )
@@ -159,12 +145,6 @@ def test_the_help_of_train_has_every_option_of_this_package_and_all_help_those_o
     assert f"or none ({ATTENTIONS['none'].meaning}) (default: triaffine)." in text
     assert "--encoder_learning_rate RATE Learning rate of the encoder (default: 3e-5)." in text
     assert "--output_dir FOLDER Folder for checkpoints and the final model. Required." in text
-
-
-def test_full_tensors_and_forty_candidates_by_the_help_text_alone(tmp_path):
-    command = re.search(r"triaffine-ner train (.* --triaffine_rank none \\\n.*)\n", train.__doc__)[1]
-    plan = parse_training_plan(command.replace("\\\n", "").split())
-    assert (plan.config["triaffine_rank"], plan.config["max_candidates"]) == (None, 40)
 
 
 @pytest.mark.parametrize("kind", [ImportError, OutOfMemoryError, NotPublishedError])

@@ -12,7 +12,7 @@ import pytest
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.commands import main
 from modeling_triaffine.errors import PIPE_CLOSED
-from modeling_triaffine.evaluation.uncertainty import MEASURES, read_texts
+from modeling_triaffine.evaluation.uncertainty import read_texts
 from tests.helpers.corpora import read, write_files
 from tests.helpers.portable import near
 
@@ -222,11 +222,10 @@ def test_predictions_are_read_again(for_tool, found, tool):
     assert sorted(again) == sorted(written)
 
 
-@pytest.mark.parametrize("measure", MEASURES)
-def test_the_least_sure_come_first_within_the_budget(for_tool, saved_model, measure):
-    output, _ = for_tool("doccano", "--sort", "uncertain", "--measure", measure, "--budget", 3)
+def test_the_least_sure_come_first_within_the_budget(for_tool, saved_model):
+    output, _ = for_tool("doccano", "--sort", "uncertain", "--budget", 3)
     rows = [json.loads(line) for line in output.read_text().splitlines()]
-    read_again = read_texts(NestedNERPipeline(saved_model), WRITTEN, measure)
+    read_again = read_texts(NestedNERPipeline(saved_model), WRITTEN)
     expected = sorted(read_again, key=lambda text: -text.uncertainty)[:3]
     assert [row["text"] for row in rows] == [text.text for text in expected]
     assert [row["uncertainty"] for row in rows] == pytest.approx([text.uncertainty for text in expected], abs=1e-5)

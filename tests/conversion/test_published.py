@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import sys
-import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,7 +15,6 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER, TriaffineProcessor
 from modeling_triaffine.conversion import CheckpointError, convert_published
-from modeling_triaffine.conversion.inert_checkpoint import module_tensors, read_checkpoint
 from tests.helpers.published_stand_ins import (
     CHARS,
     POS,
@@ -27,7 +25,6 @@ from tests.helpers.published_stand_ins import (
     published_model,
     published_modules,
     save_published,
-    stand_in,
 )
 from tests.helpers.tiny import save_tiny_encoder
 from tests.reference import GOLDEN, load_golden
@@ -243,31 +240,6 @@ def test_a_checkpoint_that_calls_the_operating_system_is_refused(small, pretrain
     assert not (tmp_path / "made").exists()
 
 
-def test_tensors_of_every_kind_are_read(tmp_path):
-    base = torch.arange(24.0).reshape(2, 3, 4)
-    tensors = {
-        "plain": base.clone(),
-        "turned": base.permute(2, 0, 1),
-        "part": base[1, 1:],
-        "expanded": torch.ones(1).expand(1, 1),
-        "halved": base.half(),
-        "doubled": base.double(),
-        "whole": torch.arange(5),
-        "flags": torch.tensor([True, False]),
-        "scalar": torch.tensor(3.5),
-        "nothing": torch.empty(0, 3),
-        "brain": base.bfloat16(),
-    }
-    module = stand_in("MLP")
-    for name, tensor in tensors.items():
-        module.register_buffer(name, tensor)
-    read = module_tensors(read_checkpoint(save_published(module, tmp_path / "file.pth")))
-    assert read.keys() == tensors.keys()
-    for name, tensor in tensors.items():
-        assert read[name].dtype == tensor.dtype
-        assert torch.equal(read[name], tensor), name
-
-
 # ---- What is refused ----
 
 OTHER_HEADS = SimpleNamespace(num_attention_heads=4, hidden_act="gelu")
@@ -291,18 +263,6 @@ OTHER_HEADS = SimpleNamespace(num_attention_heads=4, hidden_act="gelu")
         (
             lambda model: attach(model, {"parser_list.0.norm_h.weight": torch.ones(3)}),
             r"with another encoder: .*Unexpected key.*parser_list\.0\.norm_h\.weight",
-        ),
-        (
-            lambda model: delattr(model.parser_list[0].linear._modules["2"], "bias"),
-            r"Missing key.*head\.biaffine\.projection\.2\.bias",
-        ),
-        (
-            lambda model: attach(model, {"parser_list.0.linear.0.weight": torch.ones(16, 31)}),
-            r"head\.biaffine\.projection\.0\.weight.*\[16, 31\]",
-        ),
-        (
-            lambda model: model.encoder.bert_list.append(nn.Linear(1, 1)),
-            r"Unexpected key.*encoder\.bert_list\.1\.weight.*encoder\.bert_list\.1\.bias",
         ),
         (lambda model: delattr(model.encoder, "lstm_config"), r"it lacks 'lstm_config'"),
         (lambda model: setattr(model.encoder, "bert_config_list", [OTHER_HEADS]), r"num_attention_heads 4, .* has 2"),
@@ -328,10 +288,6 @@ def test_damaged_files_are_errors(small, pretrained, tmp_path):
         path.write_bytes(content)
         with pytest.raises(CheckpointError, match=r"best_epoch\.pth"):
             convert_published(path, pretrained, LABELS)
-    with zipfile.ZipFile(path, "w") as file:
-        file.writestr("letter.txt", "hello")
-    with pytest.raises(CheckpointError, match=r"was not written by torch\.save"):
-        convert_published(path, pretrained, LABELS)
 
 
 def test_labels_and_vocabularies_must_fit(small, pretrained, vocabularies, tmp_path):

@@ -3,7 +3,7 @@
 import json
 import re
 from html.parser import HTMLParser
-from itertools import pairwise, product
+from itertools import product
 
 import numpy as np
 import pytest
@@ -143,20 +143,6 @@ def test_analysis_is_made_of_its_parts(analysis, encoder):
     assert analysis["comparison"]["unknown_labels"] == analysis["unknown_labels"]
     assert analysis["comparison"]["scores"]["correct"] == score_entities(others, references)["correct"]
     assert analysis["comparison"]["bootstrap"] == paired_bootstrap(predictions, others, references)
-
-
-def test_predictions_follow_threshold_and_overlap(encoder, processor):
-    records = make_records()
-    model = tiny_model(encoder, **FINDS)
-    named, corpus = NamedModel("m", model, processor), micro_dataset(records)
-
-    def found(**options):
-        return analyse(named, corpus, "c", counts=[6], **options)["scores"]["predicted"]
-
-    assert found(threshold=1.0) == 0 < found(threshold=0.0, overlap="flat") < found(threshold=0.0)
-    flat = predict_words(model, processor, records, threshold=0.0, overlap="flat")
-    for entities_of_sentence in flat:
-        assert all(one["end"] <= other["start"] for one, other in pairwise(entities_of_sentence))
 
 
 def test_auxiliary_labels_are_neither_missing_nor_unknown(encoder, processor):

@@ -27,15 +27,9 @@ SEVERAL = TriaffineConfig(num_labels=3, multi_label=True)
 SURE, TORN = (0.01, 0.01, 0.98), (0.49, 0.02, 0.49)
 
 
-def entropy(*probabilities):
-    return -sum(p * math.log(p) for p in probabilities)
-
-
-def test_margin_is_of_the_least_sure_span_and_entropy_of_all():
-    output = scores([SURE], [SURE, TORN, SURE], [(0.1, 0.3, 0.6), (0.2, 0.1, 0.7)])
-    assert uncertainty(output, ONE_LABEL, "margin").tolist() == pytest.approx([0.03, 1.0, 0.7], abs=1e-5)
-    expected = [entropy(*SURE), 2 * entropy(*SURE) + entropy(*TORN), entropy(0.1, 0.3, 0.6) + entropy(0.2, 0.1, 0.7)]
-    assert uncertainty(output, ONE_LABEL, "entropy").tolist() == pytest.approx(expected, abs=1e-5)
+def test_margin_is_of_the_least_sure_span():
+    output = scores([SURE], [SURE, TORN, SURE], [(0.1, 0.3, 0.6), (0.2, 0.1, 0.7)], [])  # the last has no candidates
+    assert uncertainty(output, ONE_LABEL).tolist() == pytest.approx([0.03, 1.0, 0.7, 0.0], abs=1e-5)
 
 
 def test_with_several_labels_on_a_span_each_is_a_decision_of_its_own():
@@ -43,27 +37,16 @@ def test_with_several_labels_on_a_span_each_is_a_decision_of_its_own():
     output = SimpleNamespace(
         logits=logits, candidates=None, candidate_mask=torch.tensor([[True, True]]), span_logits=None
     )
-    assert uncertainty(output, SEVERAL, "margin").tolist() == pytest.approx([0.8], abs=1e-5)
-    expected = sum(entropy(p, 1 - p) for p in (0.9, 0.8, 0.6, 0.1))
-    assert uncertainty(output, SEVERAL, "entropy").tolist() == pytest.approx([expected], abs=1e-5)
+    assert uncertainty(output, SEVERAL).tolist() == pytest.approx([0.8], abs=1e-5)
 
 
-@pytest.mark.parametrize("measure", ["margin", "entropy"])
-def test_a_sentence_without_candidates_is_sure(measure):
-    assert uncertainty(scores([TORN], []), ONE_LABEL, measure)[1] == 0
-
-
-@pytest.mark.parametrize("measure", ["margin", "entropy"])
-def test_texts_are_read_as_the_pipeline_reads_them_and_unsure_whatever_the_batch(saved_model, measure):
+def test_texts_are_read_as_the_pipeline_reads_them_and_unsure_whatever_the_batch(saved_model):
     pipeline = NestedNERPipeline(model=str(saved_model))
-    together = read_texts(pipeline, TEXTS, measure, batch_size=3, threshold=0.2, overlap="nested")
+    together = read_texts(pipeline, TEXTS, batch_size=3, threshold=0.2, overlap="nested")
     for one, entities in zip(together, pipeline(TEXTS, threshold=0.2, overlap="nested"), strict=True):
         assert one.entities == near(entities)
-        (alone,) = read_texts(pipeline, [one.text], measure, batch_size=1)
+        (alone,) = read_texts(pipeline, [one.text], batch_size=1)
         assert one.uncertainty == pytest.approx(alone.uncertainty, abs=1e-5)
         words = [one.text[start:end] for sentence in one.sentences for start, end in sentence]
         assert "".join(words) == "".join(one.text.split())
-    sentences = [read_texts(pipeline, [text], measure)[0].uncertainty for text in TEXTS[0].split(". ")]
     assert together[0].uncertainty > 0
-    if measure == "entropy":  # the sum; the full stop makes the first sentence another one
-        assert together[0].uncertainty > max(sentences)

@@ -106,19 +106,6 @@ def test_a_data_set_without_an_id_is_named_but_not_linked(title: str | None):
 # ---- What it is ----
 
 
-@pytest.mark.parametrize(
-    ("labels", "changes", "expected"),
-    [
-        ([], {"language": ["en", "de"], "dataset": None}, "trained on (language `en`, `de`):"),
-        (["LABEL_0"], {"language": None, "dataset": None, "labels": {}}, "finding entities of one kind (`LABEL_0`) in "
-                                                                         "text of the kind it was trained on:"),
-    ],
-    ids=["languages", "one"],
-)  # fmt: skip
-def test_purpose(labels: list[str], changes: dict[str, Any], expected: str):
-    assert expected in section(make_card(make_summary(**changes), make_config(*labels)), "Intended use")
-
-
 def test_labels_whose_examples_must_not_be_shown_are_counted_all_the_same():
     counted = {"protein": Label(2), "DNA": Label(1)}
     text = section(make_card(make_summary(labels=counted, training_sentences=None)), "Labels")
@@ -131,16 +118,8 @@ def test_labels_whose_examples_must_not_be_shown_are_counted_all_the_same():
     [
         ({"cross_span": False, "triaffine_rank": 64}, ["`triaffine`", "`triaffine`", "not used", "width 320, rank 64"]),
         (
-            {"share_triaffine": False, "attention": "label", "scoring": "linear"},
-            ["`label`", "`linear`", "the 30 best spans of a sentence", "width 320, full tensors"],
-        ),
-        (
             {"cross_span": False, "attention": "none", "scoring": "biaffine", "max_span_width": 8},
             ["`none`", "`biaffine`", "not used", "width 320, no tensors", "8 words"],
-        ),
-        (
-            {"cross_span": False, "attention": "label", "scoring": "linear", "triaffine_rank": 64},
-            ["`label`", "`linear`", "not used", "width 320, no tensors"],
         ),
     ],
 )
@@ -152,13 +131,6 @@ def test_the_parts_of_the_model_that_are_used(changes: dict[str, Any], expected:
 
 def model_parts(card: ModelCard) -> list[str]:
     return re.findall(r"^- [^:]*: (.*)", section(card, "Model"), re.MULTILINE)
-
-
-@pytest.mark.parametrize("from_scratch", [True, False])
-def test_an_encoder_without_a_published_name(from_scratch: bool):
-    summary = make_summary(base_model=None, from_scratch=from_scratch)
-    expected = "`bert`, 6 layers, 384 wide" + (", trained from scratch" if from_scratch else "")
-    assert model_parts(make_card(summary))[0] == expected
 
 
 # ---- How it is used ----
@@ -182,13 +154,6 @@ def test_a_card_without_candidate_recall_says_why():
     assert section(make_card(without), "Candidate recall", "###") == "Not measured."
     filterless = make_card(without, make_config(cross_span=False))
     assert "does not filter candidates" in section(filterless, "Candidate recall", "###")
-
-
-def test_the_time_of_a_resumed_run_is_that_of_its_last_part():
-    resumed = make_summary(training_seconds=0.2, resumed=True, processes=1, gpus=0)
-    rows = cells(section(make_card(resumed), "Hardware and versions", "###"))
-    assert rows[0][1] == "under 1 s since the run was last resumed"
-    assert rows[1][1] == "1, on the CPU"
 
 
 # ---- Names that would break a card ----

@@ -293,7 +293,6 @@ def link_out(checkpoint):
         (lambda checkpoint: (checkpoint / "NOTICE").mkdir(), "NOTICE is a folder"),
         (link_out, "LICENSE is a folder, or a link out of the model's folder"),
         (lambda checkpoint: ["--output", checkpoint, "--dry-run"], "exists already. Give the name of a new folder"),
-        (lambda checkpoint: ["--output", checkpoint.parent / "new"], "add --dry-run"),
         (lambda checkpoint: ["--repo-id", "a//b"], "'a//b', which cannot be a repository"),
         (lambda checkpoint: ["--model", "owner/nothing"], "owner/nothing: 404 Client Error"),
     ],
