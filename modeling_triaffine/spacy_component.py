@@ -55,14 +55,11 @@ class TriaffineNER(Pipe):
     overlap the entity; such entities are counted, with a warning, and two entities in one token give equal spans.
 
     Args:
-        model: folder or name of the saved model and processor, loaded at the first use (or by [`pipeline`]): a saved
-            spaCy pipeline has its own copy and does not need the original.
-        device, threshold, overlap: see [`NestedNERPipeline`].
-        batch_size: number of sentences in a batch of the model; the `batch_size` of `nlp.pipe` is the number of
-            documents from which batches are made.
+        model: folder or name of the saved model and processor, loaded at the first use: a saved spaCy pipeline has its
+            own copy and does not need the original.
+        device, batch_size (sentences), threshold, overlap: see [`NestedNERPipeline`].
         spans_key: key in `doc.spans`.
-        set_ents: also set `doc.ents`, which cannot overlap: longest first (in tokens), then by start. The other
-            entities are in `doc.spans` only.
+        set_ents: also set `doc.ents`, which cannot overlap: longest first (in tokens), then by start.
         keep_ents: with `set_ents`, keep the existing entities of `doc.ents` and add only those that do not overlap
             them; otherwise they are replaced.
 

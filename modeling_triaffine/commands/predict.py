@@ -96,7 +96,7 @@ def write_lines(
     html: Path | None,
     decoding: dict[str, Any],
 ) -> Counter[str]:
-    """Writes records with their entities, in the order of the input; returns the number of entities by label."""
+    """Writes records with their entities; returns the number of entities by label."""
     from ..drawing import draw_entities
     from ..drawing.safe_text import visible_json
     from ..files import open_output, write_text

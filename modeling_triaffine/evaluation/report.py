@@ -15,10 +15,10 @@ from ..drawing.templates import render_html
 from ..files import SURROGATES
 from .error_analysis import GOLD_OUTCOMES, PREDICTED_OUTCOMES, RIGHT, SPURIOUS, ErrorExample, Mention, outcome_name
 from .scores import (
+    PARTS_NOTE,
+    PARTS_TITLE,
     RATIO_NAMES,
     defined_ratios,
-    parts_note,
-    parts_title,
     percent,
     percentages,
     score_table,
@@ -62,7 +62,7 @@ def html_report(analysis: Analysis) -> str:
             for name, rows in by_row.items()
         },
         bars={name: [Bar(row, *defined_ratios(rows[row])) for row in rows] for name, rows in by_row.items()},
-        parts=(parts_title(), parts_note(), score_table("", parts)),
+        parts=(PARTS_TITLE, PARTS_NOTE, score_table("", parts)),
         error_tables=list(_error_tables(analysis["errors"])),
         examples=[_draw_example(example, list(scores["by_label"])) for example in analysis["examples"][:MOST_EXAMPLES]],
         candidates=_candidates(analysis["candidates"] or ()),

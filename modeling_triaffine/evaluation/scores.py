@@ -74,13 +74,11 @@ class Part:
         key: Name in [`Scores`], and of its metrics: `flat` → `flat_f1`. Empty for all entities.
         title: Name in tables.
         chosen: The distinct entities of a side, predicted or gold, of a sentence → those in this part.
-        note: What readers of a table need to know, as sentences; several parts may share one.
     """
 
     key: str
     title: str
     chosen: Callable[[AbstractSet[TypedSpan]], AbstractSet[TypedSpan]]
-    note: str = ""
 
     def count(self, predicted: AbstractSet[TypedSpan], gold: AbstractSet[TypedSpan]) -> Counts:
         """The counts of a sentence; an entity of this part is correct, or found, if the other side has it at all."""
@@ -97,27 +95,13 @@ def _nested(side: AbstractSet[TypedSpan]) -> AbstractSet[TypedSpan]:
     return {entity for entity in side if entity[:2] in spans}
 
 
-_NESTING = (
+ALL = Part("", "all", lambda side: side)
+PARTS = (ALL, Part("flat", "flat", lambda side: side - _nested(side)), Part("nested", "nested", _nested))
+PARTS_TITLE = "Flat and nested"
+PARTS_NOTE = (
     "Nested entities contain another entity or lie inside one (another prediction for precision, another gold entity "
     "for recall); all others are flat."
 )
-ALL = Part("", "all", lambda side: side)
-PARTS = (
-    ALL,
-    Part("flat", "flat", lambda side: side - _nested(side), _NESTING),
-    Part("nested", "nested", _nested, _NESTING),
-)
-
-
-def parts_title() -> str:
-    """The title of a table of the parts: `Flat and nested`."""
-    *titles, last = (part.title for part in PARTS if part is not ALL)
-    return f"{', '.join(titles)} and {last}".capitalize()
-
-
-def parts_note() -> str:
-    """The notes of all parts, as sentences."""
-    return " ".join(filter(None, dict.fromkeys(part.note for part in PARTS)))
 
 
 def summary_metrics() -> dict[str, str]:
@@ -186,7 +170,7 @@ def format_scores(scores: Scores) -> str:
         >>> print(format_scores(score_entities(gold, gold)).splitlines()[2])
           Person     100.00  100.00  100.00          1     1
     """
-    notes = filter(None, (unannotated_note(scores), parts_note()))
+    notes = filter(None, (unannotated_note(scores), PARTS_NOTE))
     return "\n\n".join([score_table("", scores.rows()).text(), *(textwrap.fill(note, 100) for note in notes)])
 
 

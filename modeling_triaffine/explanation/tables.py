@@ -148,10 +148,7 @@ def _make_stage(
     kind: str,
     base: str = "label bias",
 ) -> Stage:
-    """The rows of a stage: of the words or candidates with the largest contributions, and the sum of the others.
-
-    names: of each word or candidate, with the label of the latter; base: the name of what they are added to.
-    """
+    """Makes the rows of a stage; `names` are words, or candidates with their labels, `base` names the bias."""
     bias = Row(base, [score.bias for score in scores])
     logit = Row("logit p" if kind == "word" else "logit pᶜ", [score.logit for score in scores])
     contributions = [score.contributions for score in scores if score.contributions is not None]

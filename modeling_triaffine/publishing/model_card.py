@@ -18,7 +18,7 @@ from huggingface_hub.utils import validate_repo_id
 
 from ..drawing import draw_entities
 from ..drawing.safe_text import inline_code, markdown_text
-from ..evaluation.scores import RATIOS, parts_note, parts_title, percent
+from ..evaluation.scores import PARTS_NOTE, PARTS_TITLE, RATIOS, percent
 from ..model.configuration_triaffine import TriaffineConfig
 from ..nesting import nested_spans
 from .card_tables import card_tables
@@ -93,8 +93,8 @@ def build_model_card(
         codes=lambda values: ", ".join(map(inline_code, values)),
         code_block=code_block,
         percent=percent,
-        parts_title=parts_title(),
-        parts_note=parts_note(),
+        parts_title=PARTS_TITLE,
+        parts_note=PARTS_NOTE,
     )
     return card
 
