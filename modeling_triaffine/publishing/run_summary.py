@@ -6,11 +6,11 @@ from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, InstanceOf, TypeAdapter, ValidationError, model_validator
+from pydantic import BeforeValidator, InstanceOf, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from ..evaluation.reliability import Calibration
-from ..evaluation.scores import Scores, summary_metrics
+from ..evaluation.scores import Scores
 from ..files import write_text
 from ..model.configuration_triaffine import TriaffineConfig
 
@@ -42,14 +42,6 @@ class Epoch:
     update: int | None = None
     scores: dict[str, float | None] = field(default_factory=dict)
 
-    @model_validator(mode="before")
-    @classmethod
-    def _take_scores(cls, row: Any) -> Any:
-        """In files of earlier versions, the scores are beside the other facts."""
-        if isinstance(row, dict) and "scores" not in row:
-            return {**row, "scores": {name: row[name] for name in summary_metrics() if name in row}}
-        return row
-
 
 @dataclass
 class Label:
@@ -73,11 +65,8 @@ class Evaluation:
 
     Attributes:
         split: the scored split, "test" or "validation".
-        sentences: number of its sentences.
-        scores: scores on given words, as returned by `score_entities`.
-        raw_text: the same on raw text, matched by characters; None if the corpus has words only.
-        by_length: as returned by `scores_by_length`.
-        candidate_recall: as returned by the function of this name; None for a model without candidates.
+        scores: on given words; raw_text: on raw text, matched by characters; None if the corpus has words only.
+        candidate_recall: None for a model without candidates.
         unscored: labels that the model kept (--keep_labels) and the split does not annotate.
     """
 

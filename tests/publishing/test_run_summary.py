@@ -1,12 +1,10 @@
 """The summary of a run: what it keeps and refuses."""
 
-import json
 from pathlib import Path
 
 import pytest
 
 from modeling_triaffine.evaluation.reliability import Bin, Calibration, LabelCalibration
-from modeling_triaffine.publishing.card_tables import card_tables
 from modeling_triaffine.publishing.run_summary import SUMMARY_FILE, Example, RunSummary
 from tests.helpers.cards import make_row, make_summary
 
@@ -57,16 +55,3 @@ def test_a_damaged_summary_is_refused_with_its_field(tmp_path: Path, damaged: by
     with pytest.raises(ValueError, match=message) as error:
         RunSummary.load(tmp_path)
     assert str(tmp_path) in str(error.value)
-
-
-def test_a_summary_of_an_earlier_version_is_read(tmp_path: Path):
-    """Its epochs have the scores beside the other facts, and not every part of today's."""
-    facts = json.loads(make_summary().to_json())
-    del facts["evaluation"]["scores"]["nested"]
-    facts["training_table"] = [{"epoch": 1.0, "precision": 0.5, "flat_f1": 0.4}]
-    (tmp_path / SUMMARY_FILE).write_text(json.dumps(facts))
-    tables = card_tables(RunSummary.load(tmp_path), ["DNA"])
-    assert [row[0] for row in tables["by_part"].rows][:2] == ["all", "flat"]
-    assert "nested" not in [row[0] for row in tables["by_part"].rows]
-    shown = dict(zip(tables["epochs"].columns, tables["epochs"].rows[0], strict=True))
-    assert (shown["Flat F1"], shown["Nested F1"]) == ("40.00", None)
