@@ -46,10 +46,7 @@ class TextSource:
         if self.is_folder and not self.files:
             raise ValueError(f"{name} is a folder without .txt files. Save its documents as text, one in each file.")
         if name.lower().endswith(TABLES):
-            raise ValueError(
-                f"{name} is a table, whose lines are not texts. Write its rows as JSON lines (.jsonl), as pandas does "
-                'with to_json(…, orient="records", lines=True), or tag Parquet with `triaffine-ner tag`.'
-            )
+            raise ValueError(f"{name} is a table, whose lines are not texts. Write its rows as JSON lines (.jsonl).")
 
     @cached_property
     def files(self) -> list[Path]:

@@ -5,11 +5,9 @@ Parts that torch's exporter cannot translate are replaced in a copy of the model
 Needs the extra `onnx`.
 """
 
-import contextlib
 import copy
-import logging
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, no_type_check
 from unittest.mock import patch
@@ -153,8 +151,7 @@ def translate(model: TriaffineForNestedNER, inputs: dict[str, Tensor], outputs: 
         program = torch.export.export(graph, (), inputs, dynamic_shapes=shapes, **options)
     translations: Any = {torch.ops.aten.remainder.Scalar: remainder}
     options = {"dynamic_shapes": shapes, "output_names": outputs, "custom_translation_table": translations}
-    with without_warnings():  # that torchvision is not installed
-        return torch.onnx.export(program, dynamo=True, verbose=False, **options)
+    return torch.onnx.export(program, dynamo=True, verbose=False, **options)
 
 
 def span_scores_at_once(
@@ -250,16 +247,4 @@ def quantize_onnx(path: Path, quantized: Path) -> None:
     ]
     # 7 bits: processors without VNNI add two products in 16 bits.
     options: Any = {"weight_type": QuantType.QInt8, "per_channel": True, "reduce_range": True}
-    with without_warnings():  # it advises every caller to prepare the graph
-        quantize_dynamic(path, quantized, nodes_to_quantize=linear, **options)
-
-
-@contextlib.contextmanager
-def without_warnings() -> Iterator[None]:
-    """Hides logged warnings of libraries that do not concern users."""
-    before = logging.root.manager.disable
-    logging.disable(max(before, logging.WARNING))
-    try:
-        yield
-    finally:
-        logging.disable(before)
+    quantize_dynamic(path, quantized, nodes_to_quantize=linear, **options)

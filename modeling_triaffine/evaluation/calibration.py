@@ -159,10 +159,9 @@ def fit_temperature(spans: ScoredSpans, multi_label: bool) -> float:
         temperature = float(exponent.detach().exp())
         if TEMPERATURES[0] < temperature < TEMPERATURES[1]:
             return temperature
+    wrong = int((1 - is_correct).sum())
     logger.warning(
-        "The temperature stays 1: of %d predictions on these sentences (probability at least %g), %d are wrong, and "
-        "the likelihood has no maximum from %g to %g. Calibrate on more sentences, which the model has not seen.",
-        *(len(is_correct), LEAST_FITTED_PROBABILITY, int((1 - is_correct).sum()), *TEMPERATURES),
+        "The temperature stays 1: of %d predictions, %d are wrong. Use more sentences.", len(is_correct), wrong
     )
     return 1.0
 

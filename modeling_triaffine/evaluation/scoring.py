@@ -145,8 +145,7 @@ def check_same_sentences(predictions: Sequence[Any], references: Sequence[Any]) 
     """Raises ValueError unless both sides have the same number of sentences."""
     if len(predictions) != len(references):
         raise ValueError(
-            f"There are predictions for {len(predictions)} sentences and references for {len(references)}; each needs "
-            "a list of entities, perhaps empty."
+            f"There are predictions for {len(predictions)} sentences and references for {len(references)}."
         )
 
 

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from modeling_triaffine import TriaffineForNestedNER, TriaffineProcessor
-from modeling_triaffine.data.formats.genia import SPLIT_STARTS
 from modeling_triaffine.evaluation.prediction import predict_words, score_raw_text
 from tests.helpers.portable import near
 from tests.helpers.tiny import save_tiny_model, tiny_model, tiny_pipeline, tiny_processor
@@ -107,24 +106,7 @@ def test_texts_are_scored_in_the_models_sentences_and_no_other_split_is_read(enc
     result, scores = evaluate(tmp_path / "corpus", model=tmp_path)  # the model is looked for one folder down
     assert [scores[kind]["gold"] for kind in ("given_words", "raw_text")] == [2, 4]
     assert "Raw text: precision" in result.out
-
-
-def test_scores_of_the_raw_text_of_one_split_of_genia(evaluate, tmp_path, monkeypatch):
-    for number, split in enumerate(("train", "validation", "test")):
-        monkeypatch.setitem(SPLIT_STARTS, split, number)
-    gene, protein = (f'<cons sem="G#protein_molecule">{word}</cons>' for word in ("gene", "protein"))
-    articles = [
-        f"<article><articleinfo><bibliomisc>{number}</bibliomisc></articleinfo><title><sentence>{text}</sentence></title>"
-        "</article>"
-        for number, text in enumerate((f"{gene} binds", protein, f"{gene} {gene} x"))
-    ]
-    (tmp_path / "genia.xml").write_text(f'<set xmlns:gpml="x">{"".join(articles)}</set>')
-    _, scores = evaluate(tmp_path / "genia.xml")
-    assert [counts(scores[kind])["gold"] for kind in ("given_words", "raw_text")] == [1, 1]
-    _, without = evaluate(tmp_path / "genia.xml", "--no-raw-text")
-    assert list(without) == ["given_words"]
-    _, of_test = evaluate(tmp_path / "genia.xml", "--split", "test")
-    assert of_test["given_words"]["gold"] == of_test["raw_text"]["gold"] == 2
+    assert list(evaluate(tmp_path / "corpus", "--no-raw-text", model=tmp_path)[1]) == ["given_words"]
 
 
 def test_scores_are_not_written_over_the_corpus(command, marking_model, tmp_path):

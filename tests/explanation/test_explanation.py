@@ -348,7 +348,6 @@ def test_text_has_the_likeliest_labels_that_fit():
     assert len(wide[3].split()) > len(lines[3].split())
     narrow = format_explanation(SMALL, width=1).splitlines()
     assert narrow[3].split() == ["probability", SMALL.predicted]
-    assert "by pᶜ" not in format_explanation(WITHOUT_CANDIDATES)
     assert "not a candidate" in format_explanation(WITHOUT_CANDIDATES)
     assert "without attention to inside words" in format_explanation(WITHOUT_PARTS)
 
