@@ -6,7 +6,7 @@ import shlex
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from huggingface_hub import CommitInfo, HfApi, snapshot_download
 
@@ -88,12 +88,12 @@ def publish_folder(
     return Upload(commit, bool(info.private), files)
 
 
-def fetch_model(name_or_path: str, folder: Path, **options: object) -> Path:
+def fetch_model(name_or_path: str, folder: Path, **options: Any) -> Path:
     """Returns the folder of this name, or `folder` with the files of the Hub repository of this name but its card."""
     if not Path(name_or_path).is_dir():
         taken = [pattern for pattern in TAKEN if pattern != CARD_NAME]
         with errors_of_hub(name_or_path):
-            snapshot_download(name_or_path, local_dir=folder, allow_patterns=taken, **options)  # type: ignore[arg-type]
+            snapshot_download(name_or_path, local_dir=folder, allow_patterns=taken, **options)
         return folder
     return Path(name_or_path)
 
