@@ -257,9 +257,7 @@ def test_low_rank_scores_start_with_about_unit_variance(tmp_path, attention, sco
     sizes = {"triaffine_rank": rank, "triaffine_dim": dim, "lstm_hidden_size": lstm_hidden_size}
     model = tiny_model(encoder, **labels, **sizes, attention=attention, scoring=scoring)
     hidden = words_of_random_subwords(model)
-    attention_factor, boundaries = model.head.attention(hidden)
-    scoring_factor, _ = model.head.scoring(hidden, boundaries)
-    for factor in (attention_factor, scoring_factor):
+    for factor in model.head.factors(model.head.read(hidden)):
         assert 0.5 < factor.whole_cube().square().mean().sqrt() < 2
     before = {name: weight.clone() for name, weight in model.head.named_parameters()}
     match_low_rank_start(model)  # they fit already

@@ -238,9 +238,9 @@ def test_a_trained_model_can_be_scored_without_training(tmp_path: Path, micro_co
     }
     for checkpoint in trained_folder.glob("checkpoint-*"):
         shutil.rmtree(checkpoint)
-    with pytest.raises(ValueError, match=r"out has the model of an earlier run\. "):
+    with pytest.raises(ValueError, match=r"out has \S+ of an earlier run\. "):
         prepare()
-    with pytest.raises(ValueError, match=r"out has the model of an earlier run, and no checkpoint to resume from"):
+    with pytest.raises(ValueError, match=r"out has \S+ of an earlier run\. "):
         prepare("--resume_from_checkpoint")
     (trained_folder / "all_results.json").unlink()  # as if killed before it had saved everything
     assert prepare("--resume_from_checkpoint").plan.training.resume_from_checkpoint is None
