@@ -62,6 +62,8 @@ def build_parameter_groups(
             )
         if parameter.requires_grad:
             groups[part if part in MODEL_PARTS else "head", name in decaying].append(parameter)
+    if not any(groups.values()):
+        raise ValueError("No weight of the model is trained: `requires_grad` is False for all parameters.")
     return [
         {
             "name": f"{part}{'' if decays else '_no_decay'}",

@@ -23,6 +23,7 @@ from huggingface_hub import CommitInfo, HfApi
 from safetensors import SafetensorError
 from torch.utils.data import BatchSampler, DataLoader, Dataset
 from transformers import (
+    DataCollatorForTokenClassification,
     EvalPrediction,
     Trainer,
     TrainingArguments,
@@ -142,6 +143,11 @@ class NestedNERTrainer(Trainer):
         **options: Any,
     ):
         args = NestedNERTrainingArguments() if args is None else args
+        if isinstance(options.get("data_collator"), DataCollatorForTokenClassification):
+            raise ValueError(
+                "NestedNERTrainer: a DataCollatorForTokenClassification knows no spans. Leave data_collator out, or "
+                "give a DataCollatorForNestedNER."
+            )
         train: Any = as_dataset(train_dataset, "train_dataset")
         evaluation: Any = eval_dataset
         if isinstance(evaluation, Mapping):

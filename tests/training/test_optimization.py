@@ -57,6 +57,8 @@ def test_frozen_parameters_are_in_no_group() -> None:
     model["encoder"].requires_grad_(False)
     groups = build_parameter_groups(model.named_parameters(), {"head": 1.0, "encoder": 1.0}, 0.1, {"head.weight"})
     assert [group["name"] for group in groups] == ["head", "head_no_decay"]
+    with pytest.raises(ValueError, match="No weight of the model is trained"):
+        build_parameter_groups(model["encoder"].named_parameters(), {}, 0.1, set())
 
 
 def test_a_wrapped_model_has_no_parts_with_rates() -> None:

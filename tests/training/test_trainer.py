@@ -11,7 +11,7 @@ import torch
 from datasets import Dataset
 from huggingface_hub import ModelCard
 from safetensors.torch import load_file
-from transformers import TrainingArguments
+from transformers import DataCollatorForTokenClassification, TrainingArguments
 
 from modeling_triaffine import NestedNERTrainer, TriaffineForNestedNER, TriaffineProcessor
 from modeling_triaffine.evaluation.scoring import score_entities
@@ -129,6 +129,7 @@ def test_a_model_and_processor_that_do_not_fit_are_refused_before_the_training(t
     ("options", "message"),
     [
         ({"train_dataset": micro_dataset(micro_records(1)).select([])}, "train_dataset has 0 records"),
+        ({"data_collator": DataCollatorForTokenClassification(None)}, "give a DataCollatorForNestedNER"),
         (
             {"eval_dataset": micro_dataset([{**one, "entities": [VIRUS]} for one in micro_records(2)])},
             r"eval_dataset has entities of type virus \(the first in sentence '0'\), which the model has no label for",
