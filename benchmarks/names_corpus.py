@@ -1,7 +1,7 @@
 """Makes the corpus that the model `names-en` is trained on: nested names in English texts of open corpora.
 
     python benchmarks/names_corpus.py OUTPUT --gum FOLDER [--litbank FOLDER] [--wikigold FILE] [--wnut FILE] \
-        [--ewt FILE] [--silver MODEL]
+        [--ewt FILE] [--crossner FOLDER] [--silver MODEL]
 
 writes `train.jsonl` and `validation.jsonl`, a sentence each line with its text and entities by characters.
 
@@ -11,8 +11,9 @@ writes `train.jsonl` and `validation.jsonl`, a sentence each line with its text 
 - LitBank (Bamman et al. 2019; CC BY 4.0, `coref/brat`): mentions that it marks as proper names.
 - wikigold (Balasuriya et al. 2009; CC BY 4.0), WNUT 2017 (Derczynski et al. 2017; CC BY 4.0), and UNER's EWT (Mayhew et
   al. 2024; CC BY-SA 4.0): flat, and without some of GUM's types.
+- CrossNER (Liu et al. 2021; MIT; github.com/zliucr/CrossNER, `ner_data`): train and dev of its five domains.
 
-With `--silver`, a model that is trained on GUM alone adds what these corpora do not annotate: its types that a corpus
+With `--silver`, a first model adds what these corpora do not annotate: its types that a corpus
 lacks, and names inside the corpus's own.
 """
 
@@ -46,6 +47,11 @@ TAGS = {
     **dict.fromkeys(("LOC", "location"), "PLACE"),
     **dict.fromkeys(("ORG", "corporation", "group"), "ORGANIZATION"),
     **dict.fromkeys(("product", "creative-work"), "OTHER"),
+    **dict.fromkeys(("politician", "scientist", "musicalartist", "writer", "researcher"), "PERSON"),
+    "country": "PLACE",
+    **dict.fromkeys(("organisation", "politicalparty", "university", "band"), "ORGANIZATION"),
+    **dict.fromkeys(("event", "election", "conference"), "EVENT"),
+    **dict.fromkeys(("album", "song", "book", "poem", "magazine", "academicjournal", "award"), "OTHER"),
 }
 FLAT_TYPES = {"PERSON", "PLACE", "ORGANIZATION"}
 SURE = 0.6  # probability from which a silver name is added
@@ -220,6 +226,14 @@ def read_tags(path: Path, word: int, tag: int) -> Iterator[Sentence]:
         yield sentence
 
 
+def read_crossner(folder: Path) -> Iterator[Sentence]:
+    for domain in ("ai", "literature", "music", "politics", "science"):
+        for split in ("train", "dev"):
+            for sentence in read_tags(folder / domain / f"{split}.txt", 0, 1):
+                sentence.name = f"{domain}-{sentence.name}"
+                yield sentence
+
+
 def add_silver(sentences: list[Sentence], model: str, annotated: set[str]) -> None:
     """Adds what the model finds and the corpus does not annotate: other types, and names inside the corpus's own."""
     from modeling_triaffine import NestedNERPipeline
@@ -243,7 +257,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output", type=Path)
     parser.add_argument("--gum", type=Path, required=True)
-    for name in ("litbank", "wikigold", "wnut", "ewt"):
+    for name in ("litbank", "wikigold", "wnut", "ewt", "crossner"):
         parser.add_argument(f"--{name}", type=Path)
     parser.add_argument("--silver", metavar="MODEL")
     given = parser.parse_args()
@@ -253,6 +267,7 @@ def main() -> None:
         "wikigold": (read_tags, (given.wikigold, 0, 1), FLAT_TYPES),
         "wnut": (read_tags, (given.wnut, 0, 1), {*FLAT_TYPES, "OTHER"}),
         "ewt": (read_tags, (given.ewt, 1, 2), FLAT_TYPES),
+        "crossner": (read_crossner, (given.crossner,), {*FLAT_TYPES, "EVENT"}),
     }
     for reader, arguments, annotated in others.values():
         if arguments[0]:
