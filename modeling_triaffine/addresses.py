@@ -1,7 +1,4 @@
-"""What the demo page and the HTTP service share: the address they listen on, and the names they show for models.
-
-Needs neither FastAPI nor Gradio.
-"""
+"""The address that the demo page and the HTTP service listen on, and the names that they show for models."""
 
 import ipaddress
 import os
@@ -16,7 +13,7 @@ PAGE_PORT = 7860
 ALL_ADDRESSES = ("0.0.0.0", "::")
 LOOPBACK_NAMES = ["localhost", "*.localhost", "127.0.0.1", "[::1]"]
 BACKLOG = 128  # connections waiting to be accepted
-# Folder names that training chooses, and that identify no model.
+# Names of folders that training chooses.
 _GENERIC_NAME = re.compile(r"model|checkpoint-\d+")
 
 
@@ -30,10 +27,8 @@ def listen(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
     except (OSError, OverflowError) as error:
-        reason = str(getattr(error, "strerror", None) or error).partition(" (")[0].rstrip(".")  # without the address
         raise OSError(
-            f"The server cannot listen on {host}, port {port}: {reason}. Choose another --port (0 picks a free one), "
-            "or an address of this machine as --host."
+            f"The server cannot listen on {host}, port {port}: {error}. Choose another --port or --host."
         ) from None
     # Connections inherit this option; asyncio sets it only on sockets that name their protocol, which this one does
     # not. Without it a short answer waits 40 ms for the client to acknowledge its header.
@@ -50,7 +45,7 @@ def url_of(listener: socket.socket) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address."""
+    """Tells an address that only this machine can reach."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -75,14 +70,14 @@ def public_names(places: Sequence[str | os.PathLike[str]]) -> list[str]:
     A Hub id is its own display name. A folder is named by its last part, by its last two where the last is generic
     (`model`, `checkpoint-500`), and by as many more as distinguish it from the others.
     """
-    paths = [str(place) for place in places]
-    resolved = [str(Path(path).resolve()) if Path(path).is_dir() else path for path in paths]
-    longest = max(len(Path(path).parts) for path in resolved)
-    for count in range(1, longest):
-        names = [_last_parts(path, count) if Path(path).is_dir() else path for path in resolved]
-        if len(set(names)) == len(set(resolved)):
-            return names
-    return resolved
+    paths = [str(Path(place).resolve()) if Path(place).is_dir() else str(place) for place in places]
+    names = paths
+    for count in range(max(len(Path(path).parts) for path in paths), 0, -1):
+        shorter = [_last_parts(path, count) if Path(path).is_dir() else path for path in paths]
+        if len(set(shorter)) < len(set(paths)):
+            break
+        names = shorter
+    return names
 
 
 def _last_parts(path: str, count: int) -> str:

@@ -34,17 +34,14 @@ REAL_SENTENCES = {
         "The human cyclooxygenase-2 mRNA is induced in peripheral blood T lymphocytes.",
     ),
 }
-SHOWN = 3
-LINE = 90  # characters; longer sentences would be drawn in pieces
-# Marks a folder of the demo; from any other nothing is removed.
-MARK = "made_by_the_demo.txt"
-MARK_TEXT = "Every run of the demo removes `corpus` and `model` beside this file and creates them again.\n"
+SHOWN, LINE = 3, 90  # sentences, and their characters; longer ones would be drawn in pieces
+MARK = "made_by_the_demo.txt"  # a file in the folder of the demo; from any other nothing is removed
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "--output_dir", type=Path, default=Path("outputs/demo"), help="new folder, or that of an earlier demo"
+        "--output_dir", type=Path, default="outputs/demo", help="new folder, or that of an earlier demo"
     )
     folder = parser.parse_args().output_dir
     with ending_plainly(TrainingFault):
@@ -64,20 +61,18 @@ def clear(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()) and not (folder / MARK).is_file():
         raise ValueError(f"--output_dir {folder} has files that no earlier demo made; give a new or empty folder.")
-    (folder / MARK).write_text(MARK_TEXT, encoding="utf-8")
-    for made in (folder / "corpus", folder / "model"):
-        if made.exists():
-            shutil.rmtree(made)
+    (folder / MARK).write_text("Every run of the demo removes `corpus` and `model` here and creates them again.\n")
+    for name in ("corpus", "model"):
+        shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def tag_real_sentences() -> None:
     """Draws what the models of the package find in sentences that they were not trained on."""
     for name, path in installed_models().items():
-        if texts := REAL_SENTENCES.get(name):
-            print(f"The model {name!r} of the package:\n")
-            find_entities = NestedNERPipeline(path)
-            for text in texts:
-                print(draw_entities(text, find_entities(text)), end="\n\n")
+        print(f"The model {name!r} of the package:\n")
+        find_entities = NestedNERPipeline(path)
+        for text in REAL_SENTENCES.get(name, ()):
+            print(draw_entities(text, find_entities(text)), end="\n\n")
 
 
 def train(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a run or a benchmark ran on: hardware, software, and the revision of this package's source."""
+"""The hardware and software of a run or a benchmark, with the revision of this package's source."""
 
 import datetime
 import os
@@ -14,7 +14,6 @@ from .model.triaffine_weights import multiplies_bfloat16
 from .version import __version__
 
 SOFTWARE = ("torch", "transformers", "accelerate", "datasets", "tokenizers")
-REVISION = "git revision"
 
 
 def describe_machine() -> dict[str, str | int | float]:
@@ -33,21 +32,17 @@ def describe_hardware() -> dict[str, str | int | float]:
         "torch_threads": torch.get_num_threads(),
     }
     processors = Path("/proc/cpuinfo")
-    if processors.exists():
-        hardware |= describe_processor(processors.read_text())
-    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", ()):
+    if processors.exists():  # speed depends on the family and the model, which is the generation
+        fields = dict(re.findall(r"^(model name|cpu family|model)\s*:\s*(.+)$", processors.read_text(), re.MULTILINE))
+        hardware["processor"] = fields.pop("model name", hardware["processor"])
+        hardware |= {
+            f"processor_{name.removeprefix('cpu ')}": int(number) for name, number in fields.items() if number.isdigit()
+        }
+    if hasattr(os, "sysconf"):
         hardware["memory_gb"] = round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9, 1)
     if torch.cuda.is_available():
         hardware["gpu"] = torch.cuda.get_device_name()
     return hardware
-
-
-def describe_processor(cpuinfo: str) -> dict[str, str | int]:
-    """Name, family and model (its generation, on which speed depends) of the first processor in /proc/cpuinfo."""
-    fields = dict(re.findall(r"^(model name|cpu family|model)\s*:\s*(.+)$", cpuinfo.partition("\n\n")[0], re.MULTILINE))
-    name = {"processor": fields["model name"]} if "model name" in fields else {}
-    numbers = {"processor_family": fields.get("cpu family", ""), "processor_model": fields.get("model", "")}
-    return name | {key: int(value) for key, value in numbers.items() if value.isdigit()}
 
 
 def describe_versions() -> dict[str, str]:
@@ -58,16 +53,11 @@ def describe_versions() -> dict[str, str]:
 
 def source_revision(file: Path = Path(__file__)) -> dict[str, str]:
     """The commit of a source file, with "-dirty" for uncommitted changes; empty for a file that git does not track."""
-    if _git(file, "ls-files", "--error-unmatch", file.name) is None:
-        return {}
-    revision = _git(file, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
-    return {REVISION: revision} if revision else {}
-
-
-def _git(file: Path, *arguments: str) -> str | None:
-    """What git prints when run in the folder of `file`; None if it fails."""
+    git = ["git", "-C", str(file.parent)]
     try:
-        command = ["git", "-C", str(file.parent), *arguments]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+        subprocess.run([*git, "ls-files", "--error-unmatch", file.name], check=True, capture_output=True)
+        describe = [*git, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+        revision = subprocess.run(describe, check=True, capture_output=True, text=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
-        return None
+        return {}
+    return {"git revision": revision}

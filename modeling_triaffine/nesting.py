@@ -1,4 +1,4 @@
-"""Which spans are inside which; those that merely cross are not nested."""
+"""Nesting of spans; those that merely cross are not nested."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ Span = tuple[int, int]
 
 
 def contains(outer: Span, inner: Span) -> bool:
-    """Whether `inner` is inside `outer` and not the same span."""
+    """True if `inner` is inside `outer` and not the same span."""
     return outer != inner and outer[0] <= inner[0] and inner[1] <= outer[1]
 
 

@@ -12,18 +12,14 @@ from typing import Any
 import torch
 from torch import Tensor
 from transformers import AutoConfig, AutoModel, AutoTokenizer
-from transformers.utils import logging
 
 from .installed_models import find_and_describe
-from .model.checks_triaffine import reading
 from .model.configuration_triaffine import TriaffineConfig
 from .model.factors_triaffine import SMALLEST_SQUARED_NORM, TriaffineTensor
 from .model.model_triaffine import TriaffineForNestedNER, evaluating
 from .model.processing_triaffine import PADDING, UNKNOWN, TriaffineProcessor, check_parts
 from .model.repository_triaffine import ORIGIN_OPTIONS, refuse_broken
 from .model.text_triaffine import composed
-
-logger = logging.get_logger(__name__)
 
 
 def extend_model() -> None:
@@ -75,11 +71,6 @@ def model_on_encoder(
     else:
         given = {key: value for key, value in config.to_dict().items() if key != "hidden_size"}
         config = type(config)(**{**given, "encoder_config": encoder_config})
-    if config.triaffine_rank is not None and not config.has_tensor:
-        logger.warning(
-            f"`triaffine_rank` is {config.triaffine_rank}, which has no effect: a model with attention="
-            f"{config.attention!r} and scoring={config.scoring!r} has no triaffine tensor. Leave it out."
-        )
     model = cls(config)
     if attn_implementation is not None:
         model.set_attn_implementation(attn_implementation)
@@ -91,10 +82,6 @@ def model_on_encoder(
         raise ValueError(f"from_encoder: {name_or_path} has no weights for {', '.join(missing)}; is it an encoder?")
     model.encoder.load_state_dict(pretrained.state_dict(), strict=False)  # it may have a pooler
     refuse_broken(f"The weights in {name_or_path}", model.encoder)
-    if getattr(encoder_config, "is_encoder_decoder", False):  # BART runs, T5 does not
-        where = f"from_encoder: {name_or_path} does not run without the inputs of a decoder; give an encoder only"
-        with reading(where), evaluating(model):
-            words_of_random_subwords(model)
     match_low_rank_start(model)
     return model
 

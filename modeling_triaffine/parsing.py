@@ -65,15 +65,8 @@ def decode_json(data: bytes) -> object:
     text = decode_text(data.removeprefix(BOM_UTF8))  # of bytes, `json` would guess UTF-16 anew for each line
     try:
         return json.loads(text)
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}" if error.lineno > 1 else f"character {error.colno}"
-        problem = f"invalid JSON, {error.msg.removesuffix(' at')} at {place}"
-        remedy = "Correct it, or check whether the file is truncated"
-    except RecursionError:
-        problem, remedy = "the JSON is nested too deeply", "Remove the levels that a record does not need"
-    except ValueError:  # Python's limit on the digits of an integer, the only other input that its parser rejects
-        problem, remedy = "a number has thousands of digits", "Correct it"
-    raise DataError(problem, remedy)
+    except (ValueError, RecursionError) as error:  # of syntax, digits and depth
+        raise DataError(f"invalid JSON: {error}", "Correct it, or check whether the file is truncated") from None
 
 
 def shown(value: object) -> str:

@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable, Generator, Iterable
 from typing import TypeVar
 
+from tqdm import tqdm
+
 Item = TypeVar("Item")
 SECONDS = 60
 
@@ -19,21 +21,16 @@ def with_progress(
         total: their number, if it is known.
         size: how many an item counts for.
     """
-    if sys.stderr.isatty():
-        from tqdm import tqdm
-
-        with tqdm(total=total, unit=f" {unit}") as progress:
-            for item in items:
-                yield item
-                progress.update(size(item))
-        return
-    started = told = time.monotonic()
-    number = 0
-    for item in items:
-        yield item
-        number += size(item)
-        now = time.monotonic()
-        if now - told >= SECONDS:
-            told, rate = now, number / (now - started)
-            left = f" of {total:,}, {max(0, total - number) / rate / 60:,.0f} minutes left" if total else ""
-            print(f"{number:,} {unit}{left}, {rate:,.1f} a second", file=sys.stderr, flush=True)
+    with tqdm(total=total, unit=f" {unit}", disable=None) as bar:
+        started = told = time.monotonic()
+        number = 0
+        for item in items:
+            yield item
+            number += size(item)
+            bar.update(size(item))
+            now = time.monotonic()
+            if bar.disable and now - told >= SECONDS:
+                told = now
+                form = "{n_fmt}{unit} of {total_fmt}, {remaining} left, {rate_fmt}"
+                line = tqdm.format_meter(number, total, now - started, unit=f" {unit}", bar_format=form)
+                print(line, file=sys.stderr, flush=True)

@@ -52,7 +52,7 @@ class TriaffineNER(Pipe):
     Replaces `doc.spans[spans_key]` by n spans in the order of the pipeline (by start, then longest first) with two
     arrays: `attrs["scores"]` [n], and `attrs["char_offsets"]` [n, 2], the start and exclusive end of each entity in
     `doc.text` as found by the model. If these are not boundaries of spaCy's tokens, the span covers all tokens that
-    overlap the entity; such entities are counted, with a warning, and two entities in one token give equal spans.
+    overlap the entity, with a warning, and two entities in one token give equal spans.
 
     Args:
         model: folder or name of the saved model and processor, loaded at the first use: a saved spaCy pipeline has its
@@ -62,10 +62,6 @@ class TriaffineNER(Pipe):
         set_ents: also set `doc.ents`, which cannot overlap: longest first (in tokens), then by start.
         keep_ents: with `set_ents`, keep the existing entities of `doc.ents` and add only those that do not overlap
             them; otherwise they are replaced.
-
-    Attributes:
-        num_entities, num_misaligned: number of entities set by this component in this process, and how many of them do
-            not begin and end at token boundaries.
     """
 
     def __init__(
@@ -88,7 +84,6 @@ class TriaffineNER(Pipe):
         if is_new and find_file(find_model(model), CONFIG_NAME, {}) is None:
             raise FileNotFoundError(f'"{name}": there is no model in {model}, which has no {CONFIG_NAME}.')
         self.name = name
-        self.num_entities = self.num_misaligned = 0
         self._source = model
         self._pipeline: NestedNERPipeline | None = None
         options = {"device": device, "batch_size": batch_size, "threshold": threshold, "overlap": overlap}
@@ -163,17 +158,15 @@ class TriaffineNER(Pipe):
         self._pipeline = NestedNERPipeline(str(folder.resolve()), **self._options)
 
     def _annotate(self, docs: list[Doc]) -> None:
-        misaligned = 0
+        is_misaligned = False
         for doc, entities in zip(docs, self.pipeline([doc.text for doc in docs]), strict=True):
             group = _span_group(doc, self._spans_key, entities)
             doc.spans[self._spans_key] = group
             if self._set_ents:
                 doc.ents = prioritize_existing_ents_filter(doc.ents if self._keep_ents else (), group)
-            self.num_entities += len(group)
-            places = zip(group, group.attrs["char_offsets"].tolist(), strict=True)
-            misaligned += sum([span.start_char, span.end_char] != place for span, place in places)
-        self.num_misaligned += misaligned
-        if misaligned:
+            covered = [[span.start_char, span.end_char] for span in group]
+            is_misaligned |= covered != group.attrs["char_offsets"].tolist()
+        if is_misaligned:
             # Always the same message, so that Python's default filter shows it once.
             warnings.warn(
                 f'"{self.name}": some entities do not begin and end at token boundaries of spaCy; their spans cover '
@@ -183,11 +176,11 @@ class TriaffineNER(Pipe):
 
 
 def _span_group(doc: Doc, name: str, entities: list[dict[str, Any]]) -> SpanGroup:
-    spans: list[Any] = [  # never None inside the text
-        doc.char_span(entity["start"], entity["end"], label=entity["entity_group"], alignment_mode="expand")
-        for entity in entities
-    ]
     offsets = [(entity["start"], entity["end"]) for entity in entities]
+    spans: list[Any] = [  # never None inside the text
+        doc.char_span(*place, label=entity["entity_group"], alignment_mode="expand")
+        for place, entity in zip(offsets, entities, strict=True)
+    ]
     attributes = {
         "scores": np.array([entity["score"] for entity in entities], dtype=np.float64),
         "char_offsets": np.array(offsets, dtype=np.int64).reshape(-1, 2),

@@ -1,4 +1,4 @@
-"""The ablations as configurations: those of the published arrays, and the printed equations beside them."""
+"""The ablations as configurations are those of the published arrays."""
 
 from pathlib import Path
 
@@ -28,18 +28,3 @@ def test_configuration_is_that_of_the_published_arrays(name):
     head, _, _ = load_golden(GOLDEN[name])
     config = TriaffineConfig.from_pretrained(REPOSITORY / "hub_configs" / "ablations" / name)
     assert [getattr(config, field) for field in FIELDS] == [getattr(head.config, field) for field in FIELDS]
-
-
-@pytest.fixture
-def ablations(monkeypatch):
-    monkeypatch.syspath_prepend(str(REPOSITORY / "benchmarks"))
-    import ablations
-
-    return ablations
-
-
-def test_the_papers_forms_differ_from_the_published_ones_in_their_scoring_alone(ablations):
-    variants = ablations.read_variants()
-    for name in ("a", "f"):
-        paper, published = variants[name], variants[f"{name}-published"]
-        assert published == {**paper, "scoring": f"{paper['scoring']}_shared"}

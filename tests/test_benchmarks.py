@@ -1,7 +1,5 @@
-"""The benchmarks compare like with like, and count what they say they count."""
+"""The benchmarks can be imported, and compare like with like."""
 
-import json
-import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -9,9 +7,7 @@ import pytest
 import torch
 
 from modeling_triaffine import TriaffineConfig
-from modeling_triaffine.data.demo import demo_corpus
 from modeling_triaffine.model.span_head_triaffine import TriaffineSpanHead
-from tests.helpers.micro_training import MICRO_CONFIG, write_recipe
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 
@@ -58,43 +54,3 @@ def test_published_form_has_the_scores_and_gradients_of_the_head(lengths, refere
     assert gradients.keys() == expected_gradients.keys()
     for name, gradient in gradients.items():
         torch.testing.assert_close(gradient, expected_gradients[name], rtol=0, atol=1e-10, msg=name)
-
-
-def test_rows_say_what_ran_and_where_the_time_went(encoder, monkeypatch, capsys, tmp_path):
-    import throughput
-
-    output = tmp_path / "rows.jsonl"
-    options = {"model_name_or_path": encoder, "max_samples": 6, "batch_size": 4, "repeats": 1, "output": output}
-    # As small as the encoder, but for the windows: all sentences fit.
-    options |= {"recipe": write_recipe(tmp_path / "recipe", {**MICRO_CONFIG, "max_subwords": 192})}
-    monkeypatch.setattr(sys, "argv", ["throughput.py", *(f"--{name}={value}" for name, value in options.items())])
-    with_dropout = {}  # the encoder alone must do the work that it does in the whole
-
-    def watched(step):
-        def watch(encoder, batch):
-            with_dropout.setdefault(step.__name__, set()).add(encoder.training)
-            step(encoder, batch)
-
-        return watch
-
-    for step in (throughput.run_encoder, throughput.train_encoder):
-        monkeypatch.setattr(throughput, step.__name__, watched(step))
-    throughput.main()
-    assert with_dropout == {"run_encoder": {False}, "train_encoder": {True}}
-
-    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [(row["what"], row["tensors"]) for row in rows] == [
-        (what, tensors) for tensors in ("low rank", "full") for what in ("raw text to entities", "training")
-    ]
-    words = [len(record["tokens"]) for record in demo_corpus()["train"][:6]]
-    for row in rows:
-        assert row["sentences"] == len(words)
-        assert row["subwords"] >= sum(words) + 2 * len(words)
-        assert row["padded_over_subwords"] >= 1
-        assert row["sentences_a_second"] > 0
-        assert list(row["share"]) == ["encoder", "words", "head", "rest"]
-        assert min(row["share"].values()) > 0
-        assert sum(row["share"].values()) == pytest.approx(1, abs=0.01)
-    header, *written = map(json.loads, output.read_text().splitlines())
-    assert written == rows
-    assert "torch" in header

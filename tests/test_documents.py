@@ -22,7 +22,6 @@ from huggingface_hub import HfApi, constants
 from modeling_triaffine.data.demo import write_demo_corpus
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from tests.helpers.processes import free_port
-from tests.helpers.run_document import snippets
 
 if TYPE_CHECKING:
     from tests.helpers.hub_server import LoopbackHub
@@ -120,14 +119,6 @@ def test_snippets_run(document, trained, workspace, hub, client, monkeypatch):
 
 
 @pytest.mark.contract
-def test_the_two_commands_are_targets():
-    named = set(re.findall(r"^make (\w+)", (REPOSITORY / "README.md").read_text(encoding="utf-8"), re.MULTILINE))
-    assert {"demo", "test"} <= named
-    targets = set(re.findall(r"^([\w-]+):", (REPOSITORY / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    assert named <= targets
-
-
-@pytest.mark.contract
 def test_documents_lead_to_what_is_there():
     """Links and pictures within the project; and every document can be reached."""
     reached = {REPOSITORY / "README.md"}
@@ -137,7 +128,3 @@ def test_documents_lead_to_what_is_there():
             assert (document.parent / target).exists(), f"{document.name} names {target}"
             reached.add((document.parent / target).resolve())
     assert set(DOCUMENTS) <= reached
-
-
-def test_snippets_are_found():
-    assert len(snippets(REPOSITORY / "README.md")) > 5

@@ -3,14 +3,10 @@
 import importlib
 import io
 import logging
-import os
 import sys
 
 import pytest
-import torch
 
-from modeling_triaffine.acceleration.full_tensors import free_bytes
-from modeling_triaffine.environment import describe_machine, describe_processor
 from modeling_triaffine.errors import INTERRUPTED, ending_plainly
 from modeling_triaffine.files import open_output
 
@@ -51,20 +47,17 @@ def test_an_interruption_is_one_line(capsys):
     with pytest.raises(SystemExit) as end, ending_plainly():
         raise KeyboardInterrupt
     assert end.value.code == INTERRUPTED
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
+    assert capsys.readouterr() == ("", "Interrupted.\n")
 
 
 def test_of_several_processes_the_first_prints(monkeypatch, capsys):
-    monkeypatch.setenv("RANK", "1")
-    with pytest.raises(SystemExit), ending_plainly():
-        raise ValueError("It is so.")
-    assert capsys.readouterr() == ("", "")
-    monkeypatch.setenv("RANK", "8")  # the first of the second machine
-    monkeypatch.setenv("LOCAL_RANK", "0")
-    with pytest.raises(SystemExit), ending_plainly():
-        raise ValueError("It is so.")
-    assert capsys.readouterr() == ("", "error: It is so.\n")
+    """The first of each machine: RANK counts those of all."""
+    for ranks, printed in (({"RANK": "1"}, ""), ({"RANK": "8", "LOCAL_RANK": "0"}, "error: It is so.\n")):
+        for name, value in ranks.items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(SystemExit), ending_plainly():
+            raise ValueError("It is so.")
+        assert capsys.readouterr() == ("", printed)
 
 
 @pytest.mark.parametrize(
@@ -85,21 +78,3 @@ def test_a_missing_extra_is_named_with_the_way_to_install_it(monkeypatch, module
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(ImportError, match=rf"{need}.*, of the extra `{extra}`: .*pip install -e '\.\[{extra}\]'"):
         importlib.import_module(name)
-
-
-def test_a_processor_is_named_with_its_generation():
-    """A virtual machine's processor may have no other name than its maker's."""
-    lines = "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: AMD EPYC\n"
-    assert describe_processor(f"{lines}\n{lines.replace('17', '1')}") == {
-        "processor": "AMD EPYC",
-        "processor_family": 25,
-        "processor_model": 17,
-    }
-    assert describe_processor("processor\t: 0\nBogoMIPS\t: 50.00\nCPU part\t: 0xd0c\n") == {}
-
-
-def test_systems_that_do_not_report_their_memory(monkeypatch):
-    """As Windows, where Python has no `sysconf`."""
-    monkeypatch.delattr(os, "sysconf_names")
-    assert "memory_gb" not in describe_machine()
-    assert free_bytes(torch.device("cpu")) == 0

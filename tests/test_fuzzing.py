@@ -139,7 +139,6 @@ def test_damaged_models_are_used_or_refused(model_folder, sharded_folder, tmp_pa
 TIMES = min(EXAMPLES, 100)
 HOSTILE = {
     "one long token": "x" * 1_000 * TIMES,
-    "one long token of astral characters": "😀" * 30 * TIMES,
     "zero-width": "\u200b\u200d\ufeff" * 50 * TIMES,
     "combining marks": "e" + "\u0301" * 500 * TIMES,
     "right to left": "שלום עולם " * 5 * TIMES + "\u202e gene \u202c",
@@ -147,17 +146,11 @@ HOSTILE = {
     "lone surrogates": "\ud800 gene \udfff" * 5 * TIMES,
     "full stops": "." * 30 * TIMES,
     "white space": " \n\t\u3000\x85" * 200 * TIMES,
-    "opening brackets": "([{“" * 8 * TIMES,
-    "one sentence": "gene binds " * 15 * TIMES,
+    "one sentence": "gene binds 😀 " * 15 * TIMES,
 }
 
 
-@pytest.fixture(scope="module")
-def pipeline(encoder) -> NestedNERPipeline:
-    return tiny_pipeline(encoder)
-
-
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_texts_come_to_an_end(pipeline, text):
-    for entity in pipeline(text, threshold=0.3):  # the random model would find nothing by itself
+def test_hostile_texts_come_to_an_end(encoder, text):
+    for entity in tiny_pipeline(encoder)(text, threshold=0.3):  # the random model would find nothing by itself
         assert text[entity["start"] : entity["end"]] == entity["word"]

@@ -14,7 +14,7 @@ from transformers.pipelines import PIPELINE_REGISTRY
 models = [auto.from_pretrained(folder) for auto in (AutoModel, AutoModelForTokenClassification)]
 task = PIPELINE_REGISTRY.supported_tasks["token-classification"]["impl"]
 known = (*map(type, models), type(AutoProcessor.from_pretrained(folder)), models[0].push_repository, task)
-print(*(one.__module__ for one in known))
+print(*(part.__module__ for part in known))
 import modeling_triaffine
 assert isinstance(models[1], modeling_triaffine.TriaffineForNestedNER), "a module was imported twice"
 """

@@ -11,7 +11,6 @@ import pytest
 
 import modeling_triaffine
 from modeling_triaffine.commands import COMMANDS
-from modeling_triaffine.data.formats import BUILT_IN
 from modeling_triaffine.model.options_triaffine import MODEL_OPTIONS
 from modeling_triaffine.training.plan import training_options
 from tests.helpers.processes import PATIENCE
@@ -28,15 +27,11 @@ def site(tmp_path_factory) -> Path:
     return folder
 
 
-def test_readme_is_the_first_page_and_links_lead_into_the_site(site):
+def test_links_of_readme_lead_into_the_site(site):
     page = (site / "index.html").read_text(encoding="utf-8")
     assert 'href="results.html#beside-other-libraries-by-f1"' in page
     assert not re.search(r'(?:href|src)="(?:\.\./)*docs/', page)
-
-
-def test_a_linked_file_of_the_repository_is_part_of_the_site(site):
     assert (site / "benchmarks" / "results" / "accuracy.svg").is_file()
-    assert 'href="benchmarks/results/accuracy.svg"' in (site / "results.html").read_text(encoding="utf-8")
 
 
 def test_marks_of_markdown_are_not_shown(site):
@@ -88,14 +83,3 @@ def test_every_option_can_be_found_by_its_name(site):
     for name in training_options():
         page, place = (pages["configuration"], "h3") if name in MODEL_OPTIONS else (pages["options"], "h3|code")
         assert re.search(rf'<(?:{place})(?: id="|>--){name}\b', page), name
-
-
-@pytest.mark.contract
-def test_the_table_of_formats_says_what_each_is():
-    page = PAGES["corpora.md"]()
-    for name in BUILT_IN:
-        row = re.search(rf"(?m)^\| \[`{name}`\]\(#[\w-]+\) (.*)\|$", page)
-        tools, raw_text, example = (cell.strip() for cell in row[1].lstrip("|").split(" | "))
-        assert tools
-        assert raw_text in ("yes", "no")
-        assert len(example) > len("``")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..entity_dicts import read_span, read_type
+from ..entity_dicts import read_entity
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,6 @@ def read_entities(entities: Iterable[Mapping[str, Any]], text: str, show: Callab
     """
     found: set[DrawnEntity] = set()
     for index, entity in enumerate(entities):
-        start, end = read_span(entity, f"Entity {index}", len(text))
-        label = show(read_type(entity, f"Entity {index}"))
-        found.add(DrawnEntity(start, end, label, entity.get("score")))
+        start, end, label = read_entity(entity, f"Entity {index}", len(text))
+        found.add(DrawnEntity(start, end, show(label), entity.get("score")))
     return sorted(found, key=lambda entity: (entity.start, -entity.end, entity.label))

@@ -67,22 +67,17 @@ def draw_entities_html(
     kinds = {label: kind for kind, label in enumerate([*labels, *sorted(others)])}
     lanes = _lanes(ordered)
     drawn = "".join(_draw_text(clean_text(text), lanes, kinds, is_reachable=not embedded))
-    return (
-        '<div class="nested-entities">'
-        + ("" if embedded else f"<style>{drawing_style(len(kinds))}</style>{_legend(ordered, kinds)}")
-        + f'<div class="text" dir="auto">{drawn}</div>'
-        + _note(len(ordered) - len(lanes))
-        + "</div>"
-    )
+    missing, before, note = len(ordered) - len(lanes), "", ""
+    if not embedded:
+        before = f"<style>{drawing_style(len(kinds))}</style>{_legend(ordered, kinds)}"
+    if missing:
+        overlap = "1 entity overlaps" if missing == 1 else f"{missing:,} entities overlap"
+        note = f'<p class="note">{overlap} more than {MOST_LANES} others in one place and cannot be drawn.</p>'
+    return f'<div class="nested-entities">{before}<div class="text" dir="auto">{drawn}</div>{note}</div>'
 
 
 def drawing_style(label_count: int) -> str:
-    """CSS of drawings with that many labels; drawings that are not embedded include it.
-
-    Examples:
-        >>> from modeling_triaffine.drawing import drawing_style
-        >>> page = f"<style>{drawing_style(label_count=3)}</style>"
-    """
+    """CSS of drawings with that many labels; drawings that are not embedded include it."""
     style = _STYLE
     for kind in range(label_count):
         light, dark, text = PALETTE[kind % len(PALETTE)]
@@ -158,10 +153,3 @@ def _legend(entities: Iterable[DrawnEntity], kinds: Mapping[str, int]) -> str:
         if counts[label]
     ]
     return f'<ul class="legend" aria-label="Labels found">{"".join(items)}</ul>' if items else ""
-
-
-def _note(missing: int) -> str:
-    if not missing:
-        return ""
-    entities = "1 entity overlaps" if missing == 1 else f"{missing:,} entities overlap"
-    return f'<p class="note">{entities} more than {MOST_LANES} others in one place and cannot be drawn.</p>'

@@ -2,7 +2,6 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from itertools import islice
 from typing import Any
 
 from ..model.text_triaffine import clean_text
@@ -25,12 +24,6 @@ def predictions_page(texts_with_entities: Iterable[tuple[str, Iterable[Mapping[s
 
     Raises:
         ValueError: an entity is malformed or outside its text.
-
-    Examples:
-        >>> from modeling_triaffine.drawing.predictions_page import predictions_page
-        >>> page = predictions_page([("Orsk slept.", [{"type": "City", "start": 0, "end": 4}])], "Cities")
-        >>> page.count("Orsk")
-        2
     """
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     shown: list[tuple[str, list[Mapping[str, Any]]]] = []
@@ -42,7 +35,10 @@ def predictions_page(texts_with_entities: Iterable[tuple[str, Iterable[Mapping[s
         if number <= MOST_TEXTS:
             shown.append((text, entities))
     labels = sorted(counts, key=lambda label: (-counts[label].total(), label))
-    tables = [_frequent(label, counts[label]) for label in labels]
+    tables = []
+    for label in labels:
+        ranked = sorted(counts[label].items(), key=lambda counted: (-counted[1], counted[0]))
+        tables.append(Table(["Entity", "Times"], ranked[:MOST_NAMES], f"{label} ({counts[label].total():,})"))
     introduction = f"{sum(counts[label].total() for label in labels):,} entities in {number:,} texts."
     if number > MOST_TEXTS:
         introduction += f" The first {MOST_TEXTS} texts are drawn; the tables count all."
@@ -54,8 +50,3 @@ def predictions_page(texts_with_entities: Iterable[tuple[str, Iterable[Mapping[s
         drawings=[draw_entities_html(text, entities, labels, embedded=True) for text, entities in shown],
         drawing_style=drawing_style(len(labels)),
     )
-
-
-def _frequent(label: str, counts: Counter[str]) -> Table:
-    ranked = sorted(counts.items(), key=lambda counted: (-counted[1], counted[0]))
-    return Table(["Entity", "Times"], list(islice(ranked, MOST_NAMES)), f"{label} ({counts.total():,})")

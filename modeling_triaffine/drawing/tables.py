@@ -61,15 +61,17 @@ class Table:
     def html(self) -> str:
         """A `<table>`; cells of numeric columns have the class `number`."""
         caption = f"<caption>{html_text(self.caption)}</caption>\n" if self.caption else ""
-        header = self._html_row(self.columns, '<th scope="col"{}>{}</th>', '<th scope="col"{}>{}</th>')
-        rows = "".join(self._html_row(row, '<th scope="row"{}>{}</th>', "<td{}>{}</td>") for row in self.rows)
+        header = self._html_row(self.columns, ['th scope="col"'] * len(self.columns))
+        tags = ['th scope="row"', *["td"] * (len(self.columns) - 1)]
+        rows = "".join(self._html_row(row, tags) for row in self.rows)
         return f"<table>\n{caption}<thead>\n{header}</thead>\n<tbody>\n{rows}</tbody>\n</table>"
 
-    def _html_row(self, cells: Sequence[Cell], first: str, other: str) -> str:
-        forms = [first, *[other] * (len(cells) - 1)]
-        classes = [' class="number"' if is_right else "" for is_right in self._right_aligned()]
-        parts = zip(forms, classes, map(_html_cell, cells), strict=True)
-        return f"<tr>{''.join(form.format(kind, cell) for form, kind, cell in parts)}</tr>\n"
+    def _html_row(self, cells: Sequence[Cell], tags: Sequence[str]) -> str:
+        parts = []
+        for cell, tag, is_right in zip(cells, tags, self._right_aligned(), strict=True):
+            kind = ' class="number"' if is_right else ""
+            parts.append(f"<{tag}{kind}>{_html_cell(cell)}</{tag[:2]}>")
+        return f"<tr>{''.join(parts)}</tr>\n"
 
     def _right_aligned(self) -> list[bool]:
         """For each column, whether it has numbers and nothing else."""
@@ -79,16 +81,12 @@ class Table:
 
     def _padded(self, lines: Sequence[Sequence[str]], least: int = 0) -> list[list[str]]:
         """The cells of each line, padded to the width of their columns, at least `least`."""
-        widths = [max(least, *map(text_width, cells)) for cells in zip(*lines, strict=True)]
-        fits = list(zip(widths, self._right_aligned(), strict=True))
-        return [
-            [_pad(cell, width, is_right) for cell, (width, is_right) in zip(line, fits, strict=True)] for line in lines
-        ]
-
-
-def _pad(cell: str, width: int, is_right: bool) -> str:
-    room = " " * (width - text_width(cell))
-    return room + cell if is_right else cell + room
+        padded = []
+        for cells, is_right in zip(zip(*lines, strict=True), self._right_aligned(), strict=True):
+            widths = [text_width(cell) for cell in cells]
+            rooms = [" " * (max(least, *widths) - width) for width in widths]
+            padded.append([room + cell if is_right else cell + room for cell, room in zip(cells, rooms, strict=True)])
+        return list(map(list, zip(*padded, strict=True)))
 
 
 def _written(cell: Cell) -> str:

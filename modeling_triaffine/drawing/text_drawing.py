@@ -13,12 +13,10 @@ overrides are replaced by visible characters; joiners and variation selectors ar
 """
 
 import re
-from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from operator import attrgetter
 from typing import Any
 
 from ..nesting import contains, nesting_heights
@@ -28,29 +26,28 @@ from .safe_text import text_width, visible_character
 MIN_WIDTH = 10
 LABEL_GAP = 1  # columns between a bracket and its label
 NEXT_GAP = 2  # minimum number of columns between a label and the next bracket
-LINE_ENDS = ("\r\n", "\n", "\r")
+PARAGRAPH = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 SPACES = (" ", "\N{IDEOGRAPHIC SPACE}")  # text is wrapped after these
 DOTTED_CIRCLE = "\N{DOTTED CIRCLE}"  # carries a combining mark without a character before it
 
 
 @dataclass(frozen=True)
-class _Cell:
-    """A character with its combining marks, or a line end."""
+class _Line:
+    """The characters from `start` to `end` of a text as they are drawn, and the columns where each begins."""
 
-    shown: str
-    columns: int
-    start: int  # characters of the text
+    start: int
     end: int
-    ends_line: bool = False
+    shown: str
+    columns: Sequence[int]
 
-    @property
-    def is_space(self) -> bool:
-        return self.shown in SPACES
+    def column(self, character: int) -> int:
+        """The column of a character of the text; of one outside, the nearer end of the line."""
+        return self.columns[min(max(character, self.start), self.end) - self.start]
 
 
 @dataclass(frozen=True)
 class _Bracket:
-    """The part of an entity in one line, by columns."""
+    """The part of an entity in one line, from column `left` to `right`."""
 
     entity: DrawnEntity
     left: int
@@ -96,7 +93,7 @@ def draw_entities(text: str, entities: Iterable[Mapping[str, Any]], width: int =
         ╰───────────────╯ Person
     """
     width = max(width, MIN_WIDTH)
-    ordered = read_entities(entities, text, _shown)
+    ordered = read_entities(entities, text, lambda label: "".join(visible_character(c)[0] for c in label))
     drawn = _draw(text, ordered, width)
     if any(text_width(line) > width for line in drawn):
         label_room = max(LABEL_GAP + text_width(entity.label) for entity in ordered)
@@ -109,99 +106,67 @@ def _draw(text: str, entities: Iterable[DrawnEntity], columns: int) -> list[str]
     waiting = deque(entities)
     present: list[DrawnEntity] = []
     drawn: list[str] = []
-    for line in filter(None, _wrap(_cells(text), columns)):
-        while waiting and waiting[0].start < line[-1].end:
+    for line in _wrap(text, columns):
+        while waiting and waiting[0].start < line.end:
             present.append(waiting.popleft())
-        present = [entity for entity in present if line[0].start < entity.end]
-        shown = "".join(cell.shown for cell in line).rstrip()
-        lanes = [_draw_lane(lane) for lane in _lanes(list(_brackets(present, line)))]
-        drawn += [shown, *lanes, ""] if lanes else [shown]
+        present = [entity for entity in present if line.start < entity.end]
+        lanes = [_draw_lane(lane) for lane in _lanes([_bracket(entity, line) for entity in present])]
+        drawn += [line.shown, *lanes, ""] if lanes else [line.shown]
     return drawn
 
 
-def _shown(label: str) -> str:
-    return "".join(visible_character(character)[0] for character in label)
+def _wrap(text: str, columns: int) -> Iterator[_Line]:
+    """Lines of at most that many columns, not counting spaces at their ends; a word that is longer is cut."""
+    for paragraph in PARAGRAPH.finditer(text):
+        offset = paragraph.start()
+        shown, widths = map(list, zip(*map(visible_character, paragraph[0].rstrip("\r\n") or " "), strict=True))
+        if shown[0] and not widths[0]:
+            shown[0], widths[0] = DOTTED_CIRCLE + shown[0], 1
+        start = used = 0
+        words = [0]  # where the words begin that this line may end before
+        for place, width in enumerate(widths):
+            while width and used + width > columns and shown[place] not in SPACES:  # twice: a wide end of a long word
+                end = words[-1] if words[-1] > start else place
+                yield _line(offset, start, end, shown, widths)
+                start, used = end, sum(widths[end:place])
+            used += width
+            if shown[place] in SPACES and any(widths[place + 1 : place + 2]):  # carries no combining mark
+                words.append(place + 1)
+        yield _line(offset, start, len(paragraph[0]), shown, widths)
 
 
-# ---- text: characters → cells → lines
+def _line(offset: int, start: int, end: int, shown: Sequence[str], widths: Sequence[int]) -> _Line:
+    """The line of these characters of a paragraph that begins at `offset`, without spaces and breaks at its end."""
+    text = "".join(shown[start:end]).rstrip()
+    last, breaks = text_width(text), [0] * (end - len(widths))
+    columns = [min(column, last) for column in accumulate([*widths[start:end], *breaks], initial=0)]
+    return _Line(offset + start, offset + end, text, columns)
 
 
-def _cells(text: str) -> list[_Cell]:
-    cells: list[_Cell] = []
-    for match in re.finditer(r"\r\n|[\s\S]", text):
-        character, start, end = match.group(), match.start(), match.end()
-        if character in LINE_ENDS:
-            cells.append(_Cell(" ", 1, start, end, ends_line=True))
-            continue
-        shown, columns = visible_character(character)
-        if columns == 0 and cells and not cells[-1].ends_line:
-            base = cells.pop()
-            cells.append(_Cell(base.shown + shown, base.columns, base.start, end))
-        elif columns == 0:
-            cells.append(_Cell(DOTTED_CIRCLE + shown, 1, start, end))
-        else:
-            cells.append(_Cell(shown, columns, start, end))
-    return cells
-
-
-def _wrap(cells: Iterable[_Cell], columns: int) -> list[list[_Cell]]:
-    """Lines of at most that many columns, not counting trailing spaces."""
-    lines: list[list[_Cell]] = [[]]
-    used = 0
-    for cell in cells:
-        while used + cell.columns > columns and not cell.is_space:  # twice if a wide character ends a long word
-            lines.append(_take_last_word(lines[-1]))
-            used = sum(before.columns for before in lines[-1])
-        lines[-1].append(cell)
-        used += cell.columns
-        if cell.ends_line:
-            lines.append([])
-            used = 0
-    return lines
-
-
-def _take_last_word(line: list[_Cell]) -> list[_Cell]:
-    """Removes the last word from the line; nothing if the line has no space, so that the word is split."""
-    start = next((index + 1 for index in reversed(range(len(line))) if line[index].is_space), len(line))
-    word = line[start:]
-    del line[start:]
-    return word
-
-
-# ---- entities: brackets → lanes → lines
-
-
-def _brackets(entities: Iterable[DrawnEntity], line: Sequence[_Cell]) -> Iterator[_Bracket]:
-    """The parts in a line of entities that all have one."""
-    columns = list(accumulate((cell.columns for cell in line), initial=0))
-    for entity in entities:
-        first = bisect_right(line, entity.start, key=attrgetter("end"))
-        after = bisect_left(line, entity.end, key=attrgetter("start"))
-        while after > first + 1 and line[after - 1].is_space:  # the space at which the text was wrapped
-            after -= 1
-        opens, closes = line[0].start <= entity.start, entity.end <= line[-1].end
-        yield _Bracket(entity, columns[first], columns[after], opens, closes)
+def _bracket(entity: DrawnEntity, line: _Line) -> _Bracket:
+    left, right = line.column(entity.start), line.column(entity.end)
+    opens, closes = line.start <= entity.start, entity.end <= line.end
+    return _Bracket(entity, left, max(right, left + 1), opens, closes)
 
 
 def _lanes(brackets: Sequence[_Bracket]) -> list[list[_Bracket]]:
     """Brackets on lanes from top to bottom: each as high as possible, but below all that it contains."""
     heights = nesting_heights(bracket.entity.span for bracket in brackets)
     lanes: list[list[_Bracket]] = []
-    lane_of: dict[DrawnEntity, int] = {}
     for bracket in sorted(brackets, key=lambda bracket: (heights[bracket.entity.span], bracket.left)):
-        inside = [lane_of[other] for other in lane_of if contains(bracket.entity.span, other.span)]
-        lane = max(inside, default=-1) + 1
-        while lane < len(lanes) and any(_collide(bracket, other) for other in lanes[lane]):
-            lane += 1
-        if lane == len(lanes):
+        span = bracket.entity.span
+        inside = [n for n, lane in enumerate(lanes) if any(contains(span, other.entity.span) for other in lane)]
+        number = max(inside, default=-1) + 1
+        while number < len(lanes) and any(_collide(bracket, other) for other in lanes[number]):
+            number += 1
+        if number == len(lanes):
             lanes.append([])
-        lanes[lane].append(bracket)
-        lane_of[bracket.entity] = lane
+        lanes[number].append(bracket)
     return lanes
 
 
-def _collide(one: _Bracket, other: _Bracket) -> bool:
-    first, second = sorted((one, other), key=lambda bracket: bracket.left)
+def _collide(bracket: _Bracket, other: _Bracket) -> bool:
+    first, second = sorted((bracket, other), key=lambda bracket: bracket.left)
     return second.left < first.drawn_end + NEXT_GAP
 
 

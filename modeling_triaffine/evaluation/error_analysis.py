@@ -25,7 +25,6 @@ WRONG_TYPE, WRONG_BOUNDARY, WRONG_BOTH = PAIR_ERRORS = ("wrong_type", "wrong_bou
 GOLD_OUTCOMES = (RIGHT, *PAIR_ERRORS, MISSING)
 PREDICTED_OUTCOMES = (RIGHT, *PAIR_ERRORS, SPURIOUS)
 
-
 Mention = dict[str, Any]
 """An entity: `start`, `end` (exclusive) in words, `type`, and `text`, these words joined by spaces."""
 

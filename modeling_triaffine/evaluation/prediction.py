@@ -31,15 +31,10 @@ DEFAULT_COUNTS = tuple(range(5, 105, 5))
 def with_context(
     corpus: Dataset, processor: TriaffineProcessor, unscored: Collection[str] | None = None
 ) -> list[dict[str, Any]]:
-    """The records of a corpus, with the context that the model reads and without entities of labels that do not count.
-
-    Args:
-        unscored: such as the model's auxiliary labels.
-    """
+    """The records of a corpus with the context that the model reads, without entities of the labels `unscored`."""
     records = list(add_context(corpus, processor.context, processor.max_subwords))
-    if unscored:
-        for record in records:
-            record["entities"] = [entity for entity in record["entities"] if entity["type"] not in unscored]
+    for record in records:
+        (record["entities"],) = without_labels([record["entities"]], unscored or ())
     return records
 
 
@@ -170,11 +165,8 @@ def score_raw_text(
         decoding: options of the pipeline.
     """
     documents = list(documents)
-    references = without_labels(
-        [document["entities"] for document in documents], pipeline.model.config.auxiliary_labels or ()
-    )
-    texts = (document["text"] for document in documents)
-    predictions = list(
-        tqdm(pipeline(texts, **decoding), total=len(documents), desc="Reading", leave=False, disable=None)
-    )
-    return score_entities(without_labels(predictions, unscored), references)
+    gold = [document["entities"] for document in documents]
+    found = pipeline((document["text"] for document in documents), **decoding)
+    predictions = list(tqdm(found, total=len(documents), desc="Reading", leave=False, disable=None))
+    auxiliary = pipeline.model.config.auxiliary_labels or ()
+    return score_entities(without_labels(predictions, unscored), without_labels(gold, auxiliary))

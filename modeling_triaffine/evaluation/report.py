@@ -94,13 +94,14 @@ def summarize(analysis: Analysis) -> str:
 
 def _introduction(analysis: Analysis) -> list[str]:
     scores = analysis["scores"]
+    unknown = analysis["unknown_labels"]
     paragraphs = [
         f"The model finds {scores['found']} of the {scores['gold']} entities in {analysis['sentences']} sentences of "
-        f"{analysis['corpus']}; {scores['correct']} of its {scores['predicted']} predictions are correct."
+        f"{analysis['corpus']}; {scores['correct']} of its {scores['predicted']} predictions are correct.",
+        _unknown_note("The model", unknown) if unknown else "",
+        unannotated_note(scores),
     ]
-    if analysis["unknown_labels"]:
-        paragraphs.append(_unknown_note("The model", analysis["unknown_labels"]))
-    return [*paragraphs, *filter(None, [unannotated_note(scores)])]
+    return list(filter(None, paragraphs))
 
 
 def _unknown_note(model: str, labels: Sequence[str]) -> str:
@@ -142,8 +143,7 @@ def _candidates(candidates: Iterable[Mapping[str, Any]]) -> tuple[Table, list[Ba
     for row in candidates:
         kept, ratios, count = row["candidates"], defined_ratios(row["scores"]), row["max_candidates"]
         recall = kept["recall"] if kept["gold"] else None
-        cells = [None if ratio is None else percent(ratio) for ratio in (recall, *ratios)]
-        rows.append([count, cells[0], kept["gold"] - kept["found"], *cells[1:]])
+        rows.append([count, percent(recall), kept["gold"] - kept["found"], *map(percent, ratios)])
         bars.append(Bar(str(count), None, recall, ratios[-1]))
     return Table(["m", "recall of the candidates", "gold entities dropped", *RATIO_NAMES], rows), bars
 
@@ -161,8 +161,9 @@ def _comparison(analysis: Analysis, comparison: Mapping[str, Any]) -> tuple[str,
     mine, rows = dict(analysis["scores"].rows()), []
     for name, other in comparison["scores"].rows():
         f1, other_f1 = (defined_ratios(row)[-1] if row else None for row in (mine.get(name), other))
-        both = [None if ratio is None else percent(ratio) for ratio in (f1, other_f1)]
-        rows.append([name, *both, None if f1 is None or other_f1 is None else _points(f1 - other_f1)])
+        rows.append(
+            [name, percent(f1), percent(other_f1), None if f1 is None or other_f1 is None else _points(f1 - other_f1)]
+        )
     columns = ["", analysis["model"], comparison["model"], "difference"]
     return _difference(comparison), Table(columns, rows, "F1 of both models")
 

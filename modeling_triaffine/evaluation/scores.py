@@ -18,7 +18,6 @@ TypedSpan = tuple[int, int, str]  # start, end (exclusive), type
 Row = Mapping[str, Any]  # as `Counts.scores` returns it
 RATIOS = ("precision", "recall", "f1")
 RATIO_NAMES = ("precision", "recall", "F1")
-COUNTS = ("correct", "predicted", "found", "gold")
 
 
 @dataclass(frozen=True)
@@ -29,11 +28,6 @@ class Counts:
         correct, predicted: Predictions that are in gold, and all.
         found, gold: Gold entities that are predicted, and all. `found` differs from `correct` where predictions and
             gold are chosen apart: an entity may be flat among the predictions and nested in gold.
-
-    Examples:
-        >>> from modeling_triaffine.evaluation import Counts
-        >>> (Counts(correct=1, predicted=2, gold=1) + Counts(correct=1, predicted=2, gold=3)).precision
-        0.5
     """
 
     correct: int = 0
@@ -115,12 +109,6 @@ class Scores(dict[str, Any]):
 
     It has the seven numbers of `Counts.scores` for all entities, the same under the key of each other part of `PARTS`,
     and in `by_label[label]`.
-
-    Examples:
-        >>> from modeling_triaffine.evaluation import score_entities
-        >>> gold = [[{"start": 0, "end": 4, "type": "Person"}, {"start": 3, "end": 4, "type": "City"}]]
-        >>> score_entities([gold[0][:1]], gold)["by_label"]["City"]["recall"]
-        0.0
     """
 
     @classmethod
@@ -163,12 +151,6 @@ def format_scores(scores: Scores) -> str:
 
     Rows: all entities, each label (indented), and the other parts. The last two columns are the numbers of predicted
     and of gold entities.
-
-    Examples:
-        >>> from modeling_triaffine.evaluation import format_scores, score_entities
-        >>> gold = [[{"start": 0, "end": 4, "type": "Person"}]]
-        >>> print(format_scores(score_entities(gold, gold)).splitlines()[2])
-          Person     100.00  100.00  100.00          1     1
     """
     notes = filter(None, (unannotated_note(scores), PARTS_NOTE))
     return "\n\n".join([score_table("", scores.rows()).text(), *(textwrap.fill(note, 100) for note in notes)])
@@ -195,7 +177,7 @@ def score_table(first_column: str, rows: Iterable[tuple[str, Row]], caption: str
 
 def percentages(row: Row) -> list[str | None]:
     """Precision, recall and F1 in percent with two decimals, as shown in tables; None if undefined."""
-    return [None if ratio is None else percent(ratio) for ratio in defined_ratios(row)]
+    return list(map(percent, defined_ratios(row)))
 
 
 def defined_ratios(row: Row) -> list[float | None]:
@@ -215,5 +197,5 @@ def row_with_nulls(row: Row) -> Row:
     return {**row, **dict(zip(RATIOS, defined_ratios(row), strict=True))}
 
 
-def percent(ratio: float) -> str:
-    return f"{100 * ratio:.2f}"
+def percent(ratio: float | None) -> str | None:
+    return None if ratio is None else f"{100 * ratio:.2f}"

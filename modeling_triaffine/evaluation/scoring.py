@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from operator import itemgetter
 from typing import Any, TypeVar
 
-from ..entity_dicts import TYPE_KEYS, read_span, read_type
+from ..entity_dicts import TYPE_KEYS, read_entity
 from ..nesting import Span, contains, nesting_depths
 from .scores import PARTS, Counts, Scores, TypedSpan
 
@@ -61,12 +61,6 @@ def scores_by_length(predictions: Sentences, references: Sentences) -> dict[str,
     """Scores by the length of entities: `"1"`, `"2"`, `"3-4"`, `"5-8"`, `"9-16"`, `"17+"`; lengths that occur only.
 
     Precision is over the predictions of that length, recall over the gold entities of that length.
-
-    Examples:
-        >>> from modeling_triaffine.evaluation import scores_by_length
-        >>> gold = [[{"start": 0, "end": 4, "type": "Person"}, {"start": 3, "end": 4, "type": "City"}]]
-        >>> {length: scores["recall"] for length, scores in scores_by_length([gold[0][:1]], gold).items()}
-        {'1': 0.0, '3-4': 1.0}
     """
 
     def bucket(entity: TypedSpan) -> int:
@@ -107,13 +101,7 @@ def candidate_recall(candidates: Sequence[Iterable[Span]], references: Sentences
 
     Returns:
         `gold`: the number of gold entities; `found`: of those whose span is a candidate; `recall`: their ratio.
-
-    Examples:
-        >>> from modeling_triaffine.evaluation import candidate_recall
-        >>> candidate_recall([[(0, 4), (1, 2)]], [[{"start": 0, "end": 4, "type": "Person"}]])["recall"]
-        1.0
     """
-    check_same_sentences(candidates, references)
     counts = Counts()
     for sentence, (spans, entities) in enumerate(zip(candidates, references, strict=True)):
         kept, gold = set(spans), read_entities(entities, f"references, sentence {sentence}")
@@ -157,8 +145,7 @@ def read_entities(entities: Sequence[Mapping[str, Any]], where: str) -> set[Type
     """
     if isinstance(entities, str | Mapping) or not isinstance(entities, Iterable):
         raise ValueError(f"{where}: expected a list of entities, got {entities!r}.")
-    places = ((entity, f"{where}, entity {index}") for index, entity in enumerate(entities))
-    return {(*read_span(entity, place), read_type(entity, place)) for entity, place in places}
+    return {read_entity(entity, f"{where}, entity {index}") for index, entity in enumerate(entities)}
 
 
 def _count_rows(

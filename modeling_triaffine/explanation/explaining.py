@@ -5,20 +5,21 @@ from dataclasses import asdict, dataclass, field
 from itertools import starmap
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from ..model.batches_triaffine import Feature
 from ..model.checks_triaffine import check_threshold
 from ..model.configuration_triaffine import TriaffineConfig
-from ..model.decoding_triaffine import Threshold
+from ..model.decoding_triaffine import Threshold, entity_mask, thresholds_of
 from ..model.kinds_triaffine import NONE_LABEL
 from ..model.model_triaffine import evaluating
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
+from ..model.span_head_triaffine import SpanHeadOutput
 from ..model.text_triaffine import Offsets
-from ..span_predictions import model_inputs, rank_of_span, read_labels, read_probabilities
+from ..model.triaffine_ops import entity_likelihood, label_probabilities, span_mask
 from .contributions import StageParts, cross_span_stage_parts, span_stage_parts
-
-# In an error about a span that crosses sentences.
-MOST_PARTS = 8
 
 
 @dataclass(frozen=True)
@@ -85,13 +86,6 @@ class Explanation:
             the stage.
         also_predicted: The other labels of the span, with `multi_label`.
         cross_span_residual: Whether the bias of every `cross_span_stage` includes the logit of the `span_stage`.
-
-    Examples:
-        >>> from modeling_triaffine import NestedNERPipeline
-        >>> from modeling_triaffine.explanation import explain
-        >>> pipeline = NestedNERPipeline("outputs/demo/model")
-        >>> explain(pipeline, "The mayor of Port Velmar resigned.", (13, 24)).span.text
-        'Port Velmar'
     """
 
     span: TextSpan
@@ -108,7 +102,7 @@ class Explanation:
     cross_span_residual: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """Nested dicts, lists, strings and numbers, ready for JSON."""
+        """Plain data, ready for JSON."""
         return asdict(self)
 
 
@@ -127,15 +121,14 @@ def explain(
             pipeline's.
 
     Raises:
-        ValueError: The span is not one of whole words in one sentence, or wider than `max_span_width`.
+        ValueError: The span is not one of whole words in one sentence, or is too wide.
 
     Examples:
         >>> from modeling_triaffine import NestedNERPipeline
         >>> from modeling_triaffine.explanation import explain
         >>> pipeline = NestedNERPipeline("outputs/demo/model")
-        >>> explanation = explain(pipeline, "The mayor of Port Velmar resigned.", (13, 24))
-        >>> [word.text for word in explanation.words]
-        ['Port', 'Velmar']
+        >>> explain(pipeline, "The mayor of Port Velmar resigned.", (13, 24)).span.text
+        'Port Velmar'
     """
     model = pipeline.model
     if not hasattr(model, "represent_words"):
@@ -152,7 +145,7 @@ def explain(
         return TextSpan(text[start:end], start, end)
 
     with evaluating(model):
-        batch = model_inputs(model, pipeline.processor, [feature])
+        batch = {name: values.to(model.device) for name, values in pipeline.processor.pad([feature]).items()}
         packed = batch.pop("packed_words")
         hidden = model.represent_words(**batch)
         output = model.head(hidden, batch["num_words"], packed_words=packed)
@@ -164,13 +157,13 @@ def explain(
         if [i, j] in spans and output.logits is not None:
             parts = cross_span_stage_parts(model.head, hidden, output, spans.index([i, j]))
             after = _stage_scores(config, parts, is_final=True)
-            found = zip(starmap(cut, spans), read_labels(config, output.logits[0], True, threshold), strict=True)
+            found = zip(starmap(cut, spans), _read_labels(config, output.logits[0], threshold), strict=True)
             candidates = [Candidate(place.text, place.start, place.end, *labels[0]) for place, labels in found]
-        rank, num_spans = rank_of_span(output, (i, j), config.max_span_width, config.multi_label)
+        rank, num_spans = _rank(config, output, (i, j))
     is_candidate = candidates is not None if config.cross_span else None
     predicted = [NONE_LABEL]
     if is_candidate is not False:
-        predicted = [label for label, _ in read_labels(config, parts.logits.unsqueeze(0), True, threshold)[0]]
+        predicted = [label for label, _ in _read_labels(config, parts.logits.unsqueeze(0), threshold)[0]]
     names = list(config.id2label.values())[: config.num_scores]
     return Explanation(
         span=cut(i, j),
@@ -205,17 +198,43 @@ def _locate(
         if covered == (start, end) and piece.owns(touched[0], touched[-1] + 1):
             return feature, offsets, (touched[0], touched[-1])
         near.append(covered)
-    problem = "crosses sentences, or windows of a long one" if len(near) > 1 else "has no word boundaries at its ends"
-    quoted = ", ".join(f"{first}:{last} ({text[first:last]!r})" for first, last in near[:MOST_PARTS])
-    raise ValueError(f"The span {start}:{end} ({text[start:end]!r}) {problem}; the nearest: {quoted or 'none'}.")
+    quoted = ", ".join(f"{first}:{last} ({text[first:last]!r})" for first, last in near[:8]) or "none"
+    raise ValueError(f"{start}:{end} ({text[start:end]!r}) is not of whole words in one sentence; nearest: {quoted}.")
 
 
 def _stage_scores(config: TriaffineConfig, parts: StageParts, is_final: bool) -> list[StageScore]:
     """The scores of each label."""
-    probabilities = read_probabilities(config, parts.logits, is_final)[: len(parts.logits)]
+    temperature = config.temperature if is_final else 1.0
+    probabilities = label_probabilities(parts.logits, config.multi_label, temperature)[: len(parts.logits)]
     attention, contributions = (
         [None] * len(probabilities) if values is None else values.tolist()
         for values in (parts.attention, parts.contributions)
     )
     columns = (parts.logits.tolist(), probabilities.tolist(), parts.bias.tolist(), attention, contributions)
     return [StageScore(*row) for row in zip(*columns, strict=True)]
+
+
+def _read_labels(config: TriaffineConfig, logits: Tensor, threshold: Threshold | None) -> list[list[tuple[str, float]]]:
+    """The labels of spans and their probabilities, likeliest first; None alone if a span is not an entity.
+
+    logits [S, R], or [S, R - 1] with `multi_label`, are those of the final stage.
+    """
+    probabilities = label_probabilities(logits, config.multi_label, config.temperature)
+    found = entity_mask(logits, thresholds_of(config, threshold), config.multi_label, config.temperature)
+    labels = []
+    for row, has in zip(probabilities.tolist(), found.tolist(), strict=True):
+        of_span = [(name, row[n]) for n, name in enumerate(config.entity_labels) if has[n]]
+        labels.append(sorted(of_span, key=lambda label: -label[1]) or [(NONE_LABEL, row[-1])])
+    return labels
+
+
+def _rank(config: TriaffineConfig, output: SpanHeadOutput, span: tuple[int, int]) -> tuple[int, int]:
+    """The rank of a span in its sentence, from 1, as candidates are chosen, and the number of spans.
+
+    Equally likely spans have one rank.
+    """
+    assert output.span_logits is not None
+    likelihood = entity_likelihood(output.span_logits[0], config.multi_label)
+    num_words = likelihood.shape[0]
+    scored = span_mask(torch.tensor([num_words], device=likelihood.device), num_words, config.max_span_width)[0]
+    return 1 + int((likelihood[scored] > likelihood[span]).sum()), int(scored.sum())

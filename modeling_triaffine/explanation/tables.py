@@ -60,9 +60,39 @@ def make_stages(explanation: Explanation) -> list[Stage]:
     if after and explanation.candidates is not None:
         relation = "the span attends to" if explanation.cross_span_axis == "key" else "attend to the span"
         candidates = [_name_candidate(candidate, explanation.span) for candidate in explanation.candidates]
-        base = "logit p + label bias" if explanation.cross_span_residual else "label bias"
-        stages.append(_make_stage(f"Candidates that {relation}", "β", candidates, after, "candidate", base))
+        stages.append(_make_stage(f"Candidates that {relation}", "β", candidates, after, "candidate"))
+        if explanation.cross_span_residual:
+            stages[-1] = stages[-1]._replace(bias=stages[-1].bias._replace(name="logit p + label bias"))
     return stages
+
+
+def _name_candidate(candidate: Candidate, span: TextSpan) -> tuple[str, str | None]:
+    if (candidate.start, candidate.end) == (span.start, span.end):
+        return "the span itself", None
+    return shorten(candidate.text, LONGEST_NAME), None if candidate.label == NONE_LABEL else candidate.label
+
+
+def _make_stage(
+    heading: str, symbol: str, names: Sequence[tuple[str, str | None]], scores: Sequence[StageScore], kind: str
+) -> Stage:
+    """Makes the rows of a stage; `names` are words, or candidates with their labels."""
+    bias = Row("label bias", [score.bias for score in scores])
+    logit = Row("logit p" if kind == "word" else "logit pᶜ", [score.logit for score in scores])
+    if scores[0].contributions is None:
+        return Stage("First and last word only, without attention to inside words", None, [], bias, logit)
+    contributions = list(zip(*(score.contributions or () for score in scores), strict=True))
+    attention = list(zip(*(score.attention or () for score in scores), strict=True))
+    strengths = [
+        sum(score.probability * abs(value) for score, value in zip(scores, values, strict=True))
+        for values in contributions
+    ]
+    ranked = sorted(range(len(names)), key=lambda number: -strengths[number])
+    shown = sorted(ranked[:MOST_WORDS]) if kind == "word" else ranked[:MOST_CANDIDATES]
+    terms = [Row(names[n][0], list(contributions[n]), list(attention[n]), names[n][1]) for n in shown]
+    if others := sorted(set(ranked).difference(shown)):
+        name = f"{len(others)} other {kind}s" if len(others) > 1 else f"1 other {kind}"
+        terms.append(Row(name, [sum(values) for values in zip(*(contributions[n] for n in others), strict=True)]))
+    return Stage(heading, symbol, terms, bias, logit)
 
 
 def likeliest_labels(explanation: Explanation) -> list[int]:
@@ -83,52 +113,37 @@ def describe_span(explanation: Explanation) -> str:
 
 
 def format_explanation(explanation: Explanation, width: int = 100) -> str:
-    """The explanation as text tables, with as many of the likeliest labels as fit into `width` columns.
-
-    Examples:
-        >>> from modeling_triaffine import NestedNERPipeline
-        >>> from modeling_triaffine.explanation import explain, format_explanation
-        >>> pipeline = NestedNERPipeline("outputs/demo/model")
-        >>> "Velmar" in format_explanation(explain(pipeline, "The mayor of Port Velmar resigned.", (13, 24)))
-        True
-    """
-    shown, stages = likeliest_labels(explanation)[:MOST_LABELS], make_stages(explanation)
-    texts = [table.text() for table in _tables(explanation, stages, shown)]
-    while len(shown) > 1 and max(text_width(line) for text in texts for line in text.splitlines()) > width:
-        shown = shown[:-1]
-        texts = [table.text() for table in _tables(explanation, stages, shown)]
+    """The explanation as text tables, with as many of the likeliest labels as fit into `width` columns."""
+    shown = likeliest_labels(explanation)[:MOST_LABELS]
+    while True:
+        texts = [table.text() for table in _tables(explanation, shown)]
+        if len(shown) == 1 or max(text_width(line) for text in texts for line in text.splitlines()) <= width:
+            break
+        shown.pop()
     left_out = len(explanation.labels) - len(shown)
     notes = [f"Labels left out: {left_out}."] if left_out else []
     return "\n\n".join([f"“{clean(explanation.span.text)}”\n{describe_span(explanation)}", *texts, *notes])
 
 
 def explanation_page(explanation: Explanation) -> str:
-    """The explanation as an HTML page with the likeliest 24 labels, which loads nothing.
-
-    Examples:
-        >>> from modeling_triaffine import NestedNERPipeline
-        >>> from modeling_triaffine.explanation import explain, explanation_page
-        >>> pipeline = NestedNERPipeline("outputs/demo/model")
-        >>> page = explanation_page(explain(pipeline, "The mayor of Port Velmar resigned.", (13, 24)))
-    """
-    shown = likeliest_labels(explanation)[:MOST_LABELS]
+    """The explanation as an HTML page with the likeliest 24 labels, which loads nothing."""
     return render_html(
         "explanation/explanation.html",
         title=f"“{explanation.span.text}”",
         subtitle=describe_span(explanation),
-        tables=_tables(explanation, make_stages(explanation), shown),
+        tables=_tables(explanation, likeliest_labels(explanation)[:MOST_LABELS]),
         drawing_style="",
     )
 
 
-def _tables(explanation: Explanation, stages: Sequence[Stage], shown: Sequence[int]) -> list[Table]:
+def _tables(explanation: Explanation, shown: Sequence[int]) -> list[Table]:
     labels = [explanation.labels[number] for number in shown]
     names = [shorten(label.label, LONGEST_LABEL) for label in labels]
     probabilities = [["by p", *(probability_text(label.span_stage.probability) for label in labels)]]
     if explanation.is_candidate:
         probabilities.append(["by pᶜ", *(probability_text(label.final.probability) for label in labels)])
     tables = [Table(["probability", *names], probabilities)]
-    for stage in stages:
+    for stage in make_stages(explanation):
         note = f": contribution (attention {stage.symbol})" if stage.symbol else ""
         rows = [[row.title, *(_cell(row, number) for number in shown)] for row in stage.rows]
         tables.append(Table(["", *names], rows, stage.heading + note))
@@ -138,41 +153,6 @@ def _tables(explanation: Explanation, stages: Sequence[Stage], shown: Sequence[i
 def _cell(row: Row, label: int) -> str:
     number = number_text(row.numbers[label])
     return f"{number} ({row.attention[label]:.2f})" if row.attention else number
-
-
-def _make_stage(
-    heading: str,
-    symbol: str,
-    names: Sequence[tuple[str, str | None]],
-    scores: list[StageScore],
-    kind: str,
-    base: str = "label bias",
-) -> Stage:
-    """Makes the rows of a stage; `names` are words, or candidates with their labels, `base` names the bias."""
-    bias = Row(base, [score.bias for score in scores])
-    logit = Row("logit p" if kind == "word" else "logit pᶜ", [score.logit for score in scores])
-    contributions = [score.contributions for score in scores if score.contributions is not None]
-    attention = [score.attention for score in scores if score.attention is not None]
-    if not contributions:
-        return Stage("First and last word only, without attention to inside words", None, [], bias, logit)
-    weighted = [[score.probability * abs(value) for value in score.contributions or ()] for score in scores]
-    strengths = [sum(values) for values in zip(*weighted, strict=True)]
-    ranked = sorted(range(len(names)), key=lambda number: -strengths[number])
-    shown = sorted(ranked[:MOST_WORDS]) if kind == "word" else ranked[:MOST_CANDIDATES]
-    terms = []
-    for n in shown:
-        name, label = names[n]
-        terms.append(Row(name, [values[n] for values in contributions], [values[n] for values in attention], label))
-    if others := sorted(set(ranked).difference(shown)):
-        name = f"{len(others)} other {kind}s" if len(others) > 1 else f"1 other {kind}"
-        terms.append(Row(name, [sum(values[n] for n in others) for values in contributions]))
-    return Stage(heading, symbol, terms, bias, logit)
-
-
-def _name_candidate(candidate: Candidate, span: TextSpan) -> tuple[str, str | None]:
-    if (candidate.start, candidate.end) == (span.start, span.end):
-        return "the span itself", None
-    return shorten(candidate.text, LONGEST_NAME), None if candidate.label == NONE_LABEL else candidate.label
 
 
 def number_text(value: float) -> str:

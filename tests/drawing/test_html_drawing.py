@@ -82,7 +82,7 @@ def test_the_text_is_there_once_and_every_entity_covers_its_part_of_it(case):
     pieces = {}
     for piece in reader.pieces:
         pieces.setdefault(piece.key, []).append(piece)
-    assert set(pieces) == {(one["start"], one["end"], one["entity_group"]) for one in entities}
+    assert set(pieces) == {(e["start"], e["end"], e["entity_group"]) for e in entities}
     for (start, end, _), parts in pieces.items():
         assert "".join(part.text for part in parts) == reader.text[start:end]
         assert ["continued" in part.classes for part in parts] == [False] + [True] * (len(parts) - 1)
@@ -130,20 +130,15 @@ def test_an_embedded_drawing_leaves_style_and_legend_to_the_page():
     embedded = draw_entities_html(VELMAR, found, ["PERSON", "LOCATION"], embedded=True)
     style, legend = f"<style>{drawing_style(2)}</style>", re.search(r"<ul.*</ul>", alone)[0]
     assert embedded == alone.replace(style, "").replace(legend, "").replace(' tabindex="0"', "")
-    assert len(embedded) < len(alone) - len(style)
 
 
 def test_colours_follow_the_order_of_the_labels():
     labels = ["PERSON", "LOCATION", "EVENT"]
 
-    def kind(found, label):
-        pieces = read(VELMAR, [entity(n, n + 1, name) for n, name in enumerate(found)], labels).pieces
-        return next(piece.classes[1] for piece in pieces if piece.key[2] == label)
-
-    assert kind(["LOCATION"], "LOCATION") == kind(["EVENT", "LOCATION", "PERSON"], "LOCATION") == "kind-1"
-    assert kind(["ZOO", "ARK", "EVENT"], "ZOO") == "kind-4"
-    legend = read(VELMAR, [entity(0, 1, "EVENT"), entity(2, 3, "ARK"), entity(4, 5, "EVENT")], labels).legend
-    assert legend == ["EVENT 2", "ARK 1"]
+    found = ["ZOO", "EVENT", "ARK", "EVENT"]
+    reader = read(VELMAR, [entity(n, n + 1, name) for n, name in enumerate(found)], labels)
+    assert [piece.classes[1] for piece in reader.pieces] == ["kind-4", "kind-2", "kind-3", "kind-2"]
+    assert reader.legend == ["EVENT 2", "ARK 1", "ZOO 1"]
 
 
 def test_entities_beyond_the_last_lane_are_counted_not_drawn():

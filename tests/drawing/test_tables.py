@@ -1,13 +1,11 @@
 """Tables as text, Markdown and HTML: the same cells come out of each, whatever they contain."""
 
-import doctest
 import json
 from html.parser import HTMLParser
 
 import pytest
 from markdown_it import MarkdownIt
 
-from modeling_triaffine.drawing import tables
 from modeling_triaffine.drawing.safe_text import text_width, visible_json
 from modeling_triaffine.drawing.tables import Code, Strong, Table
 
@@ -52,10 +50,6 @@ class Cells(HTMLParser):
 
 def rendered(markdown):
     return Cells(MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(markdown))
-
-
-def test_the_example_of_the_module():
-    assert doctest.testmod(tables) == doctest.TestResults(failed=0, attempted=2)
 
 
 @pytest.mark.parametrize("kind", [str, Code, Strong])

@@ -84,13 +84,8 @@ def test_wrap_continues_entities_and_repeats_the_label():
     ]
 
 
-def test_text_is_wrapped_early_only_where_a_label_would_stick_out():
-    text = "aaa bbb ccc ddd"
-    assert draw(text, ("aaa", "LABEL"), width=15) == [text, "╰─╯ LABEL"]
-    assert draw(text, ("ccc", "LABEL"), width=15) == ["aaa bbb", "ccc ddd", "╰─╯ LABEL"]
-
-
-def test_word_longer_than_a_line_is_cut():
+def test_long_words_are_cut_and_text_is_wrapped_early_where_a_label_would_stick_out():
+    assert draw("aaa bbb ccc ddd", ("ccc", "LABEL"), width=15) == ["aaa bbb", "ccc ddd", "╰─╯ LABEL"]
     assert draw("x " + "a" * 25, width=10) == ["x", "a" * 10, "a" * 10, "a" * 5]
     assert draw(" 1" + "中" * 5, width=10) == ["", "1" + "中" * 4, "中"]
 
@@ -190,24 +185,18 @@ def test_lines_stay_within_the_width_and_outer_entities_below_inner_ones(drawing
 # ---- errors
 
 
-@pytest.mark.parametrize(
-    ("given_entity", "message"),
-    [
-        pytest.param({"start": 0, "end": 1}, "exactly one of type and entity_group", id="no-label"),
-        pytest.param({"entity_group": "X", "start": 0, "end": 4}, "end <= 3, .*'end': 4", id="beyond"),
-    ],
-)
 @pytest.mark.parametrize("draw", [draw_entities, draw_entities_html])
-def test_malformed_entities(draw, given_entity, message):
-    with pytest.raises(ValueError, match=f"Entity 0.*{message}"):
-        draw("abc", [given_entity])
+def test_malformed_entities(draw):
+    for fields, message in (({}, "exactly one of type and entity_group"), ({"type": "X", "end": 4}, "end <= 3, .*4")):
+        with pytest.raises(ValueError, match=f"Entity 0.*{message}"):
+            draw("abc", [{"start": 0, "end": 1, **fields}])
 
 
 def test_lines_are_searched_for_the_entities_that_are_there_alone(monkeypatch):
     """A text of 200,000 characters with 20,000 entities took half a minute."""
     text = "gene word " * 1000
     searched = []
-    original = text_drawing._brackets
-    monkeypatch.setattr(text_drawing, "_brackets", lambda found, line: searched.extend(found) or original(found, line))
+    original = text_drawing._bracket
+    monkeypatch.setattr(text_drawing, "_bracket", lambda found, line: searched.append(found) or original(found, line))
     draw_entities(text, [{"entity_group": "X", "start": n, "end": n + 4} for n in range(0, len(text), 10)])
     assert len(searched) == 1000

@@ -8,8 +8,6 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from modeling_triaffine.data.collator import encode_records
 from modeling_triaffine.evaluation.analysis import NamedModel, analyse
@@ -20,11 +18,30 @@ from modeling_triaffine.evaluation.scores import Counts, Scores, percentages
 from modeling_triaffine.evaluation.scoring import score_entities
 from modeling_triaffine.evaluation.significance import paired_bootstrap
 from modeling_triaffine.model.decoding_triaffine import find_entities
-from tests.helpers.analysed import FINDS, HOSTILE, make_records
 from tests.helpers.micro_training import micro_dataset
 from tests.helpers.portable import near
-from tests.helpers.scored import entities, sentences
+from tests.helpers.scored import entities
 from tests.helpers.tiny import tiny_model, tiny_processor
+
+# A model that finds something.
+FINDS = {"seed": 3, "max_candidates": 6, "triaffine_init_std": 3.0}
+HOSTILE = "<script>alert(1)</script> | `x` & $y$"
+
+
+def make_records(hostile=""):
+    sentences = [
+        (
+            ["The", "IL2", "gene", "binds", "protein", "!"],
+            entities((1, 3, "DNA"), (1, 2, "protein"), (4, 5, "protein")),
+        ),
+        (["DNA"], entities((0, 1, "DNA"))),
+        (["It", "works", hostile or "."], entities((0, 3, hostile)) if hostile else []),
+        (["gene", "of", "the", "protein", "gene"], entities((0, 5, "DNA"), (3, 5, "DNA"), (3, 4, "RNA"))),
+    ]
+    return [
+        {"id": f"s{number}", "doc_id": "d", "sent_id": number, "tokens": tokens, "pos": [], "entities": gold}
+        for number, (tokens, gold) in enumerate(sentences)
+    ]
 
 
 @pytest.fixture
@@ -37,9 +54,15 @@ def processor(encoder):
     return tiny_processor(encoder)
 
 
-@torch.no_grad()
-def run_alone(model, processor, record):
-    return model(**processor.pad(encode_records(processor, [record])))
+@pytest.fixture(scope="module")
+def analysis(encoder):
+    """Of a corpus whose texts and types are full of markup, with another model."""
+    subject, other = (
+        NamedModel(name, tiny_model(encoder, **FINDS | {"seed": seed}), tiny_processor(encoder))
+        for name, seed in ((HOSTILE, 3), ("other", 4))
+    )
+    corpus = micro_dataset(make_records(HOSTILE))
+    return analyse(subject, corpus, "corpus, test", counts=[2, 6, 40], other=other)
 
 
 # ---- candidates
@@ -54,7 +77,8 @@ def test_each_number_of_candidates_is_as_if_the_model_had_it(model, processor):
         model.config.max_candidates = row["max_candidates"]
         predictions, found = [], 0
         for record in records:
-            output = run_alone(model, processor, record)
+            with torch.no_grad():
+                output = model(**processor.pad(encode_records(processor, [record])))
             predictions += find_entities(output, model.config)
             kept = {(i, j + 1) for i, j in output.candidates[0].tolist()}
             found += sum((entity["start"], entity["end"]) in kept for entity in record["entities"])
@@ -68,12 +92,8 @@ def test_the_model_is_left_as_it_was_whatever_happens(model, processor, monkeypa
     model.train()
     sweep_candidates(model, processor, make_records(), counts=[1, 3])
     assert (model.config.max_candidates, model.training) == (6, True)
-
-    def fail(*_):
-        raise RuntimeError
-
-    monkeypatch.setattr(type(model.head), "forward", fail)
-    with pytest.raises(RuntimeError):
+    monkeypatch.delattr(type(model.head), "forward")
+    with pytest.raises(NotImplementedError):
         sweep_candidates(model, processor, make_records(), counts=[1, 3])
     assert (model.config.max_candidates, model.training) == (6, True)
 
@@ -103,21 +123,12 @@ def test_bootstrap_is_that_of_all_samples():
     assert drawn["interval"] == pytest.approx([min(differences), max(differences)])  # 1 of 27 is 3.7 %
 
 
-@given(st.lists(st.tuples(sentences, sentences, sentences), min_size=1, max_size=5))
-def test_bootstrap_of_swapped_models_is_the_mirror_image(rows):
-    first, second, gold = (list(side) for side in zip(*rows, strict=True))
-    there = paired_bootstrap(first, second, gold, samples=50)
-    back = paired_bootstrap(second, first, gold, samples=50)
-    assert there["difference"] == pytest.approx(score_entities(first, gold)["f1"] - score_entities(second, gold)["f1"])
-    assert there["difference"] == -back["difference"]
-    assert there["interval"] == pytest.approx([-value for value in reversed(back["interval"])])
-    assert there["p_value"] == back["p_value"]
-    assert there["wins"] + back["wins"] <= 1
-
-
 def test_bootstrap_of_equal_and_of_clearly_different_models():
     equal = paired_bootstrap(BETTER, BETTER, GOLD, samples=20)
     assert (equal["difference"], equal["interval"], equal["p_value"], equal["wins"]) == (0, [0, 0], 1, 0)
+    there, back = (paired_bootstrap(*sides, GOLD, samples=50) for sides in ((BETTER, WORSE), (WORSE, BETTER)))
+    assert there["interval"] == pytest.approx([-value for value in reversed(back["interval"])])
+    assert (there["difference"], there["p_value"]) == (-back["difference"], back["p_value"])
     gold = [entities((0, 1, "LOC"))] * 30
     clear = paired_bootstrap(gold, [[] for _ in gold], gold, samples=99)
     assert (clear["difference"], clear["p_value"]) == (1.0, 1 / 100)  # p is small but not 0
@@ -158,23 +169,17 @@ def test_auxiliary_labels_are_neither_missing_nor_unknown(encoder, processor):
 
 
 class Page(HTMLParser):
-    """The tags, addresses and text of a page; every tag that is opened must be closed in its turn."""
+    """The tags, addresses and text of a page."""
 
     def __init__(self, page):
         super().__init__()
-        self.open, self.tags, self.addresses, self.text = [], [], [], ""
+        self.tags, self.addresses, self.text = [], [], ""
         self.feed(page)
         self.close()
-        assert self.open == []
 
     def handle_starttag(self, tag, attributes):
         self.tags.append(tag)
         self.addresses += [value for name, value in attributes if name in ("src", "href", "srcset", "data")]
-        if tag != "meta":
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
 
     def handle_data(self, data):
         self.text += data
@@ -237,9 +242,9 @@ def test_the_report_shows_some_sentences_with_errors_and_json_all(analysis, tmp_
     assert {path.name for path in tmp_path.iterdir()} == {"report.html", "report.json"}
     page = (tmp_path / "report.html").read_text()
     assert f"23 of the 4 sentences have errors; the {MOST_EXAMPLES} with the most are shown" in page
-    assert re.findall("<h3>(many-\\d+)", page) == [one["id"] for one in many[:MOST_EXAMPLES]]
+    assert re.findall("<h3>(many-\\d+)", page) == [example["id"] for example in many[:MOST_EXAMPLES]]
     written = json.loads((tmp_path / "report.json").read_text())
-    assert [one["id"] for one in written["examples"]] == [one["id"] for one in many]
+    assert [example["id"] for example in written["examples"]] == [example["id"] for example in many]
     assert written["model"] == "a\ud800"
     assert written["errors"] == analysis["errors"]
 
@@ -271,6 +276,3 @@ def test_the_summary_has_at_most_30_lines(analysis):
     errors = analysis["errors"]["by_gold_label"].values()
     assert f"missing {sum(row['missing'] for row in errors)}, spurious " in summarize(analysis)
     assert len(summarize(analysis).splitlines()) <= 30
-
-
-# ---- the command

@@ -68,7 +68,7 @@ def test_calibration_error_of_two_bins():
     gold = torch.tensor([[True], [False], [True], [True]])
     bins = reliability(ScoredSpans(probabilities.log(), gold, [3]), False)
     without = reliability(ScoredSpans(probabilities.log(), gold, [0]), False)
-    assert not any(one.count for one in without)  # of a label that the sentences do not have
+    assert not any(row.count for row in without)  # of a label that the sentences do not have
     filled = {n: (one.count, one.probability, one.right) for n, one in enumerate(bins) if one.count}
     assert filled == {6: (2, pytest.approx(0.65), 0.5), 9: (1, pytest.approx(0.95), 1.0)}
     assert calibration_error(bins) == pytest.approx((2 * 0.15 + 0.05) / 3)
@@ -82,13 +82,7 @@ def scores_at(threshold, scores, gold, entities):
 
 
 @pytest.mark.parametrize(
-    "goal",
-    [
-        ThresholdObjective(),
-        ThresholdObjective("precision", 0.6),
-        ThresholdObjective("recall", 0.5),
-        ThresholdObjective("recall", 0.9),
-    ],
+    "goal", [ThresholdObjective(), ThresholdObjective("precision", 0.6), ThresholdObjective("recall", 0.9)], ids=str
 )
 @pytest.mark.parametrize("seed", range(5))
 def test_thresholds_are_the_best_of_all(goal, seed):
@@ -98,7 +92,7 @@ def test_thresholds_are_the_best_of_all(goal, seed):
     tried = [scores_at(t, scores, gold, entities) for t in (scores.unique() - 1e-3).tolist()]
     chosen = choose_threshold(scores.double(), gold, entities, goal)
     best_of = {"F1": "F1", "precision": "recall", "recall": "precision"}[goal.measure]
-    best = max((one[best_of] for one in tried if one[goal.measure] >= goal.least), default=None)
+    best = max((row[best_of] for row in tried if row[goal.measure] >= goal.least), default=None)
     assert (chosen is None) == (best is None)
     if chosen is not None:
         assert scores_at(chosen, scores.double(), gold, entities)[best_of] == pytest.approx(best)
@@ -112,7 +106,7 @@ def test_what_is_read_and_found_is_what_the_model_predicts(encoder, fields):
     records = [{"tokens": words, "entities": []} for words in SENTENCES]
     likely = predict_words(model, processor, records, threshold=0.1)
     for record, entities in zip(records, likely, strict=True):
-        record["entities"] = [one for one in entities if one["type"] == entities[0]["type"]][1:3]
+        record["entities"] = [entity for entity in entities if entity["type"] == entities[0]["type"]][1:3]
     label = likely[0][0]["type"]
     records[2]["entities"] = [{"start": 0, "end": 1, "type": "RNA"}]
     spans = score_spans(model, processor, records)
@@ -131,14 +125,8 @@ def test_what_is_read_and_found_is_what_the_model_predicts(encoder, fields):
 
 def test_a_gain_that_may_be_chance_is_not_taken():
     spans = synthetic_scores(False, 1.0, spans=100)
-    probabilities = label_probabilities(spans.logits, False)
     config = TriaffineConfig(id2label={0: "a", 1: "b", 2: "None"})
-    for number, label in enumerate(_calibrate_labels(config, spans, 1.0, ThresholdObjective()).values()):
-        rows = probabilities[:, :-1].argmax(-1) == number
-        scores, gold, entities = probabilities[rows, number], spans.gold[rows, number], spans.entities[number]
-        kept = scores >= choose_threshold(scores, gold, entities, ThresholdObjective())
-        best = 2 * int(gold[kept].sum()) / (int(kept.sum()) + entities)
-        assert label.before["f1"] < best < label.before["f1"] + (best * (1 - best) / entities) ** 0.5
+    for label in _calibrate_labels(config, spans, 1.0, ThresholdObjective()).values():
         assert (label.threshold, label.reason, label.after) == (None, "as good", label.before)
 
 

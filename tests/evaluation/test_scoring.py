@@ -61,12 +61,6 @@ def test_scores_by_hand():
     assert (scores["nested"]["precision"], scores["nested"]["recall"], scores["nested"]["f1"]) == (0, 1 / 2, 0)
 
 
-def test_nothing_anywhere_is_zero_not_an_error():
-    for scores in (score_entities([], []), score_entities([[], []], [[], []])):
-        assert scores["precision"] == scores["recall"] == scores["f1"] == scores["gold"] == 0
-        assert scores["by_label"] == {}
-
-
 def test_entities_of_pipelines_and_numpy_score_like_those_of_records():
     pipeline_form = [
         [{"start": np.int64(e["start"]), "end": e["end"], "entity_group": e["type"], "score": 0.5} for e in sentence]
@@ -87,9 +81,9 @@ def test_lengths_by_hand():
 
 
 def test_every_length_has_its_bucket():
-    for bucket, lengths in {"1": [1], "2": [2], "3-4": [3, 4], "5-8": [5, 8], "9-16": [9, 16], "17+": [17]}.items():
-        for length in lengths:
-            assert list(scores_by_length([[]], [entities((3, 3 + length, "LOC"))])) == [bucket]
+    names = {1: "1", 2: "2", 3: "3-4", 4: "3-4", 5: "5-8", 8: "5-8", 9: "9-16", 16: "9-16", 17: "17+"}
+    for length, name in names.items():
+        assert list(scores_by_length([[]], [entities((3, 3 + length, "LOC"))])) == [name]
 
 
 def test_depths_by_hand():
@@ -113,20 +107,20 @@ def test_candidates_by_hand():
 
 
 @pytest.mark.parametrize(
-    ("predicted", "gold", "of_gold", "of_prediction"),
+    ("predicted", "of_gold", "of_prediction"),
     [
-        pytest.param((2, 4, "LOC"), (2, 4, "LOC"), "right", "right", id="right"),
-        pytest.param((2, 4, "ORG"), (2, 4, "LOC"), "wrong_type", "wrong_type", id="type"),
-        pytest.param((2, 5, "LOC"), (2, 4, "LOC"), "wrong_boundary", "wrong_boundary", id="longer"),
-        pytest.param((3, 4, "LOC"), (2, 4, "LOC"), "wrong_boundary", "wrong_boundary", id="shorter"),
-        pytest.param((3, 6, "LOC"), (2, 4, "LOC"), "wrong_boundary", "wrong_boundary", id="crossing"),
-        pytest.param((2, 5, "ORG"), (2, 4, "LOC"), "wrong_boundary_and_type", "wrong_boundary_and_type", id="both"),
-        pytest.param((4, 5, "LOC"), (2, 4, "LOC"), "missing", "spurious", id="adjacent"),
-        pytest.param((0, 1, "LOC"), (2, 4, "LOC"), "missing", "spurious", id="apart"),
+        ((2, 4, "LOC"), "right", "right"),
+        ((2, 4, "ORG"), "wrong_type", "wrong_type"),
+        ((2, 5, "LOC"), "wrong_boundary", "wrong_boundary"),
+        ((3, 4, "LOC"), "wrong_boundary", "wrong_boundary"),
+        ((3, 6, "LOC"), "wrong_boundary", "wrong_boundary"),
+        ((2, 5, "ORG"), "wrong_boundary_and_type", "wrong_boundary_and_type"),
+        ((4, 5, "LOC"), "missing", "spurious"),
     ],
+    ids=str,
 )
-def test_outcome_of_one_entity(predicted, gold, of_gold, of_prediction):
-    errors = confusion([entities(predicted)], [entities(gold)])
+def test_outcome_of_one_entity(predicted, of_gold, of_prediction):
+    errors = confusion([entities(predicted)], [entities((2, 4, "LOC"))])
     assert errors["by_gold_label"]["LOC"] == {name: int(name == of_gold) for name in GOLD_OUTCOMES}
     expected = {name: int(name == of_prediction) for name in PREDICTED_OUTCOMES}
     assert errors["by_predicted_label"][predicted[2]] == expected
@@ -269,8 +263,6 @@ def test_order_is_irrelevant_and_repetition_counts_once(breakdown, pair, rng):
 def test_both_sides_need_the_same_sentences(breakdown):
     with pytest.raises(ValueError, match="predictions for 2 sentences and references for 1"):
         breakdown([[], []], [[]])
-    with pytest.raises(ValueError, match="predictions for 2 sentences and references for 1"):
-        candidate_recall([[], []], [[]])
 
 
 @pytest.mark.parametrize(
@@ -320,10 +312,7 @@ def test_metrics_have_the_names_that_are_told_beforehand():
     scores = score_entities(PREDICTED, GOLD)
     metrics = scores.metrics()
     assert {*metrics} - {"predicted"} == {*Scores.metric_names(["LOC", "ORG", "PER"])}
-    assert metrics["f1"] == scores["f1"] == pytest.approx(0.4)
-    assert metrics["nested_recall"] == scores["nested"]["recall"] == 0.5
-    assert metrics["f1_LOC"] == scores["by_label"]["LOC"]["f1"] == pytest.approx(0.4)
-    assert metrics["predicted"] == 5
+    assert (metrics["nested_recall"], metrics["f1_LOC"], metrics["predicted"]) == (0.5, pytest.approx(0.4), 5)
     assert all(metrics[part.metric("f1")] == row["f1"] for part, row in scores.by_part().items())
     assert list(scores.by_part()) == list(PARTS)
 
@@ -331,12 +320,8 @@ def test_metrics_have_the_names_that_are_told_beforehand():
 # ---- evaluate
 
 
-@pytest.fixture
-def metric(tmp_path):
-    return NestedNERMetric(cache_dir=str(tmp_path))
-
-
-def test_metric_in_pieces(metric):
+def test_metric_in_pieces():
+    metric = NestedNERMetric(keep_in_memory=True)
     metric.add_batch(predictions=[], references=[])
     metric.add(prediction=PREDICTED[0], reference=GOLD[0])
     metric.add_batch(predictions=PREDICTED[1:2], references=GOLD[1:2])  # no gold entity in this batch
@@ -345,14 +330,8 @@ def test_metric_in_pieces(metric):
     assert metric.compute(predictions=GOLD, references=GOLD)["f1"] == 1.0  # empty after each result
 
 
-@given(pairs)
-def test_metric_matches_scoring(pair):
-    predictions, references = pair
+def test_metric_rejects_what_arrow_would_truncate_or_lose():
     metric = NestedNERMetric(keep_in_memory=True)
-    assert metric.compute(predictions=predictions, references=references) == score_entities(predictions, references)
-
-
-def test_metric_rejects_what_arrow_would_truncate_or_lose(metric):
     with pytest.raises(ValueError, match=r"predictions, sentence 0, entity 0: .*integers.*0\.5"):
         metric.add_batch(predictions=[[{"start": 0.5, "end": 1, "type": "LOC"}]], references=[[]])
     for predictions, references in ((2, 1), (0, 1), (1, 0)):

@@ -17,8 +17,8 @@ def scores(*rows):
     """What a model returned for sentences whose candidates have these probabilities; None is no candidate."""
     size = max(map(len, rows))
     filled = [[*row, *[None] * (size - len(row))] for row in rows]
-    logits = torch.tensor([[[math.log(p) for p in one or (0.5, 0.5, 1e-9)] for one in row] for row in filled])
-    mask = torch.tensor([[one is not None for one in row] for row in filled])
+    logits = torch.tensor([[[math.log(p) for p in span or (0.5, 0.5, 1e-9)] for span in row] for row in filled])
+    mask = torch.tensor([[span is not None for span in row] for row in filled])
     return SimpleNamespace(logits=logits, candidates=None, candidate_mask=mask, span_logits=None)
 
 

@@ -19,7 +19,6 @@ from modeling_triaffine.explanation.tables import (
     MOST_WORDS,
     describe_span,
     make_stages,
-    number_text,
 )
 from modeling_triaffine.model import span_head_triaffine
 from modeling_triaffine.model.configuration_triaffine import TriaffineConfig
@@ -133,18 +132,17 @@ def pipeline(encoder):
     ],
     ids=name_of,
 )
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-5)], ids=str)
-def test_an_explanation_multiplies_out_to_the_scores_of_the_model(encoder, fields, dtype, tolerance):
-    model = tiny_model(encoder, **FOUND | fields).to(dtype)
+def test_an_explanation_multiplies_out_to_the_scores_of_the_model(encoder, fields):
+    model = tiny_model(encoder, **FOUND | fields).double()
     processor = tiny_processor(encoder, context="document")
     pipeline = NestedNERPipeline(model=model, processor=processor)
     sentences = [model(**processor.pad([feature])) for feature, _ in processor.encode_text(TEXT)]
     with_candidates = set()
 
     def check(stage, logit, terms):
-        assert stage.logit == pytest.approx(logit.item(), abs=tolerance)
+        assert stage.logit == pytest.approx(logit.item(), abs=1e-10)
         if stage.contributions is not None:
-            assert stage.bias + sum(stage.contributions) == pytest.approx(stage.logit, abs=tolerance)
+            assert stage.bias + sum(stage.contributions) == pytest.approx(stage.logit, abs=1e-10)
             assert len(stage.attention) == len(stage.contributions) == terms
 
     places = {SPAN: (1, 1, 4), (10, 13): (1, 0, 0), (14, 38): (1, 1, 7), (39, 42): (2, 0, 0)}
@@ -158,8 +156,6 @@ def test_an_explanation_multiplies_out_to_the_scores_of_the_model(encoder, field
                 with_candidates.add(span)
                 row = output.candidates[0].tolist().index([i, j])
                 check(label.cross_span_stage, output.logits[0, row, number], len(explanation.candidates))
-        if not model.config.multi_label:
-            assert sum(label.final.probability for label in explanation.labels) == pytest.approx(1)
     assert bool(with_candidates) == model.config.cross_span
 
 
@@ -175,21 +171,17 @@ def test_explanations_agree_with_the_pipeline(pipeline):
         assert [(c.label, c.probability) for c in own] == [(entity["entity_group"], pytest.approx(entity["score"]))]
 
 
-@pytest.mark.parametrize("by_label", [False, True])
-def test_the_thresholds_of_the_pipeline_count(pipeline, by_label):
+def test_the_thresholds_of_the_pipeline_count(pipeline):
     entities = pipeline(TEXT)
     scores = sorted(entity["score"] for entity in entities)
     gaps = sorted((high - low, (low + high) / 2) for low, high in itertools.pairwise(scores))
-    middle = gaps[-1][1]  # in the widest gap, so that rounding decides nothing
-    threshold = {entities[0]["entity_group"]: middle} if by_label else middle
+    threshold = gaps[-1][1]  # in the widest gap, so that rounding decides nothing
     strict = NestedNERPipeline(model=pipeline.model, processor=pipeline.processor, threshold=threshold)
-    found = [(entity["start"], entity["end"], entity["entity_group"]) for entity in strict(TEXT)]
-    assert 0 < len(found) < len(entities)
     for entity in entities:
         span, label = (entity["start"], entity["end"]), entity["entity_group"]
-        expected = label if (*span, label) in found else "None"
+        expected = label if entity["score"] >= threshold else "None"
         assert explain(strict, TEXT, span).predicted == expected
-        assert explain(pipeline, TEXT, span, threshold=threshold).predicted == expected
+        assert explain(pipeline, TEXT, span, threshold={label: threshold}).predicted == expected
     with pytest.raises(ValueError, match="`threshold` is 5; give a number"):
         explain(pipeline, TEXT, SPAN, threshold=5)
 
@@ -221,10 +213,9 @@ def test_spans_that_are_no_candidates_are_none(pipeline):
     assert sum(explanation.is_candidate for explanation in explanations) == 20
 
 
-@pytest.mark.parametrize("rank", [None, 2])
-def test_a_model_of_remote_code_is_explained_as_ours(encoder, rank, tmp_path, monkeypatch):
-    model, processor = tiny_model(encoder, triaffine_rank=rank, **FOUND), tiny_processor(encoder)
-    folder = tmp_path / f"remote_copy_{rank}"
+def test_a_model_of_remote_code_is_explained_as_ours(encoder, tmp_path, monkeypatch):
+    model, processor = tiny_model(encoder, **FOUND), tiny_processor(encoder)
+    folder = tmp_path / "remote_copy"
     model.save_pretrained(folder)
     monkeypatch.syspath_prepend(tmp_path)
     remote = importlib.import_module(f"{folder.name}.model_triaffine").TriaffineForNestedNER.from_pretrained(folder)
@@ -235,22 +226,17 @@ def test_a_model_of_remote_code_is_explained_as_ours(encoder, rank, tmp_path, mo
 
 
 @pytest.mark.parametrize(
-    ("text", "span", "message"),
+    ("span", "message"),
     [
-        (
-            TEXT,
-            (15, 23),
-            r"15:23 \('L-2 gene'\) has no word boundaries at its ends; the nearest: 14:23 \('IL-2 gene'\)\.",
-        ),
-        (TEXT, (13, 14), r"the nearest: none\."),
-        (TEXT, (3, 13), r"crosses sentences.*3:9 \('works.'\), 10:13 \('The'\)"),
-        ("It works. " * 99, (3, 988), r"crosses sentences.* 70:79 \('It works.'\)\."),
-        (TEXT, (38, 43), "38:43 is not in the text of 42 characters"),
+        ((15, 23), r"15:23 \('L-2 gene'\) is not of whole words in one sentence; nearest: 14:23 \('IL-2 gene'\)\."),
+        ((13, 14), r"nearest: none\."),
+        ((3, 13), r"nearest: 3:9 \('works.'\), 10:13 \('The'\)"),
+        ((38, 43), "38:43 is not in the text of 42 characters"),
     ],
 )
-def test_errors_about_misplaced_spans_give_the_nearest(pipeline, text, span, message):
+def test_errors_about_misplaced_spans_give_the_nearest(pipeline, span, message):
     with pytest.raises(ValueError, match=message):
-        explain(pipeline, text, span)
+        explain(pipeline, TEXT, span)
 
 
 def test_a_span_wider_than_the_model_scores_is_refused(encoder):
@@ -300,24 +286,25 @@ LARGE = synthetic(
     labels=["a_very_long_label_of_many_characters", "cell$_line$", *(f"LABEL_{n}" for n in range(17))],
 )
 SMALL = synthetic(words=["x"], candidates=["x"], labels=["A"])
-WITHOUT_CANDIDATES = replace(
+NO_CANDIDATE = replace(
     SMALL,
     labels=[replace(label, cross_span_stage=None) for label in SMALL.labels],
     candidates=None,
     predicted="None",
     is_candidate=False,
 )
-PARTLESS = [replace(label.span_stage, attention=None, contributions=None) for label in SMALL.labels]
-WITHOUT_PARTS = replace(
-    WITHOUT_CANDIDATES,
-    labels=[LabelExplanation(*row, None) for row in zip(["A", "None"], PARTLESS, strict=True)],
+WITHOUT_ATTENTION = replace(
+    NO_CANDIDATE,
+    labels=[
+        replace(label, span_stage=replace(label.span_stage, attention=None, contributions=None))
+        for label in NO_CANDIDATE.labels
+    ],
     is_candidate=None,
 )
 
 
-@pytest.mark.parametrize("explanation", [LARGE, SMALL, WITHOUT_CANDIDATES], ids=["large", "small", "no-candidate"])
-def test_every_column_of_a_stage_adds_up(explanation):
-    for stage in make_stages(explanation):
+def test_every_column_of_a_stage_adds_up():
+    for stage in (*make_stages(LARGE), *make_stages(NO_CANDIDATE)):
         columns = zip(*(row.numbers for row in [*stage.terms, stage.bias]), strict=True)
         assert list(map(sum, columns)) == pytest.approx(stage.logit.numbers, abs=1e-5)
 
@@ -344,12 +331,10 @@ def test_text_has_the_likeliest_labels_that_fit():
     assert LARGE.predicted[:6] in lines[3]
     assert lines[-1].startswith("Labels left out: ")
     assert all(line.isprintable() for line in lines)
-    wide = format_explanation(LARGE, width=120).splitlines()
-    assert len(wide[3].split()) > len(lines[3].split())
     narrow = format_explanation(SMALL, width=1).splitlines()
     assert narrow[3].split() == ["probability", SMALL.predicted]
-    assert "not a candidate" in format_explanation(WITHOUT_CANDIDATES)
-    assert "without attention to inside words" in format_explanation(WITHOUT_PARTS)
+    assert "not a candidate" in format_explanation(NO_CANDIDATE)
+    assert "without attention to inside words" in format_explanation(WITHOUT_ATTENTION)
 
 
 def test_the_page_has_the_cells_of_the_text_and_bounded_columns():
@@ -358,11 +343,7 @@ def test_the_page_has_the_cells_of_the_text_and_bounded_columns():
     assert len(set(re.findall(r"&lt;L\d+&gt;", page))) <= MOST_LABELS
     assert "<L" not in page
     assert "&lt;b&gt;&amp;" in page
-    small = explanation_page(SMALL)
-    assert {cell for row in make_stages(SMALL) for cell in map(number_text, row.logit.numbers)} <= set(
-        re.findall(r"<td[^>]*>(.*?)</td>", small)
-    )
-    assert describe_span(SMALL) in small
+    assert describe_span(many) in page
 
 
 def test_the_command_prints_tables_and_writes_a_page(saved_model, command, tmp_path):
