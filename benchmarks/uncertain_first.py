@@ -21,7 +21,6 @@ from torch import Tensor
 
 from modeling_triaffine import TriaffineForNestedNER, TriaffineProcessor
 from modeling_triaffine.data import load_nested_ner
-from modeling_triaffine.data.writing import write_json_lines
 from modeling_triaffine.environment import describe_machine, source_revision
 from modeling_triaffine.evaluation.prediction import read_records
 from modeling_triaffine.evaluation.uncertainty import uncertainty
@@ -87,7 +86,7 @@ def train_and_score(records: Sequence[Record], folder: Path, seed: int, argument
     if not results.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
         chosen = folder.with_suffix(".jsonl")
-        write_json_lines(records, chosen)
+        chosen.write_text("".join(f"{json.dumps(record)}\n" for record in records), encoding="utf-8")
         options = {
             "recipe": arguments.recipe,
             "model_name_or_path": arguments.encoder,

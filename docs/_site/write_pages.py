@@ -74,13 +74,12 @@ def corpora() -> str:
     if without:
         raise ValueError(f"corpora.md has no paragraph on {', '.join(sorted(without))}: a heading with `its name`.")
     rows = [_format_row(FORMATS[name], heading) for name, heading in headings.items() if name in BUILT_IN]
-    header = "| `--format` | Written by | Raw text | One line |\n|---|---|---|---|\n"
+    header = "| `--format` | Written by | One line |\n|---|---|---|\n"
     return FORMAT_TABLE.sub(lambda _: header + "".join(rows), page)
 
 
 def _format_row(known: CorpusFormat, heading: str) -> str:
-    text = "yes" if known.keeps_text else "no"
-    return f"| [`{known.name}`](#{_anchor(heading)}) | {known.tools} | {text} | {_code(known.example)} |\n"
+    return f"| [`{known.name}`](#{_anchor(heading)}) | {known.tools} | {_code(known.example)} |\n"
 
 
 def _anchor(heading: str) -> str:

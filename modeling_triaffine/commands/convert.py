@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from ..data.offsets import OFFSET_UNITS
-from ..model.options_triaffine import MODEL_OPTIONS, PROCESSOR_OPTIONS
+from ..model.options_triaffine import MODEL_OPTIONS, PROCESSOR_OPTIONS, ProcessorOptions
 from ..training.options import BOOLEANS
 from .option_help import described
 from .options import Corpus, Format, MaxBadRecords, check_new
@@ -39,7 +39,7 @@ def command(
     max_bad_records: MaxBadRecords = 0,
     sentences: Annotated[
         Literal["punctuation", "lines", "none"] | None,
-        typer.Option(help=f"In the texts of the corpus: {described(PROCESSOR_OPTIONS['sentence_splitter'])}"),
+        typer.Option(help=f"Of texts for iob2: {described(PROCESSOR_OPTIONS['sentence_splitter'])}"),
     ] = None,
     columns: Annotated[
         list[str] | None,
@@ -80,28 +80,16 @@ def command(
         convert_checkpoint(Path(corpus[0]), output, encoder, trained_on, labels, context, vocabularies)
         return
     named = parse_columns(columns) if columns else None
-    from ..data import WRITERS, write_nested_ner
-    from ..data.loading import CorpusFiles
+    if sentences is not None and to != "iob2":
+        raise ValueError(f"--sentences {sentences}: {to} has whole texts, no sentences. Leave --sentences out.")
+    from ..data import load_texts, write_nested_ner
 
-    files = CorpusFiles(corpus, corpus_format, columns=named, offsets=offsets, max_bad_records=max_bad_records)
-    rows = WRITERS[to].rows
-    splits: dict[str, Any] = {}
-    units: dict[str, str] = {}
-    for of_split in files.by_split():
-        found: Any
-        if of_split.keeps_text and (rows == "texts" or (rows == "any" and not of_split.has_own_words)):
-            if sentences is not None:
-                raise ValueError(f"--sentences {sentences}: {to} has whole texts, no sentences. Leave --sentences out.")
-            found, unit = of_split.texts(), "texts"
-        else:
-            found, unit = of_split.sentences(sentence_splitter=sentences), "sentences"
-        splits |= found
-        units |= dict.fromkeys(found, unit)
-    not_held = write_nested_ner(splits, output, to)
-    for split, records in splits.items():
-        entities = sum(len(record["entities"]) for record in records)
+    splits = load_texts(corpus, corpus_format, columns=named, offsets=offsets, max_bad_records=max_bad_records)
+    not_held = write_nested_ner(splits, output, to, sentences or ProcessorOptions.sentence_splitter)
+    for split, texts in splits.items():
+        entities = sum(len(text["entities"]) for text in texts)
         lost = "".join(f"; {what} not kept: {count}" for what, count in not_held[split].items())
-        print(f"{split}: {len(records)} {units[split]} with {entities} entities written{lost}.", file=sys.stderr)
+        print(f"{split}: {len(texts)} texts with {entities} entities{lost}.", file=sys.stderr)
 
 
 def parse_columns(given: Sequence[str]) -> dict[str, Any]:

@@ -1,16 +1,18 @@
 """Reads the split of a corpus that a command works on."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 
 class CorpusSplit(NamedTuple):
-    """One split of a corpus; `name` is what to call it, `key` what its files call it."""
+    """One split of a corpus; if `is_written`, its texts are not words joined by spaces."""
 
     name: str
-    key: str
     records: Any
-    files: Any
+    texts: list[Any]
+    is_written: bool
+    files: tuple[Path, ...]
 
 
 def load_split(
@@ -24,17 +26,17 @@ def load_split(
     Raises:
         ValueError: the corpus has no such split.
     """
-    from ..data.loading import CorpusFiles
+    from ..data.loading import read_parts
 
     wanted = split_name(split or "validation")
-    files = CorpusFiles(corpus, corpus_format, max_bad_records=max_bad_records, only=wanted)
-    splits = files.sentences(None if files.has_own_words else processor.split_words, processor.sentence_splitter)
-    called = {key: files.name_of_only_split or key for key in splits}
-    is_any = split is None and len(splits) == 1
-    matching = [key for key, name in called.items() if is_any or wanted in (key, name)]
-    check_splits([] if matching else [wanted], [*called.values()], corpus)
-    key = matching[0]
-    return CorpusSplit(called[key], key, splits[key], files)
+    parts = read_parts(corpus, corpus_format, max_bad_records=max_bad_records, only=wanted)
+    found = [(part.name or key, key, part) for part in parts for key in part.texts]
+    is_any = split is None and len(found) == 1
+    matching = [one for one in found if is_any or wanted in one]
+    check_splits([] if matching else [wanted], [name for name, _, _ in found], corpus)
+    name, key, part = matching[0]
+    records = part.sentences(processor.split_words, processor.sentence_splitter, own_words=True)[key]
+    return CorpusSplit(name, records, part.texts[key], part.is_written, part.files.files)
 
 
 def check_splits(wanted: Sequence[str], known: Sequence[str], corpus: Sequence[str]) -> None:

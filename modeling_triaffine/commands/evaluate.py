@@ -74,8 +74,7 @@ def command(
 
     pipeline = open_model(model, device, None, int8, bf16, batch_size=batch_size)
     corpus = load_split(data, corpus_format, split, pipeline.processor, max_bad_records)
-    read = [file for part in corpus.files.files.values() for file in part.files]
-    if output is not None and output.is_file() and any(map(output.samefile, read)):
+    if output is not None and output.is_file() and any(map(output.samefile, corpus.files)):
         raise ValueError(f"--output {output} is a file of the corpus, which would be lost. Give another name.")
     other = open_model(compare, device) if compare else None
     decoding: dict[str, Any] = {"threshold": threshold, "overlap": overlap, "batch_size": batch_size}
@@ -88,8 +87,8 @@ def command(
         **decoding,
     )
     scores = {"given_words": analysis["scores"]}
-    if raw_text or (raw_text is None and corpus.files.keeps_text):
-        scores["raw_text"] = score_raw_text(pipeline, corpus.files.texts().get(corpus.key, []), **decoding).with_nulls()
+    if raw_text or (raw_text is None and corpus.is_written):
+        scores["raw_text"] = score_raw_text(pipeline, corpus.texts, **decoding).with_nulls()
     try:
         if report is not None:
             with new_folder(report) as folder:

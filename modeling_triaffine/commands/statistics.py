@@ -55,12 +55,13 @@ def command(
     from datasets import concatenate_datasets
 
     from ..data import corpus_statistics
-    from ..data.loading import CorpusFiles
+    from ..data.loading import read_parts
     from ..data.statistics import repeated_sentences
     from ..data.windows import Windows
 
-    files = CorpusFiles(paths, corpus_format, max_bad_records=max_bad_records)
-    corpus = {files.name_of_only_split or name: records for name, records in files.sentences(keep=False).items()}
+    corpus: dict[str, Any] = {}
+    for part in read_parts(paths, corpus_format, max_bad_records=max_bad_records):
+        corpus |= {part.name or name: records for name, records in part.sentences().items()}
     chosen = list(map(split_name, split)) if split else list(corpus)
     check_splits(chosen, [*corpus], paths)
     parts = {name: corpus[name] for name in chosen}

@@ -1,6 +1,5 @@
 """Converts data sets with other columns, such as those on the Hub, to the schema of this package."""
 
-import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -9,17 +8,16 @@ from datasets import ClassLabel, Dataset, DatasetDict, LargeList, List
 
 from .alignment import WordSplitter
 from .corpus_format import check_columns
-from .features import FEATURES, AnyDataset, as_records
+from .features import AnyDataset, as_records
 from .formats.bioc import BIGBIO, bigbio_text
 from .formats.text_spans import OF_SPAN, TextForm, annotated_text
 from .formats.word_tags import NESTED, TAGS, tagged_sentences
 from .json_records import JsonObject
+from .loading import as_dataset
 from .offsets import check_unit
 from .record_checker import RecordChecker
 from .schema import Text
 from .texts import DEFAULT_SENTENCE_SPLITTER, numbered, sentences_of
-
-logger = logging.getLogger(__name__)
 
 
 def adapt_dataset(
@@ -68,13 +66,11 @@ def adapt_dataset(
     def adapted(part: Dataset, split: str) -> Dataset:
         check = RecordChecker(split, allowed, offsets=offsets)
         texts = numbered(_texts(part, columns, split, check), check)
-        records = [record for text in texts for record in sentences_of(text, check, word_splitter, sentence_splitter)]
-        by_column = {field: [dict(record)[field] for record in records] for field in FEATURES}
-        rows = Dataset.from_dict(by_column, features=FEATURES, split=part.split)
-        if report := check.report():
-            rows.info.description = report
-            logger.warning("%s", report)
-        return rows
+        records: list[Any] = [
+            record for text in texts for record in sentences_of(text, check, word_splitter, sentence_splitter)
+        ]
+        check.tell()
+        return as_dataset(records, check.report(), part.split)
 
     if isinstance(dataset, DatasetDict):
         return DatasetDict({split: adapted(part, split) for split, part in dataset.items()})

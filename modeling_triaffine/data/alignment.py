@@ -14,7 +14,7 @@ from typing import Any
 from datasets import DatasetDict
 from datasets.fingerprint import generate_random_fingerprint
 
-from ..model.text_triaffine import FINER_SPLITTERS, INVISIBLE_SPACES, LONGEST_STRING, check_words
+from ..model.text_triaffine import FINER_SPLITTERS, INVISIBLE_SPACES, LONGEST_STRING, Offsets, check_words
 from ..model.text_triaffine import word_splitter as named_word_splitter
 from .features import AnyDataset, as_records
 from .offsets import in_context
@@ -117,12 +117,16 @@ def by_sentence(entities: Iterable[Entity], sizes: Sequence[int]) -> tuple[list[
     return inside, crossing
 
 
+def joined_tokens(tokens: Sequence[str]) -> tuple[str, list[Offsets]]:
+    """The tokens joined by single spaces, and the characters of each."""
+    starts = accumulate((len(token) + 1 for token in tokens), initial=0)
+    return " ".join(tokens), [(start, start + len(token)) for start, token in zip(starts, tokens, strict=False)]
+
+
 def join_tokens(tokens: Sequence[str], entities: Iterable[Entity]) -> tuple[str, list[Entity]]:
     """The tokens joined by single spaces, and the entities by characters of that text."""
-    starts = list(accumulate((len(token) + 1 for token in tokens), initial=0))
-    return " ".join(tokens), [
-        Entity(start=starts[e["start"]], end=starts[e["end"]] - 1, type=e["type"]) for e in entities
-    ]
+    text, words = joined_tokens(tokens)
+    return text, [Entity(start=words[e["start"]][0], end=words[e["end"] - 1][1], type=e["type"]) for e in entities]
 
 
 def retokenize(dataset: AnyDataset, word_splitter: WordSplitter) -> AnyDataset:

@@ -6,7 +6,7 @@ The formats themselves are in their readers' modules; `formats/` lists them, `de
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,15 +55,12 @@ class CorpusFormat:
         read: `read(path, check) → texts`, a generator of [`Text`] which reports to `check` (a `RecordChecker`) what it
             drops (`check.drop`) or ignores (`check.note`). What it cannot read is a `check.error`, which names the
             place. What reads one record stands in `with check.record():`, so that `max_bad_records` can drop it.
-        keeps_text: its texts are as written, not words joined by spaces, so that a model can be scored on raw text.
-        has_own_words: it has words that the corpus cut itself, always so without `keeps_text`.
         suffixes: of file names, without `.gz`; they decide where the content of a file does not. With `keys`, those of
             JSON by default.
         keys: for JSON, the keys of its records, in one or several forms.
         recognizes: for other files, their first characters → it looks like this format.
         may_be: the same for a file whose neighbours, or the user, say that it is of this format.
         columns: what `read(columns=…)` names, as in "{'entities': 'layer:feature'}"; empty if it takes none.
-        split_starts: split → index of its first sentence, for a format whose file contains several splits.
         documents: for a format of many small files, `documents(path) → files`: all files of this format that belong to
             the folder or document `path`, empty if there are none. `read` is then called with that `path`.
         lists: suffixes of files that list the documents of a split; `documents` and `read` accept them as `path`.
@@ -73,21 +70,18 @@ class CorpusFormat:
 
     Examples:
         >>> from modeling_triaffine.data import FORMATS
-        >>> FORMATS["brat"].keeps_text, FORMATS["iob2"].keeps_text
-        (True, False)
+        >>> FORMATS["brat"].suffixes
+        ('.ann', '.a1')
     """
 
     name: str
     description: str
     read: Callable[..., Iterator[Text]]
-    keeps_text: bool = True
-    has_own_words: bool = False
     suffixes: tuple[str, ...] = ()
     keys: tuple[Keys, ...] = ()
     recognizes: Callable[[str], bool] | None = None
     may_be: Callable[[str], bool] | None = None
     columns: str = ""
-    split_starts: Mapping[str, int] = field(default_factory=dict)
     documents: Callable[[Path], list[Path]] | None = None
     lists: tuple[str, ...] = ()
     by_name_only: bool = False
@@ -95,19 +89,8 @@ class CorpusFormat:
     example: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "has_own_words", self.has_own_words or not self.keeps_text)
         if self.keys and not self.suffixes:
             object.__setattr__(self, "suffixes", JSON_SUFFIXES)
-
-    def splits(self, num_sentences: int) -> dict[str, range]:
-        """The sentence indices of each split in a file of `num_sentences`; splits beyond its end are left out."""
-        starts = list(self.split_starts.values())
-        stops = [*starts[1:], num_sentences]
-        return {
-            name: range(start, min(stop, num_sentences))
-            for name, start, stop in zip(self.split_starts, starts, stops, strict=True)
-            if start < num_sentences
-        }
 
 
 def check_columns(columns: Mapping[str, object], required: Iterable[str], optional: Iterable[str] = ()) -> None:

@@ -1,31 +1,23 @@
-"""`load_nested_ner`: a corpus in any known format → `datasets`, with its splits.
-
-Contains the reading of a split's files, the cache, and the report of what was dropped.
-"""
+"""`load_nested_ner`: a corpus in any known format → its texts → `datasets`, with its splits."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
-from copy import copy
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from datasets import Dataset, DatasetDict, NamedSplit
-from datasets.config import HF_DATASETS_CACHE
-from datasets.exceptions import DatasetGenerationError
-from datasets.fingerprint import Hasher, generate_random_fingerprint
 
-from ..files import FULL
-from ..version import __version__
 from .alignment import WordSplitter
 from .detection import format_of_columns
 from .features import FEATURES
-from .formats import FORMATS
 from .offsets import check_unit
 from .reading import read_head
 from .record_checker import WITHOUT_SPANS, RecordChecker
-from .schema import CorpusError, Record, Text
-from .splits import CorpusPath, PathLike, SplitFiles, find_splits
-from .texts import DEFAULT_SENTENCE_SPLITTER, numbered, sentences_of
+from .schema import CorpusError, Text
+from .splits import CorpusPath, SplitFiles, find_splits
+from .texts import DEFAULT_SENTENCE_SPLITTER, is_written, numbered, sentences_of
 
 logger = logging.getLogger(__name__)
 
@@ -42,13 +34,11 @@ def load_nested_ner(
     columns: Mapping[str, Any] | None = None,
     offsets: str | None = None,
     max_bad_records: int = 0,
-    cache_dir: PathLike | None = None,
 ) -> DatasetDict:
     """Loads a nested NER corpus in the schema of this package (`FEATURES`).
 
-    All files except those of documents may be gzipped. The result is cached by the files' names, sizes and times of
-    change. What a reader drops is counted, logged as one warning for each split, and kept in the split's
-    `info.description`.
+    All files except those of documents may be gzipped. What a reader drops is counted, logged as one warning for each
+    split, and kept in the split's `info.description`.
 
     Args:
         path: a folder: its files or folders named `train`, `dev` (or `validation`, `valid`, `val`, `eval`) and `test`
@@ -69,7 +59,6 @@ def load_nested_ner(
             its place in the report: a line of JSON, a sentence of columns, a document of a folder, an entity that
             differs from its quote. One more raises CorpusError, and so does what is no single record, such as JSON or
             XML that does not parse as a whole.
-        cache_dir: where prepared data is kept; None is the default of the `datasets` library.
 
     Returns:
         A `DatasetDict` with those of the splits `train`, `validation` and `test` that exist.
@@ -88,8 +77,14 @@ def load_nested_ner(
         >>> corpus["train"][0]["entities"][0].keys() >= {"start", "end", "type"}
         True
     """
-    files = CorpusFiles(path, format, labels=labels, columns=columns, offsets=offsets, max_bad_records=max_bad_records)
-    return DatasetDict(files.sentences(word_splitter, sentence_splitter, cache_dir, keep=False))
+    if word_splitter is not None and not callable(word_splitter):
+        raise TypeError(f"`word_splitter` is {word_splitter!r}. Give a function, such as {NAMED_SPLITTER}.")
+    splits = DatasetDict()
+    for part in read_parts(
+        path, format, labels=labels, columns=columns, offsets=offsets, max_bad_records=max_bad_records
+    ):
+        splits |= part.sentences(word_splitter, sentence_splitter)
+    return splits
 
 
 def load_texts(
@@ -121,215 +116,119 @@ def load_texts(
         >>> load_texts("texts.jsonl")["train"][0]["entities"]
         [{'start': 0, 'end': 4, 'type': 'City'}]
     """
-    return CorpusFiles(path, format, columns=columns, offsets=offsets, max_bad_records=max_bad_records).texts()
+    splits: dict[str, list[Text]] = {}
+    for part in read_parts(path, format, columns=columns, offsets=offsets, max_bad_records=max_bad_records):
+        splits |= part.texts
+        part.check.tell()
+    for text in chain.from_iterable(splits.values()):
+        text.pop("where", None)
+    return splits
 
 
-class CorpusFiles:
-    """The files of a corpus, which are read once, whatever is made of them: sentences of one or other words, and texts.
+@dataclass
+class CorpusPart:
+    """What files that belong together have: the texts of a split, or of all splits of GENIA's XML.
+
+    Attributes:
+        check: what was counted in reading them.
+        texts: split → its texts.
+        name: what to call `train` if nobody says that the file or folder is that: the split in its name, or the name.
+    """
+
+    files: SplitFiles
+    check: RecordChecker
+    texts: dict[str, list[Text]] = field(default_factory=dict)
+    name: str | None = None
+
+    @property
+    def has_words(self) -> bool:
+        """Some of the texts have words of the corpus's own."""
+        return any("words" in text for text in chain.from_iterable(self.texts.values()))
+
+    @property
+    def is_written(self) -> bool:
+        """The texts are as written, so that a model can be scored on raw text."""
+        return any(map(is_written, chain.from_iterable(self.texts.values())))
+
+    def sentences(
+        self, word_splitter: WordSplitter | None = None, sentence_splitter: str | None = None, own_words: bool = False
+    ) -> dict[str, Dataset]:
+        """The splits in the schema; see [`load_nested_ner`] and [`sentences_of`]."""
+        check = deepcopy(self.check)
+        splitters = word_splitter, sentence_splitter or DEFAULT_SENTENCE_SPLITTER, own_words
+        records: dict[str, list[Any]] = {
+            split: [record for text in texts for record in sentences_of(text, check, *splitters)]
+            for split, texts in self.texts.items()
+        }
+        report = check.report()
+        if not any(records.values()):
+            raise check.error("", "it has no sentences", report.removesuffix(".") or "Check whether it is complete")
+        check.tell()
+        return {split: as_dataset(rows, report, split) for split, rows in records.items()}
+
+
+def as_dataset(records: Sequence[Mapping[str, Any]], report: str, split: str | None) -> Dataset:
+    """The records in the schema, with the report of what was dropped."""
+    columns = {name: [record[name] for record in records] for name in FEATURES}
+    rows = Dataset.from_dict(columns, features=FEATURES, split=None if split is None else NamedSplit(split))
+    rows.info.description = report
+    return rows
+
+
+def read_parts(
+    path: CorpusPath,
+    format: str | None = None,
+    *,
+    labels: Iterable[str] | None = None,
+    columns: Mapping[str, Any] | None = None,
+    offsets: str | None = None,
+    max_bad_records: int = 0,
+    only: str | None = None,
+) -> list[CorpusPart]:
+    """Reads the files of a corpus, each once, whatever is made of them: sentences of one or other words, and texts.
 
     Args:
         path, format, labels, columns, offsets, max_bad_records: as of [`load_nested_ner`].
         only: the split to read, if others are other files.
     """
+    if columns is not None and not isinstance(columns, Mapping):
+        raise TypeError(f"`columns` is {columns!r}. Give a mapping, such as {{'tokens': 0, 'entities': [1, 2]}}.")
+    check_unit(offsets)
+    labels = None if labels is None else [labels] if isinstance(labels, str) else list(labels)
+    is_named = format is not None
+    found = find_splits(path, format or (None if columns is None else format_of_columns(columns)), only)
+    parts = []
+    for split, files in ({only: found[only]} if only in found else found).items():
+        known = files.format
+        if columns is not None and not known.columns:
+            raise CorpusError.at(files.path, "", f"the format {known.name!r} has no columns", "Leave them out")
+        how = "as named" if is_named else "--format (format=) names another"
+        read_as = f"Read as {known.name!r} ({known.description}); {how}"
+        part = CorpusPart(files, RecordChecker(files.path, labels, read_as, offsets, max_bad_records))
+        for text in numbered(_texts(files, part.check, {} if columns is None else {"columns": columns}), part.check):
+            part.texts.setdefault(split or text.get("split") or "train", []).append(text)
+        if offsets is not None and not part.is_written:
+            raise CorpusError.at(files.path, "", "it has words and no offsets", "Leave out what they count")
+        part.texts = part.texts or {split or "train": []}
+        if split is None and not any("split" in text for text in part.texts.get("train", ())):
+            part.name = files.split_in_name() or files.path.name
+        parts.append(part)
+    return parts
 
-    def __init__(
-        self,
-        path: CorpusPath,
-        format: str | None = None,
-        *,
-        labels: Iterable[str] | None = None,
-        columns: Mapping[str, Any] | None = None,
-        offsets: str | None = None,
-        max_bad_records: int = 0,
-        only: str | None = None,
-    ):
-        if columns is not None and not isinstance(columns, Mapping):
-            raise TypeError(f"`columns` is {columns!r}. Give a mapping, such as {{'tokens': 0, 'entities': [1, 2]}}.")
-        check_unit(offsets)
-        self._format = format
-        format = format_of_columns(columns) if format is None and columns is not None else format
-        found = find_splits(path, format, only)
-        self.files = {only: found[only]} if only in found else found
-        for files in self.files.values():
-            known = files.format
-            if columns is not None and not known.columns:
-                raise CorpusError.at(files.path, "", f"the format {known.name!r} has no columns", "Leave them out")
-            if offsets is not None and not known.keeps_text:
-                raise CorpusError.at(files.path, "", f"the format {known.name!r} has no offsets", "Leave them out")
-        labels = [labels] if isinstance(labels, str) else labels
-        self._labels = None if labels is None else tuple(sorted(set(labels)))
-        self._columns, self._offsets, self._max_bad_records = columns, offsets, max_bad_records
-        self._texts: dict[str | None, tuple[list[Text], RecordChecker]] = {}
 
-    @property
-    def keeps_text(self) -> bool:
-        """All files keep the text as written."""
-        return all(files.format.keeps_text for files in self.files.values())
-
-    @property
-    def has_own_words(self) -> bool:
-        """One of the files has words of its own."""
-        return any(files.format.has_own_words for files in self.files.values())
-
-    def by_split(self) -> "list[CorpusFiles]":
-        """The files of each split by themselves: those of one may have what others lack, such as their text."""
-        apart = [copy(self) for _ in self.files]
-        for one, (split, files) in zip(apart, self.files.items(), strict=True):
-            one.files = {split: files}
-        return apart
-
-    @property
-    def name_of_only_split(self) -> str | None:
-        """What to call a file or folder that is read as `train` because nobody says what it is.
-
-        The split that its name tells, or else the name; None if splits are given, or in the files.
-        """
-        files = self.files.get(None)
-        return None if files is None or files.format.split_starts else files.split_in_name() or files.path.name
-
-    def sentences(
-        self,
-        word_splitter: WordSplitter | None = None,
-        sentence_splitter: str | None = None,
-        cache_dir: PathLike | None = None,
-        keep: bool = True,
-    ) -> dict[str, Dataset]:
-        """The splits; see [`load_nested_ner`]. With `keep`, texts stay in memory for what else is made of them."""
-        if word_splitter is not None and not callable(word_splitter):
-            raise TypeError(f"`word_splitter` is {word_splitter!r}. Give a function, such as {NAMED_SPLITTER}.")
-        splits: dict[str, Dataset] = {}
-        for split, files in self.files.items():
-            check = self._checker(files)
-            options = {
-                "files": self,
-                "split": split,
-                "check": check,
-                "splitters": (word_splitter, sentence_splitter or DEFAULT_SENTENCE_SPLITTER),
-                "keep": keep and files.format.keeps_text,
-            }
-            key = self._fingerprint(files, split or "train", word_splitter, sentence_splitter)
-            splits |= _prepare(files, split, options, key, cache_dir)
-        return splits
-
-    def texts(self) -> dict[str, list[Text]]:
-        """The texts by split; see [`load_texts`]. What is dropped is told when they are read first."""
-        splits: dict[str, list[Text]] = {}
-        for split, files in self.files.items():
-            check, is_told = self._checker(files), split in self._texts
-            for text in self.read(split, check, keep=True):
-                public = text.copy()
-                public.pop("where", None)
-                splits.setdefault(split or text.get("split") or "train", []).append(public)
-            _warn("" if is_told else check.report())
-        return splits
-
-    def read(self, split: str | None, check: RecordChecker, keep: bool) -> Iterable[Text]:
-        """The texts of a split, which `keep` keeps in memory; `check` counts what the reader does not read."""
-        if not keep and split not in self._texts:
-            return self._read(split, check)
-        if split not in self._texts:
-            reading = self._checker(self.files[split])
-            self._texts[split] = list(self._read(split, reading)), reading
-        texts, reading = self._texts[split]
-        check.add(reading)
-        return texts
-
-    def _read(self, split: str | None, check: RecordChecker) -> Iterator[Text]:
-        files = self.files[split]
-        options = {} if self._columns is None else {"columns": self._columns}
-        if files.format.documents is not None:
-            yield from numbered(files.format.read(files.path, check, **options), check)
-            return
-        number = 0
-        for text in numbered(self._texts_of_files(files, check, options), check):
+def _texts(files: SplitFiles, check: RecordChecker, options: Mapping[str, Any]) -> Iterator[Text]:
+    """The texts of a split; `check` counts what the reader does not read."""
+    if files.format.documents is not None:
+        yield from files.format.read(files.path, check, **options)
+        return
+    number = 0
+    for file in files.files:
+        check.path, check.folder, check.is_document = file, files.path, files.has_documents
+        read_head(file)  # an empty file is reported as such, not as invalid content
+        for text in files.format.read(file, check, **options):
             number += 1
             yield text
-        check.path = files.path
-        if number and check.counts[WITHOUT_SPANS] == number:
-            remedy = "Name the field (convert --columns, columns=), or move a test split without entities elsewhere"
-            raise check.error("", "no text has a field of spans", remedy)
-
-    def _texts_of_files(self, files: SplitFiles, check: RecordChecker, options: Mapping[str, Any]) -> Iterator[Text]:
-        for file in files.files:
-            check.path, check.folder, check.is_document = file, files.path, files.has_documents
-            read_head(file)  # an empty file is reported as such, not as invalid content
-            yield from files.format.read(file, check, **options)
-
-    def _checker(self, files: SplitFiles) -> RecordChecker:
-        how = "as named" if self._format else "--format (format=) names another"
-        read_as = f"Read as {files.format.name!r} ({files.format.description}); {how}"
-        return RecordChecker(files.path, self._labels, read_as, self._offsets, self._max_bad_records)
-
-    def _fingerprint(
-        self, files: SplitFiles, split: str, word_splitter: WordSplitter | None, sentence_splitter: str | None
-    ) -> str:
-        """The cache key; a new one each time for what a reader or a splitter from outside of this package makes."""
-        splitter = getattr(word_splitter, "func", word_splitter)
-        module = getattr(splitter, "__module__", None) or type(splitter).__module__
-        if files.format.name in FORMATS.registered or (
-            splitter and not module.startswith(f"{__package__.partition('.')[0]}.")
-        ):
-            return str(generate_random_fingerprint())
-        of_files = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files.files]
-        options = (files.format.name, self._labels, self._columns, self._offsets, self._max_bad_records, split)
-        return str(Hasher.hash([__version__, str(files.path), of_files, options, word_splitter, sentence_splitter]))
-
-
-def _records(
-    files: CorpusFiles, split: str | None, check: RecordChecker, splitters: tuple[WordSplitter | None, str], keep: bool
-) -> Iterator[Record]:
-    """The sentences of a split; CorpusError if there are none."""
-    found = False
-    for text in files.read(split, check, keep):
-        for record in sentences_of(text, check, *splitters):
-            found = True
-            yield record
-    if not found:
-        raise check.error("", "it has no sentences", check.report().removesuffix(".") or "Check whether it is complete")
-
-
-def _prepare(
-    files: SplitFiles, split: str | None, options: dict[str, Any], fingerprint: str, cache_dir: PathLike | None
-) -> dict[str, Dataset]:
-    """The splits of the files of one, from the cache if possible."""
-    name = split or "train"
-    try:
-        whole = Dataset.from_generator(
-            _records,
-            features=FEATURES,
-            gen_kwargs=options,
-            cache_dir=None if cache_dir is None else str(cache_dir),
-            split=NamedSplit(name),
-            fingerprint=fingerprint,
-        )
-    except (DatasetGenerationError, OSError) as error:
-        cause = error if isinstance(error, OSError) else error.__cause__
-        if cause is error or (isinstance(cause, OSError) and cause.errno in FULL):
-            raise OSError(
-                f"The prepared corpus cannot be written to {cache_dir or HF_DATASETS_CACHE} ({cause}). Make room, or "
-                "set the environment variable HF_DATASETS_CACHE to another folder."
-            ) from error
-        if isinstance(cause, (ValueError, OSError, ImportError)):
-            raise cause.with_traceback(None) from None
-        raise
-    if report := options["check"].report():  # what was read now; it is kept beside the cached data for later loads
-        whole.info.description = report
-        for file in whole.cache_files:
-            whole.info.write_to_directory(str(Path(file["filename"]).parent))
-    _warn(whole.info.description)
-    if split is not None or not files.format.split_starts:
-        return {name: whole}
-    return {
-        part: Dataset(
-            whole.data.slice(rows.start, len(rows)),
-            info=whole.info.copy(),
-            split=NamedSplit(part),
-            fingerprint=f"{fingerprint}-{part}",
-        )
-        for part, rows in files.format.splits(len(whole)).items()
-    }
-
-
-def _warn(report: str) -> None:
-    if report:
-        logger.warning("%s", report)
+    check.path = files.path
+    if number and check.counts[WITHOUT_SPANS] == number:
+        remedy = "Name the field (convert --columns, columns=), or move a test split without entities elsewhere"
+        raise check.error("", "no text has a field of spans", remedy)

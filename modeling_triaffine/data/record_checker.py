@@ -5,6 +5,7 @@ Knows nothing about file formats. Several examples of each count are kept, and `
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ from ..model.text_triaffine import FINER_SPLITTERS, Offsets
 from ..parsing import shown
 from .offsets import CHARACTERS, in_characters, in_context, joined, positions, same_but_for_space, without_space
 from .schema import CONTEXT_FIELDS, ENTITY_FIELDS, RECORD_FIELDS, CorpusError, Entity, Record
+
+logger = logging.getLogger(__name__)
 
 Value = TypeVar("Value")
 
@@ -156,15 +159,6 @@ class RecordChecker:
             last.is_last = True
             raise last from None
 
-    def add(self, other: RecordChecker) -> None:
-        """Adds what another one has counted, but for what it kept."""
-        self.entities_dropped += other.entities_dropped
-        self._labels_dropped += other._labels_dropped
-        for what, number in other.counts.items():
-            self.note(what, number)
-            most = number if what in (BAD_RECORDS, BAD_ENTITIES) else MAX_EXAMPLES - len(self._examples[what])
-            self._examples[what] += other._examples[what][:most]
-
     def report(self) -> str:
         """One line on what was kept and what was not; empty if nothing was dropped or noted."""
         if not self.counts:
@@ -181,6 +175,11 @@ class RecordChecker:
         if losses and self.sentences:  # of texts, the entities kept are not counted
             noted.append(losses)
         return f"{Path(self.path).name}: {kept}{'; '.join(noted)}."
+
+    def tell(self) -> None:
+        """Logs the report as one warning, if there is one."""
+        if report := self.report():
+            logger.warning("%s", report)
 
     def _shown_examples(self, what: str) -> str:
         examples = self._examples.get(what)
@@ -290,7 +289,7 @@ class RecordChecker:
             problem = f"field 'pos' has {len(pos)} tags for {len(tokens)} tokens"
             raise self.error(where, problem, "Give one tag for each token, or an empty list")
         in_own_context = left is not None or right is not None
-        return Record(
+        record = Record(
             id=self.typed(fields, "id", str, where),
             doc_id=self.typed(fields, "doc_id", str, where),
             sent_id=self.typed(fields, "sent_id", int, where),
@@ -300,6 +299,8 @@ class RecordChecker:
             left_tokens=(left or []) if in_own_context else None,
             right_tokens=(right or []) if in_own_context else None,
         )
+        self.once(record["id"], where)
+        return record
 
     def entities(self, fields: Mapping[str, Any], size: int, where: str, unit: str = "tokens") -> list[Entity]:
         """Checks the field `entities` of a sentence of `size` tokens, or of a text of `size` characters."""

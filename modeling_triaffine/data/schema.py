@@ -59,10 +59,10 @@ class Text(TypedDict):
     """A text of a corpus, as every reader returns it. Positions count characters; a corpus of words is these, joined.
 
     `doc_id` names it, `entities` count its characters. Where the corpus says so: `borders`, positions that no sentence
-    crosses; `sentences`, which a splitter finds otherwise; `words`, (start, end) of the corpus's own, with their `pos`,
-    and of a corpus of words their `tokens` and the `word_entities`, which count them; `sentence_ids`, and the number of
-    the `first_sentence`; `left_tokens` and `right_tokens`, context that comes with a text of one sentence; the `split`
-    to which it belongs. `where` is its place in the corpus, for messages.
+    crosses; `sentences`, which a splitter finds otherwise, with their `sentence_ids` and the number of the
+    `first_sentence`; `words` of the corpus's own, with their `pos`, and where several words share characters their
+    `forms` and the `word_entities`, which count words; `left_tokens` and `right_tokens`, context that comes with a text
+    of one sentence; the `split` to which it belongs. `where` is its place in the corpus, for messages.
 
     Examples:
         >>> from modeling_triaffine.data import Text
@@ -75,12 +75,12 @@ class Text(TypedDict):
     entities: list[Entity]
     borders: NotRequired[list[int]]
     sentences: NotRequired[list[Offsets]]
-    words: NotRequired[list[Offsets]]
-    tokens: NotRequired[list[str]]
-    pos: NotRequired[list[str]]
-    word_entities: NotRequired[list[Entity]]
     sentence_ids: NotRequired[list[str]]
     first_sentence: NotRequired[int]
+    words: NotRequired[list[Offsets]]
+    pos: NotRequired[list[str]]
+    forms: NotRequired[list[str]]
+    word_entities: NotRequired[list[Entity]]
     left_tokens: NotRequired[list[str]]
     right_tokens: NotRequired[list[str]]
     split: NotRequired[str]

@@ -1,7 +1,7 @@
 """Texts → records: cut into sentences of the wanted words, with the entities that align with them; and the way back.
 
 Texts are split as raw text is split for prediction (`text_triaffine.py`), unless the words of the corpus are wanted.
-Entities that cannot be aligned are dropped, counted and shown in context.
+Entities that cannot be aligned are dropped, counted and shown in context. As JSON, a text has all that it has here.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
-from itertools import accumulate, pairwise
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 from ..model.options_triaffine import ProcessorOptions
 from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, Offsets, split_text
@@ -23,12 +24,14 @@ from .alignment import (
     WordSplitter,
     align_entities,
     by_sentence,
+    joined_tokens,
     kept_by,
     split_words,
 )
-from .offsets import BYTE_ORDER_MARK, in_context
+from .json_records import JsonObject, Pair
+from .offsets import BYTE_ORDER_MARK, in_context, without_space
 from .record_checker import RecordChecker
-from .schema import Entity, Record, Text
+from .schema import CorpusError, Entity, Record, Text
 
 DEFAULT_SENTENCE_SPLITTER = ProcessorOptions.sentence_splitter
 
@@ -49,59 +52,111 @@ class WrittenSentence(NamedTuple):
     offsets: Sequence[Offsets] = ()
     gap: str = "\n"
 
-    def written(self) -> tuple[str, Sequence[Offsets]]:
-        if self.text:
-            return self.text, self.offsets
-        ends = list(accumulate(len(token) + 1 for token in self.record["tokens"]))
-        return " ".join(self.record["tokens"]), [
-            (end - 1 - len(token), end - 1) for end, token in zip(ends, self.record["tokens"], strict=True)
-        ]
-
 
 def text_of_sentences(sentences: Iterable[WrittenSentence], where: str = "", split: str | None = None) -> Text:
     """One text of sentences, at least one, which follow each other in a document."""
-    pieces: list[str] = []
+    whole = ""
     spans: list[Offsets] = []
     words: list[Offsets] = []
     word_entities: list[Entity] = []
-    length = 0
-    records = []
-    for sentence in sentences:
-        written, offsets = sentence.written()
-        gap = sentence.gap if pieces else ""
-        first, first_word = length + len(gap), len(words)
-        records.append(sentence.record)
-        pieces += [gap, written]
-        length = first + len(written)
-        spans.append((first, length))
-        words += [(first + start, first + end) for start, end in offsets]
-        word_entities += [moved(entity, first_word) for entity in sentence.record["entities"]]
-    text = Text(
+    records: list[Record] = []
+    for record, text, offsets, gap in sentences:
+        written, places = (text, offsets) if text else joined_tokens(record["tokens"])
+        whole += gap if records else ""
+        first, first_word = len(whole), len(words)
+        whole += written
+        spans.append((first, len(whole)))
+        words += [(first + start, first + end) for start, end in places]
+        word_entities += [moved(entity, first_word) for entity in record["entities"]]
+        records.append(record)
+    tokens = [token for record in records for token in record["tokens"]]
+    made = Text(
         doc_id=records[0]["doc_id"],
-        text="".join(pieces),
+        text=whole,
         entities=[
             Entity(start=words[entity["start"]][0], end=words[entity["end"] - 1][1], type=entity["type"])
             for entity in word_entities
         ],
         sentences=spans,
-        words=words,
-        tokens=[token for record in records for token in record["tokens"]],
-        word_entities=word_entities,
         sentence_ids=[record["id"] for record in records],
         first_sentence=records[0]["sent_id"],
+        words=words,
         where=where,
     )
+    if tokens != [whole[start:end] for start, end in words]:
+        made["forms"] = tokens
+    entities = made["entities"]
+    if any(start < end for (_, end), (start, _) in pairwise(words)) or (
+        entities != [without_space(whole, entity) for entity in entities]
+    ):
+        made["word_entities"] = word_entities
     if any(record["pos"] for record in records):
-        text["pos"] = [tag for record in records for tag in record["pos"] or [""] * len(record["tokens"])]
+        made["pos"] = [tag for record in records for tag in record["pos"] or [""] * len(record["tokens"])]
     if len(records) == 1 and records[0]["left_tokens"] is not None:
-        text["left_tokens"], text["right_tokens"] = records[0]["left_tokens"], records[0]["right_tokens"] or []
+        made["left_tokens"], made["right_tokens"] = records[0]["left_tokens"], records[0]["right_tokens"] or []
     if split is not None:
-        text["split"] = split
-    return text
+        made["split"] = split
+    return made
 
 
 def moved(entity: Entity, by: int) -> Entity:
     return Entity(start=entity["start"] + by, end=entity["end"] + by, type=entity["type"])
+
+
+def is_written(text: Text) -> bool:
+    """The text is as written, not the words of a corpus joined by spaces, one sentence per line."""
+    gaps = (text["text"][end:start] for (_, end), (start, _) in pairwise(text.get("words", ())))
+    return "words" not in text or any(gap not in (" ", "\n") for gap in gaps)
+
+
+# ---- Texts as JSON ----
+
+LAYERS: dict[str, tuple[Any, str]] = {
+    "borders": (list[int], "text"),
+    "sentences": (list[Pair], "text"),
+    "sentence_ids": (list[str], "sentences"),
+    "first_sentence": (int, "sentences"),
+    "left_tokens": (list[str], "sentence_ids"),
+    "right_tokens": (list[str], "sentence_ids"),
+    "words": (list[Pair], "text"),
+    "pos": (list[str], "words"),
+    "forms": (list[str], "words"),
+    "word_entities": (list[dict[str, Any]], "words"),
+}
+"""What a text may have beside its entities → its type, and what it belongs to."""
+
+
+def json_of_text(text: Text) -> dict[str, Any]:
+    """The text as an object of JSON; [`layers_of`] reads what is not usual in it."""
+    spans = [{"start": entity["start"], "end": entity["end"], "label": entity["type"]} for entity in text["entities"]]
+    layers = {name: value for name, value in text.items() if name in LAYERS and value is not None}
+    return {"id": text["doc_id"], "text": text["text"], "entities": spans, **layers}
+
+
+def layers_of(record: JsonObject, text: str) -> dict[str, Any]:
+    """The layers of a text in JSON; a field of another type is none of them. CorpusError if they do not fit it."""
+    found: dict[str, Any] = {"text": text}
+    for name, (kind, owner) in LAYERS.items():
+        if record.fields.get(name) is not None and owner in found:
+            with suppress(CorpusError):
+                found[name] = record.value(name, kind)
+    if "borders" in found:
+        found["borders"] = sorted(border for border in found["borders"] if 0 < border < len(text))
+    for name in {"sentences", "words"} & found.keys():
+        starts = [0, *(start for start, _ in found[name])]
+        if starts != sorted(starts) or not all(start < end <= len(text) for start, end in found[name]):
+            raise record.error(name, "is not in order or outside of the text", "Give [start, end] in characters")
+    for name, owner in (("sentence_ids", "sentences"), ("pos", "words"), ("forms", "words")):
+        if name in found and len(found[name]) != len(found[owner]):
+            problem = f"has {len(found[name])} values for {len(found[owner])} {owner}"
+            raise record.error(name, problem, "Give one for each")
+    if "word_entities" in found:
+        fields = {"entities": found["word_entities"]}
+        found["word_entities"] = record.check.entities(fields, len(found["words"]), record.where)
+    for name in found.get("sentence_ids", ()):
+        record.check.once(name, record.where)
+    del found["text"]
+    return found
 
 
 # ---- Texts → sentences of words ----
@@ -112,23 +167,21 @@ def sentences_of(
     check: RecordChecker,
     word_splitter: WordSplitter | None = None,
     sentence_splitter: str = DEFAULT_SENTENCE_SPLITTER,
+    own_words: bool = False,
 ) -> Iterator[Record]:
-    """The sentences of a text, with the entities that align with their words.
-
-    Entities are dropped and counted if they begin or end inside a word, or cross the end of a sentence. Sentences of
-    any length stay whole: the model reads long ones in windows.
+    """The sentences of a text with its entities, counted in words. What is lost is counted.
 
     Args:
-        word_splitter: text → [(start, end)] in characters; None takes the words of the corpus, or if it has none, those
-            of the pipeline's own splitter.
+        word_splitter: text → [(start, end)] of its words; None takes those of the corpus, or else those of raw text.
         sentence_splitter: "punctuation", "lines" or "none", for texts whose sentences the corpus does not mark.
+        own_words: the splitter is for texts only whose corpus has no words.
     """
     written = (
         text["text"].replace(BYTE_ORDER_MARK, " ", 1) if text["text"].startswith(BYTE_ORDER_MARK) else text["text"]
     )
     where = text.get("where", "")
     spans = text.get("sentences") or _sentence_spans(written, text.get("borders", []), sentence_splitter)
-    in_own_words = word_splitter is None and "words" in text
+    in_own_words = "words" in text and (own_words or word_splitter is None)
     if in_own_words:
         starts = [start for start, _ in text["words"]]
         parts = [slice(bisect_left(starts, start), bisect_left(starts, end)) for start, end in spans]
@@ -146,23 +199,22 @@ def sentences_of(
         sent_id = text.get("first_sentence", 0) + number
         pos = text.get("pos", [])[parts[index]]
         left, right = text.get("left_tokens"), text.get("right_tokens")
-        if word_splitter is not None and left is not None and right is not None:
+        if word_splitter is not None and not in_own_words and left is not None and right is not None:
             left, right = (_split_again(words, word_splitter) for words in (left, right))
-        tokens = [written[start:end] for start, end in cut[index]]
+        forms = text["forms"][parts[index]] if in_own_words and "forms" in text else None
+        source = text["text"] if in_own_words else written
         record = Record(
             id=ids[index] if ids else f"{text['doc_id']}:{sent_id}",
             doc_id=text["doc_id"],
             sent_id=sent_id,
-            tokens=text["tokens"][parts[index]] if in_own_words and "tokens" in text else tokens,
+            tokens=forms or [source[start:end] for start, end in cut[index]],
             pos=pos if all(pos) else [],
             entities=check.unique(inside),
             left_tokens=left,
             right_tokens=right,
         )
-        with check.record():
-            check.once(record["id"], where)
-            check.keep(record["entities"])
-            yield record
+        check.keep(record["entities"])
+        yield record
 
 
 def _sentence_spans(text: str, borders: Sequence[int], sentence_splitter: str) -> list[Offsets]:

@@ -1,69 +1,56 @@
-"""Data sets → corpora on disk: JSON lines, columns of IOB2 tags, and brat.
+"""Texts → corpora on disk: JSON lines, columns of IOB2 tags, and brat. Sentences of words are texts of their own.
 
-Texts are written as they are, with all offsets; sentences of words are joined to texts for the forms of texts. What a
-form would change into something else (a tab in a token of tab-separated columns) is an error that names the row; what
-it has no place for is counted.
+What a form would change into something else (a tab in a token of tab-separated columns) is an error that names the
+text; what it has no place for is counted.
 """
 
 import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain, groupby
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate, groupby
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 
 from datasets import Dataset
 
 from ..files import new_folder
-from .features import FEATURES
 from .formats.brat import ANNOTATION_SUFFIX, TEXT_SUFFIX
 from .formats.layout import DOCUMENT_START, POS_NAME, TAGS_NAME, TOKENS_NAME
 from .formats.tags import BETWEEN_TAGS, OUTSIDE
 from .record_checker import RecordChecker
-from .schema import CONTEXT_FIELDS, Text
-from .texts import WrittenSentence, text_of_sentences
+from .schema import CONTEXT_FIELDS, Record, Text
+from .texts import DEFAULT_SENTENCE_SPLITTER, WrittenSentence, json_of_text, moved, sentences_of, text_of_sentences
 
 SOURCE = "triaffine-ner"
 SEPARATORS = re.compile("[\t\r\n]")
-Row = Mapping[str, Any]
-"""A sentence in the form of the schema, or a [`Text`]."""
-
-
-class Writer(NamedTuple):
-    """How a split is written: the suffix of its file, what a row is, and the function for the rows.
-
-    `rows` is "texts" for forms of texts, "sentences" for columns, and "any" for JSON, which holds both. The function
-    returns what is not in the file, in words, with how often.
-    """
-
-    suffix: str
-    rows: str
-    write: Callable[[Iterable[Row], Path], Counter[str]]
+Row = TypeVar("Row", bound=Mapping[str, Any])
 
 
 def write_nested_ner(
-    splits: Mapping[str, Iterable[Row]], folder: str | os.PathLike[str], format: str
+    splits: Mapping[str, Iterable[Mapping[str, Any]]],
+    folder: str | os.PathLike[str],
+    format: str,
+    sentence_splitter: str = DEFAULT_SENTENCE_SPLITTER,
 ) -> dict[str, Counter[str]]:
     """Writes a corpus for `load_nested_ner(folder)`. The folder is atomic: it appears when all is written.
 
     Args:
-        splits: split → sentences of words; a `DatasetDict` is such a mapping. Or split → texts, of [`load_texts`],
-            which stay as they are, with all their offsets.
+        splits: split → texts, of [`load_texts`], or split → sentences of words; a `DatasetDict` is such a mapping. A
+            sentence is a text of its words, joined by spaces.
         folder: a new or empty folder.
-        format: "json_lines": `train.jsonl` …, with a sentence or a text a line. For sentences, "iob2": `train.conll` …,
-            with a column for every level of nesting and further columns for crossing entities. For texts, "brat":
-            folders `train` … with a `.txt` and an `.ann` for every document. Sentences become texts there: words joined
-            by spaces, one sentence per line. To get the same words and sentences again, read them with
-            `word_splitter("whitespace")` and `sentence_splitter="lines"`.
+        format: "json_lines": `train.jsonl` …, a text a line, with all its offsets, words and sentences; "iob2":
+            `train.conll` …, with a column for every level of nesting and further columns for crossing entities;
+            "brat": folders `train` … with a `.txt` and an `.ann` for every document.
+        sentence_splitter: for "iob2", of texts whose corpus marks no sentences: "punctuation", "lines" or "none".
 
     Returns:
         Split → what is not in the result (what the format cannot represent, duplicates, other fields), in words, → how
         often.
 
     Raises:
-        ValueError: there is no such format, it cannot represent a row, or a row is not in the schema; the message
+        ValueError: there is no such format, it cannot represent a text, or a row is not in the schema; the message
             names the row.
         FileExistsError: `folder` is not empty.
 
@@ -85,103 +72,72 @@ def write_nested_ner(
     lost = {}
     with new_folder(folder) as unfinished:
         for split, rows in splits.items():
+            check = RecordChecker(f"split {split!r}")
             rows = rows.with_format(None) if isinstance(rows, Dataset) else rows
-            lost[split] = _write_split(rows, unfinished / f"{split}{WRITERS[format].suffix}", format, split)
+            texts = (_as_text(row, f"row {number}", check) for number, row in enumerate(rows))
+            if format == "iob2":
+                cut = (record for text in texts for record in sentences_of(text, check, None, sentence_splitter))
+                write_iob2(cut, unfinished / f"{split}.conll", check)
+            elif format == "brat":
+                write_brat(texts, unfinished / split, check)
+            else:
+                write_json_lines(texts, unfinished / f"{split}.jsonl")
+            lost[split] = +check.counts
     return lost
 
 
-def _write_split(rows: Iterable[Row], path: Path, format: str, split: str) -> Counter[str]:
-    _, taken, write = WRITERS[format]
-    check = RecordChecker(f"split {split!r}")
-    rows = iter(rows)
-    head = [first for first in [next(rows, None)] if first is not None]
-    rows = chain(head, rows)
-    if head and "text" in head[0] and ("words" in head[0] or "tokens" not in head[0]):
-        if taken == "sentences":
-            raise ValueError(
-                f"Split {split!r} has texts, but {format} has words. Give sentences, or choose json_lines."
-            )
-        return write(map(_checked_text, rows), path)
-    sentences: Iterable[Any] = (check(record, f"sentence {number}") for number, record in enumerate(rows))
-    if taken != "texts":
-        return write(sentences, path) + check.counts
-    sentences = list(sentences)
-    return (
-        write(texts_of_sentences(sentences), path) + _without_place(sentences, ("pos", *CONTEXT_FIELDS)) + check.counts
-    )
+def _as_text(row: Mapping[str, Any], where: str, check: RecordChecker) -> Text:
+    """A row of words as a text; of a text, the entities are checked."""
+    if "text" not in row or "tokens" in row:
+        return text_of_sentences([WrittenSentence(check(row, where))], where)
+    for entity in row["entities"]:
+        if not 0 <= entity["start"] < entity["end"] <= len(row["text"]):
+            raise check.error(where, f"the entity {dict(entity)} is outside of its text", "Correct its offsets")
+    return Text(**{name: value for name, value in row.items() if value is not None})  # type: ignore[typeddict-item]
 
 
-def _checked_text(text: Row) -> Row:
-    for entity in text["entities"]:
-        if not 0 <= entity["start"] < entity["end"] <= len(text["text"]):
-            raise ValueError(
-                f"Document {text['doc_id']!r} has the entity {dict(entity)}, which is outside of its text."
-            )
-    return text
-
-
-def texts_of_sentences(sentences: Iterable[Row]) -> Iterator[Text]:
-    """The documents of sentences: their words separated by spaces, one sentence per line."""
-    documents: dict[str, list[Any]] = {}
-    for sentence in sentences:
-        documents.setdefault(sentence["doc_id"], []).append(sentence)
-    for doc_id, inside in documents.items():
-        if any("\n" in token for sentence in inside for token in sentence["tokens"]):
-            raise _unfit("a text of one sentence per line", doc_id, "a token with a line end in it")
-        yield text_of_sentences(map(WrittenSentence, inside))
-
-
-def _without_place(rows: Iterable[Row], fields: Iterable[str]) -> Counter[str]:
-    """How many rows have a value of these fields, which a form has no place for."""
-    return +Counter({f"values of {name}": sum(bool(row.get(name)) for row in rows) for name in fields})
+def _with_counts(rows: Iterable[Row], fields: Iterable[str], check: RecordChecker) -> Iterator[Row]:
+    """The rows; values of these fields, which a form has no place for, are counted."""
+    for row in rows:
+        for name in fields:
+            check.note(f"values of {name}", bool(row.get(name)))
+        yield row
 
 
 def _unfit(form: str, name: str, problem: str) -> ValueError:
     return ValueError(f"{name!r} has {problem}, which {form} cannot represent. Change it, or write another form.")
 
 
-# ---- One row a line ----
-
-
-def write_json_lines(rows: Iterable[Row], path: Path) -> Counter[str]:
-    """Writes one sentence per line, with all its fields, or one text."""
+def write_json_lines(texts: Iterable[Text], path: Path) -> None:
+    """Writes one text per line, with all that it has."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        for row in rows:
-            if "text" not in row:
-                fields = {name: row[name] for name in FEATURES if row[name] is not None}
-            else:
-                spans = [{"start": e["start"], "end": e["end"], "label": e["type"]} for e in row["entities"]]
-                fields = {"id": row["doc_id"], "text": row["text"], "entities": spans}
-                fields |= {"borders": row["borders"]} if row.get("borders") else {}
-            file.write(json.dumps(fields, ensure_ascii=False) + "\n")
-    return Counter()
+        file.writelines(json.dumps(json_of_text(text), ensure_ascii=False) + "\n" for text in texts)
 
 
 # ---- Columns ----
 
 
-def write_iob2(records: Iterable[Row], path: Path) -> Counter[str]:
+def write_iob2(sentences: Iterable[Record], path: Path, check: RecordChecker) -> None:
     """Writes columns of tokens, part-of-speech tags if there are any, and IOB2 tags; ids are comments."""
-    records = list(records)
+    records = list(_with_counts(sentences, CONTEXT_FIELDS, check))
     levels = [_levels(record) for record in records]
     num_levels = max([1, *map(len, levels)])
     has_pos = any(record["pos"] for record in records)
     names = [TOKENS_NAME, *([POS_NAME] if has_pos else []), *(f"{TAGS_NAME}:{n}" for n in range(1, num_levels + 1))]
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.write(f"# global.columns = {' '.join(names)}\n")
-        for doc_id, sentences in groupby(zip(records, levels, strict=True), key=lambda pair: pair[0]["doc_id"]):
+        for doc_id, inside in groupby(zip(records, levels, strict=True), key=lambda pair: pair[0]["doc_id"]):
             file.write(f"# newdoc id = {doc_id}\n")
-            for record, tags in sentences:
+            for record, tags in inside:
                 if problem := _not_in_columns(record):
                     raise _unfit("iob2", record["id"], problem)
                 nothing = [OUTSIDE] * len(record["tokens"])
                 pos = [record["pos"] or ["_"] * len(record["tokens"])] if has_pos else []
                 rows = zip(record["tokens"], *pos, *tags, *[nothing] * (num_levels - len(tags)), strict=True)
                 file.write(f"# sent_id = {record['id']}\n" + "".join("\t".join(row) + "\n" for row in rows) + "\n")
-    return _without_place(records, CONTEXT_FIELDS)
 
 
-def _levels(record: Row) -> list[list[str]]:
+def _levels(record: Record) -> list[list[str]]:
     """The tags of a sentence, one list per level: each entity, outer ones first, is in the first level with room."""
     levels: list[list[str]] = []
     for entity in sorted(record["entities"], key=lambda entity: (entity["start"], -entity["end"], entity["type"])):
@@ -195,7 +151,7 @@ def _levels(record: Row) -> list[list[str]]:
     return levels
 
 
-def _not_in_columns(record: Row) -> str:
+def _not_in_columns(record: Record) -> str:
     names = [record["doc_id"], record["id"]]
     types = [entity["type"] for entity in record["entities"]]
     if any(not name or name != name.strip() for name in names):
@@ -211,13 +167,25 @@ def _not_in_columns(record: Row) -> str:
 # ---- Texts ----
 
 
-def write_brat(texts: Iterable[Row], folder: Path) -> Counter[str]:
+def _documents(texts: Iterable[Text]) -> Iterator[Any]:
+    """The texts, those of a document that is given in parts, as sentences of words are, joined by line ends."""
+    documents: dict[Any, list[Text]] = {}
+    for number, text in enumerate(texts):
+        documents.setdefault(text["doc_id"] if "sentence_ids" in text else number, []).append(text)
+    for parts in documents.values():
+        starts = accumulate((len(part["text"]) + 1 for part in parts), initial=0)
+        yield Text(
+            doc_id=parts[0]["doc_id"],
+            text="\n".join(part["text"] for part in parts),
+            entities=[moved(e, start) for start, part in zip(starts, parts, strict=False) for e in part["entities"]],
+        )
+
+
+def write_brat(texts: Iterable[Any], folder: Path, check: RecordChecker) -> None:
     """Writes a `.txt` and an `.ann` for every document; the score of a prediction is a note on its entity."""
     folder.mkdir(exist_ok=True)
-    lost = Counter[str]()
-    for document in texts:
+    for document in _documents(_with_counts(texts, ("borders", "pos", *CONTEXT_FIELDS), check)):
         name, text = check_file_name(document["doc_id"], "brat"), document["text"]
-        lost["texts with borders of passages"] += bool(document.get("borders"))
         lines = []
         for number, entity in enumerate(document["entities"], start=1):
             start, end, kind = entity["start"], entity["end"], entity["type"]
@@ -225,7 +193,7 @@ def write_brat(texts: Iterable[Row], folder: Path) -> Counter[str]:
             pieces = [(start + one.start(), start + one.end()) for one in re.finditer(r"[^\r\n]+", text[start:end])]
             if re.search(r"\s", kind) or not pieces:
                 raise _unfit("brat", name, f"an entity of line ends alone, or white space in the type {kind!r}")
-            lost["line ends at the boundaries of entities"] += (pieces[0][0], pieces[-1][1]) != (start, end)
+            check.note("line ends at the boundaries of entities", (pieces[0][0], pieces[-1][1]) != (start, end))
             offsets = ";".join(f"{first} {last}" for first, last in pieces)
             quote = " ".join(text[first:last] for first, last in pieces)
             lines.append(f"T{number}\t{kind} {offsets}\t{quote}\n")
@@ -233,7 +201,6 @@ def write_brat(texts: Iterable[Row], folder: Path) -> Counter[str]:
                 lines.append(f"#{number}\tAnnotatorNotes T{number}\tscore {entity['score']:.4f}\n")
         write_new(folder / f"{name}{TEXT_SUFFIX}", text)
         write_new(folder / f"{name}{ANNOTATION_SUFFIX}", "".join(lines))
-    return +lost
 
 
 def check_file_name(name: str, form: str) -> str:
@@ -252,15 +219,11 @@ def write_new(file: Path, content: str) -> None:
         opened.write(content)
 
 
-WRITERS = {
-    "json_lines": Writer(".jsonl", "any", write_json_lines),
-    "iob2": Writer(".conll", "sentences", write_iob2),
-    "brat": Writer("", "texts", write_brat),
-}
-"""Format → how it is written.
+WRITERS = ("json_lines", "iob2", "brat")
+"""The formats that are written.
 
 Examples:
     >>> from modeling_triaffine.data import WRITERS
-    >>> list(WRITERS)
-    ['json_lines', 'iob2', 'brat']
+    >>> "brat" in WRITERS
+    True
 """

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 from ..files import SURROGATES
 from .formats.cas import make_cas
+from .record_checker import RecordChecker
 from .writing import SOURCE, check_file_name, write_brat, write_new
 
 FROM_NAME, TO_NAME = "label", "text"
@@ -24,7 +25,8 @@ def brat_type(label: str) -> str:
 
 def write_brat_predictions(texts: Predicted, folder: Path) -> None:
     """Writes brat's files with line ends of one character, which programs that translate line ends count alike."""
-    write_brat(({**one, "text": one["text"].replace("\r\n", " \n").replace("\r", "\n")} for one in texts), folder)
+    written = ({**one, "text": one["text"].replace("\r\n", " \n").replace("\r", "\n")} for one in texts)
+    write_brat(written, folder, RecordChecker(folder))
 
 
 def write_label_studio(texts: Predicted, path: Path) -> None:

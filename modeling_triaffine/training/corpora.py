@@ -18,7 +18,7 @@ from transformers import AutoTokenizer
 
 from ..data import Text, WordSplitter
 from ..data.demo import write_demo_corpus
-from ..data.loading import CorpusFiles
+from ..data.loading import CorpusPart, read_parts
 from ..data.parts_of_speech import add_parts_of_speech, spacy_tagger
 from ..model.processing_triaffine import PosTagger
 from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, SUBWORDS
@@ -135,23 +135,22 @@ def read_corpus(
     of_splits = {"validation": data.validation_file, "test": data.test_file}
     paths: list[str | Mapping[str, str]] = [data.train_file] if data.train_file else []
     paths += [{split: file} for split, file in of_splits.items() if file]
-    read = (CorpusFiles(path, data.data_format, max_bad_records=data.max_bad_records) for path in paths)
-    files = [of_split for one in read for of_split in one.by_split()]
-    words = _choose_words(files, data, reads_tags)
+    read = (read_parts(path, data.data_format, max_bad_records=data.max_bad_records) for path in paths)
+    parts = [part for of_path in read for part in of_path]
+    words = _choose_words(parts, data, reads_tags)
     tagger = None if data.pos_tagger is None else spacy_tagger(data.pos_tagger)
 
     def load(in_own_words: bool) -> DatasetDict:
         """The splits in the words of the corpus, where it has its own, or in those of raw text."""
         splits: dict[str, Dataset] = {}
-        for source in files:
-            words = None if in_own_words and source.has_own_words else word_splitter
-            splits |= source.sentences(words, sentence_splitter)
+        for part in parts:
+            splits |= part.sentences(word_splitter, sentence_splitter, in_own_words)
         if tagger is not None:
             splits = {split: add_parts_of_speech(records, tagger) for split, records in splits.items()}
         return DatasetDict(splits)
 
     given = cut = load(in_own_words=True)
-    if words != "corpus" and any(source.has_own_words for source in files):
+    if words != "corpus" and any(part.has_words for part in parts):
         cut = load(in_own_words=False)
     rows = given["train"]["entities"] if "train" in given else []
     types = {entity["type"] for entities in rows for entity in entities}
@@ -161,7 +160,7 @@ def read_corpus(
         held_out = _choose_dev(given, data.dev_share, seed)
         corpus = corpus.change(partial(_hold_out, chosen=held_out))
     corpus = corpus.change(partial(_limit_splits, data=data))
-    return replace(corpus, texts=_texts_to_score(files, data, corpus.given, held_out))
+    return replace(corpus, texts=_texts_to_score(parts, data, corpus.given, held_out))
 
 
 def _choose_dev(splits: DatasetDict, share: float, seed: int) -> set[Any]:
@@ -197,7 +196,7 @@ def _limits(data: DataArguments) -> dict[str, int | None]:
 
 
 def _texts_to_score(
-    files: Sequence[CorpusFiles], data: DataArguments, limited: DatasetDict, held_out: set[Any]
+    parts: Sequence[CorpusPart], data: DataArguments, limited: DatasetDict, held_out: set[Any]
 ) -> dict[str, list[Text]]:
     """The texts of the splits to score, of the last file with the split; none of a split that has words only."""
     found: dict[str, list[Text]] = {}
@@ -205,10 +204,10 @@ def _texts_to_score(
         if split not in limited:
             continue
         origin = "train" if held_out and split == "validation" else split
-        source = [one for one in files if {origin, None} & one.files.keys()][-1]  # None: a file that may have several
-        if not source.keeps_text:
+        part = [part for part in parts if origin in part.texts][-1]
+        if not part.is_written:
             continue
-        texts = source.texts().get(origin, [])
+        texts = part.texts[origin]
         found[split] = texts if origin == split else [text for text in texts if text["doc_id"] in held_out]
         limit, names = _limits(data)[split], limited[split]["doc_id"]
         if limit is not None and len(names) >= limit:
@@ -232,13 +231,13 @@ def _check_splits(training: NestedNERTrainingArguments, splits: DatasetDict) -> 
         raise ValueError("There is no test data to score (--do_predict); give --test_file.")
 
 
-def _choose_words(sources: Sequence[CorpusFiles], data: DataArguments, reads_tags: bool) -> str:
+def _choose_words(parts: Sequence[CorpusPart], data: DataArguments, reads_tags: bool) -> str:
     """Resolves `--words auto` for these files."""
-    if not any(source.has_own_words for source in sources):
+    if not any(part.has_words for part in parts):
         return "text"
     if data.words != "auto":
         return data.words
     if reads_tags and data.pos_tagger is None:
         logger.info("Words: those of the corpus, which has parts of speech. For raw text, train with --pos_tagger.")
         return "corpus"
-    return "text" if all(source.keeps_text for source in sources) else "both"
+    return "text" if all(part.is_written for part in parts) else "both"

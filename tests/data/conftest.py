@@ -18,6 +18,6 @@ def genia_xml() -> Path:
 
 
 @pytest.fixture(scope="session")
-def genia_corpus(genia_xml, tmp_path_factory) -> DatasetDict:
+def genia_corpus(genia_xml) -> DatasetDict:
     """GENIA's training and validation sentences; only to be read."""
-    return load_nested_ner(genia_xml, cache_dir=tmp_path_factory.mktemp("cache"))
+    return load_nested_ner(genia_xml)

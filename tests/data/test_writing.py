@@ -1,4 +1,4 @@
-"""Writers: what was written is read again as the same records, and what a format cannot hold is told."""
+"""Writers: what was written is read again as the same texts and records, and what a format cannot hold is told."""
 
 import functools
 import json
@@ -10,15 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modeling_triaffine.data import FEATURES, WRITERS, load_nested_ner, load_texts, write_nested_ner
-from modeling_triaffine.data.loading import CorpusFiles
 from modeling_triaffine.data.writing_texts import PREDICTION_WRITERS
 from modeling_triaffine.model.text_triaffine import INVISIBLE_SPACES, word_splitter
-from tests.helpers.corpora import cas_json, read, spelled, triples, write_files
-from tests.helpers.format_cases import SAMPLES
+from tests.helpers.corpora import cas_json, conllu, read, spelled, triples, write_files
+from tests.helpers.format_cases import CASES
 
 EXACTLY = {"word_splitter": word_splitter("whitespace"), "sentence_splitter": "lines"}
 """How texts are read to have the words and sentences that were written."""
-OF_TEXTS = [name for name, writer in WRITERS.items() if writer.rows != "sentences"]
+SUFFIXES = {"json_lines": ".jsonl", "iob2": ".conll", "brat": ""}
 
 
 def record(tokens, *entities, number=0, doc_id="a", **fields):
@@ -45,7 +44,7 @@ def document(text, *entities, doc_id="a", borders=()):
 def write(form, rows, folder):
     """Writes a training split; returns its path and what was lost."""
     lost = write_nested_ner({"train": rows}, folder, form)["train"]
-    return folder / f"train{WRITERS[form].suffix}", lost
+    return folder / f"train{SUFFIXES[form]}", lost
 
 
 def ordered(records):
@@ -104,7 +103,7 @@ class TestSentences:
         corpus = DatasetDict({split: Dataset.from_list(rows, features=FEATURES) for split, rows in splits.items()})
         lost = write_nested_ner(corpus, tmp_path / "new" / "corpus", format)
         assert not any(lost.values())
-        options = EXACTLY if WRITERS[format].rows == "texts" else {}
+        options = EXACTLY if format == "brat" else {}
         again = load_nested_ner(tmp_path / "new" / "corpus", **options)
         assert {split: ordered(rows) for split, rows in again.items()} == {s: ordered(r) for s, r in splits.items()}
 
@@ -136,7 +135,6 @@ class TestSentences:
             ("iob2", record("a", id=" a")),
             ("iob2", record("a", doc_id="")),
             ("brat", record("a", (0, 1, "two words"))),
-            ("brat", record(["a\nb"])),
         ],
     )
     def test_what_a_form_cannot_hold(self, tmp_path, form, broken):
@@ -152,7 +150,7 @@ class TestSentences:
     @pytest.mark.parametrize("format", ["json_lines", "brat"])
     @pytest.mark.parametrize("broken", [record([], number=1), record("a", (0, 2, "X"), number=1)])
     def test_what_no_reader_takes(self, tmp_path, format, broken):
-        with pytest.raises(ValueError, match=r"^split 'train', sentence 1: "):
+        with pytest.raises(ValueError, match=r"^split 'train', row 1: "):
             write_nested_ner({"train": [record("a"), broken]}, tmp_path / "new", format)
 
 
@@ -179,26 +177,43 @@ def texts(draw):
 
 
 class TestTexts:
-    @pytest.mark.parametrize(("first", "second"), permutations(OF_TEXTS, 2))
+    @pytest.mark.parametrize(("first", "second"), permutations(["json_lines", "brat"]))
     @settings(max_examples=10)
     @given(documents=texts())
     def test_stay_as_they_are_from_form_to_form(self, tmp_path_factory, first, second, documents):
         folder = tmp_path_factory.mktemp("written")
         path, lost = write(first, documents, folder / "one")
-        again = CorpusFiles(path).texts()["train"]
+        again = load_texts(path)["train"]
         path, lost_again = write(second, again, folder / "two")
-        (found,) = CorpusFiles(path).texts().values()
+        (found,) = load_texts(path).values()
         expected = {one["doc_id"]: (one["text"], sorted(map(str, one["entities"]))) for one in documents}
         assert {one["doc_id"]: (one["text"], sorted(map(str, one["entities"]))) for one in found} == expected
         assert not lost + lost_again
 
-    @pytest.mark.parametrize("form", ["brat", "json_lines"])
-    @pytest.mark.parametrize("format", ["conllu", "iob2", "iob2_text", "genia"])
-    def test_of_corpora_with_words(self, tmp_path, format, form):
-        texts = load_texts(write_files(tmp_path / "in", SAMPLES[format]))
-        write_nested_ner(texts, tmp_path / "out", form)
-        for before, after in zip(texts["train"], load_texts(tmp_path / "out")["train"], strict=True):
+    @pytest.mark.parametrize("format", CASES)
+    def test_of_every_format_are_read_again(self, tmp_path, format):
+        """With their words, sentences, ids and parts of speech from JSON, with their offsets from brat."""
+        path = write_files(tmp_path / "in", CASES[format].sample())
+        texts = load_texts(path, format)["train"]
+        write_nested_ner({"train": texts}, tmp_path / "json", "json_lines")
+        assert load_texts(tmp_path / "json")["train"] == [
+            {name: value for name, value in text.items() if name != "split"} for text in texts
+        ]
+        rows, again = (load_nested_ner(*of)["train"] for of in ((path, format), (tmp_path / "json",)))
+        assert list(again) == list(rows)
+        write_nested_ner({"train": texts}, tmp_path / "brat", "brat")
+        for before, after in zip(texts, load_texts(tmp_path / "brat")["train"], strict=True):
             assert (after["text"], sorted(triples(after))) == (before["text"], sorted(triples(before)))
+
+    def test_words_that_share_characters_stay(self, tmp_path):
+        """Of a multi-word token, each word has its form and its entities."""
+        rows = (
+            "# text = du Maire\n1-2\tdu" + "\t_" * 8 + "\n" + conllu("", "(1-City", "1)", words=["de", "le", "Maire"])
+        )
+        path = write_files(tmp_path, {"a.conllu": rows})
+        write_nested_ner(load_texts(path), tmp_path / "out", "json_lines")
+        (row,) = load_nested_ner(tmp_path / "out")["train"]
+        assert (row["tokens"], spelled(row)) == (["de", "le", "Maire"], [("le Maire", "City")])
 
     def test_passages_stay(self, tmp_path):
         text = document("The mayor Of Orsk", (13, 17, "City"), borders=[9, 10])
@@ -206,7 +221,7 @@ class TestTexts:
         (again,) = load_texts(tmp_path / "a")["train"]
         assert {name: again[name] for name in text} == text
         assert not lost
-        assert write("brat", [text], tmp_path / "b")[1] == {"texts with borders of passages": 1}
+        assert write("brat", [text], tmp_path / "b")[1] == {"values of borders": 1}
 
     def test_what_forms_change_is_counted(self, tmp_path):
         path, lost = write("brat", [document("a\r\nb", (0, 3, "X"))], tmp_path / "a")
@@ -225,12 +240,10 @@ class TestTexts:
         with pytest.raises(FileExistsError, match=r"b\.txt"):
             write("brat", [document("one", doc_id="a/b"), document("two", doc_id="a/b")], tmp_path / "b")
 
-    @pytest.mark.parametrize(
-        ("form", "broken"), [("iob2", document("a")), ("brat", document("a", (0, 2, "X")))], ids=["words", "outside"]
-    )
-    def test_refused(self, tmp_path, form, broken):
-        with pytest.raises(ValueError, match=r"has texts|outside of its text"):
-            write(form, [broken], tmp_path / "a")
+    @pytest.mark.parametrize("form", WRITERS)
+    def test_of_another_text_are_refused(self, tmp_path, form):
+        with pytest.raises(ValueError, match=r"row 0: the entity .* is outside of its text"):
+            write(form, [document("a", (0, 2, "X"))], tmp_path / "a")
 
 
 class TestFolder:
@@ -271,7 +284,7 @@ class TestConvert:
         (row,) = load_nested_ner(tmp_path / "lines")["train"]
         assert (row["tokens"], spelled(row)) == (["Orsk", ".", "He", "ran"], [("Orsk", "City")])
         for result in (first, second):
-            assert "train: 1 sentences with 1 entities written.\n" in result.err
+            assert "train: 1 texts with 1 entities.\n" in result.err
             assert not result.out
 
     def test_texts_stay_byte_for_byte_and_words_get_a_line(self, tmp_path, run):
@@ -279,7 +292,7 @@ class TestConvert:
         text = "Somatic-cell\r\n😀 市长 CD28-positive \n".encode()
         annotations = "T1\tX 0 7\tSomatic\nT2\tX 16 17\t市\nT3\tX 19 21\tCD\nT4\tX 19 24\tCD28-\n"
         write_files(tmp_path / "in" / "train", {"a/b.txt": text, "a/b.ann": annotations})
-        assert "train: 1 texts with 4 entities written.\n" in run(tmp_path / "in", tmp_path / "1").err
+        assert "train: 1 texts with 4 entities.\n" in run(tmp_path / "in", tmp_path / "1").err
         run(tmp_path / "1", tmp_path / "2")
         run(tmp_path / "2", tmp_path / "3", "--to", "brat")
         for suffix in (".txt", ".ann"):
@@ -291,7 +304,7 @@ class TestConvert:
         write_files(tmp_path / "in" / "test", files)
         write_files(tmp_path / "in", {"train.tsv": "Orsk\tB-City\n"})
         said = run(tmp_path / "in", tmp_path / "out", "--to", "brat").err
-        assert "train: 1 sentences with 1 entities written." in said
+        assert "train: 1 texts with 1 entities." in said
         for name in files:
             assert (tmp_path / "out" / "test" / name).read_bytes() == (tmp_path / "in" / "test" / name).read_bytes()
 
@@ -306,13 +319,13 @@ class TestConvert:
         write_files(tmp_path / "in", {"a.json": cas_json((13, 17, "City"), layer="webanno.custom.Term")})
         assert run(tmp_path / "in", tmp_path / "wrong").code == 2
         result = run(tmp_path / "in", tmp_path / "out", "--columns", "entities=webanno.custom.Term:value")
-        assert "train: 1 texts with 1 entities written.\n" in result.err
+        assert "train: 1 texts with 1 entities.\n" in result.err
 
     def test_what_is_not_kept_is_told(self, tmp_path, run):
         (tmp_path / "a.conll").write_text("Orsk NNP B-NP B-City\n")
         columns = ("tokens=0", "pos=1", "entities=3")
         result = run(tmp_path / "a.conll", tmp_path / "out", "--to", "brat", "--columns", " ".join(columns))
-        assert "1 entities written; values of pos not kept: 1." in result.err
+        assert "1 entities; values of pos not kept: 1." in result.err
 
     @pytest.mark.parametrize("column", ["entities", "entities=", "entities=a", "tokens=a", "=1", "entities=1,a"])
     def test_wrong_columns(self, run, tmp_path, column):

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from modeling_triaffine.commands.corpus_split import load_split
-from modeling_triaffine.data.loading import CorpusFiles
+from modeling_triaffine.data import loading
 from modeling_triaffine.model.text_triaffine import word_splitter
 from modeling_triaffine.training.corpora import Corpus, read_corpus
 from modeling_triaffine.training.options import DataArguments
@@ -89,7 +89,7 @@ def test_sentences_of_a_docbin_without_any_are_those_of_the_model(tmp_path: Path
     words = ["Bee", ".", "See", "."]
     corpus = read_corpus(DataArguments(train_file=str(file)), SPLITTER, False, "none")
     assert [list(part["train"]["tokens"]) for part in (corpus.given, corpus.cut)] == [[words]] * 2
-    processor = SimpleNamespace(word_splitter="punctuation", sentence_splitter="none")
+    processor = SimpleNamespace(split_words=None, sentence_splitter="none")
     assert list(load_split(str(file), None, None, processor, 0).records["tokens"]) == [words]
 
 
@@ -129,13 +129,13 @@ def test_a_corpus_of_words_has_no_texts_to_score(tmp_path: Path):
 @pytest.mark.parametrize("words", ["text", "both"])
 def test_a_corpus_is_read_once(tmp_path: Path, monkeypatch, words):
     readings = []
-    read = CorpusFiles._read
+    read = loading._texts
 
     def counted(*arguments: object) -> object:
         readings.append(1)
         return read(*arguments)
 
-    monkeypatch.setattr(CorpusFiles, "_read", counted)
+    monkeypatch.setattr(loading, "_texts", counted)
     (tmp_path / "dev.conllu").write_text(f"# {words}\n{CONLLU}")
     data = DataArguments(validation_file=str(tmp_path / "dev.conllu"), words=words)
     corpus = read_corpus(data, SPLITTER, False)

@@ -26,7 +26,6 @@ BUILT_IN = {
     "genia_other_types": "genia:GENIA_OTHER_TYPES",
     "inclusive_spans": "word_spans:INCLUSIVE_SPANS",
     "iob2": "iob2:IOB2",
-    "iob2_text": "iob2:IOB2_TEXT",
     "json_lines": "json_lines:JSON_LINES",
     "label_studio": "label_studio:LABEL_STUDIO",
     "mrc": "word_spans:MRC",
@@ -69,8 +68,8 @@ FORMATS = Formats()
 
 Examples:
     >>> from modeling_triaffine.data import FORMATS
-    >>> FORMATS["text_spans"].keeps_text
-    True
+    >>> FORMATS["docbin"].suffixes
+    ('.spacy',)
 """
 
 

@@ -185,7 +185,6 @@ CONLLU = CorpusFormat(
     name="conllu",
     description="CoNLL-U with entities as brackets in MISC",
     read=read_conllu,
-    has_own_words=True,
     suffixes=(".conllu",),
     recognizes=lambda head: bool(re.search(r"(?m)^1\t(?:[^\t\n]*\t){8}[^\t\n]*$", head)) and "Entity=(" in head,
     tools="GUM, CorefUD, NorNE, Stanza",

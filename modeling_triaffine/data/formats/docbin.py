@@ -120,7 +120,6 @@ DOCBIN = CorpusFormat(
     name="docbin",
     description="spaCy's DocBin",
     read=read_docbin,
-    has_own_words=True,
     suffixes=(".spacy",),
     columns="the span group, or ents: {'entities': 'sc'}",
     tools="spaCy",

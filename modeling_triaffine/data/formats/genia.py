@@ -165,10 +165,8 @@ GENIA = CorpusFormat(
     name="genia",
     description="GENIA's term corpus as XML",
     read=read_genia,
-    has_own_words=True,
     suffixes=(".xml",),
     recognizes=lambda head: head.startswith("<") and ("gpml" in head or "GENIA" in head),
-    split_starts=SPLIT_STARTS,
     tools="the GENIA project",
     example='<sentence>The <cons lex="x" sem="G#protein_molecule">CD28</cons> receptor</sentence>',
 )

@@ -14,14 +14,13 @@ are ignored and reported, also CoNLL-2003's chunks. A word has a tag for every e
 different numbers of tags and O stands alone, as in Wojood, or tags are joined, as in `B-Person|B-City`: I- continues an
 entity of its type. Comments come before the tokens of a sentence. Documents begin at `-DOCSTART-`, `#begin document` or
 `# newdoc id = …`; without these, every sentence is a document of its own. A table of values separated by commas is read
-if its first column is `Sentence #`, filled in at the first word of each sentence.
+if its first column is `Sentence #`, filled in at the first word of each sentence. Comments `# text = …`, or fields
+`SpaceAfter=No`, give the text as written.
 """
 
 import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -37,6 +36,8 @@ from .tags import OUTSIDE, RULE, decode_tags, tags_of_brackets
 from .written_words import NO_SPACE, Row, written_text
 
 TEXT_COMMENT = "text"
+TEXT_OF_WORDS = re.compile(rf"(?m)^# *{TEXT_COMMENT} *=|[\t |]{NO_SPACE}")
+"""Says how the words of a file are written: a comment with the text of a sentence, or words without a space after."""
 SHOWN_VALUES = 5
 TABLE = re.compile(r'"?Sentence #"?,.*\n', re.IGNORECASE)
 """The first line of a table whose first column numbers sentences."""
@@ -44,16 +45,14 @@ TABLE = re.compile(r'"?Sentence #"?,.*\n', re.IGNORECASE)
 Paragraph = list[tuple[int, str]]
 
 
-def read_iob2(
-    path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None, with_text: bool = False
-) -> Iterator[Text]:
+def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Text]:
     """Reads the documents one by one. I- tags that begin an entity are read as B- and counted.
 
     Args:
         columns: {"tokens": 0, "entities": [1, 2], "pos": 3}, indices from 0; None detects them.
-        with_text: also read the text of each sentence: its comment `# text`, or what `SpaceAfter=No` says.
     """
     head = read_head(path)
+    with_text = TEXT_OF_WORDS.search(head) is not None
     is_table = TABLE.match(head) is not None
     head = "\n".join(_tabbed(head.splitlines()[1:-1])) if is_table else head
     layout = None if head.startswith("#FORMAT=") and columns is None else find_layout(head, columns)
@@ -167,10 +166,8 @@ def _written(rows: Sequence[tuple[int, Sequence[str]]], layout: Layout) -> list[
     ]
 
 
-def _recognizes(head: str, with_text: bool) -> bool:
-    """The first lines have columns with a tag other than O; and the text of sentences, or not."""
-    if _has_text(head) is not with_text:
-        return False
+def _recognizes(head: str) -> bool:
+    """The first lines have columns with a tag other than O."""
     if TABLE.match(head):
         return find_layout("\n".join(_tabbed(head.splitlines()[1:-1])), None) is not None
     layout = find_layout(head, None)
@@ -192,31 +189,14 @@ def _fits(head: str, layout: Layout) -> bool:
     return fitting > len(lines) / 2 and (len(lines) > 1 or layout.separator == "\t" or layout.width == 2)
 
 
-def _has_text(head: str) -> bool:
-    return bool(re.search(rf"(?m)^# *{TEXT_COMMENT} *=|[\t |]{NO_SPACE}", head))
-
-
 IOB2 = CorpusFormat(
     name="iob2",
     description="columns of tags (IOB2, BIOES, BILOU, or types alone), one for each level of nesting",
     read=read_iob2,
-    keeps_text=False,
     suffixes=(".conll", ".iob", ".iob2", ".bio", ".tsv"),
-    recognizes=partial(_recognizes, with_text=False),
+    recognizes=_recognizes,
     may_be=_may_be,
     columns="the columns, counted from 0: {'tokens': 0, 'entities': [1, 2], 'pos': 3}",
-    tools="CoNLL columns: CoNLL-2003, CoNLL-2012, GermEval 2014, DaN+, Wojood, Few-NERD, KIND",
+    tools="CoNLL columns: CoNLL-U Plus, CoNLL-2003, CoNLL-2012, GermEval 2014, DaN+, Wojood, Few-NERD, KIND",
     example="Orsk\tI-Person\tB-City",
-)
-IOB2_TEXT = replace(
-    IOB2,
-    name="iob2_text",
-    description="columns of tags with the text, in comments `# text =` or by `SpaceAfter=No`",
-    read=partial(read_iob2, with_text=True),
-    keeps_text=True,
-    has_own_words=True,
-    suffixes=(),
-    recognizes=partial(_recognizes, with_text=True),
-    tools="CoNLL-U Plus",
-    example="# text = Orsk slept.",
 )

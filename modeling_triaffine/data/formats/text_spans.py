@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from ..json_records import JsonObject, Pair, json_values
 from ..reading import document_name
 from ..record_checker import WITHOUT_SPANS, RecordChecker
 from ..schema import Entity, Text
+from ..texts import layers_of
 
 TEXTS = ("text", "sentence", "full_text", "content", "data")
 SPANS = ("entities", "spans", "label", "labels", "denotations", "annotations", "annotation")
@@ -31,8 +32,6 @@ QUOTES = ("text", "points.0.text", "word", "entity_text", "mention", "value", "e
 """The covered text, with which the offsets are compared."""
 BOOKKEEPING = {"id", "token_start", "token_end", "input_hash", "source", "score"}
 """Fields of a span that only matter to the tool that wrote it."""
-BORDERS = "borders"
-"""Positions that no sentence crosses, of `load_texts` and `convert`."""
 OF_SPAN = ("start", "end", "type", "inclusive_end")
 """What `columns` may say of spans."""
 RESPONSES = "responses"
@@ -164,25 +163,25 @@ def annotated_text(record: JsonObject, default_id: str, form: TextForm) -> Text:
     identifier = record.get(form.id)
     named = next((name for name in form.text if isinstance(record.get(name), str)), form.text[0])
     text = record.value(named, str)
+    layers = layers_of(record, text)
     found = Text(
         doc_id=default_id if identifier in (None, "") else str(identifier),
         text=text,
-        entities=[entity for entity in _entities(record, text, named, form) if entity],
+        entities=[entity for entity in _entities(record, text, named, form, {*layers}) if entity],
         where=record.where,
     )
-    if record.fields.get(BORDERS):
-        found["borders"] = sorted(border for border in record.value(BORDERS, list[int]) if 0 < border < len(text))
+    found.update(layers)  # type: ignore[typeddict-item]
     return found
 
 
-def _entities(record: JsonObject, text: str, named: str, form: TextForm) -> Iterator[Entity | None]:
+def _entities(record: JsonObject, text: str, named: str, form: TextForm, layers: Set[str]) -> Iterator[Entity | None]:
     present = [name for name in form.spans if name != named and record.get(name) is not None]
     filled = [name for name in present if (found := record.get(name)) and isinstance(found, list)]
     if len(filled) > 1:
         problem = f"there are spans in the fields {' and '.join(map(repr, filled))}"
         raise record.check.error(record.where, problem, "Put them into one of them")
     key = next(iter(filled or present), None)
-    known = _first_keys(named, form.id, "answer", BORDERS, *([key] if key else []))
+    known = _first_keys(named, form.id, "answer", *layers, *([key] if key else []))
     for name in record.fields.keys() - known:
         if record.fields[name] not in (None, [], {}) and not name.startswith("_"):
             record.check.note(f"field '{name}' ignored")

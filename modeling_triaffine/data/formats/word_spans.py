@@ -140,7 +140,6 @@ INCLUSIVE_SPANS = CorpusFormat(
     name="inclusive_spans",
     description="JSON of words with inclusive spans in `ner`: GLiNER, W2NER, DyGIE++, PURE",
     read=json_reader(_inclusive_spans, f"{', '.join(WORDS)} and ner"),
-    keeps_text=False,
     keys=(
         *(Keys.of(f"{words} ner") for words in WORDS),
         Keys.of("doc_key sentences"),
@@ -195,7 +194,6 @@ MRC = CorpusFormat(
     name="mrc",
     description="questions and answers of machine reading comprehension, one record for each type in a sentence",
     read=read_mrc,
-    keeps_text=False,
     keys=(Keys.of("context query"),),
     tools="models of machine reading comprehension (mrc-ner.train)",
     example='{"context": "The mayor slept .", "entity_label": "Person", "span_position": ["0;1"], "query": "…"}',
@@ -263,7 +261,6 @@ SPAN_LINES = CorpusFormat(
     name="span_lines",
     description="a line of words and a line of spans, 0,4 Person|3,4 City, for each sentence",
     read=read_span_lines,
-    keeps_text=False,
     recognizes=_are_span_lines,
     columns="whether the last word is part of a span: {'inclusive_end': True}",
     tools="research code for nested entities",

@@ -215,7 +215,6 @@ WORD_TAGS = CorpusFormat(
     name="word_tags",
     description="JSON of words with a list of tags, or with entities by words in `entity_mentions`",
     read=read_word_tags,
-    keeps_text=False,
     keys=tuple(Keys.of(f"{words} {found}", forbidden="entities") for words in WORDS for found in (*TAGS, MENTIONS)),
     columns="the fields: {'tokens': 'words', 'entities': ['outer', 'inner'], 'names': ['O', 'B-City']}",
     tools="data sets of the Hub as JSON, OneIE",

@@ -6,7 +6,8 @@ import re
 import pytest
 
 from modeling_triaffine.data import load_nested_ner, load_texts
-from modeling_triaffine.data.formats.genia import GENIA, SPLIT_STARTS
+from modeling_triaffine.data.formats import genia as reader
+from modeling_triaffine.data.formats.genia import SPLIT_STARTS
 from tests.helpers.corpora import article, cons, genia, triples
 
 
@@ -89,20 +90,15 @@ class TestRules:
         assert rows[0]["tokens"] == ["x2", "y"]
         assert "tags <sup> ignored, their text kept: 1" in rows.info.description
 
-    @pytest.mark.parametrize(
-        ("total", "sizes"),
-        [
-            (10, {"train": 10}),
-            (15_023, {"train": 15_023}),
-            (15_024, {"train": 15_023, "validation": 1}),
-            (16_692, {"train": 15_023, "validation": 1_669}),
-            (18_546, {"train": 15_023, "validation": 1_669, "test": 1_854}),
-        ],
-    )
-    def test_splits_are_counted_over_the_corpus(self, total, sizes):
-        splits = GENIA.splits(total)
-        assert {name: len(rows) for name, rows in splits.items()} == sizes
-        assert [number for rows in splits.values() for number in rows] == list(range(total))
+    def test_splits_are_counted_over_the_corpus(self, load, monkeypatch):
+        """In sentences, also inside a document."""
+        assert SPLIT_STARTS == {"train": 0, "validation": 15_023, "test": 16_692}
+        monkeypatch.setattr(reader, "SPLIT_STARTS", {"train": 0, "validation": 3, "test": 9})
+        splits = load(article("a", "b"), article("c", "d", "e", name="MEDLINE:2"))
+        assert {name: rows["id"][:] for name, rows in splits.items()} == {
+            "train": ["MEDLINE:1:0", "MEDLINE:1:1", "MEDLINE:2:0"],
+            "validation": ["MEDLINE:2:1", "MEDLINE:2:2"],
+        }
 
 
 class TestWordSplitter:

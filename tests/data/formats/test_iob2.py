@@ -162,9 +162,8 @@ def test_ids_and_documents(tmp_path):
 
 def test_columns_may_be_named(tmp_path):
     path = write_files(tmp_path, {"a.conll": FLAT})
-    load = {"cache_dir": tmp_path / "cache"}
-    assert load_nested_ner(path, **load)["train"]["pos"][:] == [[], []]
-    rows = load_nested_ner(path, columns={"tokens": 0, "pos": 1, "entities": [2, 3]}, **load)["train"]
+    assert load_nested_ner(path)["train"]["pos"][:] == [[], []]
+    rows = load_nested_ner(path, columns={"tokens": 0, "pos": 1, "entities": [2, 3]})["train"]
     assert rows["pos"][:] == [["NNP", "VBZ"], ["#", "NNP"]]
     assert triples(rows[0]) == [(0, 1, "NP"), (0, 1, "ORG"), (1, 2, "VP")]
 
