@@ -46,7 +46,7 @@ BUDGET = {
     "acceleration": (1_207, 782),
     "commands": (1_528, 805),
     "conversion": (882, 595),
-    "data": (6_842, 3_912),
+    "data": (6_754, 3_874),
     "drawing": (692, 519),
     "evaluation": (1_532, 818),
     "explanation": (514, 358),
@@ -56,7 +56,7 @@ BUDGET = {
     "serving": (1_187, 1_161),
     "tagging": (720, 674),
     "training": (3_506, 3_677),
-    "helpers": (0, 2_777),
+    "helpers": (0, 2_771),
 }
 
 

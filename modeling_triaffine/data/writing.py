@@ -17,7 +17,7 @@ from datasets import Dataset
 
 from ..files import new_folder
 from .formats.brat import ANNOTATION_SUFFIX, TEXT_SUFFIX
-from .formats.layout import DOCUMENT_START, POS_NAME, TAGS_NAME, TOKENS_NAME
+from .formats.columns import DOCUMENT_START, POS_NAME, TAGS_NAME, TOKENS_NAME
 from .formats.tags import BETWEEN_TAGS, OUTSIDE
 from .record_checker import RecordChecker
 from .schema import CONTEXT_FIELDS, Record, Text

@@ -16,87 +16,100 @@ counted. The text as written is the comment `# text`, or rebuilt from the forms 
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..alignment import LOST_ACROSS_SENTENCES
 from ..corpus_format import CorpusFormat
-from ..reading import document_name, numbered_paragraphs
+from ..reading import numbered_paragraphs
 from ..record_checker import DISCONTINUOUS, RecordChecker
 from ..schema import Entity, Text
-from ..texts import WrittenSentence, text_of_sentences
-from .layout import NODE
-from .sentence_ids import SentenceIds
-from .tags import STANDARD, Tag, decode_tags, part_of_tag
-from .written_words import NO_SPACE, Row, is_word, written_text
+from .columns import Layout, Rows, read_columns
+from .tags import STANDARD, Tag, decode_tags
 
-COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
-ID, FORM, UPOS, MISC = (COLUMNS.index(name) for name in ("ID", "FORM", "UPOS", "MISC"))
+ID, MISC, WIDTH = 0, 9, 10
 TAG_NAMES = ("ner", "ne", "name")
 """Names in MISC of tags, in any case; the last one may be of something else."""
-SHOWN = 40
 BRACKET = re.compile(r"(\()?([^()]+)(\))?")
 PART_OF_SEVERAL = re.compile(r"\[([0-9]+)/[0-9]+\]$")
 """The end of an entity's name if it is one part of a discontinuous entity: [1/2]."""
 
 
-def read_conllu(path: Path, check: RecordChecker) -> Iterator[Text]:
-    """Reads the documents one by one: sentences joined by spaces, paragraphs (`# newpar`) by an empty line."""
-    for _, sentences in groupby(_sentences(path, check), key=lambda found: found[1].record["doc_id"]):
-        (where, first), *others = sentences
-        yield text_of_sentences([first, *(sentence for _, sentence in others)], where)
+@dataclass
+class Conllu(Layout):
+    """The ten columns of CoNLL-U, and what the brackets in them say across sentences.
+
+    Args:
+        type_part: of the parts in a bracket: the second, unless the file names them.
+        left_open: names of entities that began in earlier sentences.
+    """
+
+    type_part: int = 1
+    left_open: Counter[str] = field(default_factory=Counter)
+
+    def is_comment(self, line: str) -> bool:
+        return line.startswith("#")
+
+    def read_comment(self, name: str, value: str, where: str, check: RecordChecker) -> None:
+        """Reads the meaning of a bracket's parts; the start of a document closes all entities."""
+        if name == "global.Entity":
+            parts = value.split("-")
+            if "etype" not in parts:
+                problem = f"global.Entity is {value!r}, without the part etype"
+                raise check.error(where, problem, "The entities of the corpus need types, in a part of that name")
+            self.type_part = parts.index("etype")
+        elif name.startswith("newdoc"):
+            self.left_open.clear()
+
+    def entities_of(self, rows: Rows, check: RecordChecker) -> list[Entity]:
+        return [*self._of_brackets(rows, check), *self._of_tags(rows, check)]
+
+    def ignored(self) -> list[int]:
+        return []
+
+    def _of_tags(self, rows: Rows, check: RecordChecker) -> Iterator[Entity]:
+        """The entities in tags; those on the line of a multi-word token stand for those of its words."""
+        units: list[tuple[list[Tag], int]] = []  # tags, and the first word that they are not of
+        covered, size = 0, 0
+        for number, row in rows:
+            tags = _tags(row[MISC], f"line {number}", check)
+            first, _, last = row[ID].partition("-")
+            if last and tags:
+                covered = int(last)
+                units.append((tags, size + covered - int(first) + 1))
+            elif self.is_word(row) and int(row[ID]) > covered:
+                units.append((tags, size + 1))
+            size += self.is_word(row)
+        ends = [0, *(end for _, end in units)]
+        for entity in decode_tags((tags for tags, _ in units), check):
+            yield Entity(start=ends[entity["start"]], end=ends[entity["end"]], type=entity["type"])
+
+    def _of_brackets(self, rows: Rows, check: RecordChecker) -> Iterator[Entity]:
+        is_open: dict[str, list[tuple[str, int]]] = defaultdict(list)  # name → types and first words
+        num_words = 0
+        for number, row in rows:
+            where, of_word = f"line {number}", self.is_word(row)
+            for opens, inside, closes in _brackets(row[MISC], where, check):
+                name, *_ = parts = inside.split("-")
+                if opens:
+                    kind = parts[self.type_part] if self.type_part < len(parts) else ""
+                    is_open[name].append((kind, num_words))
+                if closes and is_open[name]:
+                    yield from _entity(name, *is_open[name].pop(), num_words + of_word, where, check)
+                elif closes and self.left_open[name]:
+                    self.left_open[name] -= 1
+                elif closes:
+                    raise check.error(where, f"Entity closes {name!r}, which is not open", "Open it where it begins")
+            num_words += of_word
+        for name, entities in is_open.items():
+            self.left_open[name] += len(entities)
+            for _ in entities:
+                check.drop(LOST_ACROSS_SENTENCES, example=f"line {rows[0][0]}: {name}")
 
 
-def _sentences(path: Path, check: RecordChecker) -> Iterator[tuple[str, WrittenSentence]]:
-    """The sentences, each with its place."""
-    ids = SentenceIds(document_name(path, check), check.is_document)
-    brackets = _Brackets(check)
-    for paragraph in numbered_paragraphs(path, check):
-        lines, gap, comment = [], " ", ""
-        for number, line in paragraph:
-            if line.startswith("#"):
-                name, value = ids.read_comment(line)
-                brackets.read_comment(name, value, f"line {number}")
-                gap = "\n\n" if name in ("newpar", "newpar id") else gap
-                comment = value if name == "text" else comment
-            else:
-                lines.append((f"line {number}", line))
-        with check.record():
-            rows = [(where, _row(line, where, check)) for where, line in lines]
-            words = [row for _, row in rows if is_word(row[ID])]
-            entities = [*brackets.entities_of(rows), *decode_tags(_tags_of_words(rows, check), check)]
-            if not words:
-                continue
-            where = rows[0][0]
-            written = (Row(row[ID], row[FORM], NO_SPACE in row[MISC].split("|")) for _, row in rows)
-            text, offsets = written_text([*written], comment, check, where)
-            pos = [row[UPOS] for row in words]
-            fields = {
-                **ids.next_sentence(),
-                "tokens": [row[FORM] for row in words],
-                "pos": [] if set(pos) == {"_"} else pos,
-                "entities": entities,
-            }
-            yield where, WrittenSentence(check(fields, where), text, offsets, gap)
-
-
-def _tags_of_words(rows: Sequence[tuple[str, Sequence[str]]], check: RecordChecker) -> list[list[Tag]]:
-    """The tags of each word; those on the line of a multi-word token are those of its words, if these have none."""
-    by_id = {row[ID]: _tags(row, where, check) for where, row in rows}
-    for number in [number for number, tags in by_id.items() if tags]:
-        first, _, last = number.partition("-")
-        inside = [word for word in by_id if last and is_word(word) and int(first) <= int(word) <= int(last)]
-        if not any(by_id[word] for word in inside):
-            for word in inside:
-                position = (word == inside[0], word == inside[-1])
-                by_id[word] = [(part_of_tag(prefix, *position), kind) for prefix, kind in by_id[number]]
-    return [by_id[row[ID]] for _, row in rows if is_word(row[ID])]
-
-
-def _tags(row: Sequence[str], where: str, check: RecordChecker) -> list[Tag]:
-    """The tags in MISC."""
+def _tags(misc: str, where: str, check: RecordChecker) -> list[Tag]:
     tags: list[Tag] = []
-    for name, _, value in (pair.partition("=") for pair in row[MISC].split("|")):
+    for name, _, value in (pair.partition("=") for pair in misc.split("|")):
         if name.lower() in TAG_NAMES:
             found = STANDARD.read(value)
             if found is None and name.lower() != TAG_NAMES[-1]:
@@ -105,80 +118,33 @@ def _tags(row: Sequence[str], where: str, check: RecordChecker) -> list[Tag]:
     return tags
 
 
-def _row(line: str, where: str, check: RecordChecker) -> list[str]:
-    row = line.split("\t")
-    if len(row) != len(COLUMNS) or not NODE.fullmatch(row[ID]):
-        shown = f"{line[: SHOWN // 2]}…{line[-SHOWN:]}" if len(line) > 2 * SHOWN else line
-        problem = f"{shown!r}, with {len(row)} columns, is not a line of CoNLL-U"
-        rule = f"A line has an id and {len(COLUMNS) - 1} more columns, separated by tabs"
-        raise check.error(where, problem, f"{rule}; columns with tags are read with format='iob2' (--format iob2)")
-    return row
+def _brackets(misc: str, where: str, check: RecordChecker) -> Sequence[tuple[str, str, str]]:
+    """Of each bracket, whether it opens, its parts, and whether it closes."""
+    value = next((pair.partition("=")[2] for pair in misc.split("|") if pair.startswith("Entity=")), "")
+    brackets = BRACKET.findall(value)
+    if "".join(map("".join, brackets)) != value or not all(opens or closes for opens, _, closes in brackets):
+        problem = f"Entity is {value!r}, which cannot be parsed as brackets"
+        rule = "An entity opens as (name-type and closes as name), and its name contains no brackets"
+        raise check.error(where, problem, rule)
+    return brackets
 
 
-class _Brackets:
-    """Follows the brackets through a file."""
+def _entity(name: str, kind: str, start: int, end: int, where: str, check: RecordChecker) -> Iterator[Entity]:
+    part = PART_OF_SEVERAL.search(name)
+    if part is not None:
+        if part[1] == "1":
+            check.drop(DISCONTINUOUS, example=f"{where}: {name}")
+    elif not kind or start >= end:
+        what = "words" if kind else "a type"
+        check.drop(f"entities without {what} dropped", example=f"{where}: {name}")
+    else:
+        yield Entity(start=start, end=end, type=kind)
 
-    def __init__(self, check: RecordChecker):
-        self.check = check
-        self.type_column = 1  # of the parts in a bracket: the second, unless the file names them
-        self.left_open: Counter[str] = Counter()  # names of entities that began in earlier sentences
 
-    def read_comment(self, name: str, value: str, where: str) -> None:
-        """Reads the meaning of a bracket's parts; the start of a document closes all entities."""
-        if name == "global.Entity":
-            parts = value.split("-")
-            if "etype" not in parts:
-                problem = f"global.Entity is {value!r}, without the part etype"
-                raise self.check.error(where, problem, "The entities of the corpus need types, in a part of that name")
-            self.type_column = parts.index("etype")
-        elif name.startswith("newdoc"):
-            self.left_open.clear()
-
-    def entities_of(self, rows: Sequence[tuple[str, Sequence[str]]]) -> Iterator[Entity]:
-        """The entities of a sentence, by words."""
-        is_open: dict[str, list[tuple[str, int]]] = defaultdict(list)  # name → types and first words
-        num_words = 0
-        for where, row in rows:
-            of_word = is_word(row[ID])
-            for opens, inside, closes in self._parsed(row[MISC], where):
-                name, *_ = parts = inside.split("-")
-                if opens:
-                    kind = parts[self.type_column] if self.type_column < len(parts) else ""
-                    is_open[name].append((kind, num_words))
-                if closes and is_open[name]:
-                    yield from self._entity(name, *is_open[name].pop(), num_words + of_word, where)
-                elif closes and self.left_open[name]:
-                    self.left_open[name] -= 1
-                elif closes:
-                    problem = f"Entity closes {name!r}, which is not open"
-                    raise self.check.error(where, problem, "Open it where it begins")
-            num_words += of_word
-        for name, entities in is_open.items():
-            self.left_open[name] += len(entities)
-            for _ in entities:
-                self.check.drop(LOST_ACROSS_SENTENCES, example=f"{rows[0][0]}: {name}")
-
-    def _parsed(self, misc: str, where: str) -> list[tuple[str, str, str]]:
-        value = next((pair.partition("=")[2] for pair in misc.split("|") if pair.startswith("Entity=")), "")
-        brackets = BRACKET.findall(value)
-        if "".join(map("".join, brackets)) != value or not all(opens or closes for opens, _, closes in brackets):
-            problem = f"Entity is {value!r}, which cannot be parsed as brackets"
-            rule = "An entity opens as (name-type and closes as name), and its name contains no brackets"
-            raise self.check.error(where, problem, rule)
-        return brackets
-
-    def _entity(self, name: str, kind: str, start: int, end: int, where: str) -> Iterator[Entity]:
-        part = PART_OF_SEVERAL.search(name)
-        example = f"{where}: {name}"
-        if part is not None:
-            if part[1] == "1":
-                self.check.drop(DISCONTINUOUS, example=example)
-        elif not kind:
-            self.check.drop("entities without a type dropped", example=example)
-        elif start >= end:
-            self.check.drop("entities without words dropped", example=example)
-        else:
-            yield Entity(start=start, end=end, type=kind)
+def read_conllu(path: Path, check: RecordChecker) -> Iterator[Text]:
+    """Reads the documents one by one; a CorpusError names the line."""
+    layout = Conllu("\t", WIDTH, tokens=1, entities=(MISC,), pos=3, numbers=ID)
+    yield from read_columns(numbered_paragraphs(path, check), path, layout, check, with_text=True)
 
 
 CONLLU = CorpusFormat(

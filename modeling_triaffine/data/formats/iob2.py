@@ -8,7 +8,7 @@
 One token per line, blank lines between sentences, columns separated by tabs, or by spaces if there are no tabs. The tag
 columns are the last adjacent columns that contain nothing but tags of one scheme (`tags.py`); the tokens are in the
 first column, or in the second if the first one numbers them; multi-word tokens (1-2) and empty nodes (1.1) are then
-left out (`layout.py`). A line of column names is left out and counted, and so are lines without a token. A comment
+left out (`columns.py`). A line of column names is left out and counted, and so are lines without a token. A comment
 `# global.columns = ID FORM UPOS NER:1 NER:2`, as in CoNLL-U Plus, or the option `columns` overrides this. Other columns
 are ignored and reported, also CoNLL-2003's chunks. A word has a tag for every entity around it where lines have
 different numbers of tags and O stands alone, as in Wojood, or tags are joined, as in `B-Person|B-City`: I- continues an
@@ -18,31 +18,45 @@ if its first column is `Sentence #`, filled in at the first word of each sentenc
 `SpaceAfter=No`, give the text as written.
 """
 
-import csv
 import re
+<<<<<<< HEAD
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+=======
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+>>>>>>> a7835433 (Readers: columns in one file with CoNLL-U, JSON of words in one, LDC's sources by their known suffixes)
 from pathlib import Path
 from typing import Any
 
 from ..corpus_format import CorpusFormat
-from ..reading import document_name, numbered_lines, numbered_paragraphs, read_head
+from ..reading import numbered_lines, numbered_paragraphs, read_head
 from ..record_checker import RecordChecker
-from ..schema import OF_TABLES, CorpusError, Entity, Text
-from ..texts import WrittenSentence, text_of_sentences
-from .layout import DOCUMENT_START, NAME_COLUMNS, Layout, find_layout, rows_of, wrong_tag
-from .sentence_ids import SentenceIds
-from .tags import OUTSIDE, RULE, decode_tags, tags_of_brackets
-from .written_words import NO_SPACE, Row, written_text
+from ..schema import OF_TABLES, CorpusError, Text
+from .columns import (
+    DOCUMENT_START,
+    NAME_COLUMNS,
+    NO_SPACE,
+    TABLE,
+    Layout,
+    find_layout,
+    paragraphs_of_table,
+    read_columns,
+    rows_of,
+    rows_of_table,
+)
+from .tags import OUTSIDE, RULE, prefixes_of
 
+<<<<<<< HEAD
 TEXT_COMMENT = "text"
 TEXT_OF_WORDS = re.compile(rf"(?m)^# *{TEXT_COMMENT} *=|[\t |]{NO_SPACE}")
 """Says how the words of a file are written: a comment with the text of a sentence, or words without a space after."""
+=======
+>>>>>>> a7835433 (Readers: columns in one file with CoNLL-U, JSON of words in one, LDC's sources by their known suffixes)
 SHOWN_VALUES = 5
-TABLE = re.compile(r'"?Sentence #"?,.*\n', re.IGNORECASE)
-"""The first line of a table whose first column numbers sentences."""
-
-Paragraph = list[tuple[int, str]]
+OTHER_FORMAT = "#FORMAT="
+"""How a file begins that names its format, which is another one."""
 
 
 def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Text]:
@@ -51,55 +65,50 @@ def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | Non
     Args:
         columns: {"tokens": 0, "entities": [1, 2], "pos": 3}, indices from 0; None detects them.
     """
+<<<<<<< HEAD
     head = read_head(path)
     with_text = TEXT_OF_WORDS.search(head) is not None
     is_table = TABLE.match(head) is not None
     head = "\n".join(_tabbed(head.splitlines()[1:-1])) if is_table else head
     layout = None if head.startswith("#FORMAT=") and columns is None else find_layout(head, columns)
+=======
+    head = _in_columns(whole := read_head(path))
+    layout = None if head.startswith(OTHER_FORMAT) and columns is None else find_layout(head, columns)
+>>>>>>> a7835433 (Readers: columns in one file with CoNLL-U, JSON of words in one, LDC's sources by their known suffixes)
     if layout is None:
         raise _without_tags(head, check)
     if layout.doubt:
         raise check.error("", f"nobody says which column has the words: {layout.doubt}", NAME_COLUMNS)
-    paragraphs = _table(path, check) if is_table else numbered_paragraphs(path, check)
-    sentences = _sentences(paragraphs, path, layout, check, with_text)
-    for _, (first, *others) in groupby(sentences, key=lambda found: found[1].record["doc_id"]):
-        yield text_of_sentences([sentence for _, sentence in (first, *others)], first[0])
+    of_table = head is not whole
+    paragraphs = paragraphs_of_table(numbered_lines(path, check)) if of_table else numbered_paragraphs(path, check)
+    yield from read_columns(paragraphs, path, layout, check, with_text)
 
 
-def _tabbed(lines: Iterable[str]) -> Iterator[str]:
-    """The values of a table without its first column, separated by tabs; an empty line before each sentence."""
-    for sentence, *values in filter(None, csv.reader(lines)):
-        if sentence:
-            yield ""
-        yield "\t".join(values)
-
-
-def _table(path: Path, check: RecordChecker) -> Iterator[Paragraph]:
-    lines = [line for _, line in numbered_lines(path, check)]
-    numbered = enumerate(_tabbed(lines[1:]), start=2)
-    for is_blank, group in groupby(numbered, key=lambda numbered: not numbered[1]):
-        if not is_blank:
-            yield list(group)
+def _in_columns(head: str) -> str:
+    """The first lines of a file, those of a table without its first column, separated by tabs."""
+    return "\n".join(rows_of_table(head.splitlines()[:-1])) if TABLE.match(head) else head
 
 
 def _without_tags(head: str, check: RecordChecker) -> CorpusError:
     """The error for a file without columns of tags, which says what it has in their place."""
-    if head.startswith("#FORMAT=WebAnno"):
+    if head.startswith(f"{OTHER_FORMAT}WebAnno"):
         problem = "WebAnno's TSV is not read"
         return check.error("", problem, "Import it into INCEpTION, and export UIMA CAS in JSON or XMI")
-    rows, *_ = rows_of(head)
     problem, remedy = "there are no columns of tags (O, B-type, I-type) in its first lines", NAME_COLUMNS
     if len({"\t" in line for line in head.splitlines() if len(line.split()) > 1 and line[0] not in "#-"}) == 2:
         problem += ", some of which are separated by tabs, others only by spaces"
-        remedy = "Separate the columns of all lines by tabs"
-    elif wrong := wrong_tag(rows):
-        problem, remedy = f"{wrong[:20]!r} in the last column is not a tag as the others", RULE
-    elif rows:
-        shown = [repr(value[:20]) for value in dict.fromkeys(row[-1] for row in rows)]
-        problem += f", whose last column has {', '.join(shown[:SHOWN_VALUES])}{', …' if shown[SHOWN_VALUES:] else ''}"
+        return check.error("", problem, f"Separate the columns of all lines by tabs. {OF_TABLES}")
+    last = list(dict.fromkeys(row[-1] for row in rows_of(head)[0] if len(row) > 1))
+    wrong = [value for value in last if value != OUTSIDE and not prefixes_of(value)]
+    if 0 < len(wrong) < len(last) / 2 or len(wrong) == 1 < len(last):
+        problem, remedy = f"{wrong[0][:20]!r} in the last column is not a tag as the others", RULE
+    elif last:
+        shown = ", ".join(repr(value[:20]) for value in last[:SHOWN_VALUES])
+        problem += f", whose last column has {shown}{', …' if last[SHOWN_VALUES:] else ''}"
     return check.error("", problem, f"{remedy}. {OF_TABLES}")
 
 
+<<<<<<< HEAD
 def _sentences(
     paragraphs: Iterable[Paragraph], path: Path, layout: Layout, check: RecordChecker, with_text: bool
 ) -> Iterator[tuple[str, WrittenSentence]]:
@@ -172,21 +181,32 @@ def _recognizes(head: str) -> bool:
         return find_layout("\n".join(_tabbed(head.splitlines()[1:-1])), None) is not None
     layout = find_layout(head, None)
     return layout is not None and _fits(head, layout) and (layout.brackets or not layout.types <= {OUTSIDE})
+=======
+def _recognizes(head: str, with_text: bool) -> bool:
+    """The first lines have columns with a tag other than O; and the text of sentences, or not."""
+    has_text = re.search(rf"(?m)^# *text *=|[\t |]{NO_SPACE}", head) is not None
+    layout = _layout_of(head) if has_text is with_text else None
+    return layout is not None and layout.has_entities
+>>>>>>> a7835433 (Readers: columns in one file with CoNLL-U, JSON of words in one, LDC's sources by their known suffixes)
 
 
-def _may_be(head: str) -> bool:
-    """The first lines may be of columns, with no other tags than O."""
-    layout = find_layout(head, None)
-    return layout is not None and _fits(head, layout)
+def _layout_of(head: str) -> Layout | None:
+    """The layout of the first lines, if most of them have these columns.
 
-
-def _fits(head: str, layout: Layout) -> bool:
-    """Most lines have these columns, unlike running text, in whose first line a word could be a tag: "NF-kappa B"."""
-    if head.startswith("#FORMAT="):  # which names another
-        return False
+    Of running text, some line may end in what could be a tag: "NF-kappa B".
+    """
+    head = _in_columns(head)
+    layout = None if head.startswith(OTHER_FORMAT) else find_layout(head, None)
+    if layout is None:
+        return None
     lines = [line for line in head.split("\n") if line.strip() and not line.startswith("#")]
     fitting = sum(len(layout.split(line)) == layout.width or bool(DOCUMENT_START.match(line)) for line in lines)
+<<<<<<< HEAD
     return fitting > len(lines) / 2 and (len(lines) > 1 or layout.separator == "\t" or layout.width == 2)
+=======
+    is_one_word = len(lines) > 1 or layout.separator == "\t" or layout.width == 2
+    return layout if fitting > len(lines) / 2 and is_one_word else None
+>>>>>>> a7835433 (Readers: columns in one file with CoNLL-U, JSON of words in one, LDC's sources by their known suffixes)
 
 
 IOB2 = CorpusFormat(
@@ -194,8 +214,13 @@ IOB2 = CorpusFormat(
     description="columns of tags (IOB2, BIOES, BILOU, or types alone), one for each level of nesting",
     read=read_iob2,
     suffixes=(".conll", ".iob", ".iob2", ".bio", ".tsv"),
+<<<<<<< HEAD
     recognizes=_recognizes,
     may_be=_may_be,
+=======
+    recognizes=partial(_recognizes, with_text=False),
+    may_be=lambda head: _layout_of(head) is not None,
+>>>>>>> a7835433 (Readers: columns in one file with CoNLL-U, JSON of words in one, LDC's sources by their known suffixes)
     columns="the columns, counted from 0: {'tokens': 0, 'entities': [1, 2], 'pos': 3}",
     tools="CoNLL columns: CoNLL-U Plus, CoNLL-2003, CoNLL-2012, GermEval 2014, DaN+, Wojood, Few-NERD, KIND",
     example="Orsk\tI-Person\tB-City",

@@ -9,7 +9,7 @@ end at every tag.
   several stages of annotation the last is read, if the list does not name one.
 - ERE of TAC KBP (`.rich_ere.xml` and texts): offsets count the characters of the source, its tags included. Text that a
   post of a forum quotes from another one (`<quote>`) is not annotated, and not read. Mentions in a tag (the author of a
-  post) are dropped and counted. A source has the name of the annotations and another suffix.
+  post) are dropped and counted.
 
 The corpora have no splits of their own: a list (`train.txt`, `dev.txt`, `test.txt`) in a folder above the documents
 names the documents of a split, one per line, with or without folders and suffix: `nw/adj/AFP_ENG_20030401.0476`.
@@ -17,7 +17,7 @@ names the documents of a split, one per line, with or without folders and suffix
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,6 +36,8 @@ ESCAPE = re.compile(r"&(amp|lt|gt|quot|apos);", re.IGNORECASE)
 ESCAPED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 LISTS = (".txt", ".lst", ".list", ".filelist")
 """Suffixes of a list of documents."""
+STAGES = ("fp1", "fp2", "adj", "timex2norm")
+"""Folders of ACE 2005 that hold the same documents, from the first to the last stage of annotation."""
 
 
 class Mention(NamedTuple):
@@ -51,30 +53,27 @@ class Mention(NamedTuple):
         return self.start < span[1] and span[0] < self.end
 
 
+Written = tuple[str, list[int], list[Mention]]
+"""The text that is read, the positions that no sentence crosses, and the mentions in it."""
+
+
 @dataclass(frozen=True)
 class Release:
     """How the files of a corpus are named and written.
 
     Args:
         suffixes: of the annotations; none ends with another.
-        source_suffix: of the texts that they annotate; empty for any.
-        stages: folders that hold the same documents, from the first to the last stage of annotation.
+        sources: suffixes of the texts that they annotate, beside them or in the folder `source` beside theirs.
         ignored: tag of what is no entity → its name.
         span_of: element of a mention → start, end and quote; fails if they are not there.
-        written: source and mentions → the text that is read, the positions that no sentence crosses, and the mentions.
+        written: source and mentions → what is read.
     """
 
     suffixes: tuple[str, ...]
-    source_suffix: str
-    stages: tuple[str, ...]
+    sources: tuple[str, ...]
     ignored: Mapping[str, str]
     span_of: Callable[[Element], tuple[int, int, str]]
-    written: Callable[[str, list[Mention], RecordChecker], tuple[str, list[int], list[Mention]]]
-
-    def document(self, file: Path) -> str:
-        """The name of the document, without suffixes."""
-        suffix = next((suffix for suffix in self.suffixes if file.name.endswith(suffix)), "")
-        return file.name.removesuffix(suffix)
+    written: Callable[[str, list[Mention], RecordChecker], Written]
 
     def documents(self, path: Path) -> list[Path]:
         """The annotations in a folder or of a list, and their sources, after the list; none if it lists others."""
@@ -82,34 +81,30 @@ class Release:
             annotations = self._annotations(path) if path.is_dir() else self._find(path, RecordChecker(path))
         except CorpusError:  # a list of something else
             return []
-        lists = [path] if annotations and path.is_file() and path.suffix in LISTS else []
-        return [*lists, *annotations, *(source for found in self._sources(annotations).values() for source in found)]
+        lists = [path] if annotations and path.suffix in LISTS else []
+        return [*lists, *annotations, *(source for file in annotations for source in self._sources(file))]
 
     def read(self, path: Path, check: RecordChecker) -> Iterator[Text]:
         """Reads the documents in the order of their names or of the list."""
-        annotations = self._find(path, check)
-        sources = self._sources(annotations)
-        for file in annotations:
+        for file in self._find(path, check):
             with check.record():
-                name = name_in_corpus(file, path)
-                if len(sources[file]) != 1:
-                    found = ", ".join(map(str, sources[file])) or "none"
-                    problem = f"its text, {self.document(file)}{self.source_suffix or '.*'}, is not there once: {found}"
-                    raise check.error(
-                        name, problem, "Put it beside the annotations, or in the folder `source` beside it"
-                    )
-                yield self._read_document(file, name, sources[file][0], check)
+                yield self._read_document(file, name_in_corpus(file, path), check)
 
-    def _read_document(self, file: Path, name: str, source: Path, check: RecordChecker) -> Text:
+    def _read_document(self, file: Path, name: str, check: RecordChecker) -> Text:
+        document, sources = self._document(file), self._sources(file)
+        if len(sources) != 1:
+            problem = f"its text, {document}{'|'.join(self.sources)}, is not there once: {[*map(str, sources)]}"
+            raise check.error(name, problem, "Put it beside the annotations, or in the folder `source` beside it")
         mentions = list(self._mentions(file, name, check))
         # A line end is one character, whatever system wrote the file.
-        content = read_text(source, check, source.name).removeprefix(BYTE_ORDER_MARK).replace("\r\n", "\n")
+        content = read_text(sources[0], check, sources[0].name).removeprefix(BYTE_ORDER_MARK).replace("\r\n", "\n")
         text, borders, mentions = self.written(content, mentions, check)
         entities = (
-            check.entity(text, [(m.start, m.end)], m.type, m.quote or None, m.where, "mention") for m in mentions
+            check.entity(text, [(one.start, one.end)], one.type, one.quote or None, one.where, "mention")
+            for one in mentions
         )
         return Text(
-            doc_id=self.document(file),
+            doc_id=document,
             text=text,
             entities=[entity for entity in entities if entity],
             borders=sorted({border for border in borders if 0 < border < len(text)}),
@@ -131,24 +126,18 @@ class Release:
                     raise check.error(where, "it has no offsets", "Give the file as distributed by LDC") from None
                 yield Mention(where, entity.get("TYPE") or entity.get("type") or "", *span)
 
+    def _document(self, file: Path) -> str:
+        """The name of the document, without suffixes."""
+        return next(file.name.removesuffix(one) for one in self.suffixes if file.name.endswith(one))
+
     def _annotations(self, folder: Path) -> list[Path]:
         return [file for file in visible_paths(folder) if file.name.endswith(self.suffixes)]
 
-    def _sources(self, annotations: Sequence[Path]) -> dict[Path, list[Path]]:
-        """The files that may be the text of each file of annotations: one, if the corpus is complete."""
-        by_document = defaultdict(list)  # where a source may be, without its suffix → annotations
-        for file in annotations:
-            for folder in {file.parent, file.parent.parent / "source"}:
-                by_document[folder / self.document(file)].append(file)
-        sources: dict[Path, list[Path]] = {file: [] for file in annotations}
-        for folder in sorted({document.parent for document in by_document if document.parent.is_dir()}):
-            for source in sorted(folder.iterdir()):
-                if source.name.endswith(self.source_suffix) and not source.name.endswith(self.suffixes):
-                    dots = [dot.start() for dot in re.finditer(r"\.", source.name)]
-                    names = (folder / source.name[:dot] for dot in reversed(dots))  # of NEWS and NEWS.1, the longer one
-                    for file in next((by_document[name] for name in names if name in by_document), []):
-                        sources[file].append(source)
-        return sources
+    def _sources(self, file: Path) -> list[Path]:
+        """The files that may be the text of these annotations: one, if the corpus is complete."""
+        folders = dict.fromkeys((file.parent, file.parent.parent / "source"))
+        places = (folder / f"{self._document(file)}{suffix}" for folder in folders for suffix in self.sources)
+        return [place for place in places if place.is_file()]
 
     def _find(self, path: Path, check: RecordChecker) -> list[Path]:
         """The annotations of a folder (searched recursively), of a list in or above their folders, or the one file."""
@@ -158,36 +147,32 @@ class Release:
             return []
         by_name = defaultdict(list)
         for file in self._annotations(path if path.is_dir() else path.parent):
-            by_name[self.document(file)].append(file)
+            by_name[self._document(file)].append(file)
         if path.is_dir():
             return [self._last_stage(files, check) for files in by_name.values()]
-        lines = numbered_lines(path, check) if by_name else ()
-        return [self._listed(line.strip(), number, by_name, check) for number, line in lines if line.strip()]
+        found = []
+        for number, line in numbered_lines(path, check) if by_name else ():
+            wanted = line.strip().replace("\\", "/")
+            for suffix in (*self.suffixes, *self.sources):
+                wanted = wanted.removesuffix(suffix)
+            files = by_name.get(wanted.rpartition("/")[2], [])
+            listed = [one for one in files if f"/{one.parent.as_posix()}/{self._document(one)}".endswith(f"/{wanted}")]
+            if wanted and not listed:
+                problem = f"there is no document {line[:60]!r} in the folder of the list"
+                remedy = "Move the list to the folder of the corpus, or correct the name"
+                raise check.error(f"line {number}", problem, remedy)
+            found += [self._last_stage(listed, check)] if wanted else []
+        return found
 
-    def _listed(self, line: str, number: int, by_name: Mapping[str, list[Path]], check: RecordChecker) -> Path:
-        """The document named by a line of a list, with or without folders and suffix."""
-        wanted = line.replace("\\", "/").strip("/")
-        for suffix in (*self.suffixes, self.source_suffix):
-            wanted = wanted.removesuffix(suffix)
-        files = by_name.get(wanted.rpartition("/")[2], [])
-        fitting = [one for one in files if f"/{one.with_name(self.document(one)).as_posix()}".endswith(f"/{wanted}")]
-        if not fitting:
-            problem = f"there is no document {line[:60]!r} in the folder of the list"
-            raise check.error(
-                f"line {number}", problem, "Move the list to the folder of the corpus, or correct the name"
-            )
-        return self._last_stage(fitting, check)
-
-    def _last_stage(self, files: Sequence[Path], check: RecordChecker) -> Path:
+    def _last_stage(self, files: list[Path], check: RecordChecker) -> Path:
         """The file with the last stage of annotation of several files of one document."""
-        if len(files) == 1:
-            return files[0]
         stages = {file.parent.name for file in files}
-        if len(stages) < len(files) or not stages <= {*self.stages}:
-            problem = f"there are several documents {self.document(files[0])!r}: {', '.join(map(str, files))}"
+        if len(files) > 1 and (len(stages) < len(files) or not stages <= {*STAGES}):
+            problem = f"there are several documents {self._document(files[0])!r}: {', '.join(map(str, files))}"
             raise check.error("", problem, "Keep one, or list its folder")
-        check.note("earlier stages of annotation ignored", len(files) - 1)
-        return max(files, key=lambda file: self.stages.index(file.parent.name))
+        if len(files) > 1:
+            check.note("earlier stages of annotation ignored", len(files) - 1)
+        return max(files, key=lambda file: STAGES.index(file.parent.name) if len(files) > 1 else 0)
 
 
 def _unescape(text: str) -> str:
@@ -195,12 +180,11 @@ def _unescape(text: str) -> str:
     return ESCAPE.sub(lambda escape: ESCAPED[escape[1].lower()].ljust(len(escape[0])), text)
 
 
-def _blanked(text: str, spans: Sequence[Offsets]) -> str:
+def _blanked(text: str, spans: list[Offsets]) -> str:
     """The text with spaces in these places."""
-    characters = list(text)
     for start, end in spans:
-        characters[start:end] = " " * (end - start)
-    return "".join(characters)
+        text = text[:start] + " " * (end - start) + text[end:]
+    return text
 
 
 # ---- ACE ----
@@ -211,7 +195,7 @@ def _ace_span(mention: Element) -> tuple[int, int, str]:
     return int(extent.get("START")), int(extent.get("END")) + 1, extent.text or ""
 
 
-def _ace_written(source: str, mentions: list[Mention], check: RecordChecker) -> tuple[str, list[int], list[Mention]]:
+def _ace_written(source: str, mentions: list[Mention], check: RecordChecker) -> Written:
     text = _unescape(TAG.sub("", source))
     borders: list[int] = []
     unread: list[Offsets] = []
@@ -231,8 +215,7 @@ def _ace_written(source: str, mentions: list[Mention], check: RecordChecker) -> 
 
 ACE_RELEASE = Release(
     suffixes=(".apf.xml",),
-    source_suffix=".sgm",
-    stages=("fp1", "fp2", "adj", "timex2norm"),  # of ACE 2005
+    sources=(".sgm",),
     ignored={
         "value_mention": "values",
         "timex2_mention": "times",
@@ -241,6 +224,17 @@ ACE_RELEASE = Release(
     },
     span_of=_ace_span,
     written=_ace_written,
+)
+ACE = CorpusFormat(
+    name="ace",
+    description="ACE as distributed by LDC, a folder of .sgm and .apf.xml",
+    read=ACE_RELEASE.read,
+    suffixes=ACE_RELEASE.suffixes,
+    recognizes=lambda head: head.startswith("<") and "<source_file" in head,
+    documents=ACE_RELEASE.documents,
+    lists=LISTS,
+    tools="LDC's ACE 2004 and 2005",
+    example='<entity_mention ID="1-1"><extent><charseq START="13" END="16">Orsk</charseq></extent></entity_mention>',
 )
 
 
@@ -252,12 +246,11 @@ def _ere_span(mention: Element) -> tuple[int, int, str]:
     return start, start + length, _unescape(mention.findtext("mention_text", ""))
 
 
-def _ere_written(source: str, mentions: list[Mention], check: RecordChecker) -> tuple[str, list[int], list[Mention]]:
+def _ere_written(source: str, mentions: list[Mention], check: RecordChecker) -> Written:
     tags = [match.span() for match in TAG.finditer(source)]
     kept = [mention for mention in mentions if not any(mention.overlaps(tag) for tag in tags)]
-    for mention in mentions:
-        if mention not in kept:
-            check.drop("mentions inside tags dropped", 1, f"{mention.where}: {mention.quote}", mention.type)
+    for mention in (mention for mention in mentions if mention not in kept):
+        check.drop("mentions inside tags dropped", 1, f"{mention.where}: {mention.quote}", mention.type)
     quotes = (match.span() for match in QUOTE.finditer(source))
     unread = [quote for quote in quotes if not any(mention.overlaps(quote) for mention in kept)]
     return _blanked(_unescape(source), [*tags, *unread]), [border for tag in tags for border in tag], kept
@@ -265,24 +258,10 @@ def _ere_written(source: str, mentions: list[Mention], check: RecordChecker) -> 
 
 ERE_RELEASE = Release(
     suffixes=(".rich_ere.xml", ".light_ere.xml", ".ere.xml"),
-    source_suffix="",
-    stages=(),
+    sources=(".cmp.txt", ".mpdf.xml", ".mp.txt", ".txt", ".xml", ".sgm"),
     ignored={"filler": "fillers", "relation_mention": "relations", "event_mention": "events"},
     span_of=_ere_span,
     written=_ere_written,
-)
-
-
-ACE = CorpusFormat(
-    name="ace",
-    description="ACE as distributed by LDC, a folder of .sgm and .apf.xml",
-    read=ACE_RELEASE.read,
-    suffixes=ACE_RELEASE.suffixes,
-    recognizes=lambda head: head.startswith("<") and "<source_file" in head,
-    documents=ACE_RELEASE.documents,
-    lists=LISTS,
-    tools="LDC's ACE 2004 and 2005",
-    example='<entity_mention ID="1-1"><extent><charseq START="13" END="16">Orsk</charseq></extent></entity_mention>',
 )
 ERE = CorpusFormat(
     name="ere",

@@ -4,7 +4,6 @@ Orsk	B-City        IOB2, BIOES, BILOU, BMES; several of one word joined by |
 Orsk	B_City        with an underscore, perhaps before I alone; b-City in small letters; City-B with the prefix last
 Orsk	B             without types: every entity is of the type "entity"
 Orsk	City          without B and I: adjacent words of one type are one entity
-Orsk	(City*        brackets, as in CoNLL-2012
 """
 
 import re
@@ -17,12 +16,10 @@ from ..schema import Entity
 OUTSIDE = "O"
 INSIDE, LAST, SINGLE = "IM", "EL", "SU"
 """Prefixes of tags beside B: of words inside an entity, of its last word, and of its only word."""
-NO_PREFIX = ""
 TYPELESS = "entity"
 """The type of entities whose tags have none."""
-STANDARD_TAG = re.compile(r"(?:O\|)*(?:O|[BIMELSU]-.+)", re.DOTALL)
-"""One tag, or several of one word, joined by |."""
 BETWEEN_TAGS = re.compile(r"\|(?=[BIMELSU]-|O(?:\||\Z))")
+"""Where the tags of one word are joined."""
 RULE = (
     "A tag is O, or B-, I- and a type (IOB2), also with E-, S- (BIOES), L-, U- (BILOU) or M- (BMES); B_, b- and the "
     "prefix behind the type, as in LOC-B, are read, too, and types without any prefix"
@@ -41,29 +38,23 @@ class TagScheme:
     Args:
         form: of a tag that is not O, with the groups `prefix` and `type`, if it has them.
         evidence: one of these prefixes occurs where the scheme is used; empty if it has none.
-        joined: a word may have several tags, joined by |.
         note: what is counted for each entity, if that is to be said.
     """
 
     form: re.Pattern[str]
     evidence: str = ""
-    joined: bool = False
     note: str = ""
 
     def read(self, cell: str) -> list[Tag] | None:
         """The tags of a word, without O; None if it is no cell of this scheme. A type is empty after a bare I."""
-        cell = cell.strip(" ")
-        if self.joined and not STANDARD_TAG.fullmatch(cell):
-            return None
         tags: list[Tag] = []
-        for tag in BETWEEN_TAGS.split(cell) if self.joined else [cell]:
-            if tag.upper() == OUTSIDE:
-                continue
-            found = self.form.fullmatch(tag)
-            if found is None:
-                return None
-            parts = found.groupdict()
-            tags.append((parts.get("prefix", NO_PREFIX).upper(), parts.get("type", TYPELESS) or ""))
+        for tag in BETWEEN_TAGS.split(cell.strip(" ")):
+            if tag.upper() != OUTSIDE:
+                found = self.form.fullmatch(tag)
+                if found is None:
+                    return None
+                parts = found.groupdict()
+                tags.append((parts.get("prefix", "").upper(), parts.get("type", TYPELESS) or ""))
         return tags
 
     def fits(self, cell: str) -> bool:
@@ -73,14 +64,12 @@ class TagScheme:
         """All values of a column are tags of this scheme, and show that it is used."""
         if not all(map(self.fits, values)):
             return False
-        prefixes = {prefix for value in values for prefix, _ in self.read(value) or ()}
-        return not self.evidence or bool(prefixes & {*self.evidence})
+        return not self.evidence or any(
+            prefix in self.evidence for value in values for prefix, _ in self.read(value) or ()
+        )
 
 
-STANDARD = TagScheme(re.compile(r"(?P<prefix>[BIMELSU])-(?P<type>.+)", re.DOTALL), joined=True)
-WITHOUT_TYPES = TagScheme(
-    re.compile(r"(?P<prefix>[BIMELSU])"), "BI", note=f"entities of tags without types, read as {TYPELESS!r}"
-)
+STANDARD = TagScheme(re.compile(r"(?P<prefix>[BIMELSU])-(?P<type>.+)", re.DOTALL))
 WITHOUT_PREFIXES = TagScheme(
     re.compile(r"(?P<type>(?![BI][-_])[^\W\d_][^\s|]*)"),  # B-LOC is not a type
     note="entities of tags without B and I, with adjacent words of one type read as one entity",
@@ -91,21 +80,8 @@ WITH_PREFIXES = (
     TagScheme(re.compile(r"(?P<prefix>[bimelsu])[-_](?P<type>.+)"), "BISU"),
     TagScheme(re.compile(r"(?P<type>.+)[-_](?P<prefix>[BIMELSU])"), "BSU"),
     TagScheme(re.compile(r"(?P<type>.+)[-_](?P<prefix>[bimelsu])"), "B"),
-    WITHOUT_TYPES,
+    TagScheme(re.compile("(?P<prefix>[BIMELSU])"), "BI", f"entities of tags without types, read as {TYPELESS!r}"),
 )
-
-
-def part_of_tag(prefix: str, is_first: bool, is_last: bool) -> str:
-    """The prefix of a tag for one of the words that the tag is of.
-
-    >>> part_of_tag("S", True, False), part_of_tag("B", False, True), part_of_tag("E", False, True)
-    ('B', 'I', 'E')
-    """
-    begins = is_first and prefix not in INSIDE + LAST
-    ends = is_last and prefix in LAST + SINGLE
-    if begins:
-        return "S" if ends else "B"
-    return "E" if ends else "I"
 
 
 def scheme_of(values: Iterable[str]) -> TagScheme | None:
@@ -115,29 +91,16 @@ def scheme_of(values: Iterable[str]) -> TagScheme | None:
     (True, True, None)
     """
     values = {value.strip(" ") for value in values}
-    for scheme in WITH_PREFIXES:
-        if values and scheme.describes(values):
-            return scheme
-    has_prefixes = any(prefix == "B" for value in values for prefix in prefixes_of(value))
-    if OUTSIDE in values and not has_prefixes and 1 < len(values) <= MAX_TYPES and WITHOUT_PREFIXES.describes(values):
+    found = next((scheme for scheme in WITH_PREFIXES if values and scheme.describes(values)), None)
+    are_types = OUTSIDE in values and 1 < len(values) <= MAX_TYPES and WITHOUT_PREFIXES.describes(values)
+    if found is None and are_types and "B" not in "".join(map(prefixes_of, values)):
         return WITHOUT_PREFIXES
-    return None
+    return found
 
 
-def prefixes_of(value: str) -> list[str]:
-    """The prefixes that a value has in the schemes with prefixes and types."""
-    return [prefix for scheme in WITH_PREFIXES for prefix, _ in scheme.read(value) or ()]
-
-
-def tags_of_brackets(cells: Iterable[str]) -> Iterator[list[Tag]]:
-    """The tags of words with brackets, as in CoNLL-2012: `(City*`, `*`, `*)`, `(City)`; "-" and "*" have none."""
-    is_open: list[str] = []
-    for cell in cells:
-        opened = re.findall(r"\(([^()*|]+)", cell)
-        tags = [*(("I", kind) for kind in is_open), *(("B", kind) for kind in opened)]
-        is_open += opened
-        yield tags
-        del is_open[len(is_open) - min(cell.count(")"), len(is_open)) :]
+def prefixes_of(value: str) -> str:
+    """The prefixes that a value has in the schemes with prefixes."""
+    return "".join(prefix for scheme in WITH_PREFIXES for prefix, _ in scheme.read(value) or ())
 
 
 def decode_tags(tags_of_words: Iterable[Sequence[Tag]], check: RecordChecker, note: str = "") -> Iterator[Entity]:
@@ -157,7 +120,7 @@ def decode_tags(tags_of_words: Iterable[Sequence[Tag]], check: RecordChecker, no
                 check.note(f"tags {prefix}-{OUTSIDE} read as {OUTSIDE}")
                 continue
             kind = kind or (going_on[-1][1] if going_on else TYPELESS)
-            continues = prefix == NO_PREFIX or prefix in INSIDE + LAST
+            continues = prefix in INSIDE + LAST  # as no prefix does
             known = min((entity for entity in going_on if continues and entity[1] == kind), default=None)
             if known is not None:
                 going_on.remove(known)

@@ -1,7 +1,12 @@
-"""Reads words with spans by words, in the forms on which other models for nested entities are trained.
+"""Reads words with spans by words: this project's own form, and those on which other models for entities are trained.
 
-- `INCLUSIVE_SPANS`, JSON whose spans have their last word in them: GLiNER's, W2NER's, whose entities list their words,
-  and that of DyGIE++ and PURE: a document, whose words are numbered through its sentences; in `ners`, of biaffine-ner,
+- `JSON_LINES`, this project's own form: one sentence a line with the fields of `features.FEATURES`, of which only
+  `tokens` and `entities` are required. A file without ids is one document, its sentences in order.
+- `PUBLISHED_JSON`: one list of records with `tokens`, `pos`, `entities`, `ltokens` and `rtokens`, the form of ACE, KBP
+  and GENIA in the triaffine experiments and in related work (locate-and-label and its successors). A record has its own
+  context but no dependable id: ids are made from the file name and the record's index, each record is a document.
+- `INCLUSIVE_SPANS`, whose spans have their last word in them: GLiNER's, W2NER's, whose entities list their words, and
+  that of DyGIE++ and PURE: a document, whose words are numbered through its sentences; in `ners`, of biaffine-ner,
   through each sentence, and where the sentences are texts, by their characters.
 
       {"tokenized_text": ["the", "mayor", "of", "Orsk"], "ner": [[0, 3, "Person"], [3, 3, "City"]]}
@@ -24,98 +29,126 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import accumulate, groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from ..corpus_format import CorpusFormat, Keys, check_columns
+from ..corpus_format import IN_LIST, CorpusFormat, Keys, check_columns
 from ..json_records import JsonObject, TypedSpan, json_reader, json_values
-from ..reading import document_name, numbered_paragraphs
+from ..reading import document_name, name_in_corpus, numbered_paragraphs
 from ..record_checker import DISCONTINUOUS, RecordChecker
 from ..schema import Entity, Text
 from ..texts import WrittenSentence, text_of_sentences
-from .sentence_ids import SentenceIds
-from .tags import STANDARD_TAG
+from .columns import SentenceIds
+from .tags import STANDARD
+from .word_tags import MENTIONS, TAGS, text_of_words, word_entity
 
-WORDS = ("tokenized_text", "sentence", "sentences")
-"""Fields of the words, of GLiNER, W2NER and documents."""
-QUESTION_FIELDS = ("context", "entity_label", "span_position")
-# Fields that repeat these, or say nothing about entities.
-OTHER_QUESTION_FIELDS = ("qas_id", "query", "impossible", "start_position", "end_position")
-SPAN = re.compile(r"(\d{1,9}),(\d{1,9})(,\d{1,9},\d{1,9})? ([^\s|]+)")
-SPANS = re.compile(rf"{SPAN.pattern}(?:\|{SPAN.pattern})*")
-RULE = "A sentence is a line of words, perhaps one of parts of speech, and one of spans, such as 0,4 Person|3,4 City"
+# ---- Records of words and entities ----
+
+CONTEXT_NAMES = {"ltokens": "left_tokens", "rtokens": "right_tokens"}
+NOT_FOR_NER = ("relations", "org_id", "orig_id")
+"""Fields of the published form that say nothing about entities. `orig_id` numbers sentences in one corpus and documents
+in another, so it is not used as a document's name."""
+NEEDED = ("tokens", "entities")
+NOT_OF_WORDS = (
+    "A text with spans by characters has it under 'text'; with other columns, use adapt_dataset: see docs/corpora.md"
+)
 
 
-def _entities(
-    record: JsonObject,
-    spans: Sequence[object],
-    name: str,
-    size: int,
-    first: int = 0,
-    form: str = "[first word, last word, type]",
-) -> list[Entity]:
-    """The entities of a sentence of this many words or characters, the first of which has the number `first`."""
-    entities = []
-    checked = record.check.typed({name: spans}, name, list[TypedSpan], record.where, record.name, f"A span is {form}")
-    for index, (start, last, kind) in enumerate(checked):
-        if not first <= start <= last < first + size:
-            problem = f"runs from {start} to {last}, its sentence from {first} to {first + size - 1}"
-            raise record.error(f"{name}[{index}]", problem, "Words count from 0, and the last one is part of the span")
-        entities.append(Entity(start=start - first, end=last - first + 1, type=kind))
-    return entities
+def _own_record(record: JsonObject, default_id: str) -> Text:
+    name, _, _ = default_id.rpartition(":")
+    return _text(record, {"id": f"{name}:{record.where}", "doc_id": name, "sent_id": record.number, **record.fields})
+
+
+def _published_record(record: JsonObject, name: str) -> Text:
+    kept = {CONTEXT_NAMES.get(key, key): value for key, value in record.fields.items() if key not in NOT_FOR_NER}
+    return _text(record, {**kept, "id": name, "doc_id": name, "sent_id": 0})
+
+
+def _text(record: JsonObject, fields: dict[str, Any]) -> Text:
+    record.require(NEEDED, "a sentence of words", NOT_OF_WORDS)
+    if any(isinstance(one, dict) and "span" in one for one in record.value("entities", list)):  # as in Pyramid's data
+        fields["entities"] = [word_entity(one, {}) for one in record.objects("entities")]
+    return text_of_words(fields, record.where, record.check)
+
+
+JSON_LINES = CorpusFormat(
+    name="json_lines",
+    description="JSON lines of this project, one sentence of words each",
+    read=json_reader(_own_record, " and ".join(NEEDED), lambda path, check: name_in_corpus(path, check.folder or path)),
+    keeps_text=False,
+    keys=(
+        Keys.of("tokens entities", forbidden=IN_LIST),
+        Keys.of("tokens entities doc_id"),
+        Keys.of("tokens doc_id sent_id", forbidden=" ".join((*TAGS, MENTIONS))),
+    ),
+    tools="this project",
+    example='{"tokens": ["The", "mayor"], "entities": [{"start": 0, "end": 2, "type": "Person"}]}',
+)
+PUBLISHED_JSON = CorpusFormat(
+    name="published_json",
+    description="one JSON list of records with `ltokens` and `rtokens`, as in the published experiments",
+    read=json_reader(_published_record, " and ".join(NEEDED)),
+    keeps_text=False,
+    suffixes=(".json",),
+    keys=(Keys.of(f"tokens entities {IN_LIST}", forbidden="doc_id"), Keys.of("tokens entities ltokens rtokens")),
+    tools="the triaffine experiments, locate-and-label and its successors",
+    example='[{"tokens": ["The"], "entities": [], "ltokens": ["It", "rained", "."], "rtokens": []}]',
+)
 
 
 # ---- JSON with inclusive spans ----
 
+WORDS = ("tokenized_text", "sentence", "sentences")
+"""Fields of the words, of GLiNER, W2NER and documents."""
+WordsOrText = list[Any] | str
+
+
+def _entities(
+    record: JsonObject, spans: Sequence[object], name: str, size: int, first: int = 0, unit: str = "word"
+) -> Iterator[Entity]:
+    """The entities of a sentence of this many words or characters, the first of which has the number `first`."""
+    for index, span in enumerate(spans):
+        place = f"{name}[{index}]"
+        if isinstance(span, Mapping):  # W2NER's
+            listing = JsonObject(span, record.where, record.check, place)
+            words, kind = listing.value("index", list[int]), listing.value("type", str)
+            if not words or words != [*range(words[0], words[-1] + 1)]:
+                record.check.drop(DISCONTINUOUS, 1, f"{record.where}: {place}", kind)
+                continue
+            span = (words[0], words[-1], kind)
+        remedy = f"A span is the numbers of its first and last {unit}, and its type"
+        start, last, kind = record.check.typed({place: span}, place, cast(Any, TypedSpan), record.where, remedy=remedy)
+        if not first <= start <= last < first + size:
+            problem = f"runs from {start} to {last}, its sentence from {first} to {first + size - 1}"
+            raise record.error(place, problem, "Words count from 0, and the last one is part of the span")
+        yield Entity(start=start - first, end=last - first + 1, type=kind)
+
 
 def _inclusive_spans(record: JsonObject, default_id: str) -> Text:
     words = next((field for field in WORDS if field in record.fields), WORDS[1])
-    record.note_other_fields((words, "ner", "ners", "doc_key"))
+    name = "ners" if "ners" in record.fields else "ner"
+    record.note_other_fields((words, name, "doc_key"))
     key = record.fields.get("doc_key")
     doc_id = default_id if key is None else str(key)
-    if words == "sentences":
-        return _document(record, doc_id)
-    tokens = record.value(words, list)
-    spans = _indexed_spans(record) if words == "sentence" else record.value("ner", list)
-    entities = _entities(record, spans, "ner", len(tokens))
-    fields = {"id": f"{doc_id}:0", "doc_id": doc_id, "sent_id": 0, "tokens": tokens, "entities": entities}
-    return text_of_sentences([WrittenSentence(record.check(fields, record.where))], record.where)
-
-
-def _indexed_spans(record: JsonObject) -> list[object]:
-    """The spans of entities that list their words."""
-    spans: list[object] = []
-    for entity in record.objects("ner"):
-        words = entity.value("index", list[int], "It lists the words of the entity, counted from 0")
-        kind = entity.value("type", str)
-        if words and words == list(range(words[0], words[0] + len(words))):
-            spans.append([words[0], words[-1], kind])
-        else:
-            record.check.drop(DISCONTINUOUS, 1, f"{entity.where}: {entity.name}", kind)
-    return spans
-
-
-def _document(record: JsonObject, doc_id: str) -> Text:
-    name = "ners" if "ners" in record.fields else "ner"
-    sentences, spans_of_each = record.fields["sentences"], record.value(name, list)
-    if name == "ners" and isinstance(sentences, str):  # as in RuNNE
-        sentences, spans_of_each = [sentences], [spans_of_each]
-    of_texts = name == "ners" and bool(sentences) and all(isinstance(sentence, str) for sentence in sentences)
-    if not of_texts:
-        sentences = record.value("sentences", list[list[Any]])
+    sentences: list[Any]
+    if words == WORDS[2] and not isinstance(record.fields[words], str):
+        sentences, spans_of_each = record.value(words, list[WordsOrText]), record.value(name, list[list[Any]])
+        places = [f"{name}[{number}]" for number in range(len(spans_of_each))]
+    else:
+        whole: Any = record.value(words, str if words == WORDS[2] else list)  # a text in RuNNE
+        sentences, spans_of_each, places = [whole], [record.value(name, list)], [name]
     if len(sentences) != len(spans_of_each):
         problem = f"has {len(spans_of_each)} lists for {len(sentences)} sentences"
         raise record.error(name, problem, "Give one for each sentence")
-    if of_texts:
+    if name == "ners" and sentences and all(isinstance(sentence, str) for sentence in sentences):
         return _of_characters(record, doc_id, sentences, spans_of_each)
-    first = 0
-    written = []
-    for number, (tokens, spans) in enumerate(zip(sentences, spans_of_each, strict=True)):
-        entities = _entities(record, spans, f"{name}[{number}]", len(tokens), first)
+    first, written = 0, []
+    for number, (tokens, spans, place) in enumerate(zip(sentences, spans_of_each, places, strict=True)):
+        entities = [*_entities(record, spans, place, len(tokens), first)]
         fields = {"id": f"{doc_id}:{number}", "doc_id": doc_id, "sent_id": number, "tokens": tokens}
-        checked = record.check({**fields, "entities": entities}, f"{record.where}, sentences[{number}]")
-        written.append(WrittenSentence(checked))
+        where = record.where if place == name else f"{record.where}, {words}[{number}]"
+        written.append(WrittenSentence(record.check({**fields, "entities": entities}, where)))
         first += len(tokens) if name == "ner" else 0
     return text_of_sentences(written, record.where)
 
@@ -123,14 +156,14 @@ def _document(record: JsonObject, doc_id: str) -> Text:
 def _of_characters(record: JsonObject, doc_id: str, sentences: list[str], spans_of_each: list[Any]) -> Text:
     """A document whose sentences are texts, with inclusive spans by the characters of each."""
     text = "\n".join(sentences)
-    found, places, first = [], [], 0
-    for sentence, spans in zip(sentences, spans_of_each, strict=True):
-        for entity in _entities(record, spans, "ners", len(sentence), form="[first character, last one, type]"):
-            fragment = (first + entity["start"], first + entity["end"])
-            found.append(record.check.entity(text, [fragment], entity["type"], None, record.where, "ners"))
-        places.append((first, first + len(sentence)))
-        first += len(sentence) + 1
-    whole = Text(doc_id=doc_id, text=text, entities=[entity for entity in found if entity], where=record.where)
+    ends = [*accumulate(len(sentence) + 1 for sentence in sentences)]
+    places = [(end - 1 - len(sentence), end - 1) for sentence, end in zip(sentences, ends, strict=True)]
+    entities = []
+    for (start, end), spans in zip(places, spans_of_each, strict=True):
+        for found in _entities(record, spans, "ners", end - start, unit="character"):
+            fragment = (start + found["start"], start + found["end"])
+            entities.append(record.check.entity(text, [fragment], found["type"], None, record.where, "ners"))
+    whole = Text(doc_id=doc_id, text=text, entities=[entity for entity in entities if entity], where=record.where)
     if len(places) > 1:
         whole["sentences"] = places
     return whole
@@ -152,18 +185,24 @@ INCLUSIVE_SPANS = CorpusFormat(
 
 # ---- Questions and answers ----
 
+QUESTION_FIELDS = ("context", "entity_label", "span_position")
+OTHER_QUESTION_FIELDS = ("qas_id", "query", "impossible", "start_position", "end_position")
+"""Fields that repeat these, or say nothing about entities."""
+
 
 def read_mrc(path: Path, check: RecordChecker) -> Iterator[Text]:
     """Reads one sentence from the records of all its types; a CorpusError names the record and the field."""
     file_name = document_name(path, check)
-    for number, (_, of_sentence) in enumerate(groupby(_questions(path, check), key=lambda question: question[0])):
-        records = [record for _, record in of_sentence]
+    for number, (_, questions) in enumerate(groupby(_questions(path, check), key=lambda question: question[0])):
+        (_, first), *others = questions
         with check.record():
-            words = records[0].value("context", str).split()
-            entities = [entity for record in records for entity in _answers(record, len(words))]
-            name, where = f"{file_name}:{number}", records[0].where
-            fields = {"id": name, "doc_id": name, "sent_id": 0, "tokens": words, "entities": entities}
-            yield text_of_sentences([WrittenSentence(check(fields, where))], where)
+            tokens = first.value("context", str).split()
+            entities = [
+                found for one in (first, *(other for _, other in others)) for found in _answers(one, len(tokens))
+            ]
+            name = f"{file_name}:{number}"
+            fields = {"id": name, "doc_id": name, "sent_id": 0, "tokens": tokens, "entities": entities}
+            yield text_of_words(fields, first.where, check)
 
 
 def _questions(path: Path, check: RecordChecker) -> Iterator[tuple[tuple[str, str], JsonObject]]:
@@ -180,14 +219,14 @@ def _questions(path: Path, check: RecordChecker) -> Iterator[tuple[tuple[str, st
             yield (number if point else "", record.value("context", str)), record
 
 
-def _answers(record: JsonObject, num_words: int) -> list[Entity]:
+def _answers(record: JsonObject, num_words: int) -> Iterator[Entity]:
     kind = record.value("entity_label", str)
     spans: list[object] = []
     for span in record.value("span_position", list):
         ends = span.split(";") if isinstance(span, str) else span
-        is_span = isinstance(ends, list) and all(re.fullmatch(r"\d{1,9}", str(end)) for end in ends)
+        is_span = isinstance(ends, list) and all(re.fullmatch("[0-9]{1,9}", str(end)) for end in ends)
         spans.append([*map(int, ends), kind] if is_span else span)
-    return _entities(record, spans, "span_position", num_words, form='"first word;last word"')
+    return _entities(record, spans, "span_position", num_words)
 
 
 MRC = CorpusFormat(
@@ -202,12 +241,16 @@ MRC = CorpusFormat(
 
 # ---- Lines of words and spans ----
 
+SPAN = re.compile(r"(\d{1,9}),(\d{1,9})(,\d{1,9},\d{1,9})? ([^\s|]+)")
+SPANS = re.compile(rf"{SPAN.pattern}(?:\|{SPAN.pattern})*")
+RULE = "A sentence is a line of words, perhaps one of parts of speech, and one of spans, such as 0,4 Person|3,4 City"
+
 
 def read_span_lines(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Text]:
     """Reads sentence by sentence; a CorpusError names the line."""
     columns = columns or {}
     check_columns(columns, (), ("inclusive_end",))
-    ids = SentenceIds(document_name(path, check), check.is_document)
+    ids = SentenceIds(path, check)
     paragraphs = list(numbered_paragraphs(path, check))
     spans = (span for lines in paragraphs for span in _spans_at_end([line for _, line in lines]))
     inclusive = columns.get("inclusive_end", any(start == end for start, end, _, _ in spans))
@@ -216,15 +259,13 @@ def read_span_lines(path: Path, check: RecordChecker, columns: Mapping[str, Any]
     for lines in paragraphs:
         names = ids.next_sentence()
         with check.record():
-            fields = {**names, **_lines_of_sentence(lines, inclusive, check)}
-            where = f"line {lines[0][0]}"
-            yield text_of_sentences([WrittenSentence(check(fields, where))], where)
+            yield text_of_words({**names, **_of_lines(lines, inclusive, check)}, f"line {lines[0][0]}", check)
 
 
-def _lines_of_sentence(lines: list[tuple[int, str]], inclusive: bool, check: RecordChecker) -> dict[str, Any]:
+def _of_lines(lines: list[tuple[int, str]], inclusive: bool, check: RecordChecker) -> dict[str, Any]:
+    """Words, parts of speech and entities of a sentence."""
     (_, words), *others = lines
-    tokens = words.split()
-    entities: list[Entity] = []
+    tokens, entities = words.split(), []
     if spans := _spans_at_end([line for _, line in lines]):
         number, _ = others.pop()
         for start, end, head, kind in spans:
@@ -254,7 +295,7 @@ def _are_span_lines(head: str) -> bool:
     sentences = [sentence.split("\n") for sentence in re.split(r"(?:\r?\n[ \t]*){2,}", head.strip())]
     types = [kind for lines in sentences for *_, kind in _spans_at_end(lines)]
     # Columns of tags may have a number such as 0,1 for a word.
-    return all(len(lines) <= 3 for lines in sentences) and not all(map(STANDARD_TAG.fullmatch, types))
+    return all(len(lines) <= 3 for lines in sentences) and not all(map(STANDARD.fits, types))
 
 
 SPAN_LINES = CorpusFormat(

@@ -11,7 +11,6 @@ lists in one field, each with a tag for every token; or that field has a list of
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -42,18 +41,9 @@ ONE_EACH = "Give one tag for each token, or lists: one for each token, or one fo
 OPTIONAL = ("tokens", "entities", "names", "pos", "id", "doc_id", *OF_SPAN)
 
 
-@dataclass(frozen=True)
-class TagForm:
-    """How a field of tags is written.
-
-    Args:
-        scheme: of its tags.
-        by_level: whether the lists in it are of levels, each with a tag for every token, and not of tokens, each with
-            all tags of one; None if records do not tell.
-    """
-
-    scheme: TagScheme
-    by_level: bool | None
+def text_of_words(fields: Mapping[str, Any], where: str, check: RecordChecker) -> Text:
+    """The text of one sentence in the words of the corpus, with the fields that the checker takes."""
+    return text_of_sentences([WrittenSentence(check(fields, where))], where)
 
 
 def read_word_tags(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Text]:
@@ -83,7 +73,7 @@ def tagged_sentences(
         raise ValueError(f"`columns` is {dict(columns)!r}. Name a field for tokens, and one or a list for entities.")
     values = iter(values)
     head = list(islice(values, HEAD))
-    forms: dict[str, TagForm | None] = {MENTIONS: None}
+    fields_of_tags: dict[str, TagField] = {}
     sent_ids = Counter[str]()
     for number, (raw, where) in enumerate(chain(head, values)):
         with check.record():
@@ -93,10 +83,10 @@ def tagged_sentences(
             entities: list[Entity] = []
             found = named or _fields_of_entities(record.fields)
             for field in found:
-                if field not in forms:
-                    rows = [(raw.get(words), raw.get(field)) for raw, _ in head if isinstance(raw, Mapping)]
-                    forms[field] = tag_form(rows, columns.get("names"))
-                entities += entities_in(record, field, forms[field], len(tokens), columns)
+                if field not in fields_of_tags:
+                    rows = ((raw.get(words), raw.get(field)) for raw, _ in head if isinstance(raw, Mapping))
+                    fields_of_tags[field] = TagField(field, rows, columns)
+                entities += fields_of_tags[field].entities_in(record, len(tokens))
             ids = {field: columns.get(field, field) for field in ("id", "doc_id")}
             record.note_other_fields((words, *found, *ids.values(), columns.get("pos", "")))
             given = record.fields.get(ids["id"]) if "id" in columns else None
@@ -106,7 +96,7 @@ def tagged_sentences(
             fields = {"id": identifier, "doc_id": doc_id, "sent_id": sent_ids[doc_id], "tokens": tokens}
             fields["pos"] = record.fields[columns["pos"]] if "pos" in columns else None
             sent_ids[doc_id] += 1
-            yield text_of_sentences([WrittenSentence(check({**fields, "entities": entities}, where))], where)
+            yield text_of_words({**fields, "entities": entities}, where, check)
 
 
 def _fields_of_entities(fields: Mapping[str, Any]) -> Sequence[str]:
@@ -115,82 +105,77 @@ def _fields_of_entities(fields: Mapping[str, Any]) -> Sequence[str]:
     return [found, NESTED] if found == TAGS[0] and fields.get(NESTED) is not None else [found]
 
 
-def tag_form(rows: Iterable[tuple[object, object]], names: Sequence[str] | None = None) -> TagForm | None:
-    """How a field of tags is written; None for a field of objects with positions in words.
+class TagField:
+    """A field of tags, or of objects with positions in words.
 
     Args:
-        rows: the tokens and this field of some records.
-        names: of tags that are numbers.
+        rows: the tokens and this field of the first records.
+        columns: of [`tagged_sentences`].
     """
-    lists = [(row, len(tokens)) for tokens, row in rows if isinstance(tokens, list) and isinstance(row, list)]
-    cells = [*chain.from_iterable(map(_tags_of_cell, chain.from_iterable(row for row, _ in lists)))]
-    if not cells or any(isinstance(cell, Mapping) for cell in cells):
-        return None
-    scheme = scheme_of(cell for cell in names or cells if isinstance(cell, str))
-    readings = (_readings(row, size) for row, size in lists if any(isinstance(cell, list) for cell in row))
-    by_level = next((of_levels for of_levels, of_tokens in readings if of_levels is not of_tokens), None)
-    return TagForm(scheme or STANDARD, by_level)
+
+    def __init__(self, name: str, rows: Iterable[tuple[object, object]], columns: Mapping[str, Any]):
+        self.name, self.columns = name, columns
+        lists = [(row, len(tokens)) for tokens, row in rows if isinstance(tokens, list) and isinstance(row, list)]
+        cells = [cell for row, _ in lists for inner in row for cell in _tags_of(inner)]
+        self.scheme: TagScheme | None = None  # of objects
+        if cells and not any(isinstance(cell, Mapping) for cell in cells):
+            tags = columns.get("names") or cells
+            self.scheme = scheme_of(tag for tag in tags if isinstance(tag, str)) or STANDARD
+        # Some record shows whether lists are of levels, with a tag for every token, or of tokens, with all tags of one.
+        nested = [(row, size) for row, size in lists if any(isinstance(inner, list) for inner in row)]
+        self.of_levels = any(_are_levels(row, size) and len(row) != size for row, size in nested)
+        self.of_tokens = any(len(row) == size and not _are_levels(row, size) for row, size in nested)
+
+    def entities_in(self, record: JsonObject, num_tokens: int) -> list[Entity]:
+        """The entities of a record."""
+        name, scheme = self.name, self.scheme
+        values = record.value(name, list, f"{RULE}; entities by words are objects with start, end and type")
+        if scheme is None:
+            return [word_entity(mention, self.columns) for mention in record.objects(name)]
+        names = self.columns.get("names", ())
+        levels = [
+            [
+                [names[tag] if type(tag) is int and 0 <= tag < len(names) else tag for tag in _tags_of(cell)]
+                for cell in level
+            ]
+            for level in self._levels(record, values, num_tokens)
+        ]
+        tags = [tag for level in levels for cell in level for tag in cell]
+        numbers = [tag for tag in tags if type(tag) is int]
+        wrong = [tag for tag in tags if type(tag) is not int and not (isinstance(tag, str) and scheme.fits(tag))]
+        if wrong:
+            raise record.error(name, f"has {shown(wrong[0])}", RULE)
+        if numbers and names:
+            problem = f"has the number {numbers[0]}, but the {len(names)} names given are for 0 to {len(names) - 1}"
+            raise record.error(name, problem, "Name all tags, or leave out the tokens without one (-100)")
+        if numbers:
+            raise record.error(name, f"has numbers, up to {max(numbers)}", NUMBERS)
+        entities: list[Entity] = []
+        for level in levels:
+            cells = ([one for tag in cell for one in scheme.read(tag) or ()] for cell in level)
+            entities += decode_tags(cells, record.check, scheme.note)
+        return entities
+
+    def _levels(self, record: JsonObject, values: list[Any], num_tokens: int) -> list[list[Any]]:
+        """The cells of each level, one for each token: a tag, or a list of its tags."""
+        are_levels, are_tokens = bool(values) and _are_levels(values, num_tokens), len(values) == num_tokens
+        if not are_levels and not are_tokens:
+            what = next((f"lists, such as {shown(value)}," for value in values if isinstance(value, list)), "tags")
+            raise record.error(self.name, f"has {len(values)} {what} for {num_tokens} tokens", ONE_EACH)
+        is_unclear = are_levels and are_tokens and not self.of_levels | self.of_tokens
+        if is_unclear and values != [list(tags) for tags in zip(*values, strict=True)]:
+            problem = f"has {num_tokens} lists of {num_tokens} tags, which may be those of levels or those of tokens"
+            raise record.error(self.name, problem, "Give each level a field of its own, or join the tags by |")
+        return values if are_levels and not (are_tokens and self.of_tokens) else [values]
 
 
-def _tags_of_cell(cell: object) -> list[Any]:
+def _tags_of(cell: object) -> list[Any]:
     return cell if isinstance(cell, list) else [cell]
 
 
-def _readings(values: Sequence[object], num_tokens: int) -> tuple[bool, bool]:
-    """Whether these can be the tags of each level, and whether they can be those of each token."""
-    of_levels = all(isinstance(value, list) and len(value) == num_tokens for value in values)
-    return of_levels and bool(values), len(values) == num_tokens
-
-
-def entities_in(
-    record: JsonObject, field: str, form: TagForm | None, num_tokens: int, columns: Mapping[str, Any]
-) -> list[Entity]:
-    """The entities in a field of tags, or of objects with positions in words.
-
-    Args:
-        form: how the tags are written, see [`tag_form`].
-        columns: of [`read_word_tags`].
-    """
-    values = record.value(field, list, f"{RULE}; entities by words are objects with start, end and type")
-    if form is None:
-        return [word_entity(mention, columns) for mention in record.objects(field)]
-    names = columns.get("names", ())
-    levels = [
-        [
-            [names[tag] if type(tag) is int and 0 <= tag < len(names) else tag for tag in _tags_of_cell(cell)]
-            for cell in level
-        ]
-        for level in _levels(record, field, values, num_tokens, form.by_level)
-    ]
-    tags = [*chain.from_iterable(chain.from_iterable(levels))]
-    numbers = [tag for tag in tags if type(tag) is int]
-    wrong = [tag for tag in tags if type(tag) is not int and not (isinstance(tag, str) and form.scheme.fits(tag))]
-    if wrong:
-        raise record.error(field, f"has {shown(wrong[0])}", RULE)
-    if numbers and names:
-        problem = f"has the number {numbers[0]}, but the {len(names)} names given are for 0 to {len(names) - 1}"
-        raise record.error(field, problem, "Name all tags, or leave out the tokens without one (-100)")
-    if numbers:
-        raise record.error(field, f"has numbers, up to {max(numbers)}", NUMBERS)
-    entities: list[Entity] = []
-    for level in levels:
-        read = ([*chain.from_iterable(form.scheme.read(tag) or () for tag in cell)] for cell in level)
-        entities += decode_tags(read, record.check, form.scheme.note)
-    return entities
-
-
-def _levels(
-    record: JsonObject, field: str, values: list[Any], num_tokens: int, by_level: bool | None
-) -> list[list[Any]]:
-    """The cells of each level, one for each token: a tag, or a list of its tags."""
-    of_levels, of_tokens = _readings(values, num_tokens)
-    if not of_levels and not of_tokens:
-        what = next((f"lists, such as {shown(value)}," for value in values if isinstance(value, list)), "tags")
-        raise record.error(field, f"has {len(values)} {what} for {num_tokens} tokens", ONE_EACH)
-    if of_levels and of_tokens and by_level is None and values != [list(tags) for tags in zip(*values, strict=True)]:
-        problem = f"has {num_tokens} lists of {num_tokens} tags, which may be those of levels or those of tokens"
-        raise record.error(field, problem, "Give each level a field of its own, or join the tags of a token by |")
-    return values if of_levels and not (of_tokens and by_level is False) else [values]
+def _are_levels(values: Sequence[object], num_tokens: int) -> bool:
+    """These can be the tags of each level, one for every token."""
+    return all(isinstance(value, list) and len(value) == num_tokens for value in values)
 
 
 def word_entity(mention: JsonObject, columns: Mapping[str, Any]) -> Entity:

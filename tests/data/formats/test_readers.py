@@ -9,7 +9,6 @@ import pytest
 from modeling_triaffine.data import FORMATS, CorpusError, load_nested_ner, load_texts
 from modeling_triaffine.data.formats.tags import STANDARD, decode_tags
 from modeling_triaffine.data.formats.text_spans import QUOTES
-from modeling_triaffine.data.formats.written_words import Row, written_text
 from modeling_triaffine.data.record_checker import RecordChecker
 from tests.helpers.corpora import (
     BIGBIO_RECORD,
@@ -528,19 +527,6 @@ def test_texts_of_conllu_are_those_of_the_comment_or_of_the_spaces(tmp_path):
     (text,) = load_texts(write_files(tmp_path, {"a.conllu": content}))["train"]
     assert text["text"] == "The CD28\n\nIt"
     assert [text["text"][one["start"] : one["end"]] for one in text["entities"]] == ["The CD28", "It"]
-
-
-@pytest.mark.parametrize(
-    ("comment", "expected"),
-    [
-        ("In dunno.", ("In dunno.", [(0, 2), (3, 8), (3, 8), (8, 9)])),  # the words of a token share its characters
-        ("Something else", ("In dunno.", [(0, 2), (3, 8), (3, 8), (8, 9)])),
-    ],
-)
-def test_words_of_a_multi_word_token(comment, expected):
-    rows = [Row("1", "In", False), Row("2-3", "dunno", True), Row("2", "do", False), Row("3", "know", False)]
-    rows.append(Row("4", ".", False))
-    assert written_text(rows, comment, RecordChecker("a"), "line 1") == expected
 
 
 @pytest.mark.parametrize("scheme", ["BIIB", "BIES", "BILU", "BMES"])

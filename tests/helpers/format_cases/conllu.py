@@ -5,7 +5,7 @@ from . import LINES, FormatCase
 
 FILES = {"a.conllu": conllu("(1-Person", "", "", "(2-City)1)", "", "", words=TOKENS)}
 BAD = {
-    "columns": (conllu("(1-a)") + "2\tw\n", "line 2", "'2\\tw'"),
+    "columns": (conllu("(1-a)") + "2\tw\n", "line 2", "2 columns, 10"),
     "number": (conllu("(1-a)").replace("1", "9" * 5000, 1), "line 1", "'9999"),
     "close": (conllu("1)"), "line 1", "'1'"),
     "close in another document": (conllu("(1-a") + "\n# newdoc\n" + conllu("1)"), "line 4", "'1'"),

@@ -1,0 +1,436 @@
+"""Columns, a word a line with blank lines between sentences: their layout, and the sentences that they hold.
+
+`iob2.py` reads columns of tags, `conllu.py` CoNLL-U; the table of `Sentence #` has its columns separated by commas.
+"""
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, count, groupby, pairwise
+from pathlib import Path
+from typing import Any
+
+from ...model.text_triaffine import INVISIBLE_SPACES, Offsets
+from ..corpus_format import check_columns
+from ..reading import HEAD_SIZE, document_name
+from ..record_checker import RecordChecker
+from ..schema import Entity, Text
+from ..texts import WrittenSentence, text_of_sentences
+from .tags import OUTSIDE, RULE, STANDARD, WITH_PREFIXES, WITHOUT_PREFIXES, TagScheme, decode_tags, scheme_of
+
+NODE = re.compile(r"[0-9]{1,9}(?:[-.][0-9]{1,9})?")
+"""The id of a word, of a multi-word token (1-2) or of an empty node (1.1)."""
+NO_WORD = re.compile("[0-9]+[-.][0-9]+")
+ID = re.compile(r".*\d\W*|\W*")
+"""What numbers words, sentences or documents: 001, 1.1, s1_w1, doc1, "Sentence: 1"."""
+DOCUMENT_START = re.compile(r"-DOCSTART-(?!\S)")
+CONLL_2012 = "#begin document"
+"""How files of CoNLL-2012 begin, whose columns are always the same, but for those of predicates behind the entities."""
+NUMBERS_NAME, TOKENS_NAME, POS_NAME, TAGS_NAME = "ID", "FORM", "UPOS", "NER"
+NAMES_OF_TOKENS = {"form", "text", "token", "tokens", "word", "words"}
+"""What a line of column names, if there is one, calls its first column."""
+NO_VALUE = "_"
+NO_SPACE = "SpaceAfter=No"
+CHUNKS = {"NP", "VP", "PP", "ADVP", "ADJP", "SBAR", "PRT", "CONJP", "INTJ", "LST", "UCP", "NC", "VC", "PC"}
+"""Types of chunks in CoNLL-2003 (English, German), whose tags look like those of entities."""
+COMMENT_ALONE = re.compile(r"# ?\S+ = [^\t]*\t*")
+"""A comment between the words of a document, as in HIPE 2020, which cannot be a token: it has no other cells."""
+NAME_COLUMNS = "Name the columns, counted from 0: columns={'tokens': 0, 'entities': [1, 2]}, convert --columns"
+
+Paragraph = list[tuple[int, str]]
+Rows = Sequence[tuple[int, list[str]]]
+"""The cells of each line, with its number."""
+
+
+@dataclass
+class Layout:
+    """How a line is split into columns, and the index of the columns with tokens, tags, ids and parts of speech.
+
+    Args:
+        width: the number of columns.
+        schemes: how the tags of each column of `entities` are written.
+        has_entities: the first lines have a tag other than O.
+        names: the line of column names, if there is one.
+        joins: a token has any number of tags after it, which are read as one column of joined tags.
+        doubt: what speaks against this layout, which was guessed.
+    """
+
+    separator: str
+    width: int
+    tokens: int
+    entities: tuple[int, ...]
+    pos: int | None = None
+    numbers: int | None = None
+    schemes: tuple[TagScheme, ...] = ()
+    has_entities: bool = True
+    names: tuple[str, ...] = ()
+    joins: bool = False
+    doubt: str = ""
+
+    def split(self, line: str) -> list[str]:
+        """The cells of a line; if this `joins` tags, the token and all tags, or the first cell that is no tag."""
+        row = split_row(line, self.separator, self.width)
+        if not self.joins or len(row) < 2:
+            return row
+        wrong = [tag for tag in row[1:] if not STANDARD.fits(tag)]
+        return [row[0], wrong[0] if wrong else "|".join(row[1:])]
+
+    def is_word(self, row: Sequence[str]) -> bool:
+        """A row is a word, not a multi-word token or an empty node of CoNLL-U."""
+        return self.numbers is None or len(row) != self.width or not NO_WORD.fullmatch(row[self.numbers])
+
+    def is_comment(self, line: str) -> bool:
+        """A line before the first token of a sentence is a comment, not a token that begins with #."""
+        row = self.split(line)
+        return line.startswith("#") and (len(row) != self.width or bool(self.problem(row)))
+
+    def read_comment(self, name: str, value: str, where: str, check: RecordChecker) -> None:
+        """Takes what a comment says of the layout."""
+
+    def has_token(self, line: str) -> bool:
+        """A line has a token before its tags, or is none of these columns but has something to be seen."""
+        row = self.split(line)
+        if len(row) == self.width:
+            return bool(row[self.tokens])
+        without_first = self.separator == " " and len(row) == self.width - 1 and line.startswith(" ")
+        is_comment = self.separator == "\t" and COMMENT_ALONE.fullmatch(line)
+        return bool(line.translate(INVISIBLE_SPACES).strip()) and not is_comment and (self.joins or not without_first)
+
+    def problem(self, row: Sequence[str]) -> str:
+        """What is wrong with a row; empty if nothing is."""
+        if len(row) != self.width:
+            width = f"{self.width} or more" if self.joins else self.width
+            return f"there are {len(row)} columns, {width} in the lines before"
+        if self.numbers is not None and not NODE.fullmatch(row[self.numbers]):
+            return f"column {self.numbers} is {row[self.numbers][:20]!r}, which does not number a word"
+        for column, scheme in zip(self.entities, self.schemes, strict=False):
+            if not scheme.fits(row[column]):
+                return f"column {column} is {row[column]!r}, which is not a tag as those before"
+        return ""
+
+    def entities_of(self, rows: Rows, check: RecordChecker) -> list[Entity]:
+        """The entities of a sentence, by words."""
+        entities: list[Entity] = []
+        for column, scheme in zip(self.entities, self.schemes, strict=True):
+            tags = (scheme.read(row[column]) or () for _, row in rows if self.is_word(row))
+            entities += decode_tags(tags, check, scheme.note)
+        return sorted(entities, key=lambda entity: (entity["start"], -entity["end"]))
+
+    def ignored(self) -> list[int]:
+        """The columns that are not read, to be counted."""
+        return sorted({*range(self.width)} - {self.tokens, self.pos, self.numbers, *self.entities})
+
+
+class Conll2012(Layout):
+    """The entities are brackets around words, `(City*`, `*)`, `(City)`; further columns may follow."""
+
+    def split(self, line: str) -> list[str]:
+        return super().split(line)[: self.width]
+
+    def entities_of(self, rows: Rows, check: RecordChecker) -> list[Entity]:
+        entities, is_open = [], []
+        for number, (_, row) in enumerate(rows):
+            is_open += [(kind, number) for kind in re.findall(r"\(([^()*|]+)", row[self.entities[0]])]
+            for _ in range(min(row[self.entities[0]].count(")"), len(is_open))):
+                kind, start = is_open.pop()
+                entities.append(Entity(start=start, end=number + 1, type=kind))
+        return sorted(entities, key=lambda entity: (entity["start"], -entity["end"]))
+
+    def ignored(self) -> list[int]:
+        return []
+
+
+def split_row(line: str, separator: str, width: int = 0) -> list[str]:
+    """The cells of a line; empty ones at its end count up to this width alone."""
+    if separator != "\t":
+        return re.split(" +", line.strip(" "))
+    row = line.split("\t")
+    while len(row) > width and not row[-1].strip(" "):
+        row.pop()
+    return row
+
+
+def comment_field(line: str) -> tuple[str, str]:
+    """Name and value of a comment: "# newdoc id = a" → ("newdoc id", "a"); without "=" the value is empty."""
+    name, _, value = line.removeprefix("#").partition("=")
+    return " ".join(name.split()), value.strip()
+
+
+# ---- The layout of a file ----
+
+
+def find_layout(head: str, columns: Mapping[str, Any] | None) -> Layout | None:
+    """The layout as named by the caller or the file, otherwise detected from the values."""
+    if head.startswith(CONLL_2012) and columns is None:
+        return Conll2012(" ", width=11, tokens=3, entities=(10,), pos=4)
+    rows, names, comments, separator = rows_of(head)
+    if not rows:
+        return None
+    if columns is not None:
+        layout: Layout | None = _layout_given(columns, separator, len(rows[0]))
+    else:
+        layout = _layout_named(comments.get("global.columns", "").split()) or _layout_detected(rows, separator)
+    if layout is None:
+        return None
+    split = [layout.split(separator.join(row)) for row in rows]
+    words = [row for row in split if len(row) == layout.width and layout.is_word(row)]
+    by_column = [{row[column] for row in words} for column in layout.entities]
+    found = [scheme_of(column - {OUTSIDE} and column) for column in by_column]
+    used = next(filter(None, found), STANDARD)  # elsewhere in the file, a column of O alone may have tags
+    has_entities = any(column - {OUTSIDE} for column in by_column)
+    schemes = tuple(scheme or used for scheme in found)
+    return replace(layout, schemes=schemes, has_entities=has_entities, names=tuple(names))
+
+
+def rows_of(head: str) -> tuple[list[list[str]], list[str], dict[str, str], str]:
+    """The rows of the first lines, the names of their columns, if a line has them, the comments, and the separator."""
+    lines = [line.rstrip("\r") for line in head.split("\n")]
+    if len(head) > HEAD_SIZE // 4:  # the file may continue, and the last line be incomplete
+        lines = lines[:-1]
+    tokens = [line for line in lines if line.strip() and not line.startswith("#") and not DOCUMENT_START.match(line)]
+    separator = "\t" if any("\t" in line for line in tokens) else " "
+    rows = [split_row(line, separator) for line in tokens]
+    comments = dict(comment_field(line) for line in lines if line.startswith("#"))
+    if len(rows) > 1 and rows[0][0].lower() in NAMES_OF_TOKENS:
+        values = {cell for row in rows[1:] for cell in row[1:]}
+        if not any(name in values or any(scheme.fits(name) for scheme in WITH_PREFIXES) for name in rows[0][1:]):
+            return [split_row(line, separator, len(rows[0])) for line in tokens[1:]], rows[0], comments, separator
+    return rows, [], comments, separator
+
+
+def _layout_given(columns: Mapping[str, Any], separator: str, width: int) -> Layout:
+    check_columns(columns, ("tokens", "entities"), ("pos",))
+    entities = columns["entities"]
+    entities = tuple(entities) if isinstance(entities, (list, tuple)) else (entities,)
+    numbers = [columns["tokens"], *entities, *([columns["pos"]] if "pos" in columns else [])]
+    are_columns = bool(entities) and all(isinstance(n, int) and 0 <= n < width for n in numbers)
+    if not are_columns or len({*numbers}) < len(numbers):
+        raise ValueError(
+            f"`columns` is {dict(columns)!r}, but columns are distinct indices from 0, and there are {width}. Name "
+            "them as in {'tokens': 0, 'entities': [1, 2], 'pos': 3}; pos is optional."
+        )
+    return Layout(separator, width, columns["tokens"], entities, columns.get("pos"))
+
+
+def _layout_named(names: Sequence[str]) -> Layout | None:
+    """The layout in the comment `global.columns`, if that names tokens and tags."""
+    entities = tuple(column for column, name in enumerate(names) if name.partition(":")[0] == TAGS_NAME)
+    if TOKENS_NAME not in names or not entities:
+        return None
+    pos, numbers = (names.index(name) if name in names else None for name in (POS_NAME, NUMBERS_NAME))
+    return Layout("\t", len(names), names.index(TOKENS_NAME), entities, pos, numbers)
+
+
+def _layout_detected(rows: Sequence[Sequence[str]], separator: str) -> Layout | None:
+    """The layout whose tag columns are the last adjacent ones with nothing but tags, after one other column or more.
+
+    Columns without any value are no columns between them, and those of chunks are left out. Tokens are in the first
+    column, or in the second if the first one numbers them.
+    """
+    width = len(rows[0])
+    if len(set(map(len, rows))) > 1 and all(map(_has_tags_of_its_own, rows)):
+        return Layout(separator, width=2, tokens=0, entities=(1,), joins=True)
+    by_column = list(zip(*(row for row in rows if len(row) == width), strict=True))
+    schemes = [scheme_of(column) for column in by_column]
+    used = {scheme for scheme, column in zip(schemes, by_column, strict=True) if {*column} > {OUTSIDE}}
+    if used & {*WITH_PREFIXES}:
+        schemes = [None if scheme is WITHOUT_PREFIXES else scheme for scheme in schemes]
+    tagged: list[int] = []
+    for column in range(width - 1, 0, -1):
+        if schemes[column]:
+            tagged.insert(0, column)
+        elif tagged and {*by_column[column]} != {NO_VALUE}:
+            break
+    entities = tuple(column for column in tagged if not _are_chunks(by_column[column]))
+    if not entities:
+        return None
+    ids = by_column[0] if tagged[0] > 1 else ()
+    numbers = 0 if {"0", "1"} & {*ids[:2]} and all(map(NODE.fullmatch, ids)) else None
+    tokens = 0 if numbers is None else 1
+    words = [column for column in range(tokens + 1, tagged[0]) if not _are_ids(by_column[column])]
+    doubt = ""
+    if words and _are_ids(by_column[tokens]):
+        doubt = f"column {tokens} has {by_column[tokens][0]!r}, and column {words[0]} {by_column[words[0]][0]!r}"
+    return Layout(separator, width, tokens, entities, numbers=numbers, doubt=doubt)
+
+
+def _are_ids(values: Sequence[str]) -> bool:
+    """The values are no words: they number something, or are all the same."""
+    return all(map(ID.fullmatch, values)) or len(values) > 1 == len({*values})
+
+
+def _are_chunks(tags: Sequence[str]) -> bool:
+    types = {tag[2:] for tag in tags} - {""}
+    return bool(types & {"NP", "NC"}) and types <= CHUNKS
+
+
+def _has_tags_of_its_own(row: Sequence[str]) -> bool:
+    """A row is a token and the tags of the entities around it: O alone, or any number of others."""
+    return len(row) > 1 and all(map(STANDARD.fits, row[1:])) and (len(row) == 2 or OUTSIDE not in row[1:])
+
+
+# ---- Tables of sentences ----
+
+
+TABLE = re.compile(r'"?Sentence #"?,.*\n', re.IGNORECASE)
+"""The first line of a table whose first column numbers sentences, filled in at the first word of each."""
+
+
+def rows_of_table(lines: Iterable[str]) -> Iterator[str]:
+    """The lines of a table without its first line and column, separated by tabs; an empty one before each sentence."""
+    for sentence, *values in filter(None, csv.reader([*lines][1:])):
+        yield from [""] if sentence else []
+        yield "\t".join(values)
+
+
+def paragraphs_of_table(lines: Iterable[tuple[int, str]]) -> Iterator[Paragraph]:
+    numbered = enumerate(rows_of_table(line for _, line in lines), start=2)
+    for is_blank, group in groupby(numbered, key=lambda numbered: not numbered[1]):
+        if not is_blank:
+            yield list(group)
+
+
+# ---- Sentences ----
+
+
+class SentenceIds:
+    """Gives sentences the ids in the comments before them, and numbers them where there are none.
+
+    Ids that are numbers, which may begin anew in each document, follow its name.
+    Before the first document begins, every sentence is a document of its own, unless the file is one.
+    """
+
+    def __init__(self, path: Path, check: RecordChecker):
+        stem = document_name(path, check)
+        self.unnamed = (f"{stem}:{number}" for number in count())
+        self.doc_id, self.id = stem if check.is_document else "", ""
+        self.sent_id = 0
+
+    def start(self, doc_id: str = "") -> None:
+        """Begins a document."""
+        self.doc_id, self.sent_id = doc_id or next(self.unnamed), 0
+
+    def read_comment(self, line: str) -> tuple[str, str]:
+        """Name and value of a comment, of which `# newdoc id = …` is for all, `# sent_id = …` for the next sentence."""
+        name, value = comment_field(line)
+        if name in ("newdoc", "newdoc id") or line.startswith(CONLL_2012):
+            self.start(value)
+        elif name == "sent_id":
+            self.id = value
+        return name, value
+
+    def next_sentence(self) -> dict[str, Any]:
+        """`id`, `doc_id` and `sent_id` of the next sentence."""
+        doc_id, sent_id = (self.doc_id, self.sent_id) if self.doc_id else (next(self.unnamed), 0)
+        identifier = f"{doc_id}:{self.id or sent_id}" if not self.id or self.id.isdecimal() else self.id
+        self.id = ""
+        self.sent_id += 1
+        return {"id": identifier, "doc_id": doc_id, "sent_id": sent_id}
+
+
+def read_columns(
+    paragraphs: Iterable[Paragraph], path: Path, layout: Layout, check: RecordChecker, with_text: bool
+) -> Iterator[Text]:
+    """The documents one by one, sentences joined by spaces, paragraphs (`# newpar`) by an empty line.
+
+    Args:
+        with_text: also read the text of each sentence: its comment `# text`, or what `SpaceAfter=No` says.
+    """
+    sentences = _sentences(paragraphs, path, layout, check, with_text)
+    for _, ((where, first), *others) in groupby(sentences, key=lambda found: found[1].record["doc_id"]):
+        yield text_of_sentences([first, *(sentence for _, sentence in others)], where)
+
+
+def _sentences(
+    paragraphs: Iterable[Paragraph], path: Path, layout: Layout, check: RecordChecker, with_text: bool
+) -> Iterator[tuple[str, WrittenSentence]]:
+    """The sentences, each with its place."""
+    ids = SentenceIds(path, check)
+    comment, gap, names = "", " ", layout.names
+    for paragraph in paragraphs:
+        rows: list[tuple[int, list[str]]] = []
+        for number, line in paragraph:
+            if not rows and layout.is_comment(line):
+                name, value = ids.read_comment(line)
+                layout.read_comment(name, value, f"line {number}", check)
+                comment = value if name == "text" else comment
+                gap = "\n\n" if name in ("newpar", "newpar id") else gap
+            elif not rows and DOCUMENT_START.match(line):
+                ids.start()
+            elif names and tuple(layout.split(line)) == names:
+                names = ()
+                check.note("lines of column names left out", example=f"line {number}")
+            elif layout.has_token(line):
+                rows.append((number, layout.split(line)))
+            else:
+                check.note("lines without a token dropped", example=f"line {number}")
+        words = [(number, row) for number, row in rows if layout.is_word(row)]
+        if words:
+            text, before = comment, gap
+            comment, gap = "", " "
+            with check.record():
+                where = f"line {words[0][0]}"
+                record = check({**ids.next_sentence(), **_fields(rows, words, layout, check)}, where)
+                if with_text:
+                    yield where, WrittenSentence(record, *written_text(rows, layout, text, check, where), before)
+                else:
+                    yield where, WrittenSentence(record)
+
+
+def _fields(rows: Rows, words: Rows, layout: Layout, check: RecordChecker) -> dict[str, Any]:
+    for number, row in words:
+        if problem := layout.problem(row):
+            raise check.error(f"line {number}", problem, f"{NAME_COLUMNS}. {RULE}")
+    if ignored := layout.ignored():
+        check.note(f"values of the columns {', '.join(map(str, ignored))} ignored", len(words))
+    pos = [] if layout.pos is None else [row[layout.pos] for _, row in words]
+    return {
+        "tokens": [row[layout.tokens] for _, row in words],
+        "pos": [] if {*pos} == {NO_VALUE} else pos,
+        "entities": layout.entities_of(rows, check),
+    }
+
+
+def written_text(
+    rows: Rows, layout: Layout, comment: str, check: RecordChecker, where: str
+) -> tuple[str, list[Offsets]]:
+    """A sentence as written and the characters of each of its words, (start, end).
+
+    The text is the `comment`, if the forms occur in it in their order with nothing but white space between them,
+    otherwise, which is counted, the forms, with a space after each that has no `SpaceAfter=No`. The words of a
+    multi-word token have its characters in common, unless their forms joined are the token's.
+    """
+    surfaces: list[tuple[str, str, list[str]]] = []  # form, space after it, forms of the words in it
+    covered = -1
+    for number, (_, row) in enumerate(rows, start=1):
+        node, form = str(number) if layout.numbers is None else row[layout.numbers], row[layout.tokens]
+        if node.isdecimal() and int(node) <= covered:
+            surfaces[-1][2].append(form)
+        elif "." not in node:
+            last = node.partition("-")[2]
+            covered = int(last or covered)
+            has_space = not any(NO_SPACE in cell.split("|") for cell in row[layout.tokens + 1 :])
+            surfaces.append((form, " " * has_space, [] if last else [form]))
+    starts = _places([form for form, _, _ in surfaces], comment)
+    if starts is None:
+        if comment:
+            check.note("texts that differ from their words, made of the words", example=where)
+        comment = "".join(form + space for form, space, _ in surfaces).rstrip()
+        *starts, _ = accumulate((len(form) + len(space) for form, space, _ in surfaces), initial=0)
+    words: list[Offsets] = []
+    for start, (form, _, inside) in zip(starts, surfaces, strict=True):
+        apart = pairwise(accumulate(map(len, inside), initial=start))
+        words += apart if "".join(inside) == form else [(start, start + len(form))] * len(inside)
+    return comment, words
+
+
+def _places(forms: Sequence[str], text: str) -> list[int] | None:
+    """Where the forms begin in the text; None if it has other characters besides them and white space."""
+    starts, end = [], 0
+    for form in forms:
+        starts.append(text.find(form, end))
+        if starts[-1] < 0 or text[end : starts[-1]].strip():
+            return None
+        end = starts[-1] + len(form)
+    return None if text[end:].strip() else starts
