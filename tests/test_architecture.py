@@ -46,7 +46,7 @@ BUDGET = {
     "acceleration": (1_207, 782),
     "commands": (1_528, 805),
     "conversion": (882, 595),
-    "data": (6_754, 3_874),
+    "data": (6_643, 3_874),
     "drawing": (692, 519),
     "evaluation": (1_532, 818),
     "explanation": (514, 358),

@@ -26,12 +26,7 @@ BUILT_IN = {
     "genia_other_types": "genia:GENIA_OTHER_TYPES",
     "inclusive_spans": "word_spans:INCLUSIVE_SPANS",
     "iob2": "iob2:IOB2",
-<<<<<<< HEAD
-    "json_lines": "json_lines:JSON_LINES",
-=======
-    "iob2_text": "iob2:IOB2_TEXT",
     "json_lines": "word_spans:JSON_LINES",
->>>>>>> a7835433 (Readers: columns in one file with CoNLL-U, JSON of words in one, LDC's sources by their known suffixes)
     "label_studio": "label_studio:LABEL_STUDIO",
     "mrc": "word_spans:MRC",
     "published_json": "word_spans:PUBLISHED_JSON",

@@ -19,14 +19,7 @@ if its first column is `Sentence #`, filled in at the first word of each sentenc
 """
 
 import re
-<<<<<<< HEAD
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
-=======
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from functools import partial
->>>>>>> a7835433 (Readers: columns in one file with CoNLL-U, JSON of words in one, LDC's sources by their known suffixes)
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +41,9 @@ from .columns import (
 )
 from .tags import OUTSIDE, RULE, prefixes_of
 
-<<<<<<< HEAD
-TEXT_COMMENT = "text"
-TEXT_OF_WORDS = re.compile(rf"(?m)^# *{TEXT_COMMENT} *=|[\t |]{NO_SPACE}")
-"""Says how the words of a file are written: a comment with the text of a sentence, or words without a space after."""
-=======
->>>>>>> a7835433 (Readers: columns in one file with CoNLL-U, JSON of words in one, LDC's sources by their known suffixes)
 SHOWN_VALUES = 5
+TEXT_OF_WORDS = re.compile(rf"(?m)^# *text *=|[\t |]{NO_SPACE}")
+"""Says how the words of a file are written: a comment with the text of a sentence, or words without a space after."""
 OTHER_FORMAT = "#FORMAT="
 """How a file begins that names its format, which is another one."""
 
@@ -65,23 +54,15 @@ def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | Non
     Args:
         columns: {"tokens": 0, "entities": [1, 2], "pos": 3}, indices from 0; None detects them.
     """
-<<<<<<< HEAD
-    head = read_head(path)
-    with_text = TEXT_OF_WORDS.search(head) is not None
-    is_table = TABLE.match(head) is not None
-    head = "\n".join(_tabbed(head.splitlines()[1:-1])) if is_table else head
-    layout = None if head.startswith("#FORMAT=") and columns is None else find_layout(head, columns)
-=======
     head = _in_columns(whole := read_head(path))
     layout = None if head.startswith(OTHER_FORMAT) and columns is None else find_layout(head, columns)
->>>>>>> a7835433 (Readers: columns in one file with CoNLL-U, JSON of words in one, LDC's sources by their known suffixes)
     if layout is None:
         raise _without_tags(head, check)
     if layout.doubt:
         raise check.error("", f"nobody says which column has the words: {layout.doubt}", NAME_COLUMNS)
     of_table = head is not whole
     paragraphs = paragraphs_of_table(numbered_lines(path, check)) if of_table else numbered_paragraphs(path, check)
-    yield from read_columns(paragraphs, path, layout, check, with_text)
+    yield from read_columns(paragraphs, path, layout, check, with_text=TEXT_OF_WORDS.search(head) is not None)
 
 
 def _in_columns(head: str) -> str:
@@ -108,86 +89,10 @@ def _without_tags(head: str, check: RecordChecker) -> CorpusError:
     return check.error("", problem, f"{remedy}. {OF_TABLES}")
 
 
-<<<<<<< HEAD
-def _sentences(
-    paragraphs: Iterable[Paragraph], path: Path, layout: Layout, check: RecordChecker, with_text: bool
-) -> Iterator[tuple[str, WrittenSentence]]:
-    """The sentences, each with its place."""
-    ids = SentenceIds(document_name(path, check), check.is_document)
-    comment, names = "", layout.names
-    for paragraph in paragraphs:
-        rows: list[tuple[int, list[str]]] = []
-        for number, line in paragraph:
-            if not rows and layout.is_comment(line):
-                name, value = ids.read_comment(line)
-                comment = value if name == TEXT_COMMENT else comment
-            elif not rows and DOCUMENT_START.match(line):
-                ids.start()
-            elif names and tuple(layout.split(line)) == names:
-                names = ()
-                check.note("lines of column names left out", example=f"line {number}")
-            elif not layout.has_token(line):
-                check.note("lines without a token dropped", example=f"line {number}")
-            elif not (layout.brackets and line.startswith("#end")):
-                rows.append((number, layout.split(line)))
-        words = [(number, row) for number, row in rows if layout.is_word(row)]
-        if words:
-            of_sentence, comment = comment, ""
-            with check.record():
-                where = f"line {words[0][0]}"
-                record = check({**ids.next_sentence(), **_sentence(words, layout, check)}, where)
-                if with_text:
-                    text, offsets = written_text(_written(rows, layout), of_sentence, check, where)
-                    yield where, WrittenSentence(record, text, offsets, " ")
-                else:
-                    yield where, WrittenSentence(record)
-
-
-def _sentence(rows: Sequence[tuple[int, list[str]]], layout: Layout, check: RecordChecker) -> dict[str, Any]:
-    for number, row in rows:
-        if problem := layout.problem(row):
-            raise check.error(f"line {number}", problem, f"{NAME_COLUMNS}. {RULE}")
-    if (ignored := layout.ignored()) and not layout.brackets:
-        check.note(f"values of the columns {', '.join(map(str, ignored))} ignored", len(rows))
-    by_column = list(zip(*(row for _, row in rows), strict=True))
-    pos = [] if layout.pos is None else list(by_column[layout.pos])
-    entities: list[Entity] = []
-    if layout.brackets:
-        entities += decode_tags(tags_of_brackets(by_column[layout.entities[0]]), check)
-    for column, scheme in zip(layout.entities, layout.schemes, strict=False):
-        entities += decode_tags((scheme.read(tag) or () for tag in by_column[column]), check, scheme.note)
-    return {
-        "tokens": list(by_column[layout.tokens]),
-        "pos": [] if set(pos) == {"_"} else pos,
-        "entities": sorted(entities, key=lambda entity: (entity["start"], -entity["end"])),
-    }
-
-
-def _written(rows: Sequence[tuple[int, Sequence[str]]], layout: Layout) -> list[Row]:
-    """What the lines of a sentence say of its text."""
-    return [
-        Row(
-            row[layout.numbers] if layout.numbers is not None else str(number),
-            row[layout.tokens],
-            any(NO_SPACE in cell.split("|") for cell in row[layout.tokens + 1 :]),
-        )
-        for number, (_, row) in enumerate(rows, start=1)
-    ]
-
-
 def _recognizes(head: str) -> bool:
     """The first lines have columns with a tag other than O."""
-    if TABLE.match(head):
-        return find_layout("\n".join(_tabbed(head.splitlines()[1:-1])), None) is not None
-    layout = find_layout(head, None)
-    return layout is not None and _fits(head, layout) and (layout.brackets or not layout.types <= {OUTSIDE})
-=======
-def _recognizes(head: str, with_text: bool) -> bool:
-    """The first lines have columns with a tag other than O; and the text of sentences, or not."""
-    has_text = re.search(rf"(?m)^# *text *=|[\t |]{NO_SPACE}", head) is not None
-    layout = _layout_of(head) if has_text is with_text else None
+    layout = _layout_of(head)
     return layout is not None and layout.has_entities
->>>>>>> a7835433 (Readers: columns in one file with CoNLL-U, JSON of words in one, LDC's sources by their known suffixes)
 
 
 def _layout_of(head: str) -> Layout | None:
@@ -201,12 +106,8 @@ def _layout_of(head: str) -> Layout | None:
         return None
     lines = [line for line in head.split("\n") if line.strip() and not line.startswith("#")]
     fitting = sum(len(layout.split(line)) == layout.width or bool(DOCUMENT_START.match(line)) for line in lines)
-<<<<<<< HEAD
-    return fitting > len(lines) / 2 and (len(lines) > 1 or layout.separator == "\t" or layout.width == 2)
-=======
     is_one_word = len(lines) > 1 or layout.separator == "\t" or layout.width == 2
     return layout if fitting > len(lines) / 2 and is_one_word else None
->>>>>>> a7835433 (Readers: columns in one file with CoNLL-U, JSON of words in one, LDC's sources by their known suffixes)
 
 
 IOB2 = CorpusFormat(
@@ -214,13 +115,8 @@ IOB2 = CorpusFormat(
     description="columns of tags (IOB2, BIOES, BILOU, or types alone), one for each level of nesting",
     read=read_iob2,
     suffixes=(".conll", ".iob", ".iob2", ".bio", ".tsv"),
-<<<<<<< HEAD
     recognizes=_recognizes,
-    may_be=_may_be,
-=======
-    recognizes=partial(_recognizes, with_text=False),
     may_be=lambda head: _layout_of(head) is not None,
->>>>>>> a7835433 (Readers: columns in one file with CoNLL-U, JSON of words in one, LDC's sources by their known suffixes)
     columns="the columns, counted from 0: {'tokens': 0, 'entities': [1, 2], 'pos': 3}",
     tools="CoNLL columns: CoNLL-U Plus, CoNLL-2003, CoNLL-2012, GermEval 2014, DaN+, Wojood, Few-NERD, KIND",
     example="Orsk\tI-Person\tB-City",

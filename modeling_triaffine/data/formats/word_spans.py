@@ -76,7 +76,6 @@ JSON_LINES = CorpusFormat(
     name="json_lines",
     description="JSON lines of this project, one sentence of words each",
     read=json_reader(_own_record, " and ".join(NEEDED), lambda path, check: name_in_corpus(path, check.folder or path)),
-    keeps_text=False,
     keys=(
         Keys.of("tokens entities", forbidden=IN_LIST),
         Keys.of("tokens entities doc_id"),
@@ -89,7 +88,6 @@ PUBLISHED_JSON = CorpusFormat(
     name="published_json",
     description="one JSON list of records with `ltokens` and `rtokens`, as in the published experiments",
     read=json_reader(_published_record, " and ".join(NEEDED)),
-    keeps_text=False,
     suffixes=(".json",),
     keys=(Keys.of(f"tokens entities {IN_LIST}", forbidden="doc_id"), Keys.of("tokens entities ltokens rtokens")),
     tools="the triaffine experiments, locate-and-label and its successors",
