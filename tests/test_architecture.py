@@ -44,7 +44,7 @@ SHARED_FILES = {
 BUDGET = {
     ".": (1_255, 2_242),
     "acceleration": (1_207, 782),
-    "commands": (1_528, 805),
+    "commands": (1_501, 805),
     "conversion": (882, 595),
     "data": (6_643, 3_874),
     "drawing": (692, 519),
@@ -55,7 +55,7 @@ BUDGET = {
     "publishing": (912, 736),
     "serving": (1_187, 1_161),
     "tagging": (720, 674),
-    "training": (3_506, 3_677),
+    "training": (3_272, 3_497),
     "helpers": (0, 2_771),
 }
 

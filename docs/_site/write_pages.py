@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from modeling_triaffine.commands import PROGRAM, build_application
-from modeling_triaffine.commands.option_help import as_typed, as_written, describe
+from modeling_triaffine.commands.options import as_typed, as_written, describe
 from modeling_triaffine.data.corpus_format import CorpusFormat
 from modeling_triaffine.data.formats import BUILT_IN, FORMATS
 from modeling_triaffine.files import write_text

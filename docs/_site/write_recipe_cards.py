@@ -5,6 +5,7 @@ python docs/_site/write_recipe_cards.py
 
 from pathlib import Path
 
+from modeling_triaffine.commands.options import as_written
 from modeling_triaffine.files import write_text
 from modeling_triaffine.model.configuration_triaffine import TriaffineConfig
 from modeling_triaffine.publishing.model_card import build_model_card
@@ -21,9 +22,10 @@ def recipe_card(folder: Path) -> str:
     """The card of the recipe in `folder`."""
     recipe, name = load_recipe(folder), folder.resolve().name
     encoder, known = recipe.training.get("model_name_or_path"), training_options()
+    written = {name: as_written(value) for name, value in recipe.training.items()}  # as in training.yaml
     settings = {
         option: value
-        for option, value in {**recipe.training, **recipe.config}.items()
+        for option, value in {**written, **recipe.config}.items()
         if option in known and known[option].in_card != "never"
     }
     summary = RunSummary(

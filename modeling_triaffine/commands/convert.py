@@ -24,8 +24,7 @@ import typer
 from ..data.offsets import OFFSET_UNITS
 from ..model.options_triaffine import MODEL_OPTIONS, PROCESSOR_OPTIONS, ProcessorOptions
 from ..training.options import BOOLEANS
-from .option_help import described
-from .options import Corpus, Format, MaxBadRecords, check_new
+from .options import Corpus, Format, MaxBadRecords, check_new, described
 
 
 def command(

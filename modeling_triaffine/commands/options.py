@@ -1,8 +1,8 @@
-"""Options that several commands share."""
+"""Options that several commands share, and the help of declared ones."""
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -10,13 +10,47 @@ import typer
 
 from ..data.formats import FORMATS
 from ..installed_models import DEFAULT_MODEL, find_model
-from ..model.options_triaffine import PREDICTION_OPTIONS
+from ..model.options_triaffine import PREDICTION_OPTIONS, Option
 from ..training.options import OWN_OPTIONS
-from .option_help import described
 
+METAVARS = {int: "N", float: "NUMBER", bool: "BOOL", str: "TEXT", object: "VALUE"}
 PAIR = re.compile(r"(.+?)=\s*([\d.eE+-]+)\s*(?:,|$)")
 """Label and threshold; a label may have commas and equals signs, so only a number ends a pair."""
 BATCH_SIZE, THRESHOLD, OVERLAP = (PREDICTION_OPTIONS[name] for name in ("batch_size", "threshold", "overlap"))
+
+
+def described(option: Option) -> str:
+    """The meaning of an option, with that of its choices."""
+    return option.doc + (f": {described_choices(option.meanings)}" if option.meanings else "") + "."
+
+
+def describe(option: Option) -> str:
+    """The meaning of an option, its choices, and its default."""
+    text = described(option)
+    default = as_written(option.default) if option.default is not None else option.unset
+    if option.required:
+        return f"{text} Required."
+    return f"{text[:-1]} (default: {default})." if default and option.default is not False else text
+
+
+def described_choices(meanings: Mapping[str, str]) -> str:
+    """`a (its meaning), b or c`."""
+    names = [f"{name} ({meaning})" if meaning else name for name, meaning in meanings.items()]
+    return " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def as_written(value: Any) -> str:
+    """A value as on a command line: true, 3e-5, triaffine."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}".replace("e-0", "e-") if isinstance(value, float) else str(value)
+
+
+def as_typed(option: Option) -> str:
+    """The option and what stands for its value: `--threshold PROBABILITY`."""
+    value = option.metavar or ("CHOICE" if option.meanings else METAVARS[option.type])
+    value = f"[{value}]" if option.bare else value
+    return f"--{option.name}" + ("" if option.type is bool and not option.default else f" {value}")
 
 
 def read_threshold(text: str) -> float | dict[str, float]:
@@ -83,6 +117,13 @@ Splitter = Annotated[
 Split = Annotated[
     str | None, typer.Option(help="train, validation (dev) or test.  [default: validation, or the only split]")
 ]
+
+
+def count(meaning: str) -> Any:
+    """An option that is a number of things."""
+    return typer.Option(min=1, metavar="N", help=meaning)
+
+
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: a free one.", metavar="PORT")]
 
 

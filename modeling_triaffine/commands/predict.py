@@ -38,6 +38,7 @@ from .options import (
     Splitter,
     TextColumn,
     Threshold,
+    count,
     open_model,
 )
 from .texts import TextSource
@@ -61,9 +62,7 @@ def command(
     sort: Annotated[
         Literal["input", "uncertain"], typer.Option(help="With --to: order of the texts, or least certain ones first.")
     ] = "input",
-    budget: Annotated[
-        int | None, typer.Option(min=1, help="With --to: number of texts to write.  [default: all]", metavar="N")
-    ] = None,
+    budget: Annotated[int | None, count("With --to: number of texts to write.  [default: all]")] = None,
     text_column: TextColumn = "text",
     entities_column: EntitiesColumn = "entities",
     threshold: Threshold = None,

@@ -12,40 +12,36 @@ Requests that arrive while the model is busy are batched. On SIGTERM, the server
 If the environment variable TRIAFFINE_API_KEYS contains keys, separated by commas, clients must send one of them.
 """
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from ..addresses import HOST, listen, url_of
 from ..installed_models import DEFAULT_MODEL, find_model
 from ..model.options_triaffine import PredictionOptions
-from .options import BatchSize, Bf16, Device, Int8, Model, Port, Splitter, open_model
-
-
-def limit(meaning: str) -> Any:
-    return typer.Option(min=1, metavar="N", help=meaning)
+from .options import BatchSize, Bf16, Device, Int8, Model, Port, Splitter, count, open_model
 
 
 def command(
     model: Model = None,
     host: Annotated[str, typer.Option(help="Address to listen on; 127.0.0.1: this machine only.")] = HOST,
     port: Port = 8000,
-    max_body_bytes: Annotated[int, limit("Bytes of a request's body; more: status 413.")] = 2_000_000,
-    max_texts: Annotated[int, limit("Texts of a request; more: status 422.")] = 256,
-    max_text_characters: Annotated[int, limit("Characters of a text; more: status 422.")] = 20_000,
+    max_body_bytes: Annotated[int, count("Bytes of a request's body; more: status 413.")] = 2_000_000,
+    max_texts: Annotated[int, count("Texts of a request; more: status 422.")] = 256,
+    max_text_characters: Annotated[int, count("Characters of a text; more: status 422.")] = 20_000,
     label_studio_seconds: Annotated[
-        int, limit("Seconds for a Label Studio request (it waits for 100); later tasks get no prediction.")
+        int, count("Seconds for a Label Studio request (it waits for 100); later tasks get no prediction.")
     ] = 90,
-    max_waiting: Annotated[int, limit("Waiting requests; more: status 503.")] = 256,
-    max_batch_texts: Annotated[int, limit("Texts in a batch; a larger request runs alone.")] = 64,
-    max_batch_characters: Annotated[int, limit("Characters in a batch.")] = 50_000,
+    max_waiting: Annotated[int, count("Waiting requests; more: status 503.")] = 256,
+    max_batch_texts: Annotated[int, count("Texts in a batch; a larger request runs alone.")] = 64,
+    max_batch_characters: Annotated[int, count("Characters in a batch.")] = 50_000,
     batch_size: BatchSize = PredictionOptions.batch_size,
     device: Device = None,
     splitter: Splitter = None,
     int8: Int8 = False,
     bf16: Bf16 = False,
-    threads: Annotated[int | None, limit("Threads of the model.  [default: OMP_NUM_THREADS, or one per core]")] = None,
-    stop_seconds: Annotated[int, limit("Seconds after SIGTERM to complete requests.")] = 30,
+    threads: Annotated[int | None, count("Threads of the model.  [default: OMP_NUM_THREADS, or one per core]")] = None,
+    stop_seconds: Annotated[int, count("Seconds after SIGTERM to complete requests.")] = 30,
     access_log: Annotated[bool, typer.Option("--access-log", help="Log each request to standard output.")] = False,
 ) -> None:
     with listen(host, port) as listener:  # before libraries and model are loaded, which takes seconds

@@ -19,7 +19,7 @@ import typer
 from ..errors import ending_plainly
 from ..installed_models import find_model
 from ..model.options_triaffine import PredictionOptions
-from .options import BatchSize, Bf16, EntitiesColumn, Model, Overlap, TextColumn, Threshold
+from .options import BatchSize, Bf16, EntitiesColumn, Model, Overlap, TextColumn, Threshold, count
 
 REJECTED = 3
 
@@ -36,14 +36,10 @@ def command(
     overlap: Overlap = PredictionOptions.overlap,  # type: ignore[assignment]
     batch_size: BatchSize = PredictionOptions.batch_size,
     bf16: Bf16 = False,
-    max_characters: Annotated[int, typer.Option(min=1, help="Reject longer texts.", metavar="N")] = 100_000,
-    chunk_size: Annotated[int, typer.Option(min=1, help="Rows that an actor processes at a time.", metavar="N")] = 256,
-    files_at_once: Annotated[
-        int, typer.Option(min=1, help="Files to read at the same time; raise it for many actors.", metavar="N")
-    ] = 1,
-    actors: Annotated[
-        int | None, typer.Option(min=1, help="Processes with the model.  [default: as many as fit]", metavar="N")
-    ] = None,
+    max_characters: Annotated[int, count("Reject longer texts.")] = 100_000,
+    chunk_size: Annotated[int, count("Rows that an actor processes at a time.")] = 256,
+    files_at_once: Annotated[int, count("Files to read at the same time; raise it for many actors.")] = 1,
+    actors: Annotated[int | None, count("Processes with the model.  [default: as many as fit]")] = None,
     cpus_per_actor: Annotated[float, typer.Option(help="CPUs (and threads) of each actor.", metavar="N")] = 1,
     gpus_per_actor: Annotated[
         float | None,
@@ -57,13 +53,7 @@ def command(
             find_files(inputs, output_dir),
             output_dir,
             Tagging(find_model(model), threshold=threshold, overlap=overlap, batch_size=batch_size, bf16=bf16),
-            Reading(
-                text_column=text_column,
-                entities_column=entities_column,
-                max_characters=max_characters,
-                chunk_size=chunk_size,
-                files_at_once=files_at_once,
-            ),
+            Reading(text_column, entities_column, max_characters, chunk_size, files_at_once),
             Actors(count=actors, cpus=cpus_per_actor, gpus=gpus_per_actor),
         )
     print(f"{totals.describe()}\n{output_dir} has the outputs{', and rejected.jsonl' if totals.rejected else ''}.")

@@ -24,7 +24,7 @@ from ..data.formats import FORMATS
 from ..errors import ending_plainly
 from ..model.options_triaffine import Option
 from ..training.options import SECTIONS, TRAIN_OPTIONS
-from .option_help import as_typed, describe
+from .options import as_typed, describe
 
 
 class CLASS(TyperCommand):

@@ -1,4 +1,4 @@
-"""Batches of records: which sentences they have, and how these are encoded.
+"""From the records that a trainer is given to its batches: which sentences these have, and how they are encoded.
 
 Sentences of similar length are batched together to reduce padding. The length is the number of sub-words that the
 encoder reads, context included, then the number of words. A batch has a number of sentences, or as many as a number of
@@ -7,7 +7,7 @@ sub-words allows.
 No order is drawn from a global random generator: a resumed training sees the batches of an uninterrupted one.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -15,14 +15,16 @@ from typing import Any
 import datasets
 import numpy as np
 import torch
-from torch.utils.data import Sampler
+from torch.utils.data import ConcatDataset, Dataset, IterableDataset, Sampler, Subset
 from tqdm import tqdm
 
 from ..data.collator import encode_records, encode_words, with_fields
-from ..data.schema import CONTEXT_FIELDS
+from ..data.features import as_records, name_types
+from ..data.schema import CONTEXT_FIELDS, ENTITY_FIELDS
 from ..data.windows import Windows
 from ..model.batches_triaffine import INPUT_NAMES, batches_by_length, feature_size
 from ..model.processing_triaffine import TriaffineProcessor
+from ..parsing import shown
 
 # Sentences are sorted by length within pools of this many batches: large enough for little padding, small enough for
 # other batches in every epoch.
@@ -34,6 +36,58 @@ ORDERS = ("group_by_length", "random", "sequential")
 RECORD_IDS = "record_ids"
 # (sub-words, words) of a sentence.
 Size = tuple[int, int]
+# What a trainer takes as a data set.
+Records = datasets.Dataset | Sequence[Mapping[str, Any]] | Dataset[Any]
+
+
+# ---- Records ----
+
+
+def as_dataset(records: Any, what: str) -> Any:
+    """A data set of records in other forms, such as a list; None of None. `what` names them in messages."""
+    if records is None or (isinstance(records, datasets.Dataset) and records.format["type"] == "custom"):
+        return records  # a transform may make the types
+    if isinstance(records, Subset):
+        return as_dataset(records.dataset, what).select(records.indices)
+    if isinstance(records, ConcatDataset):
+        return datasets.concatenate_datasets([as_dataset(part, what) for part in records.datasets])
+    if isinstance(records, Iterator | IterableDataset | datasets.IterableDataset):
+        raise ValueError(f"{what} is a stream ({type(records).__name__}), not a whole data set; give list(stream).")
+    if not len(records):
+        raise ValueError(f"{what} has 0 records.")
+    if isinstance(records, datasets.Dataset):
+        return name_types(records)
+    rows = [records[row] for row in range(len(records))]
+    columns = dict.fromkeys(column for row in rows for column in row)
+    return datasets.Dataset.from_dict({column: [row.get(column) for row in rows] for column in columns})
+
+
+def entity_types(records: datasets.Dataset, what: str) -> list[set[str]]:
+    """The types in each record; raises ValueError for entities of another form; `what` names the records."""
+    types = []
+    for row, entities in enumerate(as_records(records, ("tokens", "entities"), what)["entities"]):
+        is_list = isinstance(entities, list) and all(isinstance(entity, dict) for entity in entities)
+        if not is_list or any(entity.get(name) is None for entity in entities for name in ENTITY_FIELDS):
+            raise ValueError(
+                f"{what} has the entities {shown(entities)} in row {row}. Give a list of objects with "
+                f"{', '.join(ENTITY_FIELDS)}, an empty one if there is no entity; adapt_dataset converts other forms."
+            )
+        if any(isinstance(entity["type"], int) for entity in entities):
+            raise ValueError(f"{what} has numbers as types of entities in row {row}. Give names or a ClassLabel.")
+        types.append({entity["type"] for entity in entities})
+    return types
+
+
+def check_types(records: datasets.Dataset, what: str, known: Iterable[str]) -> None:
+    """Raises ValueError for entities whose type is not a label of the model; `what` names the records."""
+    types = entity_types(records, what)
+    if unknown := set().union(*types) - {*known}:
+        row = next(row for row, found in enumerate(types) if found & unknown)
+        raise ValueError(
+            f"{what} has entities of type {', '.join(sorted(unknown))} (the first in sentence "
+            f"{records[row].get('id') or row!r}), which the model has no label for; it knows {', '.join(known)}. "
+            "Train on data with all types, or remove these entities."
+        )
 
 
 # ---- Encoded records ----

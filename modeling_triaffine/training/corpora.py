@@ -24,7 +24,8 @@ from ..model.processing_triaffine import PosTagger
 from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, SUBWORDS
 from ..model.text_triaffine import word_splitter as make_word_splitter
 from .options import DataArguments
-from .plan import BaseModel, NestedNERTrainingArguments, TrainingPlan, recipe_library
+from .plan import NestedNERTrainingArguments, TrainingPlan, recipe_library
+from .start import BaseModel
 
 logger = logging.getLogger(__name__)
 

@@ -1,26 +1,53 @@
-"""What stops a training without an error in the program: each is a [`TrainingFault`], which says what to do."""
+"""What interrupts a training: faults, signals, and the checkpoints from which it goes on.
+
+The Trainer saves, rotates and loads checkpoints. It writes `trainer_state.json` last, and deletes older checkpoints
+only then. A process killed at any moment therefore leaves at least the previous checkpoint, and the unfinished one
+lacks a readable state.
+"""
 
 import contextlib
 import logging
+import math
+import shutil
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import torch
-from transformers import TrainingArguments
+from filelock import FileLock, Timeout
+from torch.utils.data import Sampler
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers.trainer import TRAINER_STATE_NAME
+from transformers.trainer_callback import ExportableState
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
+
+from ..evaluation.scores import summary_metrics
+from ..publishing.run_summary import SUMMARY_FILE
+from .optimization import has_average
+from .options import LATEST
 
 logger = logging.getLogger(__name__)
 
+# Written last: a folder with it is that of a finished run.
+RESULTS_FILE = "all_results.json"
+LOCK_FILE = ".lock"
 # Called gradient_checkpointing before transformers 5.23.
 ACTIVATION_CHECKPOINTING = next(
     name for name in ("activation_checkpointing", "gradient_checkpointing") if hasattr(TrainingArguments, name)
 )
-REMEDIES = (
-    "Check the sentences. If they are fine, lower the learning rates or use --bf16 in place of --fp16, in a new run "
-    "with the last checkpoint as --model_name_or_path: a resumed run keeps its rates."
-)
 RESUME = "the same command with --resume_from_checkpoint continues from the last complete checkpoint"
+NEW_RUN = "or start a new run with the checkpoint as --model_name_or_path"
+MOST_SECONDS = 300.0
+"""The longest time between two checkpoints."""
+# Options whose values are in the state of optimizer and sampler, so that a resumed run keeps them.
+KEPT = ("learning_rate", "encoder_learning_rate", "embeddings_learning_rate", "weight_decay", "seed", "data_seed")
+
+
+# ---- Faults ----
 
 
 class TrainingFault(Exception):  # noqa: N818 - what is at fault is not the program
@@ -29,6 +56,12 @@ class TrainingFault(Exception):  # noqa: N818 - what is at fault is not the prog
 
 class NotFiniteError(TrainingFault, FloatingPointError):
     """The loss, or a weight to be saved, is NaN or infinite."""
+
+    def __init__(self, problem: str):
+        super().__init__(
+            f"{problem} Check the sentences. If they are fine, lower the learning rates or use --bf16 in place of "
+            "--fp16, in a new run with the last checkpoint as --model_name_or_path: a resumed run keeps its rates."
+        )
 
 
 class OutOfMemoryError(TrainingFault, RuntimeError):
@@ -45,6 +78,21 @@ class CheckpointError(TrainingFault, ValueError):
 
 class StoppedError(TrainingFault):
     """SIGINT or SIGTERM stopped the training, which has saved a checkpoint."""
+
+
+@contextlib.contextmanager
+def explaining_memory(batch: Sequence[int] = ()) -> Iterator[None]:
+    """Raises OutOfMemoryError for what does not fit; `batch` has the sentences and sub-words of the batch then."""
+    try:
+        yield
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        where = f" at a batch of {batch[0]} sentences of up to {batch[1]} sub-words" if batch else ""
+        raise OutOfMemoryError(
+            f"Out of memory{where} ({str(error).partition('. GPU ')[0] or 'on the CPU'}). To reduce memory: "
+            "--max_subwords_per_batch, or a smaller --per_device_train_batch_size with a larger "
+            f"--gradient_accumulation_steps; --{ACTIVATION_CHECKPOINTING}; --bf16; or a new model with "
+            "--triaffine_rank 64."
+        ) from error
 
 
 class Signals:
@@ -68,36 +116,180 @@ class Signals:
         logger.warning("Stopping after this update, with a checkpoint. The next signal stops at once.")
 
 
-def loss_error(update: int, loss: float, sentences: Sequence[str], broken: Sequence[str]) -> NotFiniteError:
-    """The error for a loss that is not finite; `broken` are names of weights that were not finite before the update."""
-    named = ", ".join(map(repr, sentences[:20]))
-    cause = f"All weights are finite, so the cause is in the batch of the sentences {named}."
-    if broken:
-        cause = f"The cause is the previous update, or the model that training started from: {_describe(broken)}."
-    return NotFiniteError(
-        f"The loss of update {update} is {loss}, so training stopped before the weights changed. {cause} {REMEDIES}"
-    )
+# ---- Checkpoints ----
 
 
-def weights_error(what: str, broken: Sequence[str]) -> NotFiniteError:
-    """The error for weights that are NaN or infinite when `what` is to be saved."""
-    return NotFiniteError(f"{what} is not saved: {_describe(broken)}. {REMEDIES}")
+def list_checkpoints(output_dir: str | Path) -> list[Path]:
+    """The folders `checkpoint-N` of a run, incomplete ones included, by update."""
+    paths = Path(output_dir).glob(f"{PREFIX_CHECKPOINT_DIR}-*")
+    numbered = [path for path in paths if path.name.split("-", 1)[1].isdecimal()]
+    return sorted(numbered, key=lambda path: int(path.name.split("-")[1]))
 
 
-def _describe(broken: Sequence[str]) -> str:
-    return f"{len(broken)} weights, such as {broken[0]}, have values that are not finite"
-
-
-@contextlib.contextmanager
-def explaining_memory(batch: Sequence[int] = ()) -> Iterator[None]:
-    """Raises OutOfMemoryError for what does not fit; `batch` has the sentences and sub-words of the batch then."""
+def read_state(checkpoint: str | Path) -> TrainerState | None:
+    """The Trainer's state in a checkpoint; None for one that is incomplete."""
     try:
-        yield
-    except (torch.OutOfMemoryError, MemoryError) as error:
-        where = f" at a batch of {batch[0]} sentences of up to {batch[1]} sub-words" if batch else ""
-        raise OutOfMemoryError(
-            f"Out of memory{where} ({str(error).partition('. GPU ')[0] or 'on the CPU'}). To reduce memory: "
-            "--max_subwords_per_batch, or a smaller --per_device_train_batch_size with a larger "
-            f"--gradient_accumulation_steps; --{ACTIVATION_CHECKPOINTING}; --bf16; or a new model with "
-            "--triaffine_rank 64."
-        ) from error
+        return TrainerState.load_from_json(str(Path(checkpoint) / TRAINER_STATE_NAME))
+    except (OSError, ValueError, TypeError, AttributeError):
+        return None
+
+
+def find_checkpoint(wanted: str | bool | None, output_dir: str | Path) -> str | None:
+    """The checkpoint to resume from; None to start from scratch.
+
+    `wanted` is the folder of a checkpoint; True or "latest" for the latest complete one in `output_dir`, if any. Raises
+    CheckpointError if it is not a complete checkpoint.
+    """
+    if not wanted:
+        return None
+    if wanted is True or wanted == LATEST:
+        complete = [str(checkpoint) for checkpoint in list_checkpoints(output_dir) if read_state(checkpoint)]
+        if not complete:
+            logger.warning("There is no complete checkpoint in %s to resume from: starting from scratch.", output_dir)
+        return complete[-1] if complete else None
+    if read_state(wanted) is None:
+        raise CheckpointError(f"{wanted} is not a complete checkpoint: {TRAINER_STATE_NAME} is missing or damaged.")
+    return str(wanted)
+
+
+def damaged(checkpoint: str | Path, error: Exception) -> CheckpointError:
+    """The error for a checkpoint of which a file cannot be loaded; it names the complete one before it."""
+    others = [path for path in list_checkpoints(Path(checkpoint).parent) if path != Path(checkpoint)]
+    earlier = [path for path in others if read_state(path)]
+    remedy = f"Resume from another one: --resume_from_checkpoint {earlier[-1]}" if earlier else "Start a new run."
+    problem = f"{type(error).__name__}: {str(error).partition('. ')[0]}"
+    return CheckpointError(f"The checkpoint {checkpoint} cannot be loaded ({problem}). {remedy}")
+
+
+def choose_checkpoint(wanted: str | bool | None, output_dir: str | Path, do_train: bool) -> str | None:
+    """The checkpoint that a run resumes from; None to start. Raises ValueError if it would overwrite an earlier run."""
+    checkpoint = find_checkpoint(wanted, output_dir) if do_train else None
+    if checkpoint is not None:
+        return checkpoint
+    folder = Path(output_dir)
+    results = folder / RESULTS_FILE
+    left = [*list_checkpoints(folder), *(path for path in (results, folder / SUMMARY_FILE) if path.exists())]
+    # A run that was killed while it saved can be begun again; one that has its results is finished.
+    if left and not (wanted and not results.exists()):
+        raise ValueError(
+            f"--output_dir {folder} has {left[-1].name} of an earlier run. Add --resume_from_checkpoint to continue a "
+            "run with checkpoints, or give another folder."
+        )
+    return None
+
+
+def lock_folder(output_dir: str | Path) -> FileLock:
+    """The lock of a run's folder, held until it is released; raises ValueError if another process holds it."""
+    folder = Path(output_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / LOCK_FILE, timeout=0, is_singleton=True)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise ValueError(f"Another run is writing to --output_dir {folder}. Give another folder.") from error
+    return lock
+
+
+def remove_incomplete(output_dir: str | Path) -> None:
+    """Removes incomplete checkpoints: the rotation counts folders, and could keep one of them and no complete one."""
+    for checkpoint in list_checkpoints(output_dir):
+        if read_state(checkpoint) is None:
+            logger.warning("Removing %s, which is incomplete: training was killed while it was saved.", checkpoint)
+            shutil.rmtree(checkpoint)
+
+
+# ---- Events ----
+
+
+class TrainingCallback(TrainerCallback, ExportableState):
+    """Checks what a training resumes, saves in time, stops at a signal, and logs scores.
+
+    Attributes:
+        facts: the options in `KEPT` and a digest of the training data. They are saved in every checkpoint.
+        sampler: the sampler of the run, which needs to know the epoch: if several processes resume in the middle of an
+            epoch, accelerate wraps it twice, and neither wrapper passes the epoch on.
+        most_evaluations: number of epochs, evenly spaced up to the last, that may end with an evaluation or checkpoint,
+            where `min_steps` asks for many; None for all of them.
+        is_stopping: whether any process was told to stop: this update is the last one.
+        is_due: whether a checkpoint is due in any process.
+    """
+
+    def __init__(self) -> None:
+        self.facts: dict[str, Any] = {}
+        self.sampler: Sampler[Any] | None = None
+        self.most_evaluations: int | None = None
+        self.is_stopping = self.is_due = False
+        self.saved_at = math.inf
+
+    def state(self) -> dict[str, Any]:
+        return {"args": {}, "attributes": {"facts": self.facts}}
+
+    def wants_checkpoint(self, args: Any) -> bool:
+        return args.save_strategy != "no" and time.monotonic() - self.saved_at >= MOST_SECONDS
+
+    def on_train_begin(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        self.saved_at, self.is_stopping, self.is_due = time.monotonic(), False, False
+        callbacks: Any = state.stateful_callbacks
+        callbacks.setdefault(type(self).__name__, self.state())  # a checkpoint may have none
+        if state.global_step > 0:
+            optimizer = kwargs["optimizer"]
+            has_begun = optimizer.state or getattr(kwargs["lr_scheduler"], "last_epoch", 0)
+            if not has_begun and state.global_step < state.max_steps:
+                raise CheckpointError(
+                    f"The checkpoint has no optimizer (save_only_model). Resume another one, {NEW_RUN}."
+                )
+            if has_average(optimizer) and getattr(args, "ema_decay", None) is None:
+                raise CheckpointError(
+                    f"The checkpoint has averaged weights. Resume with the --ema_decay of its run, {NEW_RUN}."
+                )
+        if args.save_strategy != "no":
+            after = f"after update {args.save_steps}" if args.save_strategy == "steps" else "after an epoch"
+            logger.info("The first checkpoint comes %s, or after %.0f minutes.", after, MOST_SECONDS / 60)
+
+    def on_epoch_begin(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        sampler: Any = self.sampler
+        if sampler is not None:
+            sampler.set_epoch(int(state.epoch or 0))
+
+    def on_step_end(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> TrainerControl:
+        self.is_stopping &= not control.should_training_stop  # else this update is the last one anyway
+        # The end of an epoch evaluates before it saves: a checkpoint from before would be resumed without its scores.
+        ends_epoch = float(state.epoch or 0).is_integer()
+        control.should_save |= (self.is_due or self.is_stopping) and not ends_epoch
+        control.should_training_stop |= self.is_stopping
+        if control.should_training_stop and not self.is_stopping and has_average(kwargs["optimizer"]):
+            kwargs["optimizer"].eval()  # the model ends with the average
+        control.should_log |= control.should_evaluate  # the loss up to this evaluation
+        return control
+
+    def on_epoch_end(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> TrainerControl:
+        ends_epoch = float(state.epoch or 0).is_integer()
+        if self.is_stopping and not ends_epoch:
+            control.should_evaluate = control.should_save = False
+        elif self.most_evaluations is not None and (self.is_stopping or not control.should_training_stop):
+            before, now = (
+                epoch * self.most_evaluations // state.num_train_epochs
+                for epoch in (round(state.epoch or 0) - 1, round(state.epoch or 0))
+            )
+            if before == now:
+                control.should_evaluate = control.should_save = False
+        control.should_save |= ends_epoch and (self.is_stopping or self.is_due)
+        control.should_log |= control.should_evaluate
+        return control
+
+    def on_save(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        self.saved_at, self.is_due = time.monotonic(), False
+
+    def on_log(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        logs = kwargs["logs"]
+        place = f"Update {state.global_step} of {state.max_steps}, epoch {state.epoch or 0:.4g}"
+        if "loss" in logs:
+            logger.info("%s: training loss %.4g", place, float(logs["loss"]))
+        if "eval_f1" in logs:
+            logger.info("%s: %s, loss %.4g", place, format_metrics(logs), float(logs["eval_loss"]))
+
+
+def format_metrics(logs: Mapping[str, float], prefix: str = "eval") -> str:
+    """The scores of an evaluation in percent, for a line of the log: `precision 71.2, recall 69.0, F1 70.1, …`."""
+    scores = {title: logs.get(f"{prefix}_{name}") for name, title in summary_metrics().items()}
+    return ", ".join(f"{title} {100 * float(score):.1f}" for title, score in scores.items() if score is not None)

@@ -1,6 +1,5 @@
 """Further training of a model: new labels, and own ones that the data does not annotate."""
 
-import logging
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,34 +13,12 @@ from ..model.model_triaffine import NestedNEROutput, TriaffineForNestedNER
 from ..model.span_head_triaffine import smoothed_targets
 from ..model.triaffine_ops import label_probabilities, span_mask
 
-logger = logging.getLogger(__name__)
-
 # How much lower than None the scores of a new label start. Candidates are the likeliest entities: at 2, all spans that
 # are clearly None would have 0.12, and be candidates before unlikely entities.
 START_BELOW = 10.0
 # The weights that a label's scores are proportional to, besides its bias; of the three low-rank factors one is enough,
 # and if all were 0, none would have a gradient.
 OF_SCORES = re.compile(r"(?:scoring|biaffine)(?!.*\.(?:inside|tail)$)|label_bias$")
-
-
-def continue_with_labels(
-    model: TriaffineForNestedNER, labels: Sequence[str], keep_labels: bool
-) -> TriaffineForNestedNER:
-    """The model to train on data with these labels, None included; warns of labels that only one of the two has.
-
-    With `keep_labels`, labels of the model that the data lacks are learned from the model's own predictions.
-    """
-    known = model.config.trained_labels
-    new, gone = [name for name in labels if name not in (*known, NONE_LABEL)], missing_labels(model, labels)
-    if new:
-        logger.warning("New labels, in addition to the model's %s: %s.", ", ".join(known), ", ".join(new))
-        model = extend_labels(model, new)
-    if keep_labels and not gone:
-        logger.warning("--keep_labels has no effect: the training data has all labels of the model.")
-    if gone:
-        fate = "learned from the model's own predictions" if keep_labels else "forgotten unless you add --keep_labels"
-        logger.warning("The training data has no entity of the model's labels %s: these are %s.", ", ".join(gone), fate)
-    return model
 
 
 def missing_labels(model: TriaffineForNestedNER, labels: Sequence[str]) -> list[str]:

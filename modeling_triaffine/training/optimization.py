@@ -15,23 +15,12 @@ from typing import Any
 import torch
 from torch import nn
 from torch.optim import Optimizer
-from transformers import TrainingArguments
 
-MODEL_PARTS = ("head", "words", "encoder")
 # Where PEFT, torch.compile and data parallelism hold the model that they wrap.
 WRAPPERS = ("base_model", "_orig_mod", "module")
 AVERAGE = "average"
 # Keys of the parameter groups, which are saved: number of averaged updates; whether the average is in the model.
 UPDATES, IN_MODEL = "averaged_updates", "average_in_model"
-
-
-def learning_rates(args: TrainingArguments) -> dict[str, float]:
-    """Learning rate of each part of the model; the same for all with plain TrainingArguments."""
-    return {
-        "encoder": getattr(args, "encoder_learning_rate", args.learning_rate),
-        "words": getattr(args, "embeddings_learning_rate", args.learning_rate),
-        "head": args.learning_rate,
-    }
 
 
 def build_parameter_groups(
@@ -43,15 +32,15 @@ def build_parameter_groups(
     """Puts every trainable parameter into one optimizer group.
 
     Args:
-        named_parameters: their names begin with one of `MODEL_PARTS`, or else are of a layer that has the head's rate.
-        learning_rates: rate of each part.
+        named_parameters: their names begin with a part of the model, or else are of a layer that has the head's rate.
+        learning_rates: rate of each part, the head first.
         weight_decay: for the parameters named in `decaying`.
 
     Returns:
         Non-empty groups for a torch optimizer, those of the head first, whose rate the Trainer logs.
     """
     groups: dict[tuple[str, bool], list[nn.Parameter]] = {
-        (part, decays): [] for part in MODEL_PARTS for decays in (True, False)
+        (part, decays): [] for part in learning_rates for decays in (True, False)
     }
     for name, parameter in named_parameters:
         part = name.split(".", 1)[0]
@@ -61,7 +50,7 @@ def build_parameter_groups(
                 "encoder alone: model.encoder = peft.get_peft_model(model.encoder, config)."
             )
         if parameter.requires_grad:
-            groups[part if part in MODEL_PARTS else "head", name in decaying].append(parameter)
+            groups[part if part in learning_rates else "head", name in decaying].append(parameter)
     if not any(groups.values()):
         raise ValueError("No weight of the model is trained: `requires_grad` is False for all parameters.")
     return [

@@ -4,12 +4,14 @@
 `model/options_triaffine.py`. Help, completion, command line, recipes and cards read the declarations.
 """
 
+import contextlib
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 from functools import partial
 from os import PathLike, fspath
+from types import MappingProxyType
 from typing import Any
 
 from ..model.options_triaffine import MODEL_OPTIONS, PROCESSOR_OPTIONS, Option, option, options_of
@@ -213,7 +215,6 @@ class TrainingOptions:
     seed: int = _main(42, "Seed of all random numbers", least=0)
     # The card has the precision and the hardware.
     bf16: bool = _unsaid(False, "Mixed precision on a GPU, or a CPU that multiplies bfloat16 faster")
-    fp16: bool = _unsaid(False, "Mixed precision on a GPU")
     use_cpu: bool = _unsaid(False, "Train without a GPU")
     eval_strategy: str = _choice("epoch", "When to score the validation data", ("epoch", "steps", "no"))
     save_strategy: str = _choice(
@@ -235,10 +236,7 @@ class TrainingOptions:
         "Calibrate the probabilities at the end, on the validation data, and accept entities from one threshold",
     )
     push_to_hub: bool = _once(False, "Publish the final model")
-    hub_model_id: str | None = _once(None, "Repository to publish to", metavar="OWNER/NAME")
     hub_private_repo: bool | None = _once(True, "Make a new repository private; off with --no_hub_private_repo")
-    max_steps: int = _rare(-1, "Number of updates, instead of epochs; -1: use --num_train_epochs", least=-1)
-    per_device_eval_batch_size: int = _rare(8, "Sentences in a batch of evaluation", least=1)
     do_train: bool = _rare(True, "Train; off with --no_do_train")
     do_eval: bool = _rare(True, "Score the final model on the validation data; off with --no_do_eval")
     save_steps: float = _rare(
@@ -273,6 +271,9 @@ OWN_OPTIONS = {
     for holder, section in ((ModelArguments, START), (DataArguments, DATA), (TrainingOptions, TRAINING))
     for name, declared in options_of(holder).items()
 }
+for one in fields(TrainingOptions):
+    # What transformers' argument parser takes.
+    one.metadata = MappingProxyType({"help": OWN_OPTIONS[one.name].doc.replace("%", "%%")})
 # What `--help` shows.
 TRAIN_OPTIONS = {
     "recipe": RECIPE,
@@ -283,36 +284,23 @@ TRAIN_OPTIONS = {
 
 def read_value(declared: Option, value: Any) -> Any:
     """The value that is written on a command line or in YAML, or given in Python, if the option can have it."""
-    read = parse_value(declared, value)
+    read = value.value if isinstance(value, Enum) else fspath(value) if isinstance(value, PathLike) else value
+    word = read.strip().lower() if isinstance(read, str) else ""
+    if isinstance(read, tuple):
+        read = list(read)
+    elif read is False and declared.type is str:
+        read = "no"  # which YAML reads so: no evaluation, or Norwegian
+    elif declared.type is object:
+        return read
+    elif declared.optional and word in ("none", "null") and word not in declared.choices:
+        read = None
+    elif declared.type is bool:
+        read = BOOLEANS.get(word, read)
+    elif declared.type in (int, float) and (word or type(read) is int):
+        with contextlib.suppress(ValueError):
+            number = float(read)
+            read = int(number) if declared.type is int and number.is_integer() else number
     if problem := declared.problem(read):
         is_number = isinstance(read, int | float) and not isinstance(read, bool)
         raise ValueError(f"{declared.name} is {f'{read:g}' if is_number else f'{value!r:.80}'}; {problem}")
     return read
-
-
-def parse_value(declared: Option, value: Any) -> Any:
-    """As [`read_value`], unchecked: what is not of the option's type stays as it is."""
-    if isinstance(value, Enum):
-        value = value.value
-    if isinstance(value, PathLike):
-        value = fspath(value)
-    if isinstance(value, tuple):
-        return list(value)
-    if value is False and declared.type is str:
-        return "no"  # which YAML reads so: no evaluation, or Norwegian
-    if declared.type is float and type(value) is int:
-        return float(value)
-    if not isinstance(value, str) or declared.type is object:
-        return value
-    word = value.strip().lower()
-    if declared.optional and word in ("none", "null") and word not in declared.choices:
-        return None
-    if declared.type is str:
-        return value
-    if declared.type is bool:
-        return BOOLEANS.get(word, value)
-    try:
-        number = float(word)
-    except ValueError:
-        return value
-    return int(number) if declared.type is int and number.is_integer() else number

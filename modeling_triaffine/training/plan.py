@@ -15,25 +15,23 @@ import difflib
 import json
 import logging
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
 from functools import cache
 from os import fspath
 from pathlib import Path
-from types import MappingProxyType, NoneType, UnionType
+from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import torch
 import yaml
-from transformers import PretrainedConfig, TrainingArguments
+from transformers import TrainingArguments
 from transformers.trainer_utils import IntervalStrategy
 from transformers.utils import CONFIG_NAME, is_torch_tf32_available
 
-from ..model.configuration_triaffine import TriaffineConfig, unknown_fields
-from ..model.options_triaffine import DECLARED, MODEL_OPTIONS, Option
-from ..model.processing_triaffine import TriaffineProcessor
+from ..model.configuration_triaffine import unknown_fields
+from ..model.options_triaffine import MODEL_OPTIONS, Option
 from ..model.triaffine_weights import multiplies_bfloat16
 from .options import (
     INHERITED,
@@ -43,7 +41,6 @@ from .options import (
     DataArguments,
     ModelArguments,
     TrainingOptions,
-    parse_value,
     read_value,
 )
 
@@ -74,16 +71,6 @@ class RecipeError(ValueError):
 # ---- The arguments of a trainer ----
 
 
-def _readable_by_argparse(cls: Any) -> Any:
-    """Gives declared fields the metadata that transformers' HfArgumentParser passes on, for parsers of one's own."""
-    for name, one in cls.__dataclass_fields__.items():
-        if declared := one.metadata.get(DECLARED):
-            cls.__dataclass_fields__[name] = copied = copy(one)  # the declaration's own field stays as it is
-            copied.metadata = MappingProxyType({"help": declared.doc.replace("%", "%%")})
-    return cls
-
-
-@_readable_by_argparse
 @dataclass
 class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
     """`TrainingArguments` with three learning rates and the paper's defaults (the rates are those for GENIA).
@@ -136,7 +123,15 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
             mode = "max" if self.greater_is_better else "min"  # their default lowers the rates while F1 rises
             given: Any = self.lr_scheduler_kwargs or {}
             self.lr_scheduler_kwargs = {"mode": mode, **given}
-        self._check_conflicts()
+        by_length = self.train_sampling_strategy == "group_by_length"
+        conflicts = {
+            "label_smoothing_factor and the model's own loss (boundary_smoothing)": self.label_smoothing_factor,
+            "max_subwords_per_batch and this train_sampling_strategy": self.max_subwords_per_batch and not by_length,
+            "push_to_hub and no training (triaffine-ner publish does it)": self.push_to_hub and not self.do_train,
+        }
+        for pair, is_given in conflicts.items():
+            if is_given:
+                raise ValueError(f"{pair} exclude each other; leave out one of the two.")
 
     def epochs_for_min_steps(self, batches: int) -> float:
         """`num_train_epochs`, or the first number of epochs, of so many batches, with `min_steps` updates."""
@@ -150,27 +145,13 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
         )
         return epochs
 
-    def _check_conflicts(self) -> None:
-        """Raises ValueError for options that exclude each other."""
-        by_length = self.train_sampling_strategy == "group_by_length"
-        averages_itself = str(getattr(self.optim, "value", self.optim)).startswith("schedule_free")
-        conflicts = {
-            "label_smoothing_factor and the model's own loss (boundary_smoothing)": self.label_smoothing_factor,
-            "max_subwords_per_batch and this train_sampling_strategy": self.max_subwords_per_batch and not by_length,
-            "ema_decay and an optimizer that averages weights": self.ema_decay and averages_itself,
-            "push_to_hub and no training (triaffine-ner publish does it)": self.push_to_hub and not self.do_train,
-        }
-        for pair, is_given in conflicts.items():
-            if is_given:
-                raise ValueError(f"{pair} exclude each other; leave out one of the two.")
-
 
 # ---- The plan ----
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """The unchecked contents of the two files in `folder`; None for the empty recipe."""
+    """What the two files in `folder` say; the empty recipe has none."""
 
     folder: Path | None = None
     config: dict[str, Any] = field(default_factory=dict)
@@ -190,27 +171,15 @@ class TrainingPlan:
     options: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class BaseModel:
-    """What a run starts from; of a trained model, configuration and processor, which decide how its corpus is read.
-
-    `name` is the folder or Hub name of a trained model, of a checkpoint or of an encoder; None for a new encoder.
-    """
-
-    name: str | None
-    config: TriaffineConfig | None = None
-    processor: TriaffineProcessor | None = None
-
-
 @cache
 def training_options() -> dict[str, Option]:
     """All options of `triaffine-ner train`: those declared here, and those of transformers."""
     types = get_type_hints(NestedNERTrainingArguments)
     own = [one for one in fields(NestedNERTrainingArguments) if one.init and one.name not in TRAIN_OPTIONS]
-    return TRAIN_OPTIONS | {one.name: _read_field(one, types[one.name]) for one in own}
+    return TRAIN_OPTIONS | {one.name: _option_of_field(one, types[one.name]) for one in own}
 
 
-def _read_field(one: Any, annotation: Any) -> Option:
+def _option_of_field(one: Any, annotation: Any) -> Option:
     """The option that a field of transformers' `TrainingArguments` is."""
     kinds = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
     choices = [choice.value for kind in kinds if isinstance(kind, type) and issubclass(kind, Enum) for choice in kind]
@@ -234,20 +203,40 @@ def _read_field(one: Any, annotation: Any) -> Option:
 
 def parse_training_plan(arguments: Sequence[str]) -> TrainingPlan:
     """The plan of a command line. An empty value (`--word_vectors=`) restores the default."""
-    return make_plan(parse_given(arguments))
+    known = training_options()
+    given: dict[str, Any] = {}
+    waiting = [*arguments]
+    while waiting:
+        written, equals, value = waiting.pop(0).partition("=")
+        if not written.startswith("--"):
+            raise CommandLineError(f"No such option: {written}. See `triaffine-ner train --help-all`.")
+        name = written.removeprefix("--").replace("-", "_")
+        name = SAME_AS.get(name, name)
+        option = known.get(name)
+        values = [value] if equals else []
+        while waiting and not waiting[0].startswith("--") and (not values or (option and option.many)):
+            values.append(waiting.pop(0))
+        bare = "" if option is None else option.bare or ("true" if option.type is bool else "")
+        if option is None and not values and name.removeprefix("no_") in known:
+            name, bare = name.removeprefix("no_"), "false"
+        if option is not None and not (values or bare):
+            raise CommandLineError(f"{written} needs a value.")
+        given[name] = values if option and option.many else [*values, bare][0]
+    return make_plan(given)
 
 
 def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
     """The plan of options by name. None and an empty text restore the default of what the recipe sets."""
     recipe = load_recipe(find_recipe(fspath(given["recipe"]))) if given.get("recipe") else Recipe()
-    options = {**_read_config(recipe), **_read_training(recipe)}
+    options = {**recipe.config, **recipe.training}
     for name in given:
         others = _facts_of_data(options, given) if name == "train_file" else REPLACED.get(name, ())
         for replaced in (name, *others):
             options.pop(replaced, None)
     for name, value in given.items():
+        read = _read(name, value)
         if value not in (None, "") and name != RECIPE.name:
-            options[name] = _read(name, value)
+            options[name] = read
     config = {name: options.pop(name) for name in [*options] if name in MODEL_OPTIONS or name in RECIPE_FIELDS}
     if not options.get("output_dir"):
         raise CommandLineError("--output_dir is missing; give a folder for checkpoints and the model.")
@@ -271,87 +260,16 @@ def _facts_of_data(options: Mapping[str, Any], given: Mapping[str, Any]) -> tupl
 
 
 def _read(name: str, value: Any) -> Any:
-    """The value of an option, given by name; TriaffineConfig checks those of the model."""
-    known = training_options().get(name)
-    if known is None:
-        raise CommandLineError(f"No such option: {name}={value}.{suggestion(name, training_options())}")
+    """The value of an option, given by name; None and an empty text stay."""
+    known = training_options()
+    if name not in known:
+        near = [one for one in known if one.startswith(name)] or difflib.get_close_matches(name, known, 1, cutoff=0.8)
+        remedy = f"Did you mean {near[0]}?" if near else "See `triaffine-ner train --help-all`."
+        raise CommandLineError(f"No such option: {name}. {remedy}")
     try:
-        return parse_value(known, value) if name in MODEL_OPTIONS else read_value(known, value)
+        return value if value in (None, "") else read_value(known[name], value)
     except ValueError as error:
         raise CommandLineError(str(error)) from error
-
-
-def suggestion(name: str, known: Iterable[str], dashes: str = "") -> str:
-    """A question, `Did you mean NAME?`, for a known name that begins so or is spelled alike; empty without any."""
-    names = list(known)
-    near = [one for one in names if one.startswith(name)] or difflib.get_close_matches(name, names, 1, cutoff=0.8)
-    return f" Did you mean {dashes}{near[0]}?" if near else ""
-
-
-# ---- The model to start from ----
-
-
-def find_base_model(plan: TrainingPlan) -> BaseModel:
-    """What the run starts from, without the weights."""
-    name, model = plan.training.resume_from_checkpoint or plan.model.model_name_or_path, plan.model
-    if name is None and "encoder_config" not in plan.config:
-        raise ValueError("There is no model to start from: give --model_name_or_path or a --recipe.")
-    base = BaseModel(name)
-    if name is not None and _is_trained_model(name):
-        base = BaseModel(name, TriaffineConfig.from_pretrained(name), TriaffineProcessor.from_pretrained(name))
-    if model.keep_labels and not (base.config and plan.training.do_train and model.model_name_or_path):
-        raise ValueError("--keep_labels is for training a trained model further; give it as --model_name_or_path.")
-    if base.config is None and not plan.training.do_train:
-        raise ValueError("There is no trained model to score without training; give one as --model_name_or_path.")
-    # What the data decided on when the model was built.
-    of_data = {option for option in MODEL_OPTIONS if option.endswith("_vocab_size")}
-    of_data |= {"max_span_width"} if model.learn_span_width and not plan.config.get("max_span_width") else set()
-    of_data |= {"word_embedding_size"} if model.word_vectors and not plan.config.get("word_embedding_size") else set()
-    for option, value in plan.config.items() if base.config else ():
-        if option in MODEL_OPTIONS and option not in of_data and getattr(base.config, option) != value:
-            raise ValueError(
-                f"{option} is {value!r}, but the model in {name} was trained with {getattr(base.config, option)!r}. "
-                f"Leave {option} out, or start a new model."
-            )
-    return base
-
-
-def _is_trained_model(name_or_path: str) -> bool:
-    if name_or_path.count("/") > 1 and not Path(name_or_path).is_dir():
-        raise FileNotFoundError(f"There is no folder {name_or_path}, and no model on the Hub has such a name.")
-    config, _ = PretrainedConfig.get_config_dict(name_or_path)
-    return config.get("model_type") == TriaffineConfig.model_type
-
-
-# ---- The command line ----
-
-
-def parse_given(arguments: Sequence[str]) -> dict[str, Any]:
-    """Option → what a command line gives for it, as written. Raises CommandLineError for unknown options."""
-    known = training_options()
-    given: dict[str, Any] = {}
-    waiting = [*arguments]
-    while waiting:
-        written, equals, value = waiting.pop(0).partition("=")
-        name = written.removeprefix("--").replace("-", "_")
-        name = SAME_AS.get(name, name)
-        switched_off = known.get(name.removeprefix("no_")) if name.startswith("no_") else None
-        if not written.startswith("--") or (name not in known and not switched_off):
-            raise CommandLineError(
-                f"No such option: {written}.{suggestion(name, known, '--')} See `triaffine-ner train --help-all`."
-            )
-        values = [value] if equals else []
-        while waiting and not waiting[0].startswith("--") and (not values or (name in known and known[name].many)):
-            values.append(waiting.pop(0))
-        if switched_off:
-            given[switched_off.name] = "false"
-        elif values:
-            given[name] = values if known[name].many else values[0]
-        elif bare := known[name].bare or ("true" if known[name].type is bool else ""):
-            given[name] = bare
-        else:
-            raise CommandLineError(f"{written} needs a value.")
-    return given
 
 
 # ---- Recipes ----
@@ -375,18 +293,33 @@ def find_recipe(name_or_folder: str) -> Path:
         if (folder / TRAINING_FILE).is_file():
             return folder
     known = sorted(path.parent.name for path in library.glob(f"*/{TRAINING_FILE}"))
+    near = difflib.get_close_matches(name_or_folder, known, 1, cutoff=0.8)
     raise RecipeError(
-        f"There is no recipe {name_or_folder!r}: it is neither a folder of that name with a {TRAINING_FILE}, nor one "
-        f"of the recipes in {library}: {', '.join(known) or 'none'}.{suggestion(name_or_folder, known)}"
+        f"There is no recipe {name_or_folder!r}, and no folder of that name with a {TRAINING_FILE}. The recipes in "
+        f"{library}: {', '.join(known) or 'none'}.{f' Did you mean {near[0]}?' if near else ''}"
     )
 
 
 def load_recipe(folder: Path) -> Recipe:
-    """Reads a recipe's files; raises RecipeError if one is missing, not valid JSON or YAML, or not a mapping."""
+    """Reads a recipe; raises RecipeError for a file that cannot be read, and for a field that is not of it."""
     config = _read_mapping(folder / CONFIG_NAME, json.loads)
+    if unknown := unknown_fields(config):
+        raise RecipeError(f"{folder}/{CONFIG_NAME} has fields that TriaffineConfig does not know: {unknown}.")
+    # Without those that every configuration has.
+    config = {name: value for name, value in config.items() if name in MODEL_OPTIONS or name in RECIPE_FIELDS}
     training = _read_mapping(folder / TRAINING_FILE, yaml.safe_load)
     purpose = training.pop(PURPOSE, None)
-    return Recipe(folder, config, training, None if purpose is None else str(purpose))
+    read: dict[str, Any] = {}
+    for name, value in training.items():
+        where = f"{folder}/{TRAINING_FILE}, {name!r}"
+        if name in MODEL_OPTIONS or name == RECIPE.name:
+            raise RecipeError(f"{where} is not a training option; fields of the model belong in {CONFIG_NAME}.")
+        if value is not None:
+            try:
+                read[name] = _read(name, value)
+            except CommandLineError as error:
+                raise RecipeError(f"{where}: {error}") from error
+    return Recipe(folder, config, read, None if purpose is None else str(purpose))
 
 
 def _read_mapping(path: Path, parse: Any) -> dict[str, Any]:
@@ -397,25 +330,3 @@ def _read_mapping(path: Path, parse: Any) -> dict[str, Any]:
     if not isinstance(content, dict) or not all(isinstance(name, str) for name in content):
         raise RecipeError(f"{path} must be a mapping of options (`name: value` in YAML); it is {content!r:.80}.")
     return content
-
-
-def _read_training(recipe: Recipe) -> dict[str, Any]:
-    """The options of training.yaml, where None is no value."""
-    read: dict[str, Any] = {}
-    for name, value in recipe.training.items():
-        where = f"{recipe.folder}/{TRAINING_FILE}, {name!r}"
-        if name in MODEL_OPTIONS or name == RECIPE.name:
-            raise RecipeError(f"{where} is not a training option; fields of the model belong in {CONFIG_NAME}.")
-        if value is not None:
-            try:
-                read[name] = _read(name, value)
-            except CommandLineError as error:
-                raise RecipeError(f"{where}: {error}") from error
-    return read
-
-
-def _read_config(recipe: Recipe) -> dict[str, Any]:
-    """The fields of config.json that define the model, without those that every configuration has."""
-    if unknown := unknown_fields(recipe.config):
-        raise RecipeError(f"{recipe.folder}/{CONFIG_NAME} has fields that TriaffineConfig does not know: {unknown}.")
-    return {name: value for name, value in recipe.config.items() if name in MODEL_OPTIONS or name in RECIPE_FIELDS}

@@ -23,13 +23,11 @@ from ..evaluation.scores import Scores, format_scores
 from ..evaluation.scoring import score_entities, scores_by_length, without_labels
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..publishing.run_summary import Evaluation
-from .callbacks import format_metrics
-from .checkpoints import choose_checkpoint, lock_folder
 from .corpora import Corpus, read_splits
-from .interruptions import explaining_memory
-from .plan import TrainingPlan, find_base_model, parse_training_plan
+from .interruptions import choose_checkpoint, explaining_memory, format_metrics, lock_folder
+from .plan import TrainingPlan, parse_training_plan
 from .saving import RunResults, save_run
-from .start import StartedModel, start_model
+from .start import find_base_model, start_model
 from .trainer import NestedNERTrainer
 
 logger = logging.getLogger(__name__)
@@ -52,10 +50,11 @@ def prepare_run(arguments: Sequence[str]) -> Run:
     """Reads the command line, the data and the model to start from; a ValueError or OSError is the user's mistake."""
     hide_bars: Any = transformers.utils.logging.disable_progress_bar  # untyped in transformers
     hide_bars()
-    if not sys.stderr.isatty():
-        datasets.disable_progress_bars()
     plan = parse_training_plan(arguments)
     training = plan.training
+    if not sys.stderr.isatty():
+        datasets.disable_progress_bars()
+        training.disable_tqdm = True
     lock = lock_folder(training.output_dir) if training.should_save else None
     training.resume_from_checkpoint = choose_checkpoint(
         training.resume_from_checkpoint, training.output_dir, training.do_train
@@ -63,11 +62,29 @@ def prepare_run(arguments: Sequence[str]) -> Run:
     with training.main_process_first():
         base = find_base_model(plan)
         corpus = read_splits(plan, base)
-    start = start_model(plan, base, corpus.to_start_from(), corpus.types, corpus.tagger)
+    model, processor, teacher = start_model(plan, base, corpus.to_start_from(), corpus.types, corpus.tagger)
+    config: Any = model.config
     with training.main_process_first():
-        config = start.model.config
         corpus = corpus.change(partial(add_context, context=config.context, max_tokens=config.max_subwords))
-    return Run(plan, corpus, build_trainer(plan, corpus, start), lock)
+    dataset = corpus.to_train_on()
+    with explaining_memory():
+        trainer = NestedNERTrainer(
+            model,
+            training,
+            processing_class=processor,
+            data_collator=DataCollatorForNestedNER(
+                processor, config.label2id, plan.data.flat_annotation, config.multi_label
+            ),
+            train_dataset=dataset.get("train"),
+            eval_dataset=dataset.get("validation"),
+        )
+    # A bar on a terminal, and lines of the log elsewhere, in place of a dictionary for each log.
+    trainer.remove_callback(PrinterCallback)
+    trainer.remove_callback(ProgressCallback)
+    if not training.disable_tqdm:
+        trainer.add_callback(_Bar)
+    trainer.teacher = teacher
+    return Run(plan, corpus, trainer, lock)
 
 
 def train_and_save(run: Run) -> dict[str, float]:
@@ -95,35 +112,8 @@ def start_logging() -> None:
 
 
 class _Bar(ProgressCallback):
-    """The Trainer's bar, without a dictionary for each log: lines of the log have the scores."""
-
     def on_log(self, *arguments: Any, **options: Any) -> None:
-        pass
-
-
-def build_trainer(plan: TrainingPlan, corpus: Corpus, start: StartedModel) -> NestedNERTrainer:
-    """The trainer of the run, whose bar is shown on a terminal only."""
-    model, processor, teacher = start
-    dataset = corpus.to_train_on()
-    label2id: Any = model.config.label2id
-    plan.training.disable_tqdm = bool(plan.training.disable_tqdm) or not sys.stderr.isatty()
-    with explaining_memory():
-        trainer = NestedNERTrainer(
-            model,
-            plan.training,
-            processing_class=processor,
-            data_collator=DataCollatorForNestedNER(
-                processor, label2id, plan.data.flat_annotation, model.config.multi_label
-            ),
-            train_dataset=dataset.get("train"),
-            eval_dataset=dataset.get("validation"),
-        )
-    trainer.remove_callback(PrinterCallback)
-    trainer.remove_callback(ProgressCallback)
-    if not plan.training.disable_tqdm:
-        trainer.add_callback(_Bar)
-    trainer.teacher = teacher
-    return trainer
+        """Prints nothing: lines of the log have the scores."""
 
 
 def calibrate(run: Run) -> None:

@@ -6,16 +6,16 @@
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from os import PathLike
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from datasets import Dataset, DatasetDict
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import PreTrainedTokenizerFast, set_seed
+from transformers import PretrainedConfig, PreTrainedTokenizerFast, set_seed
 
-from ..data.features import as_records
 from ..data.parts_of_speech import spacy_tagger
 from ..data.statistics import repeated_sentences
 from ..data.windows import Windows, spans_of
@@ -26,12 +26,12 @@ from ..model.options_triaffine import MODEL_OPTIONS
 from ..model.processing_triaffine import PosTagger, TriaffineProcessor, beginning
 from ..model.text_triaffine import composed
 from ..new_model import match_low_rank_start, number_names
-from .checkpoints import damaged
-from .new_labels import Teacher, continue_with_labels, extend_labels
-from .options import DataArguments, ModelArguments
-from .plan import BaseModel, NestedNERTrainingArguments, TrainingPlan, find_base_model, make_plan
-from .records import as_dataset, check_types, entity_types
-from .word_vectors import WordVectors, read_word_vectors
+from .batching import as_dataset, entity_types
+from .interruptions import damaged
+from .new_labels import Teacher, extend_labels, missing_labels
+from .options import DataArguments
+from .plan import NestedNERTrainingArguments, TrainingPlan, make_plan
+from .word_vectors import read_word_vectors
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +40,18 @@ SPECIAL_TOKENS = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk"
 WORD_PARTS = {"words": "word", "pos": "pos", "chars": "char"}
 # Options of `triaffine-ner train` that need the whole run.
 OF_A_RUN = {*(field.name for field in fields(DataArguments)), "resume_from_checkpoint", "keep_labels"}
+
+
+@dataclass(frozen=True)
+class BaseModel:
+    """What a run starts from; of a trained model, configuration and processor, which decide how its corpus is read.
+
+    `name` is the folder or Hub name of a trained model, of a checkpoint or of an encoder; None for a new encoder.
+    """
+
+    name: str | None
+    config: TriaffineConfig | None = None
+    processor: TriaffineProcessor | None = None
 
 
 class StartedModel(NamedTuple):
@@ -88,12 +100,42 @@ def start_from_recipe(
         )
     plan = make_plan({"recipe": recipe, "output_dir": output_dir, **options})
     splits = DatasetDict({name: as_dataset(records, f"the split {name!r}") for name, records in corpus.items()})
-    for name, records in splits.items():
-        as_records(records, ("tokens", "entities"), f"start_from_recipe: the split {name!r}")  # names missing columns
-    types = set().union(*entity_types(splits["train"], "The training data"))
+    types = {name: set().union(*entity_types(records, f"the split {name!r}")) for name, records in splits.items()}
     tagger = None if plan.data.pos_tagger is None else spacy_tagger(plan.data.pos_tagger)
-    start = start_model(plan, find_base_model(plan), splits, types, tagger)
+    start = start_model(plan, find_base_model(plan), splits, types["train"], tagger)
     return start.model, start.processor, plan.training
+
+
+def find_base_model(plan: TrainingPlan) -> BaseModel:
+    """What the run starts from, without the weights."""
+    name, model = plan.training.resume_from_checkpoint or plan.model.model_name_or_path, plan.model
+    if name is None and "encoder_config" not in plan.config:
+        raise ValueError("There is no model to start from: give --model_name_or_path or a --recipe.")
+    base = BaseModel(name)
+    if name is not None and _is_trained_model(name):
+        base = BaseModel(name, TriaffineConfig.from_pretrained(name), TriaffineProcessor.from_pretrained(name))
+    if model.keep_labels and not (base.config and plan.training.do_train and model.model_name_or_path):
+        raise ValueError("--keep_labels is for training a trained model further; give it as --model_name_or_path.")
+    if base.config is None and not plan.training.do_train:
+        raise ValueError("There is no trained model to score without training; give one as --model_name_or_path.")
+    # What the data decided on when the model was built.
+    of_data = {option for option in MODEL_OPTIONS if option.endswith("_vocab_size")}
+    of_data |= {"max_span_width"} if model.learn_span_width and not plan.config.get("max_span_width") else set()
+    of_data |= {"word_embedding_size"} if model.word_vectors and not plan.config.get("word_embedding_size") else set()
+    for option, value in plan.config.items() if base.config else ():
+        if option in MODEL_OPTIONS and option not in of_data and getattr(base.config, option) != value:
+            raise ValueError(
+                f"{option} is {value!r}, but the model in {name} was trained with {getattr(base.config, option)!r}. "
+                f"Leave {option} out, or start a new model."
+            )
+    return base
+
+
+def _is_trained_model(name_or_path: str) -> bool:
+    if name_or_path.count("/") > 1 and not Path(name_or_path).is_dir():
+        raise FileNotFoundError(f"There is no folder {name_or_path}, and no model on the Hub has such a name.")
+    config, _ = PretrainedConfig.get_config_dict(name_or_path)
+    return config.get("model_type") == TriaffineConfig.model_type
 
 
 def start_model(
@@ -123,14 +165,105 @@ def start_model(
     _warn_of_missed_entities(model.config, processor, dataset)
     if repeated := repeated_sentences(dataset):
         logger.info("%s", repeated.capitalize())
-    for split, records in dataset.items():
-        check_types(records, f"The {split} data", model.config)
     teacher = None
     if plan.model.keep_labels:
         # Made of the model that the run, now perhaps at a checkpoint, began with.
         old: Any = TriaffineForNestedNER.from_pretrained(plan.model.model_name_or_path, dtype=torch.float32)
         teacher = Teacher(old.to(plan.training.device), model, labels)
     return StartedModel(model, processor, teacher if teacher and teacher.kept else None)
+
+
+def _load_trained(
+    plan: TrainingPlan, base: BaseModel, dataset: DatasetDict, labels: list[str]
+) -> tuple[TriaffineForNestedNER, Any]:
+    """Loads a trained model, with new labels if the data has any; a checkpoint to resume from has those of its run."""
+    resumes = plan.training.resume_from_checkpoint
+    try:
+        model = TriaffineForNestedNER.from_pretrained(base.name, config=base.config, dtype=torch.float32)
+    except (OSError, ValueError) as error:
+        if resumes:
+            raise damaged(resumes, error) from error
+        raise
+    if resumes:
+        return model, base.processor
+    if plan.training.do_train and (gone := missing_labels(model, labels)):
+        fate = "learned from the model's own predictions" if plan.model.keep_labels else "forgotten (see --keep_labels)"
+        logger.warning("The training data has no entity of the model's labels %s: these are %s.", ", ".join(gone), fate)
+    known: Any = model.config.trained_labels
+    new = [name for name in labels[:-1] if name not in known] if plan.training.do_train else []
+    if new:
+        logger.info("New labels, in addition to the model's %s: %s.", ", ".join(known), ", ".join(new))
+    new += _unseen_types(dataset, [*known, *new])
+    return extend_labels(model, new) if new else model, base.processor
+
+
+def _start_new(
+    plan: TrainingPlan, dataset: DatasetDict, labels: list[str]
+) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
+    """Builds a model on a pretrained encoder, or on a new one as the recipe describes it."""
+    auxiliary = plan.config.get("auxiliary_labels") or []
+    names = {*labels, *_unseen_types(dataset, labels)} - {NONE_LABEL, *auxiliary}
+    fields = {"id2label": dict(enumerate([*sorted(names), *auxiliary, NONE_LABEL])), **plan.config}
+    encoder_config = fields.pop("encoder_config", None)
+    encoder = plan.model.model_name_or_path
+    options = {name: fields.get(name, MODEL_OPTIONS[name].default) for name in ("max_subwords", "context")}
+    if encoder is not None:
+        processor = TriaffineProcessor.from_encoder(encoder, **options)
+    else:
+        tokenizer = learn_tokenizer(dataset["train"]["tokens"], plan.model.tokenizer_vocab_size)
+        processor = TriaffineProcessor(tokenizer, **options)
+        encoder_config = {**encoder_config, "vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
+    if plan.model.learn_span_width and fields.get("max_span_width") is None:
+        entities = (entity for of_sentence in dataset["train"]["entities"] for entity in of_sentence)
+        fields["max_span_width"] = max((entity["end"] - entity["start"] for entity in entities), default=None)
+    vectors = None
+    if plan.model.word_vectors is not None:
+        words = {composed(word) for split in dataset.values() for tokens in split["tokens"] for word in tokens}
+        vectors = read_word_vectors(plan.model.word_vectors, words, plan.model.keep_all_word_vectors)
+        size = fields["word_embedding_size"] = fields.get("word_embedding_size") or vectors.size
+        if size != vectors.size:
+            raise ValueError(
+                f"word_embedding_size is {size}, but the vectors have {vectors.size} numbers; leave it out."
+            )
+    _build_vocabularies(processor, fields, dataset["train"])
+    if vectors is not None:  # only words with a vector are known
+        processor.vocabularies["words"] = number_names(vectors.vectors)
+    fields |= {
+        f"{WORD_PARTS[part]}_vocab_size": len(processor.vocabularies[part]) for part in processor.vocabulary_parts
+    }
+    if encoder is not None:
+        model = TriaffineForNestedNER.from_encoder(encoder, **fields)
+    else:
+        model = TriaffineForNestedNER(TriaffineConfig(encoder_config=encoder_config, **fields))
+        match_low_rank_start(model)
+    if vectors is not None:
+        table = vectors.table(processor.vocabularies["words"])
+        model.words.word_embedding.weight.data.copy_(torch.from_numpy(table))
+    return model, processor
+
+
+def _unseen_types(dataset: DatasetDict, known: Collection[str]) -> list[str]:
+    """The types that only the data to score has, and that are not among the `known` ones; warns of them."""
+    found: set[str] = set()
+    for split, records in dataset.items():
+        types = Counter(entity["type"] for entities in records["entities"] for entity in entities)
+        unseen = sorted(types.keys() - {*known})
+        if unseen:
+            logger.warning(
+                "The %s data has entities of types that are not learned; they count as missed: %s.",
+                *(split, ", ".join(f"{name} ({types[name]})" for name in unseen)),
+            )
+        found |= {*unseen}
+    return sorted(found)
+
+
+def _build_vocabularies(processor: TriaffineProcessor, fields: dict[str, Any], training_data: Dataset) -> None:
+    """Builds the vocabularies that the model's word parts need."""
+    parts = [part for part, name in WORD_PARTS.items() if fields.get(f"{name}_embedding_size")]
+    if "pos" in parts and not ("pos" in training_data.column_names and any(training_data["pos"])):
+        raise ValueError("no training sentence has parts of speech: add --pos_tagger, or --pos_embedding_size 0.")
+    if parts:
+        processor.build_vocabularies(training_data, parts)
 
 
 def learn_tokenizer(sentences: Iterable[list[str]], vocab_size: int) -> PreTrainedTokenizerFast:
@@ -152,107 +285,6 @@ def learn_tokenizer(sentences: Iterable[list[str]], vocab_size: int) -> PreTrain
     make_tokenizer: Any = PreTrainedTokenizerFast  # untyped in transformers
     made: PreTrainedTokenizerFast = make_tokenizer(tokenizer_object=tokenizer, **SPECIAL_TOKENS)
     return made
-
-
-def _load_trained(
-    plan: TrainingPlan, base: BaseModel, dataset: DatasetDict, labels: list[str]
-) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
-    """Loads a trained model, with new labels if the data has any; a checkpoint to resume from has those of its run."""
-    assert base.processor is not None
-    is_trained, resumes = plan.training.do_train, plan.training.resume_from_checkpoint
-    try:
-        model = TriaffineForNestedNER.from_pretrained(base.name, config=base.config, dtype=torch.float32)
-    except (OSError, ValueError) as error:
-        if resumes:
-            raise damaged(resumes, error) from error
-        raise
-    if is_trained and resumes:
-        return model, base.processor
-    if is_trained:
-        model = continue_with_labels(model, labels, plan.model.keep_labels)
-    known: Any = model.config
-    unseen = _unseen_types(dataset, known.trained_labels, "the training data" if is_trained else "the model")
-    return extend_labels(model, unseen) if unseen else model, base.processor
-
-
-def _start_new(
-    plan: TrainingPlan, dataset: DatasetDict, labels: list[str]
-) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
-    """Builds a model on a pretrained encoder, or on a new one as the recipe describes it."""
-    auxiliary = plan.config.get("auxiliary_labels") or []
-    names = {*labels, *_unseen_types(dataset, labels, "the training data")} - {NONE_LABEL, *auxiliary}
-    fields = {"id2label": dict(enumerate([*sorted(names), *auxiliary, NONE_LABEL])), **plan.config}
-    encoder_config = fields.pop("encoder_config", None)
-    encoder = plan.model.model_name_or_path
-    options = {name: fields.get(name, MODEL_OPTIONS[name].default) for name in ("max_subwords", "context")}
-    if encoder is not None:
-        processor = TriaffineProcessor.from_encoder(encoder, **options)
-    else:
-        tokenizer = learn_tokenizer(dataset["train"]["tokens"], plan.model.tokenizer_vocab_size)
-        processor = TriaffineProcessor(tokenizer, **options)
-        encoder_config = {**encoder_config, "vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
-    if plan.model.learn_span_width and fields.get("max_span_width") is None:
-        entities = (entity for of_sentence in dataset["train"]["entities"] for entity in of_sentence)
-        fields["max_span_width"] = max((entity["end"] - entity["start"] for entity in entities), default=None)
-    vectors = _read_vectors(plan.model, fields, dataset)
-    _build_vocabularies(processor, fields, vectors, dataset["train"])
-    fields |= {
-        f"{WORD_PARTS[part]}_vocab_size": len(processor.vocabularies[part]) for part in processor.vocabulary_parts
-    }
-    if encoder is not None:
-        model = TriaffineForNestedNER.from_encoder(encoder, **fields)
-    else:
-        model = TriaffineForNestedNER(TriaffineConfig(encoder_config=encoder_config, **fields))
-        match_low_rank_start(model)
-    if vectors is not None:
-        table = vectors.table(processor.vocabularies["words"])
-        model.words.word_embedding.weight.data.copy_(torch.from_numpy(table))
-    return model, processor
-
-
-def _unseen_types(dataset: DatasetDict, known: Collection[str], whose: str) -> list[str]:
-    """The types that only the data to score has, of which it warns; `known` are those of `whose`."""
-    found: set[str] = set()
-    for split, records in dataset.items():
-        types = Counter(entity["type"] for entities in records["entities"] for entity in entities)
-        unseen = sorted(types.keys() - {*known})
-        if unseen:
-            logger.warning(
-                "The %s data has entities of types that %s does not have; they count as missed: %s.",
-                *(split, whose, ", ".join(f"{name} ({types[name]})" for name in unseen)),
-            )
-        found |= {*unseen}
-    return sorted(found)
-
-
-def _read_vectors(model: ModelArguments, fields: dict[str, Any], dataset: DatasetDict) -> WordVectors | None:
-    """Reads the static vectors of the words of all splits, if a file is given, and sets `word_embedding_size`."""
-    if model.word_vectors is None:
-        return None
-    words = {composed(word) for split in dataset.values() for tokens in split["tokens"] for word in tokens}
-    try:
-        vectors = read_word_vectors(model.word_vectors, words, model.keep_all_word_vectors)
-    except FileNotFoundError as error:
-        problem = f"--word_vectors {model.word_vectors}: there is no such file"
-        raise ValueError(f"{problem}. To train without: --word_vectors= --word_embedding_size 0.") from error
-    logger.info("Word vectors of %d numbers; %d of %d words have none.", vectors.size, len(vectors.unknown), len(words))
-    size = fields["word_embedding_size"] = fields.get("word_embedding_size") or vectors.size
-    if size != vectors.size:
-        raise ValueError(f"word_embedding_size is {size}, but the vectors have {vectors.size} numbers; leave it out.")
-    return vectors
-
-
-def _build_vocabularies(
-    processor: TriaffineProcessor, fields: dict[str, Any], vectors: WordVectors | None, training_data: Dataset
-) -> None:
-    """Builds the vocabularies that the model's word parts need; with vectors, only words with a vector are known."""
-    parts = [part for part, name in WORD_PARTS.items() if fields.get(f"{name}_embedding_size")]
-    if "pos" in parts and not ("pos" in training_data.column_names and any(training_data["pos"])):
-        raise ValueError("no training sentence has parts of speech: add --pos_tagger, or --pos_embedding_size 0.")
-    if parts:
-        processor.build_vocabularies(training_data, parts)
-    if vectors is not None:
-        processor.vocabularies["words"] = number_names(vectors.vectors)
 
 
 def _warn_of_missed_entities(config: TriaffineConfig, processor: TriaffineProcessor, dataset: DatasetDict) -> None:

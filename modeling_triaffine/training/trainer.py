@@ -22,24 +22,18 @@ from accelerate.utils import gather_object
 from huggingface_hub import CommitInfo, HfApi
 from safetensors import SafetensorError
 from torch.utils.data import BatchSampler, DataLoader, Dataset
-from transformers import (
-    DataCollatorForTokenClassification,
-    EvalPrediction,
-    Trainer,
-    TrainingArguments,
-)
+from transformers import DataCollatorForTokenClassification, EvalPrediction, Trainer, TrainingArguments
 from transformers.trainer import TRAINER_STATE_NAME, TRAINING_ARGS_NAME
 from transformers.trainer_utils import EvalLoopOutput, IntervalStrategy, TrainOutput, denumpify_detensorize
 
 from ..data.collator import DataCollatorForNestedNER
+from ..data.features import as_records
 from ..data.schema import CONTEXT_FIELDS
 from ..data.windows import Windows
 from ..evaluation.prediction import candidate_spans
-from ..evaluation.scores import Scores
 from ..evaluation.scoring import Sentences, candidate_recall, score_entities, without_labels
 from ..files import write_text
 from ..model.batches_triaffine import batches_by_length
-from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import find_entities
 from ..model.kinds_triaffine import WordEntity
 from ..model.model_triaffine import TriaffineForNestedNER
@@ -55,25 +49,30 @@ from .batching import (
     CaseAugmentation,
     EncodedRecords,
     RecordCollator,
+    Records,
     TrainingBatchSampler,
+    as_dataset,
+    check_types,
 )
-from .callbacks import KEPT, TrainingCallback
-from .checkpoints import damaged, find_checkpoint, read_state, remove_incomplete
 from .interruptions import (
+    KEPT,
     RESUME,
     CheckpointError,
+    NotFiniteError,
     SavingError,
     Signals,
     StoppedError,
+    TrainingCallback,
     TrainingFault,
+    damaged,
     explaining_memory,
-    loss_error,
-    weights_error,
+    find_checkpoint,
+    read_state,
+    remove_incomplete,
 )
 from .new_labels import Teacher
-from .optimization import averaging, build_parameter_groups, learning_rates
+from .optimization import averaging, build_parameter_groups
 from .plan import NestedNERTrainingArguments
-from .records import Records, as_dataset, check_types, plain_records
 from .saving import summarize_training
 
 logger = logging.getLogger(__name__)
@@ -149,11 +148,10 @@ class NestedNERTrainer(Trainer):
                 "give a DataCollatorForNestedNER."
             )
         train: Any = as_dataset(train_dataset, "train_dataset")
-        evaluation: Any = eval_dataset
-        if isinstance(evaluation, Mapping):
-            evaluation = {name: as_dataset(data, f"eval_dataset[{name!r}]") for name, data in evaluation.items()}
-        else:
-            evaluation = as_dataset(evaluation, "eval_dataset")
+        is_several = isinstance(eval_dataset, Mapping)
+        given: Any = eval_dataset if is_several else {"eval_dataset": eval_dataset}
+        sets = {name: as_dataset(data, name) for name, data in given.items()}
+        evaluation: Any = sets if is_several else sets["eval_dataset"]
         args._n_gpu = min(args.n_gpu, 1)  # torch's DataParallel would cut batches apart
         evaluates_by_default = isinstance(args, NestedNERTrainingArguments)  # transformers' own refuse it
         if evaluates_by_default and evaluation is None and args.eval_strategy != "no":
@@ -168,13 +166,11 @@ class NestedNERTrainer(Trainer):
         super().__init__(
             model, args, processing_class=processing_class, train_dataset=train, eval_dataset=evaluation, **options
         )
-        config = self.model.config
         _check_model(self.model, processing_class)
-        check_types(train, "train_dataset", config)
-        for name, data in (evaluation if isinstance(evaluation, dict) else {"eval_dataset": evaluation}).items():
-            check_types(data, name, config)
-        if train is not None and type(self) is NestedNERTrainer and self.compute_metrics is None:
-            _check_best_metric(args, evaluation, config)
+        config = self.model.config
+        for name, data in {"train_dataset": train, **sets}.items():
+            if data is not None and data.format["type"] != "custom":
+                check_types(data, name, config.trained_labels)
         label2id: Any = config.label2id
         default = DataCollatorForNestedNER(processing_class, label2id, multi_label=config.multi_label)
         self.data_collator: Any = RecordCollator(processing_class, options.get("data_collator") or default)
@@ -197,9 +193,14 @@ class NestedNERTrainer(Trainer):
             optimizer_class, options = chosen
             if self._own("ema_decay") is not None:
                 optimizer_class = averaging(optimizer_class, self._own("ema_decay"))
+            rate = self.args.learning_rate
             groups = build_parameter_groups(
                 trained.named_parameters(),
-                learning_rates=learning_rates(self.args),
+                {
+                    "head": rate,
+                    "words": getattr(self.args, "embeddings_learning_rate", rate),
+                    "encoder": getattr(self.args, "encoder_learning_rate", rate),
+                },
                 weight_decay=self.args.weight_decay,
                 decaying=set(self.get_decay_parameter_names(trained)),
             )
@@ -246,10 +247,15 @@ class NestedNERTrainer(Trainer):
 
     def _encode(self, dataset: Any) -> EncodedRecords:
         """The records, long ones in windows, encoded once per dataset."""
-        records, key = plain_records(dataset), dataset._fingerprint
+        records, key = _plain(dataset), dataset._fingerprint
         if key not in self._encoded:
-            processor = cast(TriaffineProcessor, self.processing_class)
-            _check_context(records, self.model.config)
+            processor, context = cast(TriaffineProcessor, self.processing_class), self.model.config.context
+            if context != "none" and all(record.get(side) is None for record in records for side in CONTEXT_FIELDS):
+                raise ValueError(
+                    f"The model reads the context of a sentence ({context!r}), and no record has one. Pass the data "
+                    f"through add_context(data, {context!r}, {self.model.config.max_subwords}) of "
+                    "modeling_triaffine.data."
+                )
             show_progress = self.is_local_process_zero() and not self.args.disable_tqdm
             self._encoded[key] = EncodedRecords(processor, Windows(records, processor), show_progress)
         return self._encoded[key]
@@ -336,8 +342,14 @@ class NestedNERTrainer(Trainer):
             loss = self.accelerator.reduce(loss, "mean")
         if not math.isfinite(loss.item()):
             at_fault = [name for loss, sentences in self._update if not loss.isfinite() for name in sentences]
-            broken = broken_weights(self.model)
-            raise loss_error(self.state.global_step + 1, loss.item(), gather_object(at_fault), broken)
+            named = ", ".join(map(repr, gather_object(at_fault)[:20]))
+            cause = f"All weights are finite, so the cause is in the batch of the sentences {named}."
+            if broken := broken_weights(self.model):
+                cause = f"The cause is the previous update, or the model at the start: {_describe(broken)}."
+            update = self.state.global_step + 1
+            raise NotFiniteError(
+                f"The loss of update {update} is {loss.item()}, so training stopped before it. {cause}"
+            )
 
     def floating_point_ops(self, inputs: dict[str, Any]) -> int:
         """6 operations a sub-word and weight, as transformers estimates them, without counting weights every time."""
@@ -368,7 +380,7 @@ class NestedNERTrainer(Trainer):
         metrics of the same name.
         """
         encoded: Any = dataloader.dataset
-        windows = encoded.windows if isinstance(encoded, EncodedRecords) else Windows(plain_records(encoded))
+        windows = encoded.windows if isinstance(encoded, EncodedRecords) else Windows(_plain(encoded))
         with explaining_memory(self._batch_shape):
             rows, loss = self._predict_rows(dataloader)
         dataset: Any = windows.records
@@ -455,10 +467,10 @@ class NestedNERTrainer(Trainer):
         state = None if checkpoint is None else read_state(checkpoint)
         self.is_resumed, self.run_summary = checkpoint is not None, None
         if self.args.should_save:
-            remove_incomplete(self.args.output_dir, state)
+            remove_incomplete(self.args.output_dir)
         self._take_facts(state)
         if self.model_init is None:
-            _drop_calibration(self.model.config)
+            self.model.config.temperature, self.model.config.label_thresholds = 1.0, None  # of the weights before
         if checkpoint is not None:
             logger.info("Resuming from %s.", checkpoint)
         with explaining_memory(self._batch_shape), Signals() as self._signals:
@@ -552,7 +564,7 @@ class NestedNERTrainer(Trainer):
         folder, is_checkpoint = Path(output_dir or self.args.output_dir), _internal_call and output_dir is not None
         if broken := broken_weights(self.model):
             what = f"The checkpoint of update {self.state.global_step}" if is_checkpoint else "The model"
-            raise weights_error(what, broken)
+            raise NotFiniteError(f"{what} is not saved: {_describe(broken)}.")
         if self.args.should_save and is_checkpoint:
             # An overwritten checkpoint counts as incomplete until the Trainer writes the new state.
             (folder / TRAINER_STATE_NAME).unlink(missing_ok=True)
@@ -601,16 +613,13 @@ class NestedNERTrainer(Trainer):
         if not self.is_world_process_zero():
             return None
 
+        revision = revision or self.args.hub_revision
+
         def publish() -> CommitInfo:
             with saved_before(folder, name):
-                upload = publish_folder(
-                    folder,
-                    name,
-                    commit_message=commit_message,
-                    revision=revision or self.args.hub_revision,
-                    token=token,
-                )
-                return upload.commit
+                return publish_folder(
+                    folder, name, commit_message=commit_message, revision=revision, token=token
+                ).commit
 
         return publish() if blocking else HfApi().run_as_future(publish)
 
@@ -626,14 +635,13 @@ class NestedNERTrainer(Trainer):
         **_: Any,
     ) -> None:
         """Writes the card of the model; its facts are saved for later cards, too. Other arguments have no effect."""
-        folder = Path(self.args.output_dir)
-        datasets = dataset_tags or dataset
+        folder, datasets = Path(self.args.output_dir), dataset_tags or dataset
+        is_folder = finetuned_from is not None and Path(finetuned_from).is_dir()  # which says nothing to readers
         facts: dict[str, Any] = {
             "language": language,
             "license": license,
             "dataset": datasets if isinstance(datasets, str | None) else ", ".join(datasets),
-            # A folder says nothing to readers of the card.
-            "base_model": finetuned_from if finetuned_from and not Path(finetuned_from).is_dir() else None,
+            "base_model": None if is_folder else finetuned_from,
         }
         summary = self.run_summary or summarize_training(self)
         if not (summary.is_trained or self.state.global_step):
@@ -669,45 +677,24 @@ def _check_model(model: TriaffineForNestedNER, processor: Any) -> None:
         setattr(model.config, name, getattr(processor.tokenizer, name, None))
 
 
-def _check_best_metric(args: TrainingArguments, evaluation: Any, config: TriaffineConfig) -> None:
-    """Raises ValueError for a metric that transformers would miss after the first evaluation only."""
-    metric = args.metric_for_best_model
-    if metric is None or args.eval_strategy == "no":
-        return
-    computed = [*Scores.metric_names(config.entity_labels), "loss"]
-    computed += ["candidate_recall"] if config.cross_span else []
-    if isinstance(evaluation, dict):
-        computed = [f"{name}_{figure}" for name in evaluation for figure in computed]
-    if metric.removeprefix("eval_") not in computed:
-        raise ValueError(f"metric_for_best_model is {metric!r}; choose one of {', '.join(computed)}.")
-
-
-def _check_context(dataset: datasets.Dataset, config: TriaffineConfig) -> None:
-    """Raises ValueError if the model reads the context of sentences and no record has any."""
-    context = config.context
-    if context != "none" and all(record.get(side) is None for record in dataset for side in CONTEXT_FIELDS):
-        raise ValueError(
-            f"NestedNERTrainer: the model reads the context of a sentence ({context!r}), and no record has one. Pass "
-            f"the data through modeling_triaffine.data.add_context(data, {context!r}, {config.max_subwords})."
-        )
-
-
-def _drop_calibration(config: TriaffineConfig) -> None:
-    """Removes temperature and thresholds from the configuration of a model that is trained further, with a warning."""
-    if config.label_thresholds or config.temperature != 1.0:
-        logger.warning("The model's calibration is dropped, because it is not valid after training. Calibrate again.")
-        config.temperature, config.label_thresholds = 1.0, None
+def _plain(dataset: datasets.Dataset) -> datasets.Dataset:
+    """The records with rows of Python types whatever their format; of a transform, which may add columns, as it is."""
+    return dataset if dataset.format["type"] == "custom" else as_records(dataset, ("tokens",), "NestedNERTrainer")
 
 
 def _digest(dataset: Any) -> str:
     """A digest of the sentences to train on and their entities; empty for those of a transform, which may differ."""
     if dataset is None or dataset.format["type"] == "custom":
         return ""
-    rows = plain_records(dataset)
+    rows = _plain(dataset)
     digest = hashlib.blake2b(digest_size=8)
     for row in zip(rows["tokens"][:], rows["entities"][:], strict=True):
         digest.update(json.dumps(row).encode())
     return digest.hexdigest()
+
+
+def _describe(broken: Sequence[str]) -> str:
+    return f"{len(broken)} weights, such as {broken[0]}, have values that are not finite"
 
 
 def _with_prefix(metrics: Mapping[str, Any], prefix: str) -> dict[str, Any]:

@@ -69,7 +69,7 @@ print(sorted({"torch", "transformers", "datasets", "numpy", "huggingface_hub"} &
         (["explain", "--text", "y"], ["--span", "--offsets"]),
         (["convert", "x", "y", "--columns", "tokens"], ["--columns", "'tokens'"]),
         (["convert", "x.pth", "y", "--encoder", "z"], ["--trained-on", "--labels"]),
-        (["train", "--train-fil", "x", "--output_dir", "y"], ["--train-fil", "Did you mean --train_file?"]),
+        (["train", "--train-fil", "x", "--output_dir", "y"], ["train_fil", "Did you mean train_file?"]),
         (["train", "--recipe", "demmo", "--output_dir", "y"], ["'demmo'", "Did you mean demo?"]),
     ],
 )

@@ -14,8 +14,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModel
 
 from modeling_triaffine import NestedNERTrainer, TriaffineForNestedNER
-from modeling_triaffine.training import NestedNERTrainingArguments
-from modeling_triaffine.training.checkpoints import find_checkpoint, list_checkpoints
+from modeling_triaffine.training.interruptions import find_checkpoint, list_checkpoints
 from tests.helpers.faults import assert_same_weights
 from tests.helpers.micro_training import micro_records, task_arguments, write_task
 from tests.helpers.processes import PATIENCE, start_script
@@ -165,21 +164,3 @@ def test_weights_that_are_no_numbers_are_named_when_they_are_loaded(encoder, tmp
         for load in (TriaffineForNestedNER.from_pretrained, AutoModel.from_pretrained):
             with pytest.raises(ValueError, match=rf"hold numbers that are not finite .* in {name}, so"):
                 load(tmp_path)
-
-
-# ---- Settings ----
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"per_device_train_batch_size": 0}, "per_device_train_batch_size is 0; it must be at least 1"),
-        ({"encoder_learning_rate": float("nan")}, "encoder_learning_rate is nan"),
-        ({"max_subwords_per_batch": 9, "train_sampling_strategy": "random"}, "train_sampling_strategy exclude"),
-        ({"ema_decay": 0.9, "optim": "schedule_free_sgd"}, "an optimizer that averages weights exclude each other"),
-        ({"label_smoothing_factor": 0.1}, "label_smoothing_factor and the model's own loss"),
-    ],
-)
-def test_numbers_out_of_bounds_are_refused(tmp_path, options, message) -> None:
-    with pytest.raises(ValueError, match=message):
-        NestedNERTrainingArguments(str(tmp_path), use_cpu=True, **options)

@@ -12,9 +12,14 @@ import torch
 from safetensors.torch import load_file
 from transformers import TrainerCallback
 
-from modeling_triaffine.training import callbacks
-from modeling_triaffine.training.checkpoints import find_checkpoint, list_checkpoints
-from modeling_triaffine.training.interruptions import OutOfMemoryError, StoppedError, TrainingFault
+from modeling_triaffine.training import interruptions
+from modeling_triaffine.training.interruptions import (
+    OutOfMemoryError,
+    StoppedError,
+    TrainingFault,
+    find_checkpoint,
+    list_checkpoints,
+)
 from modeling_triaffine.training.plan import training_options
 from modeling_triaffine.training.saving import describe_settings
 from tests.helpers.faults import (
@@ -146,7 +151,7 @@ def test_a_signal_ends_training_with_a_checkpoint_from_which_it_goes_on_exactly(
 
 
 def test_checkpoints_come_in_time(tmp_path, monkeypatch, caplog) -> None:
-    monkeypatch.setattr(callbacks, "MOST_SECONDS", 0.0)
+    monkeypatch.setattr(interruptions, "MOST_SECONDS", 0.0)
     caplog.set_level("INFO")
     options = {"num_train_epochs": 2, "per_device_train_batch_size": 4, "save_strategy": "epoch", "save_total_limit": 9}
     trainer = micro_trainer(tmp_path, RECORDS, **options)

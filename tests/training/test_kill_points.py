@@ -24,7 +24,7 @@ from transformers import TrainerCallback
 
 from modeling_triaffine import TriaffineForNestedNER
 from modeling_triaffine.model import repository_triaffine
-from modeling_triaffine.training.checkpoints import find_checkpoint
+from modeling_triaffine.training.interruptions import find_checkpoint
 from modeling_triaffine.training.run import Run, prepare_run
 from tests.helpers.faults import assert_same_weights
 from tests.helpers.micro_training import MICRO_CONFIG, MICRO_ENCODER, micro_records, task_arguments, write_task

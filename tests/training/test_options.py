@@ -1,5 +1,6 @@
 """The declared options of a training: how values are read, and that their choices are those of the code behind them."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,9 @@ def test_values_are_read_as_yaml_python_and_the_command_line_give_them(name, val
         ("do_train", "perhaps", "do_train is 'perhaps'; it must be true or false."),
         ("train_file", 3, "train_file is 3; it must be a string."),
         ("optim", "adamm", "optim is 'adamm'; choose one of 'adamw_torch', "),
+        ("per_device_train_batch_size", 0, "per_device_train_batch_size is 0; it must be at least 1"),
+        ("encoder_learning_rate", math.nan, "encoder_learning_rate is nan"),
+        ("label_smoothing_factor", 0.1, "The training arguments do not fit together: label_smoothing_factor and "),
     ],
 )
 def test_other_values_are_refused_by_name(tmp_path, name, value, problem):

@@ -1,132 +1,24 @@
-"""A training that is killed and started again ends with exactly the weights of an uninterrupted one.
+"""From which checkpoint a training goes on, and what it takes over; `test_kill_points.py` kills it anywhere."""
 
-The trainings run in processes of their own, which kill themselves with SIGKILL at a chosen place of the code.
-"""
-
-import json
-import os
 import shutil
-import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from safetensors.torch import load_file
-from transformers import SchedulerType, TrainerCallback
+from transformers import SchedulerType
 
-from modeling_triaffine.training.checkpoints import (
+from modeling_triaffine.training.interruptions import (
+    CheckpointError,
     choose_checkpoint,
     find_checkpoint,
     list_checkpoints,
     lock_folder,
-    read_state,
     remove_incomplete,
 )
-from modeling_triaffine.training.interruptions import CheckpointError
-from modeling_triaffine.training.run import Run, prepare_run, train_and_save
 from modeling_triaffine.training.saving import summarize_training
 from tests.helpers.faults import RECORDS, UPDATES, assert_same_weights
-from tests.helpers.micro_training import micro_records, micro_trainer, task_arguments, write_task
-from tests.helpers.processes import PreparedProcess
-
-# 3 epochs of 4 updates; checkpoints after updates 3, 6, 9 and 12: in the middle of epochs, and at the end of one.
-TRAINING = {
-    "num_train_epochs": 3,
-    "per_device_train_batch_size": 3,
-    "gradient_accumulation_steps": 2,
-    "eval_strategy": "steps",
-    "eval_steps": 3,
-    "save_strategy": "steps",
-    "save_steps": 3,
-    "save_total_limit": 1,
-    "logging_steps": 1,
-    "learning_rate": 1e-2,
-    "encoder_learning_rate": 1e-2,
-    "embeddings_learning_rate": 1e-2,
-    "use_cpu": True,
-    "disable_tqdm": True,
-}
-
-pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs a system with SIGKILL")
-
-
-def kill_this_process(*_arguments, **_options) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-class KillAfterUpdate(TrainerCallback):
-    def __init__(self, update: int):
-        self.update = update
-
-    def on_step_end(self, args, state, control, **kwargs):
-        if state.global_step == self.update:
-            kill_this_process()
-
-
-# Where a training is killed, beside the points of `test_kill_points.py`, which are all places that write and delete.
-KILLS: dict[str, Callable] = {
-    "in the middle of an epoch": lambda trainer: trainer.add_callback(KillAfterUpdate(8)),
-    "after training": lambda trainer: setattr(trainer, "predict", kill_this_process),
-}
-
-
-def prepare(corpus: Path) -> Run:
-    return prepare_run(task_arguments(corpus, corpus.parent / "out"))
-
-
-def train(run: Run, output_dir: Path, kill: str | None = None) -> None:
-    """What a fork does."""
-    run.plan.training.output_dir, run.plan.training.resume_from_checkpoint = str(output_dir), "latest"
-    if kill is not None:
-        KILLS[kill](run.trainer)
-    train_and_save(run)
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_task(tmp_path_factory.mktemp("resume"), TRAINING, micro_records(23, seed=1), micro_records(9, seed=2))
-
-
-@pytest.fixture(scope="module")
-def prepared(corpus: Path) -> Iterator[PreparedProcess]:
-    with PreparedProcess(prepare, corpus) as process:
-        yield process
-
-
-@pytest.fixture(scope="module")
-def uninterrupted(corpus: Path, prepared: PreparedProcess) -> Path:
-    output_dir = corpus.parent / "uninterrupted"
-    assert prepared.run(train, output_dir) == 0
-    return output_dir
-
-
-def assert_same_end(output_dir: Path, expected_dir: Path) -> None:
-    assert_same_weights(*(load_file(folder / "model.safetensors") for folder in (output_dir, expected_dir)))
-    history, expected_history = (
-        [
-            (entry["step"], entry["loss"])
-            for entry in json.loads((folder / "log_history.json").read_text())
-            if "loss" in entry
-        ]
-        for folder in (output_dir, expected_dir)
-    )
-    assert history == expected_history
-    assert sorted(path.name for path in output_dir.iterdir()) == sorted(path.name for path in expected_dir.iterdir())
-
-
-@pytest.mark.parametrize("kill", KILLS)
-def test_killed_and_resumed_training_ends_as_an_uninterrupted_one(tmp_path, prepared, uninterrupted, kill) -> None:
-    assert prepared.run(train, tmp_path / "out", kill) == -signal.SIGKILL
-    output_dir = tmp_path / "moved"
-    if (tmp_path / "out").is_dir():  # a training killed at its start has written nothing
-        (tmp_path / "out").rename(output_dir)
-    assert prepared.run(train, output_dir) == 0
-    assert_same_end(output_dir, uninterrupted)
-
-
-# ---- Which checkpoint is resumed from ----
+from tests.helpers.micro_training import micro_trainer
 
 
 def cut_off(path: Path) -> None:
@@ -149,7 +41,7 @@ def test_an_incomplete_checkpoint_is_skipped_and_removed(tmp_path, checkpointed,
     assert find_checkpoint("latest", folder) == find_checkpoint(True, folder) == str(folder / "checkpoint-1")
     with pytest.raises(CheckpointError, match=r"checkpoint-2 .*trainer_state\.json"):
         find_checkpoint(str(folder / "checkpoint-2"), folder)
-    remove_incomplete(folder, read_state(folder / "checkpoint-1"))
+    remove_incomplete(folder)
     assert [path.name for path in list_checkpoints(folder)] == ["checkpoint-1"]
     [line] = caplog.messages
     assert "checkpoint-2, which is incomplete" in line
@@ -158,22 +50,11 @@ def test_an_incomplete_checkpoint_is_skipped_and_removed(tmp_path, checkpointed,
 def test_a_checkpoint_of_another_name_is_resumed_from(tmp_path, checkpointed) -> None:
     start = shutil.copytree(checkpointed / "checkpoint-1", tmp_path / "start")
     folder = shutil.copytree(checkpointed, tmp_path / "out")
-    for name in ("checkpoint-1", "checkpoint-2"):
-        (folder / name / "trainer_state.json").unlink()
+    (folder / "checkpoint-2" / "trainer_state.json").unlink()
     trainer = micro_trainer(folder, RECORDS[:4], **{**UPDATES, "num_train_epochs": 1, "save_strategy": "no"})
     trainer.train(resume_from_checkpoint=str(start))
     assert trainer.state.global_step == 2
-    assert [path.name for path in list_checkpoints(folder)] == ["checkpoint-1"]  # no later than the start
-
-
-def test_checkpoints_later_than_the_start_are_warned_of(tmp_path, checkpointed, caplog) -> None:
-    folder = shutil.copytree(checkpointed, tmp_path / "out")
-    remove_incomplete(folder, read_state(folder / "checkpoint-2"))
-    assert not caplog.messages
-    remove_incomplete(folder, read_state(folder / "checkpoint-1"))
-    [line] = caplog.messages
-    assert "checkpoint-2 is of a run that was not resumed" in line
-    assert [path.name for path in list_checkpoints(folder)] == ["checkpoint-1", "checkpoint-2"]
+    assert [path.name for path in list_checkpoints(folder)] == ["checkpoint-1"]
 
 
 @pytest.mark.parametrize(

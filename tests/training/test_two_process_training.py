@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from transformers import AutoModel
 
 from modeling_triaffine.evaluation.scoring import score_entities
-from modeling_triaffine.training.checkpoints import list_checkpoints
+from modeling_triaffine.training.interruptions import list_checkpoints
 from tests.helpers.faults import RECORDS, UPDATES, assert_same_weights, failing_at_batch, make_loss_nan
 from tests.helpers.micro_training import REPOSITORY, micro_records, micro_trainer
 from tests.helpers.processes import launch_two
