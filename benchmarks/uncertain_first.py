@@ -22,8 +22,7 @@ from torch import Tensor
 from modeling_triaffine import TriaffineForNestedNER, TriaffineProcessor
 from modeling_triaffine.data import load_nested_ner
 from modeling_triaffine.environment import describe_machine, source_revision
-from modeling_triaffine.evaluation.prediction import read_records
-from modeling_triaffine.evaluation.uncertainty import uncertainty
+from modeling_triaffine.evaluation.prediction import read_records, uncertainty
 
 ORDERS = ("random", "uncertain")
 Record = dict[str, Any]

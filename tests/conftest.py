@@ -1,9 +1,8 @@
-"""Fixtures that several folders share, and the last line of a run: what was skipped, and what would run it."""
+"""Fixtures that several folders share, and the conditions under which all tests run."""
 
 import gc
 import os
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -14,7 +13,6 @@ from hypothesis import HealthCheck, settings
 # What is imported stays: to look through it for garbage takes a quarter of the time of a short run.
 gc.disable()
 
-DISTURB = "TRIAFFINE_DISTURB_LAST_BITS"
 TEST_GPU = "TRIAFFINE_TEST_GPU"
 
 # Two workers with one thread each: threads of one that wait for a core of the other cost more than they gain.
@@ -46,22 +44,7 @@ SLOWEST = (
     "page/test_page.py",
     "training/test_two_process_training.py",
     "acceleration/test_kernels.py",
-    "training/test_resume.py",
-    "serving/test_serving_process.py",
-    "training/test_interrupted_runs.py",
-    "test_spacy_component.py",
-    "test_fuzzing.py",
-    "training/test_recipes.py",
-    "training/test_runs.py",
-    "explanation/test_explanation.py",
-    "conversion/test_onnx.py",
-    "model/test_encoders.py",
 )
-
-if os.environ.get(DISTURB):
-    from tests.helpers.portable import disturb_last_bits
-
-    disturb_last_bits()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -89,19 +72,6 @@ def frozen() -> None:
     """What was imported until now is left out of collections: a training makes several, of a second each otherwise."""
     gc.collect()
     gc.freeze()
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_terminal_summary(terminalreporter) -> Iterator[None]:
-    yield
-    terminalreporter.write_line(skipped_line(terminalreporter.stats))
-
-
-def skipped_line(stats: dict[str, list]) -> str:
-    """How many tests were skipped for which reason; the reasons are what the tests need."""
-    skipped = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in stats.get("skipped", ()))
-    reasons = "; ".join(f"{count} ({reason})" for reason, count in skipped.most_common())
-    return f"Skipped: {reasons or 'nothing'}. The slow tests run with `make nightly`."
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -33,11 +33,8 @@ def test_a_span_whose_likeliest_label_is_auxiliary_is_no_entity():
 
 def test_trained_but_neither_predicted_nor_scored(tmp_path):
     records = micro_records(60)
-    for record in records:
-        record["entities"] = [
-            {**entity, "type": "other_name" if entity["type"] == "DNA" else entity["type"]}
-            for entity in record["entities"]
-        ]
+    for entity in (entity for record in records for entity in record["entities"]):
+        entity["type"] = entity["type"].replace("DNA", "other_name")
     config = {"id2label": {0: "protein", 1: "other_name", 2: "None"}, "auxiliary_labels": ["other_name"]}
     trainer = micro_trainer(tmp_path, records, records, config, num_train_epochs=8)
     trainer.train()
@@ -75,7 +72,7 @@ def test_shared_threshold_is_half_of_the_f1_that_it_reaches():
     logits = torch.stack([probabilities.log(), (1 - probabilities).log()], dim=-1)
     spans = ScoredSpans(logits, gold.unsqueeze(-1), [int(gold.sum())])
 
-    threshold = shared_threshold(spans, multi_label=False, temperature=1.0)
+    threshold = shared_threshold(spans, temperature=1.0)
 
     def f1(least):
         chosen = probabilities >= least
@@ -84,4 +81,4 @@ def test_shared_threshold_is_half_of_the_f1_that_it_reaches():
     assert threshold == pytest.approx(f1(threshold) / 2, abs=2e-3)
     assert f1(threshold) >= max(f1(least / 50) for least in range(1, 50)) - 2e-3
     # Probabilities that are no probabilities have no such threshold.
-    assert shared_threshold(ScoredSpans(4 * logits, gold.unsqueeze(-1), spans.entities), False, 1.0) is None
+    assert shared_threshold(ScoredSpans(4 * logits, gold.unsqueeze(-1), spans.entities), 1.0) is None

@@ -14,13 +14,10 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 SPACE = REPOSITORY / "examples" / "space"
 
 
-def test_the_space_says_what_it_lacks(monkeypatch):
+def test_the_space_shows_its_models_or_says_what_it_lacks(monkeypatch):
     monkeypatch.delenv("TRIAFFINE_MODELS", raising=False)
     with pytest.raises(SystemExit, match="Set its variable TRIAFFINE_MODELS"):
         runpy.run_path(str(SPACE / "app.py"), run_name="__main__")
-
-
-def test_the_space_shows_its_models_alone(monkeypatch):
     served = []
     monkeypatch.setenv("TRIAFFINE_MODELS", "owner/one  owner/two")
     monkeypatch.setattr(page, "build_page", lambda models: models)

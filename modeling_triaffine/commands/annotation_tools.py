@@ -34,7 +34,7 @@ def write_for_tool(
     from ..data.formats.cas import make_cas
     from ..data.writing import check_file_name
     from ..data.writing_texts import PREDICTION_WRITERS, brat_type, label_studio_config
-    from ..evaluation.uncertainty import read_texts
+    from ..evaluation.prediction import read_texts
     from ..files import atomic_path
     from ..model.text_triaffine import clean_text
 

@@ -66,9 +66,8 @@ def command(
 ) -> None:
     if report is not None:
         check_new(report, "--report")
-    from ..evaluation.analysis import NamedModel, analyse
+    from ..evaluation.analysis import NamedModel, analyse, summarize, write_report
     from ..evaluation.prediction import score_raw_text
-    from ..evaluation.report import summarize, write_report
     from ..evaluation.scores import RATIO_NAMES, percentages
     from ..files import new_folder, open_output
 

@@ -8,7 +8,7 @@ between probability and share of correct predictions, over bins of equal width w
 import logging
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -16,7 +16,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from ..data.windows import Windows
-from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import entity_mask, final_scores
 from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.options_triaffine import PredictionOptions
@@ -59,18 +58,26 @@ class ScoredSpans:
     Attributes:
         logits: [S, R], or [S, R - 1] with `multi_label`.
         gold: [S, R - 1], the gold labels of each span.
-        entities: the number of gold entities of each label, including those that are not candidates. Predictions of
-            labels without any are ignored: the corpus may not annotate them.
+        entities: the number of gold entities of each label, including those that are not candidates.
+        multi_label: as in the model's configuration.
     """
 
     logits: Tensor
     gold: Tensor
     entities: list[int]
+    multi_label: bool = False
 
-    def predicted(self, threshold: float | None, multi_label: bool) -> Tensor:
-        """Marks the labels that are predicted with this threshold, but those that the corpus lacks: [S, R - 1]."""
-        found = entity_mask(self.logits, [threshold] * len(self.entities), multi_label)
-        return found & torch.tensor(self.entities).bool()
+    def probabilities(self, temperature: float) -> Tensor:
+        """The probabilities of the entity labels at a temperature: [S, R - 1]."""
+        return label_probabilities(self.logits, self.multi_label, temperature)[..., : self.gold.shape[-1]]
+
+    def found(self, threshold: float | None) -> Tensor:
+        """Marks the labels that are predicted with this threshold: [S, R - 1]."""
+        return entity_mask(self.logits, [threshold] * len(self.entities), self.multi_label)
+
+    def found_of_gold_labels(self, threshold: float | None) -> Tensor:
+        """The same without labels that have no gold entity: the corpus may not annotate them."""
+        return self.found(threshold) & torch.tensor(self.entities).bool()
 
 
 def calibrate(
@@ -86,7 +93,6 @@ def calibrate(
     Args:
         records: sentences with `tokens` and `entities`, and context if the model reads it; `split` is their name.
         goal: the goal of each label's threshold on them.
-
     """
     config = model.config
     types = {entity["type"] for record in records for entity in record["entities"]}
@@ -94,15 +100,15 @@ def calibrate(
         labels = ", ".join(config.entity_labels)
         raise ValueError(f"None of the {len(records)} sentences has an entity of the model's labels ({labels}).")
     spans = score_spans(model, processor, records, batch_size)
-    temperature = fit_temperature(spans, config.multi_label)
+    temperature = fit_temperature(spans)
     return Calibration(
         split=split,
         sentences=len(records),
         goal=str(goal),
         temperature=temperature,
-        labels=_calibrate_labels(config, spans, temperature, goal),
-        bins_before=reliability(spans, config.multi_label),
-        bins_after=reliability(spans, config.multi_label, temperature),
+        labels=_calibrate_labels(config.entity_labels, spans, temperature, goal),
+        bins_before=reliability(spans),
+        bins_after=reliability(spans, temperature),
     )
 
 
@@ -133,24 +139,25 @@ def score_spans(
         is_gold = [[(i, j + 1, name) in known for name in names] for i, j in spans[is_own].tolist()]
         scores.append(logits[is_own])
         gold.append(torch.tensor(is_gold, dtype=torch.bool).view(-1, len(names)))
-    return ScoredSpans(torch.cat(scores), torch.cat(gold), [counts[name] for name in names])
+    return ScoredSpans(torch.cat(scores), torch.cat(gold), [counts[name] for name in names], config.multi_label)
 
 
-def fit_temperature(spans: ScoredSpans, multi_label: bool) -> float:
+def fit_temperature(spans: ScoredSpans) -> float:
     """The temperature of maximum likelihood, from 0.1 to 10; 1, with a warning, if it has no maximum there.
 
     Fitted on the best label of each span (with `multi_label` on every label) with a probability of at least
     `LEAST_FITTED_PROBABILITY`; the many spans that are clearly no entities would dominate these.
     """
-    predicted = spans.predicted(LEAST_FITTED_PROBABILITY, multi_label)
-    logits, is_correct = spans.logits.double(), spans.gold[predicted].double()
+    predicted = spans.found_of_gold_labels(LEAST_FITTED_PROBABILITY)
+    is_correct = spans.gold[predicted].double()
     exponent = torch.zeros((), dtype=torch.double, requires_grad=True)
     optimizer = torch.optim.LBFGS([exponent], max_iter=100, line_search_fn="strong_wolfe")
 
     def loss() -> Tensor:
         optimizer.zero_grad()
-        of_entities = label_probabilities(logits / exponent.exp(), multi_label)[..., : predicted.shape[-1]]
-        value = functional.binary_cross_entropy(of_entities[predicted].clamp(1e-7, 1 - 1e-7), is_correct)
+        scaled = replace(spans, logits=spans.logits.double() / exponent.exp())
+        probabilities = scaled.probabilities(temperature=1.0)[predicted]
+        value = functional.binary_cross_entropy(probabilities.clamp(1e-7, 1 - 1e-7), is_correct)
         value.backward()
         return value
 
@@ -166,63 +173,56 @@ def fit_temperature(spans: ScoredSpans, multi_label: bool) -> float:
     return 1.0
 
 
-def reliability(spans: ScoredSpans, multi_label: bool, temperature: float = 1.0) -> list[Bin]:
+def reliability(spans: ScoredSpans, temperature: float = 1.0) -> list[Bin]:
     """The entities predicted without thresholds, by bins of their probability at a temperature."""
-    predicted = spans.predicted(None, multi_label)
-    of_entities = label_probabilities(spans.logits, multi_label, temperature)[..., : predicted.shape[-1]][predicted]
-    places = (of_entities * BINS).long().clamp(max=BINS - 1)
+    predicted = spans.found_of_gold_labels(None)
+    probabilities = spans.probabilities(temperature)[predicted]
+    places = (probabilities * BINS).long().clamp(max=BINS - 1)
     counts = places.bincount(minlength=BINS)
-    sums = (places.bincount(values.double(), BINS) for values in (of_entities, spans.gold[predicted]))
+    sums = (places.bincount(values.double(), BINS) for values in (probabilities, spans.gold[predicted]))
     means = ((total / counts.clamp(min=1)).tolist() for total in sums)
     return [Bin(*row) for row in zip(counts.tolist(), *means, strict=True)]
 
 
 def _calibrate_labels(
-    config: TriaffineConfig, spans: ScoredSpans, temperature: float, goal: ThresholdObjective
+    names: Sequence[str], spans: ScoredSpans, temperature: float, goal: ThresholdObjective
 ) -> dict[str, LabelCalibration]:
-    size = len(config.entity_labels)
-    probabilities = label_probabilities(spans.logits, config.multi_label, temperature)
-    by_default = entity_mask(spans.logits, [None] * size, config.multi_label)
-    could_be = entity_mask(spans.logits, [0.0] * size, config.multi_label)  # what a threshold accepts or rejects
+    probabilities = spans.probabilities(temperature)
+    by_default, could_be = spans.found(None), spans.found(0.0)  # the latter is what a threshold accepts or rejects
     labels = {}
-    for number, name in enumerate(config.entity_labels):
+    for number, name in enumerate(names):
         rows, entities = could_be[:, number], spans.entities[number]
         scores, gold = probabilities[rows, number].double(), spans.gold[rows, number]
-        before = after = _count(gold[by_default[rows, number]], entities)
+        before = _count(gold[by_default[rows, number]], entities)
         threshold = choose_threshold(scores, gold, entities, goal) if entities else None
-        if threshold is not None:
-            after = _count(gold[scores >= threshold], entities)
+        after = before if threshold is None else _count(gold[scores >= threshold], entities)
         # The best of many thresholds is overestimated: a gain within a standard error is lost on other sentences.
         # Its estimate counts one more entity of either kind, since an F1 of 1 is not exact either.
         f1 = (after.f1 * entities + 1) / (entities + 2)
         noise = (f1 * (1 - f1) / max(1, entities)) ** 0.5
-        reason = None
-        if not entities:
-            reason = "no entities"
-        elif goal.measure == "F1" and entities < LEAST_ENTITIES:
-            reason = f"fewer than {LEAST_ENTITIES} entities"
-        elif goal.measure == "F1" and after.f1 - before.f1 <= noise:
-            reason = "as good"
-        elif threshold is None:
-            reason = f"{goal} not reached"
+        reasons = {
+            "no entities": not entities,
+            f"fewer than {LEAST_ENTITIES} entities": goal.measure == "F1" and entities < LEAST_ENTITIES,
+            "as good": goal.measure == "F1" and after.f1 - before.f1 <= noise,
+            f"{goal} not reached": threshold is None,
+        }
+        reason = next((reason for reason, holds in reasons.items() if holds), None)
         if reason is not None:
             threshold, after = None, before
         labels[name] = LabelCalibration(before.scores(), after.scores(), threshold, reason)
     return labels
 
 
-def shared_threshold(spans: ScoredSpans, multi_label: bool, temperature: float) -> float | None:
+def shared_threshold(spans: ScoredSpans, temperature: float) -> float | None:
     """One threshold for all labels: half of the F1 that is reached with it, which maximizes F1 if the probabilities are
     calibrated (Lipton et al., "Optimal Thresholding of Classifiers to Maximize F1 Measure", ECML PKDD 2014).
 
     None, for the likeliest label, where the expected calibration error is `CALIBRATED` or more.
     """
-    bins = reliability(spans, multi_label, temperature)
-    if calibration_error(bins) >= CALIBRATED:
+    if calibration_error(reliability(spans, temperature)) >= CALIBRATED:
         return None
-    probabilities = label_probabilities(spans.logits, multi_label, temperature)
-    could_be = entity_mask(spans.logits, [0.0] * len(spans.entities), multi_label) & torch.tensor(spans.entities).bool()
-    scores, gold = probabilities[..., : could_be.shape[-1]][could_be], spans.gold[could_be]
+    could_be = spans.found_of_gold_labels(0.0)
+    scores, gold = spans.probabilities(temperature)[could_be], spans.gold[could_be]
     threshold = 0.5
     for _ in range(ROUNDS):
         following = _count(gold[scores >= threshold], sum(spans.entities)).f1 / 2

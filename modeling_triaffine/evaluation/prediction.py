@@ -1,9 +1,11 @@
-"""Runs a model on annotated sentences or documents: entities by word, by number of candidates m, and by character."""
+"""Runs a model on sentences and texts: entities by word, by candidates m, and by character with uncertainty."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
+import torch
 from datasets import Dataset
 from torch import Tensor
 from tqdm import tqdm
@@ -13,12 +15,14 @@ from ..data.collator import encode_records
 from ..data.windows import Windows
 from ..model.batches_triaffine import BatchReader
 from ..model.configuration_triaffine import TriaffineConfig
-from ..model.decoding_triaffine import CopiedScores, Threshold, find_entities
-from ..model.kinds_triaffine import Keep, WordEntity, resolve_overlaps
+from ..model.decoding_triaffine import CopiedScores, FoundInText, Threshold, final_scores, find_entities
+from ..model.kinds_triaffine import Keep, TextEntity, WordEntity, resolve_overlaps
 from ..model.model_triaffine import TriaffineForNestedNER, evaluating
 from ..model.options_triaffine import PredictionOptions
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
+from ..model.text_triaffine import Offsets
+from ..model.triaffine_ops import label_probabilities
 from ..model.triaffine_weights import ACCELERATION
 from ..nesting import Span
 from .scores import Scores
@@ -170,3 +174,69 @@ def score_raw_text(
     predictions = list(tqdm(found, total=len(documents), desc="Reading", leave=False, disable=None))
     auxiliary = pipeline.model.config.auxiliary_labels or ()
     return score_entities(without_labels(predictions, unscored), without_labels(gold, auxiliary))
+
+
+@dataclass
+class ReadText:
+    """A text with its predicted entities.
+
+    Attributes:
+        entities: as [`NestedNERPipeline`] returns them.
+        sentences: the character offsets of the words of each sentence.
+        uncertainty: of its least certain sentence, see [`uncertainty`].
+    """
+
+    text: str
+    entities: list[TextEntity] = field(default_factory=list)
+    sentences: list[list[Offsets]] = field(default_factory=list)
+    uncertainty: float = 0.0
+
+
+def uncertainty(output: Any, config: TriaffineConfig) -> Tensor:
+    """The uncertainty of the labels in each sentence of a batch, [B], between 0 and 1.
+
+    1 − (p₁ − p₂) of the span whose two likeliest labels (None included) are closest. With `multi_label`, each label of
+    a span is a decision between p and 1 − p.
+    """
+    logits, _, mask = final_scores(output)
+    probabilities = label_probabilities(logits, config.multi_label, config.temperature)
+    if config.multi_label:
+        own = probabilities[..., :-1]
+        probabilities, mask = torch.stack([own, 1.0 - own], dim=-1), mask.unsqueeze(-1)
+    likeliest = probabilities.topk(2, dim=-1).values
+    margins = 1.0 - (likeliest[..., 0] - likeliest[..., 1])
+    return (margins * mask).flatten(1).amax(-1)
+
+
+def read_texts(
+    pipeline: NestedNERPipeline,
+    texts: Iterable[str],
+    batch_size: int | None = PredictionOptions.batch_size,
+    threshold: Any = None,
+    overlap: str | Keep = PredictionOptions.overlap,
+) -> list[ReadText]:
+    """Predicts the entities of each text, with the uncertainty of the predictions.
+
+    The options are those of [`NestedNERPipeline`].
+    """
+    model, processor = pipeline.model, pipeline.processor
+
+    def finish(output: Any) -> Iterable[tuple[list[WordEntity], float]]:
+        entities = find_entities(output, model.config, threshold)
+        return zip(entities, uncertainty(output, model.config).tolist(), strict=True)
+
+    pairs = [(ReadText(text), FoundInText()) for text in texts]
+    sentences = (
+        (read_text, found, words) for read_text, found in pairs for words in processor.read_text(read_text.text)
+    )
+    reader = BatchReader(processor.pad, lambda inputs: model(**inputs), finish, model.device, batch_size)
+    with evaluating(model):
+        for (read_text, found, words), (entities, of_sentence) in reader.read(
+            sentences, lambda some: processor.encode_sentences([words for *_, words in some])
+        ):
+            found.add(words.piece, entities)
+            read_text.sentences.append(words.piece.offsets[words.piece.shared_before :])
+            read_text.uncertainty = max(read_text.uncertainty, of_sentence)
+    for read_text, found in pairs:
+        read_text.entities = found.in_characters(read_text.text, overlap)
+    return [read_text for read_text, _ in pairs]

@@ -125,8 +125,8 @@ def calibrate(run: Run) -> None:
     records = list(run.corpus.to_train_on()["validation"])
     config: Any = model.config
     spans = score_spans(model, processor, records, run.plan.training.per_device_eval_batch_size)
-    config.temperature = fit_temperature(spans, config.multi_label)
-    threshold = shared_threshold(spans, config.multi_label, config.temperature)
+    config.temperature = fit_temperature(spans)
+    threshold = shared_threshold(spans, config.temperature)
     config.label_thresholds = None if threshold is None else dict.fromkeys(config.entity_labels, threshold)
     found = "the likeliest label" if threshold is None else f"a threshold of {threshold:.3f}"
     logger.info("Calibrated on the validation data: temperature %.3f, %s.", config.temperature, found)

@@ -12,7 +12,7 @@ import pytest
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.commands import main
 from modeling_triaffine.errors import PIPE_CLOSED
-from modeling_triaffine.evaluation.uncertainty import read_texts
+from modeling_triaffine.evaluation.prediction import read_texts
 from tests.helpers.corpora import read, write_files
 from tests.helpers.portable import near
 

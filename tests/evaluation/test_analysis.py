@@ -10,10 +10,16 @@ import pytest
 import torch
 
 from modeling_triaffine.data.collator import encode_records
-from modeling_triaffine.evaluation.analysis import NamedModel, analyse
+from modeling_triaffine.evaluation.analysis import (
+    MOST_EXAMPLES,
+    NamedModel,
+    analyse,
+    html_report,
+    summarize,
+    write_report,
+)
 from modeling_triaffine.evaluation.error_analysis import error_examples
 from modeling_triaffine.evaluation.prediction import predict_words, sweep_candidates
-from modeling_triaffine.evaluation.report import MOST_EXAMPLES, html_report, summarize, write_report
 from modeling_triaffine.evaluation.scores import Counts, Scores, percentages
 from modeling_triaffine.evaluation.scoring import score_entities
 from modeling_triaffine.evaluation.significance import paired_bootstrap
@@ -211,17 +217,6 @@ def test_numbers_of_the_report(analysis):
     assert f"by {100 * comparison['bootstrap']['difference']:+.2f}".replace("-", "−") in page
     assert f"{comparison['model']} cannot find entities of types that are not among its labels: " in page
     assert re.findall(r'<rect x="180" y="3" width="([\d.]+)"', page)[0] == str(round(400 * scores["f1"], 1))
-
-
-def test_labels_with_the_names_of_parts_have_rows_of_their_own(analysis):
-    gold = [entities((0, 1, "all"), (0, 1, "flat"))]
-    scores = score_entities(gold, gold)
-    without_flat = {label: row for label, row in scores["by_label"].items() if label != "flat"}
-    mine, other = Scores(scores | {"by_label": without_flat}), {**analysis["comparison"], "scores": scores}
-    page = html_report({**analysis, "scores": mine, "comparison": other})
-    page = page[page.index(">F1 of both models<") :]
-    assert cells_of(page, "all") == [["100.00", "100.00", "0.00"]] * 2
-    assert cells_of(page, "flat") == [["–", "100.00", "–"], ["100.00", "100.00", "0.00"]]
 
 
 def test_sentences_with_errors_are_drawn_and_their_errors_listed(analysis):

@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from modeling_triaffine import TriaffineConfig
 from modeling_triaffine.evaluation.calibration import (
     ScoredSpans,
     ThresholdObjective,
@@ -34,16 +33,16 @@ def synthetic_scores(multi_label, sharpness, spans=6000):
         drawn = torch.rand(spans, 1)
         upper = probabilities.cumsum(-1)
         gold = (drawn < upper) & (drawn >= upper - probabilities)
-    return ScoredSpans(sharpness * logits, gold, gold.sum(0).tolist())
+    return ScoredSpans(sharpness * logits, gold, gold.sum(0).tolist(), multi_label)
 
 
 @pytest.mark.parametrize("multi_label", [False, True])
 @pytest.mark.parametrize("sharpness", [0.5, 3.0])
 def test_the_temperature_undoes_what_makes_probabilities_too_sharp_or_flat(multi_label, sharpness):
     spans = synthetic_scores(multi_label, sharpness)
-    temperature = fit_temperature(spans, multi_label)
+    temperature = fit_temperature(spans)
     assert temperature == pytest.approx(sharpness, rel=0.1)
-    before, after = (calibration_error(reliability(spans, multi_label, t)) for t in (1.0, temperature))
+    before, after = (calibration_error(reliability(spans, t)) for t in (1.0, temperature))
     assert after < 0.025 < before / 2
 
 
@@ -57,8 +56,8 @@ def test_the_temperature_undoes_what_makes_probabilities_too_sharp_or_flat(multi
     ],
 )
 def test_the_temperature_is_1_where_none_is_the_best(logits, gold, caplog):
-    spans = ScoredSpans(torch.tensor(logits).view(-1, 1), torch.tensor(gold).bool().view(-1, 1), [3])
-    assert fit_temperature(spans, True) == 1.0
+    spans = ScoredSpans(torch.tensor(logits).view(-1, 1), torch.tensor(gold).bool().view(-1, 1), [3], True)
+    assert fit_temperature(spans) == 1.0
     assert f"The temperature stays 1: of {len(gold)} predictions" in caplog.text
     assert f"{gold.count(False)} are wrong" in caplog.text
 
@@ -66,10 +65,10 @@ def test_the_temperature_is_1_where_none_is_the_best(logits, gold, caplog):
 def test_calibration_error_of_two_bins():
     probabilities = torch.tensor([[0.61, 0.39], [0.69, 0.31], [0.95, 0.05], [0.2, 0.8]])
     gold = torch.tensor([[True], [False], [True], [True]])
-    bins = reliability(ScoredSpans(probabilities.log(), gold, [3]), False)
-    without = reliability(ScoredSpans(probabilities.log(), gold, [0]), False)
+    bins = reliability(ScoredSpans(probabilities.log(), gold, [3]))
+    without = reliability(ScoredSpans(probabilities.log(), gold, [0]))
     assert not any(row.count for row in without)  # of a label that the sentences do not have
-    filled = {n: (one.count, one.probability, one.right) for n, one in enumerate(bins) if one.count}
+    filled = {n: (row.count, row.probability, row.right) for n, row in enumerate(bins) if row.count}
     assert filled == {6: (2, pytest.approx(0.65), 0.5), 9: (1, pytest.approx(0.95), 1.0)}
     assert calibration_error(bins) == pytest.approx((2 * 0.15 + 0.05) / 3)
     assert calibration_error([]) == 0
@@ -125,8 +124,7 @@ def test_what_is_read_and_found_is_what_the_model_predicts(encoder, fields):
 
 def test_a_gain_that_may_be_chance_is_not_taken():
     spans = synthetic_scores(False, 1.0, spans=100)
-    config = TriaffineConfig(id2label={0: "a", 1: "b", 2: "None"})
-    for label in _calibrate_labels(config, spans, 1.0, ThresholdObjective()).values():
+    for label in _calibrate_labels("ab", spans, 1.0, ThresholdObjective()).values():
         assert (label.threshold, label.reason, label.after) == (None, "as good", label.before)
 
 
@@ -135,8 +133,7 @@ def test_a_threshold_for_the_best_f1_needs_entities(entities, reason):
     """The model misses all of them, and a lower threshold finds them all and nothing else."""
     logits = torch.tensor([[0.0, 1.0]] * entities + [[-5.0, 1.0]] * 20)
     gold = torch.tensor([[True]] * entities + [[False]] * 20)
-    config = TriaffineConfig(id2label={0: "a", 1: "None"})
-    (label,) = _calibrate_labels(config, ScoredSpans(logits, gold, [entities]), 1.0, ThresholdObjective()).values()
+    (label,) = _calibrate_labels("a", ScoredSpans(logits, gold, [entities]), 1.0, ThresholdObjective()).values()
     assert label.reason == reason
     assert label.before["f1"] == 0.0
     assert label.after["f1"] == (0.0 if reason else 1.0)

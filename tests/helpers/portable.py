@@ -1,17 +1,13 @@
-"""What makes numeric tests hold on every machine: results compared within a tolerance, odd addresses, other last bits.
+"""Numeric tests that hold on every machine: results compared within a tolerance, and weights at odd addresses.
 
 The last bits of a sum depend on the processor, the number of threads and the address of its terms.
 """
 
-from functools import wraps
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
-from transformers import PreTrainedModel
-
-from modeling_triaffine.model.span_head_triaffine import TriaffineSpanHead
 
 TOLERANCE = 1e-5
 
@@ -39,32 +35,3 @@ def move_to_odd_addresses(module: nn.Module) -> nn.Module:
         parameter.data = place.copy_(parameter)
         assert parameter.data_ptr() % 64
     return module
-
-
-def disturb_last_bits() -> None:
-    """From now on loaded weights lie at odd addresses, and scores differ in their last bits, but for those of training.
-
-    As if every result came from another machine: a test that passes asks for no more than all machines give.
-    """
-    load, score = PreTrainedModel.from_pretrained.__func__, TriaffineSpanHead.forward
-    generator = torch.Generator().manual_seed(0)
-
-    @wraps(load)
-    def load_to_odd_addresses(model_class: type, *arguments: Any, **options: Any) -> Any:
-        loaded = load(model_class, *arguments, **options)
-        move_to_odd_addresses(loaded[0] if isinstance(loaded, tuple) else loaded)
-        return loaded
-
-    @wraps(score)
-    def score_on_another_machine(self: TriaffineSpanHead, *arguments: Any, **options: Any) -> Any:
-        output = score(self, *arguments, **options)
-        if not self.training and not torch.compiler.is_compiling():
-            for name in ("span_logits", "logits"):
-                values = output.get(name)
-                if values is not None and values.device.type == "cpu":
-                    noise = torch.rand(values.shape, generator=generator, dtype=torch.float64) - 0.5
-                    output[name] = values * (1 + 4 * torch.finfo(values.dtype).eps * noise).to(values.dtype)
-        return output
-
-    PreTrainedModel.from_pretrained = classmethod(load_to_odd_addresses)
-    TriaffineSpanHead.forward = score_on_another_machine

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from modeling_triaffine import NestedNERPipeline, TriaffineConfig
-from modeling_triaffine.evaluation.uncertainty import read_texts, uncertainty
+from modeling_triaffine.evaluation.prediction import read_texts, uncertainty
 from tests.helpers.portable import near
 
 TEXTS = ["The IL-2 gene binds protein. It is DNA!", "", "gene", "The gene binds DNA and another gene again."]
