@@ -46,7 +46,7 @@ BUDGET = {
     "acceleration": (1_207, 782),
     "commands": (1_500, 805),
     "conversion": (882, 595),
-    "data": (6_643, 3_874),
+    "data": (6_564, 3_874),
     "drawing": (692, 519),
     "evaluation": (1_522, 789),
     "explanation": (514, 358),
@@ -56,7 +56,7 @@ BUDGET = {
     "serving": (1_187, 1_161),
     "tagging": (720, 674),
     "training": (3_272, 3_497),
-    "helpers": (0, 2_738),
+    "helpers": (0, 2_613),
 }
 
 

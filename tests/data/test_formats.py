@@ -34,7 +34,7 @@ SINGLE_FILES = [name for name, files in SAMPLES.items() if len(files) == 1]
 @pytest.mark.contract
 def test_every_format_has_its_case():
     lacking = set(FORMATS) - set(CASES) - {"genia_all_types", "genia_other_types"}  # which read what "genia" reads
-    assert not lacking, f"write tests/helpers/format_cases/{min(lacking)}.py, with a FormatCase as the others have"
+    assert not lacking, f"write a FormatCase for {min(lacking)} in tests/helpers/format_cases.py"
 
 
 @pytest.mark.contract

@@ -5,9 +5,9 @@ A reader's module is imported when its format is first used, so that the command
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import UserDict
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..corpus_format import CorpusFormat
@@ -38,32 +38,19 @@ BUILT_IN = {
 """Name → module of this folder, and the format in it."""
 
 
-class Formats(Mapping[str, "CorpusFormat"]):
+class Formats(UserDict[str, Any]):
     """Name → format, those of this package first; each is loaded when it is asked for."""
 
-    def __init__(self) -> None:
-        self.registered: dict[str, CorpusFormat] = {}
-
-    def __iter__(self) -> Iterator[str]:
-        return iter([*BUILT_IN, *self.registered])
-
-    def __len__(self) -> int:
-        return len(BUILT_IN) + len(self.registered)
-
     def __getitem__(self, name: str) -> CorpusFormat:
-        if name in self.registered:
-            return self.registered[name]
-        if name not in BUILT_IN:
-            raise KeyError(name)
-        module, _, attribute = BUILT_IN[name].partition(":")
-        known: CorpusFormat = getattr(import_module(f".{module}", __name__), attribute)
+        found = super().__getitem__(name)
+        if isinstance(found, str):
+            module, _, attribute = found.partition(":")
+            found = self.data[name] = getattr(import_module(f".{module}", __name__), attribute)
+        known: CorpusFormat = found
         return known
 
-    def __contains__(self, name: object) -> bool:
-        return name in BUILT_IN or name in self.registered
 
-
-FORMATS = Formats()
+FORMATS = Formats(BUILT_IN)
 """All known formats, by name.
 
 Examples:
@@ -90,4 +77,4 @@ def register_format(known: CorpusFormat) -> None:
     """
     if known.name in BUILT_IN:
         raise ValueError(f"There is a format {known.name!r} already. Register yours under another name.")
-    FORMATS.registered[known.name] = known
+    FORMATS[known.name] = known

@@ -18,7 +18,7 @@ An entity with several locations is discontinuous. Relations, events and corefer
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from xml.etree.ElementTree import Element
 
 from ...model.text_triaffine import Offsets
@@ -36,36 +36,24 @@ MAX_GAP = 100_000
 """Characters between two passages: a larger offset is a mistake, and not filled with spaces."""
 
 
-class Passage(NamedTuple):
-    """A part of a document: the offset of its first character in the document, its text, and its name for messages."""
-
-    offset: int
-    text: str
-    name: str
-
-
-class Annotation(NamedTuple):
-    """An entity: its object in the file, and what is read of it."""
-
-    found: JsonObject
-    fragments: list[Offsets]
-    type: str
-    quote: str | None
+Passage = tuple[int, str, str]
+"""The offset of its first character in the document, its text, and its name for messages."""
+Annotation = tuple[JsonObject, list[Offsets], str, str | None]
+"""An entity's object in the file, and what is read of it: fragments, type and quote."""
 
 
 def _text(record: JsonObject, doc_id: str, passages: list[Passage], annotations: Iterable[Annotation]) -> Text:
     """The text of passages, in any order, which stand at their offsets; no sentence crosses their borders."""
     check, text, end = record.check, "", 0
     borders: list[int] = []
-    for passage in sorted(passages):
-        gap = passage.offset - end
+    for offset, passage, name in sorted(passages):
+        gap = offset - end
         if not 0 <= gap <= MAX_GAP:
-            problem = f"field '{passage.name}' begins at {passage.offset}, but the passage before it ends at {end}"
-            remedy = "Offsets count characters from the beginning of the document"
-            raise check.error(record.where, problem, remedy)
+            problem = f"field '{name}' begins at {offset}, but the passage before it ends at {end}"
+            raise check.error(record.where, problem, "Offsets count characters from the beginning of the document")
         borders += [len(text), len(text) + gap]
-        text += " " * gap + passage.text
-        end = passage.offset + positions(passage.text, check.offsets)[-1]
+        text += " " * gap + passage
+        end = offset + positions(passage, check.offsets)[-1]
     entities = []
     for found, fragments, kind, quote in annotations:
         if not fragments:  # of the whole document, or of something outside of it
@@ -84,33 +72,36 @@ def _bioc_text(document: JsonObject, default_id: str) -> Text:
     doc_id = str(document.fields.get("id") or default_id)
     document.where += f" (document {doc_id})"
     document.require(["passages"], "a document of BioC")
-    parts = [document]
-    with_text = []
+    parts, passages = [document], []
     for passage in document.objects("passages", optional=True):
         sentences = list(passage.objects("sentences", optional=True))
         parts += [passage, *sentences]
-        with_text += [passage] if passage.fields.get("text") else sentences
-    passages = [Passage(part.value("offset", int), part.value("text", str), part.name) for part in with_text]
-    annotations = []
+        for part in [passage] if passage.fields.get("text") else sentences:
+            passages.append((part.value("offset", int), part.value("text", str), part.name))
+    annotations: list[Annotation] = []
     for part in parts:
         if relations := list(part.objects("relations", optional=True)):
             document.check.note("relations ignored", len(relations))
-        annotations += [_bioc_annotation(found) for found in part.objects("annotations", optional=True)]
+        for found in part.objects("annotations", optional=True):
+            kind = found.object("infons", "It must have the key 'type'").value("type", str)
+            places = found.objects("locations", optional=True)
+            spans = [(place.value("offset", int), place.value("length", int)) for place in places]
+            quote = found.value("text", str) if found.fields.get("text") else None
+            annotations.append((found, [(offset, offset + length) for offset, length in spans], kind, quote))
     return _text(document, doc_id, passages, annotations)
 
 
-def _bioc_annotation(found: JsonObject) -> Annotation:
-    kind = found.object("infons", "It must have the key 'type'").value("type", str)
-    fragments = []
-    for location in found.objects("locations", optional=True):
-        offset, length = location.value("offset", int), location.value("length", int)
-        fragments.append((offset, offset + length))
-    return Annotation(found, fragments, kind, found.value("text", str) if found.fields.get("text") else None)
-
-
 def _bioc_documents(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]]:
+    """The documents with their places; those of XML have the names and values that they have in JSON."""
     if read_head(path).startswith("<"):
-        yield from _xml_documents(path, check)
+        number = 0
+        for element in xml_elements(path, check):
+            if element.tag == "document":
+                yield _fields(element), f"document {number}"
+                element.clear()
+                number += 1
+        if not number:
+            raise check.error("", "it has no <document>", "Give BioC's XML or JSON")
         return
     for value, where in json_values(path, check):
         fields = value if isinstance(value, Mapping) else {}
@@ -119,19 +110,7 @@ def _bioc_documents(path: Path, check: RecordChecker) -> Iterator[tuple[object, 
             yield value, where
         else:
             for index, document in enumerate(check.typed(fields, wrapper, list, where)):
-                yield document, f"{where}, {wrapper}[{index}]".lstrip(", ")
-
-
-def _xml_documents(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]]:
-    """The documents with the names and values that they have in JSON."""
-    number = 0
-    for element in xml_elements(path, check):
-        if element.tag == "document":
-            yield _fields(element), f"document {number}"
-            element.clear()
-            number += 1
-    if not number:
-        raise check.error("", "it has no <document>", "Give BioC's XML or JSON")
+                yield document, f"{where}, {wrapper}[{index}]"
 
 
 def _fields(element: Element) -> dict[str, Any]:
@@ -174,10 +153,14 @@ def bigbio_text(record: JsonObject, default_id: str) -> Text:
         offsets = passage.value("offsets", list[Pair])
         if len(offsets) != 1:
             raise passage.error("offsets", f"has {len(offsets)} pairs", "A passage has one: [[start, end]]")
-        passages.append(Passage(offsets[0][0], _joined(passage), passage.name))
-    remedy = "It must have pairs [start, end]"
+        passages.append((offsets[0][0], _joined(passage), passage.name))
     annotations = (
-        Annotation(one, one.value("offsets", list[Pair], remedy), one.value("type", str), _joined(one) or None)
+        (
+            one,
+            one.value("offsets", list[Pair], "It has pairs [start, end]"),
+            one.value("type", str),
+            _joined(one) or None,
+        )
         for one in record.objects("entities", optional=True)
     )
     doc_id = str(record.fields.get("document_id") or record.fields.get("id") or default_id)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,7 +47,8 @@ def read_cas(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None
     Args:
         columns: {"entities": "layer:feature"}, or the layer alone, with the feature `value`.
     """
-    layer, feature = _layer(columns)
+    check_columns(columns or {"entities": LAYER}, ("entities",))
+    layer, _, feature = str((columns or {}).get("entities", LAYER)).partition(":")
     texts: set[int] = set()
     for file in cas_documents(path):
         name = name_in_corpus(file, path)
@@ -56,7 +56,7 @@ def read_cas(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None
             check.note("documents before annotation left out", example=name)
         elif file.name != TYPE_SYSTEM:
             with check.record():
-                text = annotated_cas(_load(file, name, check), layer, feature, name, check)
+                text = _text(_load(file, name, check), layer, feature or FEATURE, name, check)
                 if text["text"] and hash(text["text"]) in texts:
                     check.note("repeated texts read, perhaps of another annotator", example=name)
                 texts.add(hash(text["text"]))
@@ -71,58 +71,60 @@ def cas_documents(path: Path) -> list[Path]:
     return sorted({*documents, *(file for file in type_systems if file.is_file())})
 
 
-def in_cassis(feature: str) -> str:
-    """The name by which cassis has a feature."""
-    return f"{feature}_" if feature in ("self", "type") else feature
-
-
-def annotated_cas(cas: Cas, layer: str, feature: str, where: str, check: RecordChecker) -> Text:
+def _text(cas: Cas, layer: str, feature: str, where: str, check: RecordChecker) -> Text:
     """The text of a CAS with the annotations of a layer, and its sentences; without a text there are none of either."""
-    doc_id = where.rpartition(".")[0]
-    text = cas.sofa_string
-    if not text:
-        return Text(doc_id=doc_id, text="", entities=[], where=where)
-    feature = in_cassis(feature)
-    layer_type(cas, layer, where, check, feature)
-    entities = []
+    found = Text(doc_id=where.rpartition(".")[0], text=cas.sofa_string or "", entities=[], where=where)
+    if not (text := found["text"]):
+        return found
+    known = cas.typesystem.contains_type(layer)
+    features = [one.name for one in cas.typesystem.get_type(layer).all_features] if known else []
+    value = f"{feature}_" if feature in ("self", "type") else feature  # as cassis names it
+    if value not in features:
+        there = sorted(features or {one.type.name for one in cas.select_all_annotations()})
+        what = (
+            f"the layer {layer!r} has no feature {feature!r}; its features are"
+            if known
+            else f"no layer {layer!r}; there are"
+        )
+        remedy = "Name the layer and feature: columns={'entities': 'layer:feature'}"
+        raise check.error(where, f"{what} {', '.join(map(repr, there)) or 'none'}", remedy)
     for number, one in enumerate(cas.select(layer)):
-        if not one.get(feature):
+        if not one.get(value):
             check.drop("entities without a type dropped", example=f"{where}: {text[one.begin : one.end]!r}")
-        elif entity := check.entity(text, [(one.begin, one.end)], one.get(feature), None, where, f"{layer}[{number}]"):
-            entities.append(entity)
+        elif entity := check.entity(text, [(one.begin, one.end)], one.get(value), None, where, f"{layer}[{number}]"):
+            found["entities"].append(entity)
     for other in cas.select_all_annotations():
         if other.type.name not in (layer, SENTENCE, TOKEN, METADATA, WHOLE):
             check.note(f"annotations of the layer {other.type.name!r} ignored", example=where)
-    found = Text(doc_id=doc_id, text=text, entities=entities, where=where)
     sentences = cas.select(SENTENCE) if cas.typesystem.contains_type(SENTENCE) else ()
-    borders = {border for one in sentences for border in (one.begin, one.end) if 0 < border < len(text)}
     if sentences:
+        borders = {border for one in sentences for border in (one.begin, one.end) if 0 < border < len(text)}
         found["sentences"] = [*pairwise((0, *sorted(borders), len(text)))]
     return found
 
 
-def layer_type(cas: Cas, layer: str, where: str, check: RecordChecker, feature: str | None = None) -> Any:
-    """The type of a layer; CorpusError, which names those there are, if there is none, or it has no such feature."""
-    if cas.typesystem.contains_type(layer):
-        found = cas.typesystem.get_type(layer)
-        there = {one.name for one in found.all_features}
-        if feature is None or feature in there:
-            return found
-        problem = f"the layer {layer!r} has no feature {feature!r}; its features are"
-    else:
-        there = {one.type.name for one in cas.select_all_annotations()}
-        problem = f"there is no layer {layer!r}; the layers with annotations are"
-    problem += f" {', '.join(map(repr, sorted(there))) or 'none'}"
-    raise check.error(where, problem, "Name the layer and feature: columns={'entities': 'layer:feature'}")
-
-
-def parse_xmi(xmi: bytes, type_system: bytes, where: str, check: RecordChecker) -> Cas:
-    """A CAS from its XMI and type system, both from strangers: XML that declares entities is rejected."""
-    for data in (xmi, type_system):
-        parse_xml(data, check, where)
-    with _readable_by_cassis(where, check) as cassis:
-        types = cassis.load_typesystem(io.BytesIO(type_system))
-        return _view_with_text(cassis.load_cas_from_xmi(io.BytesIO(xmi), typesystem=types))
+def _load(file: Path, name: str, check: RecordChecker) -> Cas:
+    """A CAS of strangers: XML that declares entities is rejected."""
+    with open_corpus(file) as opened:
+        data = opened.read()
+    type_system = file.with_name(TYPE_SYSTEM)
+    if file.suffix == XMI_SUFFIX and not type_system.is_file():
+        raise check.error(name, f"its type system, {TYPE_SYSTEM}, is not in its folder", "Add it, or export JSON")
+    cassis = _cassis(name)
+    try:
+        if file.suffix == XMI_SUFFIX:
+            types = type_system.read_bytes()
+            for xml in (data, types):
+                parse_xml(xml, check, name)
+            cas = cassis.load_cas_from_xmi(io.BytesIO(data), typesystem=cassis.load_typesystem(io.BytesIO(types)))
+        else:
+            cas = cassis.load_cas_from_json(data.decode("utf-8-sig"))
+        return next((cas.get_view(sofa.sofaID) for sofa in cas.sofas if sofa.sofaString), cas)
+    except CorpusError:
+        raise
+    except Exception as error:  # files of another kind make cassis fail in any way
+        problem = f"dkpro-cassis cannot read it ({type(error).__name__}: {error})"
+        raise check.error(name, problem, "Export UIMA CAS, XMI with its type system or JSON 0.4") from None
 
 
 def make_cas(text: str, sentences: Sequence[Sequence[Offsets]], entities: Sequence[Mapping[str, Any]]) -> Cas:
@@ -143,40 +145,6 @@ def make_cas(text: str, sentences: Sequence[Sequence[Offsets]], entities: Sequen
         values = {FEATURE: entity["type"], SCORE: entity.get("score")}
         cas.add(entity_type(begin=entity["start"], end=entity["end"], **values))
     return cas
-
-
-def _load(file: Path, name: str, check: RecordChecker) -> Cas:
-    with open_corpus(file) as opened:
-        data = opened.read()
-    if file.suffix == XMI_SUFFIX:
-        type_system = file.with_name(TYPE_SYSTEM)
-        if not type_system.is_file():
-            raise check.error(name, f"its type system, {TYPE_SYSTEM}, is not in its folder", "Add it, or export JSON")
-        return parse_xmi(data, type_system.read_bytes(), name, check)
-    with _readable_by_cassis(name, check) as cassis:
-        return _view_with_text(cassis.load_cas_from_json(data.decode("utf-8-sig")))
-
-
-def _view_with_text(cas: Cas) -> Cas:
-    return next((cas.get_view(sofa.sofaID) for sofa in cas.sofas if sofa.sofaString), cas)
-
-
-@contextmanager
-def _readable_by_cassis(where: str, check: RecordChecker) -> Iterator[Any]:
-    cassis = _cassis(where)
-    try:
-        yield cassis
-    except Exception as error:  # files of another kind make cassis fail in any way
-        problem = f"dkpro-cassis cannot read it ({type(error).__name__}: {error})"
-        raise check.error(where, problem, "Export UIMA CAS, XMI with its type system or JSON 0.4") from None
-
-
-def _layer(columns: Mapping[str, Any] | None) -> tuple[str, str]:
-    if columns is None:
-        return LAYER, FEATURE
-    check_columns(columns, ("entities",))
-    layer, _, feature = str(columns["entities"]).partition(":")
-    return layer, feature or FEATURE
 
 
 def _is_json(file: Path) -> bool:

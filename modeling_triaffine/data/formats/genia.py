@@ -29,7 +29,7 @@ from ..corpus_format import CorpusFormat
 from ..reading import xml_elements
 from ..record_checker import OF_WHITE_SPACE, RecordChecker
 from ..schema import Entity, Text
-from ..texts import WrittenSentence, text_of_sentences
+from ..texts import WrittenSentence, moved, text_of_sentences
 
 SPLIT_STARTS = {"train": 0, "validation": 15_023, "test": 16_692}
 """Index of each split's first sentence in the corpus."""
@@ -78,66 +78,56 @@ def _sentences_of(
     titles = {sentence for title in article.iter("title") for sentence in title.iter("sentence")}
     after_title = False
     for number, element in enumerate(article.iter("sentence")):
-        sentence = _Sentence(other_types)
-        sentence.add(element, check)
-        words = sentence.words()
-        aligned, lost = align_entities(sentence.text, sentence.entities, words)
+        text, entities, borders = _written(element, other_types, check)
+        words = [
+            (start + word.start(), start + word.end())
+            for start, end in pairwise(sorted({0, len(text), *borders}))
+            for word in re.finditer(r"\S+", text[start:end])
+        ]
+        aligned, lost = align_entities(text, entities, words)
         if lost:
             check.drop(OF_WHITE_SPACE, len(lost))
         fields = {
             "id": f"{doc_id}:{number}",
             "doc_id": doc_id,
             "sent_id": number,
-            "tokens": [sentence.text[start:end] for start, end in words],
+            "tokens": [text[start:end] for start, end in words],
             "entities": _in_order(aligned, check, all_types),
         }
         record = check(fields, f"article {doc_id}, sentence {number}")
-        gap = "\n" if after_title and element not in titles else " "
-        yield WrittenSentence(record, sentence.text, words, gap)
+        yield WrittenSentence(record, text, words, "\n" if after_title and element not in titles else " ")
         after_title = element in titles
 
 
-class _Sentence:
-    """A sentence as the XML has it; positions of tags and entities count characters of `text`."""
+def _written(element: Element, other_types: bool, check: RecordChecker) -> tuple[str, list[Entity], set[int]]:
+    """The text of an element, the entities in it, inner ones first, and where the tags of entities are."""
+    text, entities, borders = element.text or "", [], set()
+    for child in element:
+        start = len(text)
+        inside, found, places = _written(child, other_types, check)
+        text += inside
+        entities += [moved(entity, start) for entity in found]
+        borders |= {start + place for place in places}
+        if child.tag == "cons":
+            borders |= {start, len(text)}
+            kind = _type(child.get("sem", ""), other_types, check)
+            if kind and inside:
+                entities.append(Entity(start=start, end=len(text), type=kind))
+        else:
+            check.note(f"tags <{child.tag}> ignored, their text kept")
+        text += child.tail or ""
+    return text, entities, borders
 
-    def __init__(self, other_types: bool):
-        self.other_types = other_types
-        self.text = ""
-        self.tag_positions: set[int] = set()
-        self.entities: list[Entity] = []
 
-    def words(self) -> list[tuple[int, int]]:
-        """The corpus' own words: split at white space and at `<cons>` tags."""
-        return [
-            (start + word.start(), start + word.end())
-            for start, end in pairwise(sorted({0, len(self.text), *self.tag_positions}))
-            for word in re.finditer(r"\S+", self.text[start:end])
-        ]
-
-    def add(self, element: Element, check: RecordChecker) -> None:
-        """Appends the text of an element and the entities in it, inner ones first."""
-        self.text += element.text or ""
-        for child in element:
-            start = len(self.text)
-            self.add(child, check)
-            if child.tag == "cons":
-                self.tag_positions |= {start, len(self.text)}
-                kind = self._type(child.get("sem", ""), check)
-                if kind and start < len(self.text):
-                    self.entities.append(Entity(start=start, end=len(self.text), type=kind))
-            else:
-                check.note(f"tags <{child.tag}> ignored, their text kept")
-            self.text += child.tail or ""
-
-    def _type(self, sem: str, check: RecordChecker) -> str:
-        """The type that stands for a `sem`; empty if it is no entity."""
-        if entity_class := ENTITY_CLASS.fullmatch(sem):
-            return entity_class[1] or entity_class[2]
-        if self.other_types and sem:
-            return "coordination" if sem.startswith("(") else "other_name" if sem == "G#other_name" else "other"
-        if COORDINATION.match(sem):
-            check.drop("coordinated entities dropped")
-        return ""
+def _type(sem: str, other_types: bool, check: RecordChecker) -> str:
+    """The type that stands for a `sem`; empty if it is no entity."""
+    if entity_class := ENTITY_CLASS.fullmatch(sem):
+        return entity_class[1] or entity_class[2]
+    if other_types and sem:
+        return "coordination" if sem.startswith("(") else "other_name" if sem == "G#other_name" else "other"
+    if COORDINATION.match(sem):
+        check.drop("coordinated entities dropped")
+    return ""
 
 
 def _in_order(entities: list[Entity], check: RecordChecker, all_types: bool) -> list[Entity]:

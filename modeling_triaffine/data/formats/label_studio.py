@@ -14,28 +14,12 @@ def _text_of_task(task: JsonObject, _: str) -> Text | None:
     """The text of an annotated task with its labelled regions; it is `text`, or else the only string in the data."""
     identifier = task.number if task.fields.get("id") is None else task.fields["id"]
     task.where += f" (task {identifier})"
-    annotation = _annotation_of(task)
-    if annotation is None:
-        return None
-    data = task.object("data", "It must contain the text")
-    texts = [name for name, value in data.fields.items() if isinstance(value, str)]
-    if "text" not in texts and len(texts) != 1:
-        problem = f"has {len(texts)} strings, {', '.join(map(repr, texts)) or 'none'}"
-        raise task.error("data", problem, "Name the one that was labelled 'text'")
-    name = "text" if "text" in texts else texts[0]
-    text = data.value(name, str)
-    entities = [entity for entity in _entities(annotation, text, {*texts} - {name}) if entity]
-    return Text(doc_id=str(identifier), text=text, entities=entities, where=task.where)
-
-
-def _annotation_of(task: JsonObject) -> JsonObject | None:
-    """Of several annotations that were not cancelled, the ground truth, or else the last one."""
     note = task.check.note
     if predictions := task.fields.get("predictions"):
         note("predictions ignored", len(predictions))
     task.require(["annotations"], "an exported task", "Export the tasks as JSON, together with their annotations")
     annotations = list(task.objects("annotations"))
-    made = [annotation for annotation in annotations if not annotation.fields.get("was_cancelled")]
+    made = [annotation for annotation in reversed(annotations) if not annotation.fields.get("was_cancelled")]
     if len(made) < len(annotations):
         note("cancelled annotations ignored", len(annotations) - len(made))
     if not made:
@@ -43,8 +27,17 @@ def _annotation_of(task: JsonObject) -> JsonObject | None:
         return None
     if len(made) > 1:
         note(FURTHER_ANNOTATIONS, len(made) - 1, task.where)
-    made.reverse()  # of several maxima, max() returns the first
-    return max(made, key=lambda one: (bool(one.fields.get("ground_truth")), str(one.fields.get("created_at", ""))))
+    # The ground truth, or else the last one: of several maxima, max() returns the first.
+    last = max(made, key=lambda one: (bool(one.fields.get("ground_truth")), str(one.fields.get("created_at", ""))))
+    data = task.object("data", "It must contain the text")
+    texts = [name for name, value in data.fields.items() if isinstance(value, str)]
+    if "text" not in texts and len(texts) != 1:
+        problem = f"has {len(texts)} strings, {', '.join(map(repr, texts)) or 'none'}"
+        raise task.error("data", problem, "Name the one that was labelled 'text'")
+    name = "text" if "text" in texts else texts[0]
+    text = data.value(name, str)
+    entities = [entity for entity in _entities(last, text, {*texts} - {name}) if entity]
+    return Text(doc_id=str(identifier), text=text, entities=entities, where=task.where)
 
 
 def _entities(annotation: JsonObject, text: str, other_texts: Collection[str]) -> Iterator[Entity | None]:

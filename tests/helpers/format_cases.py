@@ -1,0 +1,376 @@
+"""A case for each format: the same sentence in that format, files with a mistake, and noise.
+
+The tests of all formats (`tests/data/test_formats.py`, `tests/test_fuzzing.py`) take their input from here.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from .corpora import (
+    ACE_SOURCE,
+    BIGBIO_RECORD,
+    BIOC_DOCUMENT,
+    BIOC_XML,
+    COLUMNS,
+    DOCUMENT,
+    NESTED,
+    PUBLISHED,
+    PUBTATOR,
+    QUESTIONS,
+    RECORD,
+    TEXT,
+    TEXT_RECORD,
+    TOKENS,
+    ace_annotations,
+    article,
+    cas_json,
+    conllu,
+    cons,
+    ere_annotations,
+    genia,
+    region,
+    task,
+)
+
+Files = Mapping[str, str | bytes]
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 9) | st.text(st.sampled_from('ab .\n"\ud800😀'), max_size=6),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["text", "label", "entities", "start", "end", "type"]), inner, max_size=4)
+        | st.dictionaries(st.sampled_from(["passages", "offsets", "infons", "locations", "offset"]), inner, max_size=4)
+        | st.dictionaries(st.sampled_from(["data", "annotations", "result", "value", "labels"]), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+JSON_VALUES = st.lists(JSON, max_size=3)
+ANY_JSON = JSON_VALUES.map(json.dumps)
+LINES = st.lists(
+    st.text(st.sampled_from("aO\t BI-\r#1.(=)\0\ufeff\x85"), max_size=12)
+    | st.sampled_from(["w\tO", "w\tB-A", "# newdoc id = x", "# sent_id = y", "-DOCSTART-\tO", ""])
+    | st.sampled_from(conllu("(1-a", "1)").splitlines()),
+    max_size=8,
+).map("\n".join)
+XML = st.lists(
+    st.sampled_from(["<set>", "<article>", "<bibliomisc>x</bibliomisc>", "<sentence>", "a b", "</sentence>"])
+    | st.sampled_from(["<cons sem='G#DNA_x'>", "</cons>", "</article>", "</set>", "&amp;", "<!ENTITY", "<?xml ?>"]),
+    max_size=12,
+).map("".join)
+
+
+@dataclass(frozen=True)
+class FormatCase:
+    """What the tests of all formats read.
+
+    Args:
+        files: name → content, with the sentence `TEXT` and the `entities`; a reader opens the last one. Or a function
+            that makes them, with the library that it `needs`.
+        bad: what is wrong → a value that `put` makes files of, to be named at `place`, then facts that the message
+            names. Without `put`: the content of the last file after what is in it `before`, the place, and facts.
+        anything: contents of the last file that are to be read or rejected.
+        nothing: files with the sentence and no entities.
+        noted: what the report has of the files.
+    """
+
+    files: Files | Callable[[], Files]
+    bad: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    put: Callable[[Any], Files] | None = None
+    noted: tuple[str, ...] = ()
+    place: str = ""
+    before: str = ""
+    anything: SearchStrategy[str] | None = None
+    entities: list[tuple[str, str]] = field(default_factory=lambda: NESTED)
+    nothing: Files = field(default_factory=dict)
+    needs: str = ""
+
+    def sample(self) -> Files:
+        if self.needs:
+            pytest.importorskip(self.needs)
+        return self.files() if callable(self.files) else self.files
+
+    def bad_files(self) -> Iterator[tuple[str, Files, str, list[str]]]:
+        """What is wrong, the files, the place of the mistake, and facts that the message names."""
+        for wrong, (value, *facts) in self.bad.items():
+            if self.put is not None:
+                yield wrong, self.put(value), self.place, facts
+            else:
+                place, *others = facts
+                content = self.before.encode() + (value if isinstance(value, bytes) else value.encode())
+                yield wrong, {**self.sample(), [*self.sample()][-1]: content}, place, others
+
+
+def json_case(record: Any, bad: Mapping[str, tuple[Any, ...]], nothing: object = None, first: object = None):
+    """A case of JSON lines, the bad record after a good one."""
+    return FormatCase(
+        {"a.jsonl": json.dumps(record)},
+        bad=bad,
+        put=lambda value: {"a.jsonl": f"{json.dumps(first or record)}\n{json.dumps(value)}\n"},
+        place="line 2",
+        anything=JSON_VALUES.map(lambda values: "\n".join(map(json.dumps, values))) | ANY_JSON,
+        nothing={} if nothing is None else {"a.jsonl": json.dumps(nothing)},
+    )
+
+
+def changed(**fields):
+    return {**RECORD, "id": "a:1", **fields}
+
+
+def entity(start, end, kind="City"):
+    return changed(entities=[{"start": start, "end": end, "type": kind}])
+
+
+def doc_bin() -> dict[str, bytes]:
+    import spacy
+
+    doc = spacy.blank("en")(TEXT)
+    doc.spans["sc"] = [doc.char_span(start, end, label) for start, end, label in TEXT_RECORD["label"]]
+    return {"a.spacy": spacy.tokens.DocBin(docs=[doc]).to_bytes()}
+
+
+ENTITY = f'<!DOCTYPE set [<!ENTITY e "eeee">]>\n<set>{article("&e;")}</set>'
+BRAT = {"a.txt": TEXT, "a.ann": "T1\tPerson 0 17\tThe mayor of Orsk\nT2\tCity 13 17\tOrsk\n"}
+SPAN_LINES = f"{' '.join(TOKENS)}\nDT NN IN NNP VBD .\n0,3 Person|3,3 City\n\n"
+MENTIONED = {
+    "tokens": TOKENS,
+    "entity_mentions": [
+        {"start": start, "end": 4, "entity_type": kind} for start, kind in ((0, "Person"), (3, "City"))
+    ],
+}
+
+CASES = {
+    "ace": FormatCase(
+        {"a.sgm": ACE_SOURCE, "a.apf.xml": ace_annotations()},
+        {
+            "truncated": (ace_annotations()[:-20], "a.apf.xml, line "),
+            "offset": (ace_annotations().replace('END="', 'END="x'), "a.apf.xml, a-Person-0", "no offsets"),
+            "no extent": (ace_annotations().replace("charseq", "other"), "a.apf.xml, a-Person-0", "no offsets"),
+            "no type": (ace_annotations().replace('TYPE="Person" ', ""), "a.apf.xml, a-Person-0", "type' is ''"),
+            "quote": (ace_annotations().replace(">Orsk<", ">Omsk<"), "a.apf.xml, a-City-1", "quotes 'Omsk'"),
+            "bomb": ('<!DOCTYPE a [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><a>&b;</a>', "a.apf.xml", "'a'"),
+        },
+        anything=st.just(ace_annotations()),
+    ),
+    "bigbio_kb": json_case(
+        BIGBIO_RECORD,
+        {
+            "another schema": ({"id": "1", "text": "a", "labels": []}, "'passages'", "'id', 'text', 'labels'"),
+            "offsets": (
+                {**BIGBIO_RECORD, "entities": [{"type": "City", "offsets": [[0]]}]},
+                "'entities[0].offsets[0]' is [0]",
+            ),
+            "passages overlap": (
+                {**BIGBIO_RECORD, "passages": [{"text": ["aaaa"], "offsets": [[n, n + 4]]} for n in (0, 2)]},
+                *("'passages[1]' begins at 2", "ends at 4"),
+            ),
+            "passage far away": (
+                {**BIGBIO_RECORD, "passages": [{"text": ["a"], "offsets": [[10**12, 10**12 + 1]]}]},
+                f"{10**12}",
+            ),
+        },
+        nothing={**BIGBIO_RECORD, "entities": []},
+    ),
+    "bioc": FormatCase(
+        {"a.xml": BIOC_XML},
+        {
+            "another root": ("<annotations></annotations>", "", "<document>"),
+            "no type": (
+                BIOC_XML.replace('key="type">City', 'key="kind">City'),
+                *("document 0 (document a)", ".infons.type' is missing", "'kind'"),
+            ),
+            "offset": (BIOC_XML.replace('offset="13"', 'offset="x"'), "document 0", "[0].offset' is 'x' (str)"),
+            "truncated": (BIOC_XML[:-30], "line 7"),
+            "deep": (f"<document>{'<passage>' * 5000}{'</passage>' * 5000}</document>", "", "nested", "<passage>"),
+            "bomb": ('<!DOCTYPE a [<!ENTITY e "eeee">]><collection>&e;</collection>', "line 1", "'e'"),
+            "no passages": (
+                json.dumps({"documents": [{"id": "a", "text": "b"}]}),
+                *("line 1, documents[0]", "'passages'", "'id', 'text'"),
+            ),
+        },
+        anything=ANY_JSON | XML,
+        nothing={"a.json": json.dumps({**BIOC_DOCUMENT, "passages": [{"offset": 0, "text": TEXT}]})},
+    ),
+    "brat": FormatCase(
+        BRAT,
+        {
+            "another line": ("X1\tCity 0 3\tThe", "'X1\\tCity 0 3\\tThe'"),
+            "no text": ("T3\tCity 0 3", "'T3\\tCity 0 3'"),
+            "type with a space": ("T3\tBig City 0 3\tThe", "'T3\\tBig City 0 3\\tThe'", "the type without spaces"),
+            "huge": (f"T3\tCity 0 {'9' * 5000}\tThe", "T3\\tCity 0 99999"),
+            "outside": ("T3\tCity 19 99\tOrsk.", "'T3' runs from 19 to 99", "24 characters"),
+            "text": ("T3\tCity 0 3\tShe", "'T3' quotes 'She'", "[The] mayor of Orsk"),
+        },
+        put=lambda line: {**BRAT, "a.ann": BRAT["a.ann"] + line},
+        place="a.ann, line 3",
+        anything=st.text(st.sampled_from("T1\tX 023;\r\n\0a"), max_size=40),
+        nothing={"a.txt": TEXT, "a.ann": ""},
+    ),
+    "cas": FormatCase({"a.json": cas_json((0, 17, "Person"), (13, 17, "City"))}, needs="cassis"),
+    "conllu": FormatCase(
+        {"a.conllu": conllu("(1-Person", "", "", "(2-City)1)", "", "", words=TOKENS)},
+        {
+            "columns": (conllu("(1-a)") + "2\tw\n", "line 2", "2 columns, 10"),
+            "number": (conllu("(1-a)").replace("1", "9" * 5000, 1), "line 1", "'9999"),
+            "close": (conllu("1)"), "line 1", "'1'"),
+            "close in another document": (conllu("(1-a") + "\n# newdoc\n" + conllu("1)"), "line 4", "'1'"),
+            "neither": (conllu("1-a"), "line 1", "'1-a'"),
+            "no type": ("# global.Entity = eid-head\n" + conllu("(1-a)"), "line 1", "'eid-head'", "etype"),
+        },
+        anything=LINES,
+        nothing={"a.conllu": conllu(*[""] * 6, words=TOKENS)},
+    ),
+    "docbin": FormatCase(doc_bin, needs="spacy"),
+    "ere": FormatCase(
+        {"a.txt": TEXT, "a.rich_ere.xml": ere_annotations()},
+        {
+            "offset": (ere_annotations().replace('offset="', 'offset="x'), "a.rich_ere.xml, m-0", "no offsets"),
+            "no type": (ere_annotations().replace('type="Person" ', ""), "a.rich_ere.xml, m-0", "type' is ''"),
+            "quote": (ere_annotations().replace(">Orsk<", ">Omsk<"), "a.rich_ere.xml, m-1", "quotes 'Omsk'"),
+        },
+        anything=st.just(ere_annotations()),
+    ),
+    "genia": FormatCase(
+        {"a.xml": genia(article(f"The mayor of {cons('G#cell_line', 'Orsk')} slept ."))},
+        {
+            "no name": (genia(article("A", name=" ")), "article 1 of the file", "<bibliomisc>"),
+            "deep": (genia(article("<b>" * 5000 + "</b>" * 5000)), "", "nested", "<b>"),
+            "truncated": (genia(article("One two"))[:-30], "line 13"),
+            "encoding": (genia(article("A")).replace("UTF-8", "KOI9"), "", "KOI9"),
+            "entity": (ENTITY, "line 1", "'e'"),
+            "external entity": (ENTITY.replace('"eeee"', 'SYSTEM "/etc/hostname"'), "line 1", "'e'"),
+        },
+        entities=[("Orsk", "cell_line")],
+        anything=XML,
+    ),
+    "inclusive_spans": json_case(
+        DOCUMENT,
+        {
+            "no words": ({"ner": []}, "'sentence' is missing"),
+            "span": ({"tokenized_text": TOKENS, "ner": [[0, 1]]}, "'ner[0]' is [0, 1]"),
+            "outside": ({"tokenized_text": TOKENS, "ner": [[5, 6, "City"]]}, "'ner[0]'", "5 to 6", "0 to 5"),
+            "index": ({"sentence": TOKENS, "ner": [{"index": ["0"], "type": "City"}]}, "'ner[0].index[0]' is '0'"),
+            "lists": ({"sentences": [TOKENS], "ner": []}, "0 lists for 1"),
+            "of another sentence": (
+                {"sentences": [TOKENS, TOKENS], "ner": [[], [[3, 3, "City"]]]},
+                *("'ner[1][0]'", "3 to 3", "6 to 11"),
+            ),
+        },
+    ),
+    "iob2": FormatCase(
+        {"a.conll": COLUMNS},
+        {
+            "fewer": ("a\tO\n", "line 8", "2 columns, 3"),
+            "encoding": (b"\xe9\tO\tO\n", "line 8", "byte 1", "utf-8"),
+            "line ends of old Macs": ("a\tO\tO\rb\tO\tO\r", "line 8", "carriage return"),
+            "scheme": ("a\tO\tO\n\n" * 10_000 + "b\tO\tQ-A\n", "line 20008", "column 2 is 'Q-A'"),
+        },
+        before=f"{COLUMNS}\n",
+        anything=LINES,
+        nothing={"a.conll": "".join(f"{token}\tO\n" for token in TOKENS)},
+    ),
+    "json_lines": json_case(
+        RECORD,
+        {
+            "not an object": ([1], "[1] (list)"),
+            "missing tokens": ({"id": "a:1", "entities": []}, "'tokens'"),
+            "sent_id true": (changed(sent_id=True), "'sent_id' is True (bool)"),
+            "null token": (changed(tokens=["a", None]), "'tokens[1]' is null"),
+            "half a surrogate": (changed(tokens=["a", "\ud800"], pos=[], entities=[]), "'tokens[1]' is '\\ud800'"),
+            "tags": (changed(pos=["DET"]), "'pos' has 1 tags for 6 tokens"),
+            "entity past the end": (entity(2, 7), "'entities[0]' runs from 2 to 7"),
+            "white space around a label": (entity(0, 1, " City"), "'entities[0].type' is ' City'"),
+            "unknown label": (entity(0, 1, "X"), "'entities[0].type' is 'X'", "'City', 'Person'"),
+            "duplicate id": (RECORD, "'id': 'a:0'", "line 1"),
+            "context": (changed(left_tokens="so"), "'left_tokens' is 'so' (str)"),
+        },
+        nothing={**RECORD, "entities": []},
+    ),
+    "label_studio": FormatCase(
+        {"a.json": json.dumps([task(region(0, 17, "Person"), region(13, 17, "City"))], indent=1)},
+        {
+            "no annotations": ({"id": 5, "data": {}}, "'annotations'", "Export the tasks"),
+            "no string": (task(data={"n": 1}), "'data'"),
+            "no result": (task(annotations=[{}]), "'annotations[0].result'"),
+            "no value": (task({"type": "labels"}), "'annotations[0].result[0].value'", "null"),
+            "path": (task(region("/p[1]", 3, "City")), "'annotations[0].result[0].value.start' is '/p[1]' (str)"),
+        },
+        put=lambda value: {"a.json": json.dumps([value])},
+        place="record 0 (task 5)",
+        anything=ANY_JSON,
+        nothing={"a.json": json.dumps([task()])},
+    ),
+    "mrc": FormatCase(
+        {"a.json": json.dumps(QUESTIONS, indent=2)},
+        {
+            "no answers": ({"context": "Orsk", "entity_label": "City", "query": "?"}, "'span_position' is missing"),
+            "span": ({**QUESTIONS[0], "span_position": ["3-3"]}, "'span_position[0]' is '3-3'"),
+            "huge": ({**QUESTIONS[0], "span_position": [f"3;{'9' * 5000}"]}, "'span_position[0]' is '3;9999"),
+        },
+        put=lambda value: {"a.jsonl": f"{json.dumps(QUESTIONS[0])}\n{json.dumps(value)}\n"},
+        place="line 2",
+        anything=ANY_JSON,
+    ),
+    "published_json": FormatCase(
+        {"a.json": json.dumps([PUBLISHED])},
+        anything=ANY_JSON,
+        nothing={"a.json": json.dumps([{**PUBLISHED, "entities": []}])},
+    ),
+    "pubtator": FormatCase(
+        {"a.pubtator": PUBTATOR},
+        {
+            "no title": ("8|a|Orsk\n", "line 6", "'8'"),
+            "another title": ("8|t|Orsk\n9|t|Orsk\n", "line 7", "'9' begins within the document '8'"),
+            "no type": ("8|t|Orsk\n8\t0\t4\tOrsk\n", "line 7", "'8\\t0\\t4\\tOrsk'"),
+            "an entity as in brat": (
+                "8|t|Orsk\n8\tT1\tCity\t0\t4\n",
+                "line 7",
+                "'8\\tT1\\tCity\\t0\\t4' is not a line",
+            ),
+            "quote": ("8|t|Orsk\n8\t0\t4\tOmsk\tCity\n", "line 7", "quotes 'Omsk'"),
+        },
+        before=PUBTATOR,
+        anything=st.text(st.sampled_from("71|ta\t 0-\r\n😀"), max_size=40),
+        nothing={"a.pubtator": f"7|t|{TEXT}\n7|a|\n"},
+    ),
+    "span_lines": FormatCase(
+        {"a.data": SPAN_LINES},
+        {
+            "beyond the sentence": ("He slept\n0,3 Person\n", "line 6", "0,3 Person", "2 words"),
+            "not spans": ("He slept\n0-1 Person .\n", "line 6", "'0-1 Person .' is neither spans"),
+            "four lines": ("He slept\nPRP VBD\nPRP VBD\n0,1 Person\n", "line 8", "is neither"),
+        },
+        before=SPAN_LINES,
+        anything=st.text(st.sampled_from("01a,| \r\n😀"), max_size=40),
+        noted=("files with spans such as 3,3, whose last word is therefore part of every span",),
+    ),
+    "text_spans": json_case(
+        TEXT_RECORD,
+        {
+            "no text": ({"entities": []}, "'text'"),
+            "spans twice": ({"text": "a", "entities": [3], "label": [3]}, "'entities' and 'label'"),
+            "two values": ({"text": "a", "label": [[0, 1]]}, "'label[0].label' is missing"),
+            "start true": ({"text": "a", "label": [[True, 1, "A"]]}, "'label[0].start' is True (bool)"),
+            "outside": ({"text": "a", "label": [[0, 2, "City"]]}, "'label[0]' runs from 0 to 2", "1 characters"),
+        },
+        nothing={"text": TEXT, "label": []},
+        first={**TEXT_RECORD, "id": "x"},
+    ),
+    "word_tags": json_case(
+        MENTIONED,
+        {
+            "no tags": ({"tokens": ["a"]}, "'ner_tags'"),
+            "numbers": ({"tokens": ["a"], "tags": [7]}, "'tags' has numbers, up to 7", "names=O,"),
+            "fewer tags": ({"tokens": ["a", "b"], "ner_tags": ["O"]}, "1 tags for 2 tokens"),
+            "spans": ({"tokens": ["a", "b", "c"], "ner": [[0, 2, "PER"]]}, "'ner' has 'PER'"),
+            "no type": ({"tokens": ["a"], "entity_mentions": [{"start": 0, "end": 1}]}, "entity_mentions[0].label"),
+        },
+    ),
+}
+SAMPLES: dict[str, Files] = {name: case.sample() for name, case in CASES.items() if not case.needs}
+"""Format → files with the sentence `TEXT` and the entities `NESTED` (in GENIA, whose types are fixed, one)."""
