@@ -53,7 +53,7 @@ BUDGET = {
     "model": (5_154, 4_366),
     "page": (530, 663),
     "publishing": (912, 736),
-    "serving": (1_187, 1_161),
+    "serving": (1_077, 1_094),
     "tagging": (720, 674),
     "training": (3_272, 3_497),
     "helpers": (0, 2_613),

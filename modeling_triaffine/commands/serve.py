@@ -32,9 +32,9 @@ def command(
     label_studio_seconds: Annotated[
         int, count("Seconds for a Label Studio request (it waits for 100); later tasks get no prediction.")
     ] = 90,
-    max_waiting: Annotated[int, count("Waiting requests; more: status 503.")] = 256,
-    max_batch_texts: Annotated[int, count("Texts in a batch; a larger request runs alone.")] = 64,
-    max_batch_characters: Annotated[int, count("Characters in a batch.")] = 50_000,
+    max_waiting: Annotated[int, count("Requests that wait for their answer; more: status 503.")] = 256,
+    max_batch_texts: Annotated[int, count("Texts in a batch.")] = 64,
+    max_batch_characters: Annotated[int, count("Characters in a batch; a longer text runs alone.")] = 50_000,
     batch_size: BatchSize = PredictionOptions.batch_size,
     device: Device = None,
     splitter: Splitter = None,
@@ -62,20 +62,16 @@ def command(
             body_bytes=max_body_bytes,
             texts=max_texts,
             text_characters=max_text_characters,
+            waiting=max_waiting,
             label_studio_seconds=label_studio_seconds,
         )
-        with Batcher(
-            find_entities,
-            max_batch_texts=max_batch_texts,
-            max_batch_characters=max_batch_characters,
-            max_waiting=max_waiting,
-        ) as batcher:
+        with Batcher(find_entities, max_batch_texts, max_batch_characters) as batcher:
             application = create_application(
                 batcher, find_model(model), find_entities.model.config.entity_labels, limits, api_keys
             )
             ready = f"Serving {model or DEFAULT_MODEL} at {url_of(listener)}"
             server = Server(application, lambda: print(ready, flush=True), stop_seconds, access_log)
-            find_entities.model.register_forward_pre_hook(batcher.check)
+            find_entities.model.register_forward_pre_hook(batcher.between_passes)
             try:
                 server.serve_on(listener)
             finally:

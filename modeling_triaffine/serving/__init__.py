@@ -1,9 +1,8 @@
 """Serves a model over HTTP with dynamic batching (the extra `serve`).
 
 `batching.py` holds the queue and the thread that owns the model, `predictor.py` how a request waits for its entities,
-`schema.py` the requests and responses, `application.py` the routes, `label_studio_backend.py` and
-`inception_recommender.py` those for annotation tools, `middleware.py` the checks before every route, `metrics.py` those
-for Prometheus, `server.py` the process and its shutdown.
+`schema.py` the requests and responses, `application.py` the routes, `label_studio.py` and `inception.py` the forms of
+these annotation tools, `middleware.py` the checks and counts of every route, `server.py` the process and its shutdown.
 """
 
 from ..errors import importing_extra
@@ -14,9 +13,9 @@ with importing_extra("serve", "Serving a model needs FastAPI, prometheus-client 
     import uvicorn  # noqa: F401
 
 from .application import create_application
-from .batching import Batcher, Item, QueueFullError
+from .batching import Batcher, Item
 from .middleware import read_api_keys
 from .schema import Limits
 from .server import Server
 
-__all__ = ["Batcher", "Item", "Limits", "QueueFullError", "Server", "create_application", "read_api_keys"]
+__all__ = ["Batcher", "Item", "Limits", "Server", "create_application", "read_api_keys"]

@@ -7,19 +7,19 @@ it, because such pages load scripts from other servers.
 from collections.abc import Sequence
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
-from starlette.exceptions import HTTPException
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
 from ..addresses import public_names
 from ..drawing.templates import render_html
 from ..version import __version__
 from .batching import Batcher, Item
-from .inception_recommender import inception_routes
-from .label_studio_backend import label_studio_routes
-from .metrics import Metrics
-from .middleware import Answering, ApiKeys
+from .inception import Document, RecommenderRequest
+from .label_studio import SetupRequest, TasksRequest, address_of_refusal, interface_of, log_refused, prediction
+from .middleware import Answering, ApiKeys, Metrics
 from .predictor import Predictor
 from .schema import (
     HUB_PATH,
@@ -36,8 +36,7 @@ from .schema import (
 )
 
 Entities = list[Entity] | list[list[Entity]]
-# Reported errors of one request; length of a field's name and of a message in them.
-MAX_ERRORS, MAX_NAME_CHARACTERS, MAX_MESSAGE_CHARACTERS = 5, 60, 300
+MAX_ERRORS, MAX_CHARACTERS = 5, 300  # reported errors of one request, and the length of each
 
 
 def create_application(
@@ -57,13 +56,13 @@ def create_application(
         docs_url=None,
         redoc_url=None,
         max_body_size=limits.body_bytes,
-        exception_handlers={HTTPException: answer_error, RequestValidationError: answer_invalid},
+        exception_handlers={StarletteHTTPException: answer_error, RequestValidationError: answer_invalid},
         responses={422: {"description": "The request is invalid, or exceeds a limit."}},
     )
     application.state.stopping = False
     if api_keys:
         application.add_middleware(ApiKeys, keys=api_keys)
-    metrics = Metrics(batcher)
+    metrics = Metrics()
     application.add_middleware(Answering, metrics=metrics)
     find = Predictor(batcher, limits, metrics)
 
@@ -71,18 +70,12 @@ def create_application(
         "/predict", summary="Entities of one text, of several, or of items", response_model=dict[str, Entities]
     )
     async def predict(body: PredictionRequest, request: Request) -> Response:
-        given = [body] if body.items is None else body.items
-        for options in given:
-            check_labels(options, labels)
-        texts = [[one.text] if one.text is not None else one.texts for one in given]
-        found = await find(
-            [
-                Item(text, one.threshold, one.overlap, one.labels)
-                for one, several in zip(given, texts, strict=True)
-                for text in several or ()
-            ],
-            request,
-        )
+        items = []
+        for one in [body] if body.items is None else body.items:
+            check_labels(one, labels)
+            texts = [one.text] if one.text is not None else getattr(one, "texts", [])
+            items += [Item(text, one.threshold, one.overlap, one.labels) for text in texts]
+        found = await find(items, request)
         return json_answer({"entities": found if body.text is None else found[0]})
 
     @application.post(HUB_PATH, summary="Requests of the Hub's client", response_model=Entities)
@@ -107,18 +100,82 @@ def create_application(
     async def health() -> Response:
         status = "stopping" if application.state.stopping else "ready" if batcher.is_alive else "failed"
         state = {"status": status, "model": name, "labels": labels, "version": __version__}
-        queue = {"waiting": batcher.num_waiting, "limit": batcher.max_waiting}
-        answer = {**state, "queue": queue, "limits": limits.model_dump()}
+        queue = {"waiting": find.waiting, "limit": limits.waiting}
+        answer = {**state, "queue": queue, "limits": limits.model_dump(exclude={"waiting"})}
         return json_answer(answer, 503 if status == "failed" else 200)
 
-    application.get("/metrics", summary="Counts, for Prometheus", response_class=PlainTextResponse)(metrics.response)
+    @application.get("/metrics", summary="Counts, for Prometheus", response_class=PlainTextResponse)
+    async def count() -> Response:
+        return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)
+
     application.include_router(label_studio_routes(find, name, labels), prefix=LABEL_STUDIO)
     application.include_router(inception_routes(find), prefix=INCEPTION)
     return application
 
 
+def label_studio_routes(find: Predictor, model: str, labels: Sequence[str]) -> APIRouter:
+    """The routes of an ML backend, https://labelstud.io/guide/ml_create, which shows `model` as the model version."""
+    routes = APIRouter(tags=["Label Studio"])
+
+    @routes.get("/health", summary="Health of the backend")
+    async def health() -> dict[str, str]:
+        return {"status": "UP", "model_version": model}
+
+    @routes.get("/versions", summary="Versions of the model")
+    async def versions() -> dict[str, list[str]]:
+        return {"versions": [model]}
+
+    @routes.post("/setup", summary="Connect a project", response_model=dict[str, str])
+    async def setup(body: SetupRequest | None = None) -> Response:
+        try:
+            interface_of(body.label_config if body else None, labels)
+        except HTTPException as error:
+            return RedirectResponse(address_of_refusal(error.detail), 303)
+        return json_answer({"model_version": model})
+
+    @routes.get("/refused", include_in_schema=False)
+    async def refused(reason: str = "") -> None:
+        raise HTTPException(422, reason)
+
+    @routes.post("/webhook", summary="Ignores changes of annotations")
+    @routes.post("/train", summary="Ignores a request to train")
+    async def ignore() -> dict[str, str]:
+        return {}
+
+    @routes.post("/predict", summary="Predictions for tasks")
+    async def predict(body: TasksRequest, request: Request) -> Response:
+        interface = interface_of(body.label_config, labels)
+        texts = [task.data.get(interface.text_field) for task in body.tasks]
+        items = [Item(text, labels=interface.labels) for text in texts if isinstance(text, str)]
+        found = iter(await find.each(items, request, find.limits.label_studio_seconds))
+        no_text = HTTPException(422, f"The task has no text in data.{interface.text_field}.")
+        outcomes = [next(found) if isinstance(text, str) else no_text for text in texts]
+        log_refused(body.tasks, outcomes)
+        results = [prediction(text, outcome, interface, model) for text, outcome in zip(texts, outcomes, strict=True)]
+        return json_answer({"results": results, "model_version": model})
+
+    return routes
+
+
+def inception_routes(find: Predictor) -> APIRouter:
+    """The routes of an external recommender, as INCEpTION's developer guide describes it."""
+    routes = APIRouter(tags=["INCEpTION"])
+
+    @routes.post("/train", status_code=204, summary="Ignores documents to train on")
+    async def ignore() -> None:
+        return
+
+    @routes.post("/predict", summary="A document with suggestions")
+    async def predict(body: RecommenderRequest, request: Request) -> Response:
+        document = Document(body)
+        (entities,) = await find([Item(document.text)], request)
+        return json_answer({"document": document.with_suggestions(entities)})
+
+    return routes
+
+
 async def answer_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
+    assert isinstance(error, StarletteHTTPException)
     return problem_answer(request.scope, error.status_code, error.detail, error.headers)
 
 
@@ -129,7 +186,7 @@ async def answer_invalid(request: Request, error: Exception) -> Response:
         return problem_answer(request.scope, 415, "Send JSON, with the header Content-Type: application/json.")
     described = []
     for one in error.errors()[:MAX_ERRORS]:
-        place = ".".join(str(part)[:MAX_NAME_CHARACTERS] for part in one["loc"][1:])  # without "body"
-        reason = one.get("ctx", {}).get("error", "") if one["type"] == "json_invalid" else ""
-        described.append(f"{place or 'body'}: {one['msg'][:MAX_MESSAGE_CHARACTERS]}{reason and f' ({reason})'}.")
+        place = ".".join(map(str, one["loc"][1:])) or "body"
+        reason = f" ({one['ctx']['error']})" if one["type"] == "json_invalid" else ""
+        described.append(f"{place}: {one['msg']}{reason}."[-MAX_CHARACTERS:])
     return problem_answer(request.scope, 422, " ".join(described))

@@ -1,14 +1,16 @@
-"""Dynamic batching: requests that arrive while a batch runs form the next one. One thread owns the model.
+"""Dynamic batching: texts that arrive while a batch runs form the next one. One thread owns the model.
 
-No request waits for others to arrive: an idle model starts at once, a busy one takes all waiting requests next.
+No text waits for others to arrive: an idle model starts at once. Requests take turns by the characters that they have
+had, and short ones run between two forward passes of a long batch, so that no request holds the model for itself.
 """
 
+import contextlib
+import heapq
 import logging
 import threading
-from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Future
-from itertools import islice
+from concurrent.futures import Future, InvalidStateError
+from itertools import accumulate, count
 from typing import Any, NamedTuple
 
 from ..model.decoding_triaffine import FoundInText, Threshold
@@ -17,8 +19,8 @@ from ..model.options_triaffine import PredictionOptions
 
 logger = logging.getLogger(__name__)
 
-# The entities of each text.
-Answers = list[list[TextEntity]]
+# Characters of a batch that is interrupted for shorter ones; a shorter one ends soon.
+LONG_BATCH = 5000
 
 
 class Item(NamedTuple):
@@ -32,53 +34,40 @@ class Item(NamedTuple):
     overlap: str = PredictionOptions.overlap
     labels: Collection[str] | None = None
 
-    def kept(self, found: FoundInText) -> list[TextEntity]:
-        return found.in_characters(self.text, self.overlap, self.labels)
-
-
-class QueueFullError(Exception):
-    """The queue is full."""
-
 
 class GivenUpError(Exception):
     """Nobody waits for the results any longer."""
 
 
 class Job(NamedTuple):
-    """The items of one request, which run in one batch, and the future of their entities."""
+    """A text that waits: `turn` is what its request, up to its end, has had of the model, in characters."""
 
-    items: Sequence[Item]
-    future: Future[Answers]
+    turn: int
+    number: int
+    item: Item
+    answer: Future[list[TextEntity]]
 
 
 class Batcher:
-    """Runs jobs through a pipeline in a thread of its own, in batches of those that arrived while it was busy.
+    """Runs texts through a pipeline in a thread of its own, in batches of those that arrived while it was busy.
 
-    A context manager: on exit it finishes all jobs that are not cancelled, then ends the thread.
+    A context manager: on exit it finishes all texts that are not cancelled, then ends the thread.
 
     Args:
         find_entities: [`NestedNERPipeline`], called as `find_entities(texts, threshold=…, in_words=True)`.
-        max_batch_texts, max_batch_characters: Limits of a batch, which is filled in order of arrival. A larger job runs
-            alone.
-        max_waiting: Length of the queue.
+        max_batch_texts, max_batch_characters: Limits of a batch; a longer text runs alone.
     """
 
     def __init__(
-        self,
-        find_entities: Callable[..., list[FoundInText]],
-        max_batch_texts: int,
-        max_batch_characters: int,
-        max_waiting: int,
+        self, find_entities: Callable[..., list[FoundInText]], max_batch_texts: int, max_batch_characters: int
     ):
-        self.max_batch_texts = max_batch_texts
-        self.max_batch_characters = max_batch_characters
-        self.max_waiting = max_waiting
+        self.max_batch_texts, self.max_batch_characters = max_batch_texts, max_batch_characters
         self._find_entities = find_entities
-        self._waiting: deque[Job] = deque()
+        self._waiting: list[Job] = []  # a heap
+        self._running: list[Job] = []
+        self._turn, self._numbers = 0, count()
         self._changed = threading.Condition()
-        self._closed = False
-        self._given_up = False
-        self._running: set[Future[Answers]] | None = None  # those that are still waited for
+        self._closed = self._given_up = False
         self._thread = threading.Thread(target=self._work, name="batcher")
 
     def __enter__(self) -> "Batcher":
@@ -92,101 +81,94 @@ class Batcher:
         self._thread.join()
 
     def give_up(self) -> None:
-        """Aborts the running jobs before the model's next forward pass, and all waiting ones."""
+        """Ends the running texts before the model's next forward pass, and all waiting ones."""
         self._given_up = True
-
-    def leave(self, answer: Future[Answers]) -> None:
-        """Nobody waits for this answer any longer: if so for all of a batch, it ends at the next forward pass."""
-        answer.cancel()
-        if (running := self._running) is not None:
-            running.discard(answer)
-
-    def check(self, *_: object) -> None:
-        """Raises GivenUpError if the batch is not to go on; register it as a forward pre-hook of the model."""
-        if self._given_up or self._running == set():
-            raise GivenUpError
 
     @property
     def is_alive(self) -> bool:
         """Whether the thread of the model runs."""
         return self._thread.is_alive()
 
-    @property
-    def num_waiting(self) -> int:
-        """The number of waiting jobs, counting neither running ones nor those whose clients have gone."""
+    def submit(self, items: Sequence[Item]) -> list[Future[list[TextEntity]]]:
+        """Queues the texts of one request. A batch whose answers are all cancelled ends at the next forward pass."""
         with self._changed:
-            return sum(not job.future.cancelled() for job in self._waiting)
-
-    def submit(self, items: Sequence[Item]) -> Future[Answers]:
-        """Queues the items of one request, which do not run if they are [left][Batcher.leave] before their turn.
-
-        Raises:
-            QueueFullError: `max_waiting` jobs are waiting.
-        """
-        job = Job(items, Future())
-        with self._changed:
-            if len(self._waiting) >= self.max_waiting:  # clients that have gone do not count
-                self._waiting = deque(job for job in self._waiting if not job.future.cancelled())
-            if len(self._waiting) >= self.max_waiting:
-                raise QueueFullError(f"The queue is full (limit: {self.max_waiting}).")
-            self._waiting.append(job)
+            turns = accumulate(
+                (len(item.text) for item in items), lambda turn, length: turn + length, initial=self._turn
+            )
+            next(turns)
+            jobs = [Job(turn, next(self._numbers), item, Future()) for turn, item in zip(turns, items, strict=True)]
+            for job in jobs:
+                heapq.heappush(self._waiting, job)
             self._changed.notify()
-        return job.future
+        return [job.answer for job in jobs]
+
+    def between_passes(self, model: Any, *_: object) -> None:
+        """Ends a batch that nobody waits for, and lets shorter ones go first: a forward pre-hook of the model."""
+        if self._running and (self._given_up or all(job.answer.cancelled() for job in self._running)):
+            raise GivenUpError
+        characters = sum(len(job.item.text) for job in self._running)
+        if characters > LONG_BATCH and model.device.type == "cpu":  # a GPU may be recording a graph
+            with self._changed:
+                batch = self._take(characters // 2, at_least=0)
+            self._run(batch)
 
     def _work(self) -> None:
-        while batch := self._take_batch():
-            if jobs := [job for job in batch if job.future.set_running_or_notify_cancel()]:
-                self._run(jobs)
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting or self._closed)
+                if not self._waiting:
+                    return
+                batch = self._take(self.max_batch_characters, at_least=1)
+            self._run(batch)
 
-    def _take_batch(self) -> list[Job]:
-        """Waits for jobs and takes those of the next batch; none if the batcher is closed and the queue empty."""
+    def _take(self, most: int, at_least: int) -> list[Job]:
+        """The next texts, of at most so many characters unless there are fewer texts than `at_least`."""
         batch: list[Job] = []
-        texts = characters = 0
-        with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._closed)
-            while self._waiting:
-                job = self._waiting[0]
-                texts += len(job.items)
-                characters += sum(len(item.text) for item in job.items)
-                if batch and (texts > self.max_batch_texts or characters > self.max_batch_characters):
-                    break
-                batch.append(self._waiting.popleft())
+        while self._waiting and len(batch) < self.max_batch_texts:
+            job = self._waiting[0]
+            most -= len(job.item.text)
+            if most < 0 and len(batch) >= at_least:
+                break
+            heapq.heappop(self._waiting)
+            self._turn = job.turn
+            if not job.answer.cancelled():
+                batch.append(job)
         return batch
 
     def _run(self, jobs: list[Job]) -> None:
-        """Runs jobs together; if that fails, one by one, so that only the faulty one fails."""
-        items = [item for job in jobs for item in job.items]
-        self._running = {job.future for job in jobs}
+        """Runs texts together; if that fails, one by one, so that only the faulty one fails."""
+        outer, self._running = self._running, jobs
+        found: list[Any] | None = None
         try:
-            found = iter(self._find(items))
+            found = self._find([job.item for job in jobs])
         except GivenUpError as error:
-            for job in jobs:
-                job.future.set_exception(error)
-            return
+            found = [error] * len(jobs)
         except BaseException as error:  # a panic of Rust code is no Exception, and must not end the thread
-            if len(jobs) > 1:
-                for job in jobs:
-                    self._run([job])
-                return
-            logger.exception("The model failed on a request of %d texts.", len(items))
-            jobs[0].future.set_exception(error)
-            return
+            if len(jobs) == 1:
+                logger.exception("The model failed on a text of %d characters.", len(jobs[0].item.text))
+                found = [error]
         finally:
-            self._running = None
-        for job in jobs:
-            job.future.set_result(list(islice(found, len(job.items))))
+            self._running = outer
+        if found is None:
+            for job in jobs:
+                self._run([job])
+            return
+        for job, result in zip(jobs, found, strict=True):
+            with contextlib.suppress(InvalidStateError):  # cancelled meanwhile
+                (job.answer.set_exception if isinstance(result, BaseException) else job.answer.set_result)(result)
 
-    def _find(self, items: Sequence[Item]) -> Answers:
+    def _find(self, items: Sequence[Item]) -> list[list[TextEntity]]:
         """The entities of each item, with one call of the pipeline per distinct threshold."""
         by_threshold: dict[Any, list[int]] = {}
         for number, item in enumerate(items):
             given = item.threshold
             key = frozenset(given.items()) if isinstance(given, Mapping) else given
             by_threshold.setdefault(key, []).append(number)
-        found: Answers = [[] for _ in items]
+        found: list[list[TextEntity]] = [[] for _ in items]
         for numbers in by_threshold.values():
             texts = [items[number].text for number in numbers]
             in_words = self._find_entities(texts, threshold=items[numbers[0]].threshold, in_words=True)
             for number, of_text in zip(numbers, in_words, strict=True):
-                found[number] = items[number].kept(of_text)
+                text, _, overlap, labels = items[number]
+                found[number] = of_text.in_characters(text, overlap, labels)
         return found

@@ -1,23 +1,24 @@
-"""Middleware of all routes: API keys, counts, and shutdown."""
+"""Middleware of all routes: API keys, shutdown, and the metrics for Prometheus."""
 
-import asyncio
 import base64
-import hashlib
-import hmac
 import os
+import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .metrics import Metrics
 from .schema import problem_answer
 
 API_KEYS = "TRIAFFINE_API_KEYS"
 """Environment variable with the API keys, separated by commas; if unset, no key is required."""
 OPEN_PATHS = ("/health",)  # without a key, for monitoring
 OTHER = "other"  # the route of unknown paths: a label for each would let clients exhaust the memory
+SECONDS = (*Histogram.DEFAULT_BUCKETS[:-1], 30, 60, 90, 120, 300)
+"""Bounds of the times; Label Studio waits for minutes."""
 
 
 def read_api_keys() -> list[str]:
@@ -34,21 +35,44 @@ def read_api_keys() -> list[str]:
     return keys
 
 
+class Metrics:
+    """The metrics of one application; texts are counted, never stored."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        by_route = ["route", "status"]
+        self.requests = Counter("triaffine_requests", "Answered requests.", by_route, registry=registry)
+        self.seconds = Histogram(
+            "triaffine_request_seconds", "Time to the response.", ["route"], buckets=SECONDS, registry=registry
+        )
+        self.texts = Counter("triaffine_texts", "Answered texts.", registry=registry)
+        self.characters = Counter("triaffine_characters", "Characters of answered texts.", registry=registry)
+        self.entities = Counter("triaffine_entities", "Entities found.", ["label"], registry=registry)
+        self.waiting = Gauge("triaffine_waiting_requests", "Requests waiting for the model.", registry=registry)
+
+    def count(self, outcomes: Iterable[tuple[str, Any]]) -> None:
+        """Counts the texts that have entities, and these."""
+        for text, entities in outcomes:
+            if isinstance(entities, list):
+                self.texts.inc()
+                self.characters.inc(len(text))
+                for entity in entities:
+                    self.entities.labels(entity["entity_group"]).inc()
+
+
 class Answering:
-    """Counts and times responses; during shutdown, closes connections and answers cancelled requests with 503."""
+    """Counts and times responses, which close their connections during the shutdown."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics):
-        self.app = app
-        self.metrics = metrics
+        self.app, self.metrics = app, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        start, has_begun = time.perf_counter(), False
+        start = time.perf_counter()
 
         def count(status: int) -> None:
-            nonlocal has_begun
-            has_begun = True
             route = scope["path"] if "route" in scope else OTHER  # no route has parameters in its path
-            self.metrics.answered(route, status, time.perf_counter() - start)
+            self.metrics.requests.labels(route, status).inc()
+            self.metrics.seconds.labels(route).observe(time.perf_counter() - start)
 
         async def send_counted(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -59,11 +83,6 @@ class Answering:
 
         try:
             await self.app(scope, receive, send_counted)
-        except asyncio.CancelledError:  # the time limit of the shutdown is reached
-            if has_begun:
-                raise
-            answer = problem_answer(scope, 503, "The server stopped before it could answer.")
-            await answer(scope, receive, send_counted)
         except Exception:  # Starlette responds with 500 outside of this middleware
             count(500)
             raise
@@ -73,30 +92,23 @@ class ApiKeys:
     """Rejects requests without one of the keys, as a bearer token or as the password of basic authentication."""
 
     def __init__(self, app: ASGIApp, keys: Sequence[str]):
-        self.app = app
-        self._digests = [_digest(key) for key in keys]
+        self.app, self._keys = app, [key.encode() for key in keys]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in OPEN_PATHS or self._is_known(Headers(scope=scope)):
+        if scope["type"] == "http" and scope["path"] not in OPEN_PATHS and not self._is_known(Headers(scope=scope)):
+            challenge = {"WWW-Authenticate": "Bearer"}
+            answer = problem_answer(scope, 401, "Send an API key: Authorization: Bearer KEY.", challenge)
+            await answer(scope, receive, send)
+        else:
             await self.app(scope, receive, send)
-            return
-        challenge = {"WWW-Authenticate": "Bearer"}
-        answer = problem_answer(scope, 401, "Send an API key: Authorization: Bearer KEY.", challenge)
-        await answer(scope, receive, send)
 
     def _is_known(self, headers: Headers) -> bool:
-        scheme, _, key = headers.get("authorization", "").partition(" ")
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        key = given.strip().encode("utf-8", "surrogateescape")
         if scheme.lower() == "basic":
             try:
-                key = base64.b64decode(key, validate=True).decode("utf-8").partition(":")[2]
-            except ValueError:  # no base64, no ASCII, or no UTF-8
+                key = base64.b64decode(key, validate=True).partition(b":")[2]
+            except ValueError:
                 return False
-        elif scheme.lower() != "bearer":
-            return False
-        given = _digest(key.strip())
         # All keys are compared, each in constant time, so that timing reveals nothing.
-        return sum(hmac.compare_digest(given, known) for known in self._digests) > 0
-
-
-def _digest(key: str) -> bytes:
-    return hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest()
+        return scheme.lower() in ("basic", "bearer") and sum(secrets.compare_digest(key, one) for one in self._keys) > 0

@@ -1,29 +1,20 @@
-"""Finds the entities of a request: in parts, so that other requests come in between, as long as its client waits."""
+"""Finds the entities of a request, as long as its client waits."""
 
 import asyncio
-import time
-from collections.abc import Iterator, Sequence
-from itertools import chain, repeat
+from collections.abc import Sequence
 
 from fastapi import HTTPException, Request
 
 from ..model.kinds_triaffine import TextEntity
-from .batching import Answers, Batcher, Item, QueueFullError
-from .metrics import Metrics
+from .batching import Batcher, Item
+from .middleware import Metrics
 from .schema import Limits
 
 RETRY_SECONDS = 1
 CLIENT_GONE = 499  # as in nginx; nobody reads the response
 
-Outcome = list[TextEntity] | str
+Outcome = list[TextEntity] | HTTPException
 """The entities of an item, or why it has none."""
-
-
-class ModelFailedError(HTTPException):
-    """500; the batcher has logged the traceback."""
-
-    def __init__(self) -> None:
-        super().__init__(500, "The model failed on this request; see the server's log.")
 
 
 class Predictor:
@@ -31,92 +22,64 @@ class Predictor:
 
     def __init__(self, batcher: Batcher, limits: Limits, metrics: Metrics):
         self.batcher, self.limits, self.metrics = batcher, limits, metrics
+        self.waiting = 0  # requests
+        metrics.waiting.set_function(lambda: self.waiting)
 
-    async def __call__(self, items: Sequence[Item], request: Request) -> Answers:
+    async def __call__(self, items: Sequence[Item], request: Request) -> list[list[TextEntity]]:
         """The entities of each item.
 
         Raises:
-            HTTPException: A limit is exceeded, the queue is full, the model failed, or the client has disconnected.
+            HTTPException: A limit is exceeded, too many requests wait, the model failed, or the client is gone.
         """
         if len(items) > self.limits.texts:
             raise HTTPException(422, f"There are {len(items)} texts, the limit is {self.limits.texts}.")
-        if problem := next(filter(None, map(self.problem, items)), None):
-            raise HTTPException(422, problem)
-        found: Answers = []
-        for part in self.parts(items):
-            found += await self.run(part, request, may_wait=bool(found))
+        for problem in filter(None, map(self.problem, items)):
+            raise problem
+        found = []
+        for outcome in await self.each(items, request):
+            if isinstance(outcome, HTTPException):
+                raise outcome
+            found.append(outcome)
         return found
 
-    async def each(self, items: Sequence[Item], request: Request) -> list[Outcome]:
-        """The outcome of each item, however many there are: one that fails does not spoil the others.
-
-        A part does not begin if it would not end in time, should it take as long as the longest one before.
-        """
+    async def each(self, items: Sequence[Item], request: Request, seconds: float | None = None) -> list[Outcome]:
+        """The outcome of each item, however many there are: one that fails, or is late, does not spoil the others."""
+        if self.waiting >= self.limits.waiting:
+            problem = f"The queue is full (limit: {self.limits.waiting}). Try again later."
+            raise HTTPException(503, problem, {"Retry-After": str(RETRY_SECONDS)})
         problems = [self.problem(item) for item in items]
-        good = [item for item, problem in zip(items, problems, strict=True) if problem is None]
-        outcomes: list[Outcome] = []
-        begin = last = time.monotonic()
-        longest, seconds = 0.0, self.limits.label_studio_seconds
-        for part in self.parts(good):
-            if outcomes and last + longest > begin + seconds:
-                break
-            outcomes += await self._each_of(part, request, may_wait=bool(outcomes))
-            now = time.monotonic()
-            longest, last = max(longest, now - last), now
-        late = f"There was no time for it within {seconds} seconds; ask again."
-        answered = chain(outcomes, repeat(late))
-        return [next(answered) if problem is None else problem for problem in problems]
-
-    async def _each_of(self, part: list[Item], request: Request, may_wait: bool) -> Sequence[Outcome]:
-        """The outcomes of a part: if the model fails on it, those of each item alone."""
-        try:
-            return await self.run(part, request, may_wait)
-        except ModelFailedError as error:
-            if len(part) == 1:
-                return [error.detail]
-            return [outcome for item in part for outcome in await self._each_of([item], request, may_wait=True)]
-
-    def problem(self, item: Item) -> str | None:
-        most = self.limits.text_characters
-        return f"A text has {len(item.text)} characters, the limit is {most}." if len(item.text) > most else None
-
-    def parts(self, items: Sequence[Item]) -> Iterator[list[Item]]:
-        """Consecutive items that fit into a batch; a longer text is alone."""
-        part: list[Item] = []
-        characters = 0
-        for item in items:
-            characters += len(item.text)
-            if part and (len(part) == self.batcher.max_batch_texts or characters > self.batcher.max_batch_characters):
-                yield part
-                part, characters = [], len(item.text)
-            part.append(item)
-        if part:
-            yield part
-
-    async def run(self, items: list[Item], request: Request, may_wait: bool = False) -> Answers:
-        """The entities of items that run as one job; while the queue is full, it waits or raises 503."""
-        while True:
-            try:
-                job = self.batcher.submit(items)
-                break
-            except QueueFullError as error:
-                if not may_wait:
-                    raise HTTPException(503, f"{error} Try again later.", {"Retry-After": str(RETRY_SECONDS)}) from None
-                await asyncio.sleep(RETRY_SECONDS)
-        answer = asyncio.wrap_future(job)
+        fitting = [item for item, problem in zip(items, problems, strict=True) if problem is None]
+        answers = [asyncio.wrap_future(answer) for answer in self.batcher.submit(fitting)]
+        everything = asyncio.gather(*answers, return_exceptions=True)
         disconnection = asyncio.ensure_future(wait_for_disconnection(request))
+        self.waiting += 1
         try:
-            await asyncio.wait((answer, disconnection), return_when=asyncio.FIRST_COMPLETED)
-            if not answer.done():
+            await asyncio.wait((everything, disconnection), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if disconnection.done() and not everything.done():
                 raise HTTPException(CLIENT_GONE, "The client did not wait for the answer.")
-            if answer.exception() is not None:
-                raise ModelFailedError
-            self.metrics.count(items, answer.result())
-            return answer.result()
+            outcomes = [outcome_of(answer, seconds) for answer in answers]
+        except asyncio.CancelledError:  # the time limit of the shutdown is reached
+            raise HTTPException(503, "The server stopped before it could answer.") from None
         finally:
+            self.waiting -= 1
             disconnection.cancel()
-            answer.cancel()
-            self.batcher.leave(job)
+            everything.cancel()
+        self.metrics.count((item.text, found) for item, found in zip(fitting, outcomes, strict=True))
+        answered = iter(outcomes)
+        return [problem or next(answered) for problem in problems]
+
+    def problem(self, item: Item) -> HTTPException | None:
+        """The problem of a text that is too long."""
+        length, most = len(item.text), self.limits.text_characters
+        return HTTPException(422, f"A text has {length} characters, the limit is {most}.") if length > most else None
+
+
+def outcome_of(answer: asyncio.Future[list[TextEntity]], seconds: float | None) -> Outcome:
+    if not answer.done():
+        return HTTPException(503, f"There was no time for it within {seconds} seconds; ask again.")
+    if answer.exception() is not None:  # the batcher has logged the traceback
+        return HTTPException(500, "The model failed on this request; see the server's log.")
+    return answer.result()
 
 
 async def wait_for_disconnection(request: Request) -> None:

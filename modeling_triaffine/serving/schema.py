@@ -20,13 +20,11 @@ logger = logging.getLogger(__name__)
 HUB_PATH = "/"
 LABEL_STUDIO, INCEPTION = ANNOTATION_TOOLS = "/label-studio", "/inception"  # of their routes
 
-# Of texts, tasks and items; of fields and labels. A list ends at its first error: each error takes a kilobyte.
-MAX_ITEMS, MAX_FIELDS = 10_000, 1000
-
+# Of texts, tasks, items and labels. A list ends at its first error: each error takes a kilobyte.
+MAX_ITEMS = 10_000
 
 Probability = Annotated[float, Field(ge=0, le=1)]
-Texts = Annotated[list[str], Field(fail_fast=True, max_length=MAX_ITEMS)]
-Labels = Annotated[list[str], Field(fail_fast=True, max_length=MAX_FIELDS)]
+Strings = Annotated[list[str], Field(fail_fast=True, max_length=MAX_ITEMS)]
 
 _THRESHOLD = PREDICTION_OPTIONS["threshold"]
 
@@ -41,20 +39,12 @@ class Options(BaseModel):
         description=f"{_THRESHOLD.doc}, {{label: t}}: all spans whose best entity label has it, even if no entity is "
         f"likelier. Labels without one, or all with null: {_THRESHOLD.unset}.",
     )
-    labels: Labels | None = Field(None, description="Labels of the entities to return; null: all.")
+    labels: Strings | None = Field(None, description="Labels of the entities to return; null: all.")
     overlap: str = Field(
         PredictionOptions.overlap,
         pattern=f"^({'|'.join(OVERLAPS)})$",
         description=f"Overlapping entities to keep: {'; '.join(f'{n}: {p.meaning}' for n, p in OVERLAPS.items())}.",
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _is_small(cls, body: Any) -> Any:
-        for fields in (body, body.get("threshold")) if isinstance(body, dict) else ():
-            if isinstance(fields, dict) and len(fields) > MAX_FIELDS:
-                raise ValueError(f"there are more than {MAX_FIELDS} fields")
-        return body
 
 
 class TextItem(Options):
@@ -67,7 +57,7 @@ class PredictionRequest(Options):
     """One text, several, or items with their own options."""
 
     text: str | None = Field(None, description="Raw text; the model splits it into sentences and words.")
-    texts: Texts | None = Field(None, description="Several independent texts; may be empty.")
+    texts: Strings | None = Field(None, description="Several independent texts; may be empty.")
     items: Annotated[list[TextItem], Field(fail_fast=True, max_length=MAX_ITEMS)] | None = Field(
         None, description="Several independent texts with their own options; may be empty."
     )
@@ -89,14 +79,14 @@ class HubParameters(Options):
         description="No effect: these strategies differ in how they join sub-words, and here entities are whole spans "
         'of words. "none", which asks for sub-words, is an error.',
     )
-    ignore_labels: Labels | None = Field(None, description="Labels of the entities to leave out.")
+    ignore_labels: Strings | None = Field(None, description="Labels of the entities to leave out.")
     stride: int | None = Field(None, ge=0, description="No effect: long texts are processed sentence by sentence.")
 
 
 class HubRequest(BaseModel):
     """A request of `huggingface_hub.InferenceClient.token_classification`; other fields are ignored."""
 
-    inputs: str | Texts = Field(description="A raw text, or several independent ones.")
+    inputs: str | Strings = Field(description="A raw text, or several independent ones.")
     parameters: HubParameters | None = None
 
 
@@ -111,12 +101,17 @@ class Entity(BaseModel):
 
 
 class Limits(BaseModel):
-    """Limits of a request; a larger body is answered with 413, more or longer texts with 422."""
+    """Limits of the server: a larger body is answered with 413, more or longer texts with 422.
 
-    body_bytes: int = Field(ge=1)
-    texts: int = Field(ge=1)
-    text_characters: int = Field(ge=1)
-    label_studio_seconds: int = Field(ge=1, description="For a Label Studio request; later tasks get no prediction.")
+    waiting: Requests that wait for their answer; further ones get 503.
+    label_studio_seconds: For a request of Label Studio; later tasks get no prediction.
+    """
+
+    body_bytes: int
+    texts: int
+    text_characters: int
+    waiting: int
+    label_studio_seconds: int
 
 
 def check_labels(options: Options, labels: Collection[str]) -> None:

@@ -38,10 +38,11 @@ def client_of(
     body_bytes: int = 2000,
     texts: int = 64,
     waiting: int = 100,
+    seconds: int = 90,
 ) -> tuple[TestClient, Batcher]:
     """A client of an application with small limits, and its batcher, which does not run yet."""
-    batcher = Batcher(as_pipeline(find), texts, 1000, waiting)
-    limits = Limits(body_bytes=body_bytes, texts=5, text_characters=100, label_studio_seconds=90)
+    batcher = batcher_of(find, texts)
+    limits = Limits(body_bytes=body_bytes, texts=5, text_characters=100, waiting=waiting, label_studio_seconds=seconds)
     return TestClient(create_application(batcher, model, list(labels), limits, keys)), batcher
 
 
@@ -72,12 +73,12 @@ def items(*texts, **options):
     return [Item(text, **options) for text in texts]
 
 
-def batcher_of(finder, texts=64, characters=1000, waiting=100):
-    return Batcher(as_pipeline(finder), texts, characters, waiting)
+def batcher_of(find, texts=64, characters=1000):
+    return Batcher(as_pipeline(find), texts, characters)
 
 
-def words(future):
-    return [[entity["word"] for entity in entities] for entities in future.result(WAIT)]
+def words(answers):
+    return [entity["word"] for answer in answers for entity in answer.result(WAIT)]
 
 
 def wait_until(is_true: Callable[[], bool]) -> None:

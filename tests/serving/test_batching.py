@@ -1,37 +1,29 @@
-"""The queue and its thread: which jobs form a batch, and what a failure does to the others."""
+"""The queue and its thread: which texts form a batch, whose turn it is, and what a failure does to the others."""
 
-import threading
 from concurrent.futures import CancelledError
+from types import SimpleNamespace
 
 import pytest
 
-from modeling_triaffine.serving import Item, QueueFullError
-from modeling_triaffine.serving.batching import GivenUpError
+from modeling_triaffine.serving import Item
+from modeling_triaffine.serving.batching import LONG_BATCH, GivenUpError
 from tests.helpers.served_model import WAIT, Finder, batcher_of, found_in, items, words
 
+MODEL = SimpleNamespace(device=SimpleNamespace(type="cpu"))
 
-def test_requests_that_arrive_during_a_batch_form_the_next_one():
+
+def test_texts_that_arrive_during_a_batch_form_the_next_one_by_threshold():
     finder = Finder(is_blocked=True)
     with batcher_of(finder) as batcher:
         first = batcher.submit(items("a"))
         assert finder.is_called.wait(WAIT)
-        others = [batcher.submit(items(*texts)) for texts in (["b", "c"], [], ["d"])]
-        assert batcher.num_waiting == 3
+        others = [batcher.submit(items("b", "c")), batcher.submit([])]
+        others.append(batcher.submit([Item("d", 0.5), Item("e", {"DNA": 0.5})]))
+        others.append(batcher.submit([Item("f", {"DNA": 0.5}, "flat"), Item("g", 0.5, "nested")]))
         finder.may_go_on.set()
-        assert [words(future) for future in (first, *others)] == [[["a"]], [["b"], ["c"]], [], [["d"]]]
-    assert [texts for texts, _ in finder.calls] == [["a"], ["b", "c", "d"]]
-
-
-def test_items_with_equal_thresholds_run_together():
-    finder = Finder(is_blocked=True)
-    with batcher_of(finder) as batcher:
-        futures = [batcher.submit(items("a"))]
-        assert finder.is_called.wait(WAIT)
-        futures.append(batcher.submit([Item("b", 0.5), Item("c"), Item("d", {"DNA": 0.5})]))
-        futures.append(batcher.submit([Item("e", {"DNA": 0.5}, "flat"), Item("f", 0.5, "nested")]))
-        finder.may_go_on.set()
-        assert [words(future) for future in futures] == [[["a"]], [["b"], ["c"], ["d"]], [["e"], ["f"]]]
-    assert finder.calls == [(["a"], None), (["b", "f"], 0.5), (["c"], None), (["d", "e"], {"DNA": 0.5})]
+        assert [words(answers) for answers in (first, *others)] == [["a"], ["b", "c"], [], ["d", "e"], ["f", "g"]]
+    of_labels = {"DNA": 0.5}
+    assert finder.calls == [(["a"], None), (["b", "c"], None), (["d", "g"], 0.5), (["f", "e"], of_labels)]
 
 
 def test_labels_are_chosen_before_overlaps_are_resolved():
@@ -41,28 +33,48 @@ def test_labels_are_chosen_before_overlaps_are_resolved():
     ]
     with batcher_of(lambda texts, threshold: [entities for _ in texts]) as batcher:
         given = [Item("ab"), Item("ab", None, "flat"), Item("ab", None, "flat", ["protein"]), Item("ab", labels=[])]
-        answers = batcher.submit(given).result(WAIT)
+        answers = [answer.result(WAIT) for answer in batcher.submit(given)]
     assert answers == [entities, entities[:1], entities[1:], []]
 
 
 @pytest.mark.parametrize(
     ("bounds", "expected"),
     [
-        ({"texts": 2}, [["a"], ["bb", "c"], ["dd"], ["e", "f", "g"], ["h"]]),
-        ({"texts": 1}, [["a"], ["bb"], ["c"], ["dd"], ["e", "f", "g"], ["h"]]),
-        ({"characters": 3}, [["a"], ["bb", "c"], ["dd"], ["e", "f", "g"], ["h"]]),
-        ({"characters": 5}, [["a"], ["bb", "c", "dd"], ["e", "f", "g", "h"]]),
+        ({}, [["a"], ["c", "h", "bb", "x", "dd", "eeee"]]),
+        ({"texts": 2}, [["a"], ["c", "h"], ["bb", "x"], ["dd", "eeee"]]),
+        ({"characters": 3}, [["a"], ["c", "h"], ["bb", "x"], ["dd"], ["eeee"]]),
     ],
 )
-def test_batches_respect_the_limits_and_never_split_requests(bounds, expected):
+def test_requests_take_turns_in_batches_within_the_limits(bounds, expected):
+    """A short request does not wait for the rest of a long one."""
     finder = Finder(is_blocked=True)
     with batcher_of(finder, **bounds) as batcher:
         batcher.submit(items("a"))
         assert finder.is_called.wait(WAIT)
-        for texts in (["bb"], ["c"], ["dd"], ["e", "f", "g"], ["h"]):
-            batcher.submit(items(*texts))
+        answers = [batcher.submit(items(*texts)) for texts in (["bb", "dd", "eeee"], ["c", "x"], ["h"])]
         finder.may_go_on.set()
+        assert [words(of) for of in answers] == [["bb", "dd", "eeee"], ["c", "x"], ["h"]]
     assert [texts for texts, _ in finder.calls] == expected
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_short_texts_run_between_two_forward_passes_of_a_long_batch(device):
+    long, calls = "x" * (LONG_BATCH + 1), []
+
+    def find_entities(texts, threshold):
+        calls.append([*texts])
+        if long in texts:
+            answers.append(batcher.submit(items("a"))[0])
+            answers.append(batcher.submit(items(long[1:]))[0])
+            batcher.between_passes(SimpleNamespace(device=SimpleNamespace(type=device)))
+            assert answers[0].done() == (device == "cpu")
+        return [[found_in(text)] for text in texts]
+
+    batcher, answers = batcher_of(find_entities, texts=1), []
+    with batcher:
+        assert words(batcher.submit(items(long))) == [long]
+    assert words(answers) == ["a", long[1:]]
+    assert calls == [[long], ["a"], [long[1:]]]
 
 
 class PanicError(BaseException):
@@ -70,7 +82,7 @@ class PanicError(BaseException):
 
 
 @pytest.mark.parametrize("error", [RuntimeError("out of memory"), PanicError()])
-def test_a_failure_affects_only_its_request(caplog, error):
+def test_a_failure_affects_only_its_text(caplog, error):
     finder = Finder(is_blocked=True)
 
     def find_entities(texts, threshold):
@@ -82,77 +94,56 @@ def test_a_failure_affects_only_its_request(caplog, error):
     with batcher_of(find_entities) as batcher:
         batcher.submit(items("a"))
         assert finder.is_called.wait(WAIT)
-        good, bad, fine = (batcher.submit(items(*texts)) for texts in (["b"], ["x", "bad"], ["c"]))
+        good, (fine, bad) = batcher.submit(items("b")), batcher.submit(items("x", "bad"))
         finder.may_go_on.set()
-        assert (words(good), words(fine)) == ([["b"]], [["c"]])
+        assert words([*good, fine]) == ["b", "x"]
         assert bad.exception(WAIT) is error
-        assert words(batcher.submit(items("d"))) == [["d"]]
+        assert words(batcher.submit(items("d"))) == ["d"]
         assert batcher.is_alive
     [record] = caplog.records
     assert record.exc_info is not None
 
 
-def test_aborted_jobs_end_at_the_next_forward_pass():
-    is_called = threading.Event()
-
-    def find_entities(texts, threshold):
-        is_called.set()
-        while True:  # a slow model
-            batcher.check()
-
-    batcher = batcher_of(find_entities)
-    with batcher:
-        running = batcher.submit(items("a", "b"))
-        assert is_called.wait(WAIT)
-        waiting = batcher.submit(items("c"))
-        batcher.give_up()
-    for future in (running, waiting):
-        with pytest.raises(GivenUpError):
-            future.result(0)
-
-
-@pytest.mark.parametrize("leaving", [1, 2])
-def test_a_batch_ends_when_all_its_clients_have_gone(leaving):
-    finder, submitted = Finder(is_blocked=True), []
+@pytest.mark.parametrize("cancelled", [0, 1, 2])
+def test_a_batch_ends_when_nobody_waits_for_it(cancelled):
+    """All its clients have gone, or (0) the server gives up."""
+    finder, answers = Finder(is_blocked=True), []
 
     def find_entities(texts, threshold):
         found = finder(texts, threshold)
         if [*texts] == ["b", "c"]:
-            for answer in submitted[:leaving]:
-                batcher.leave(answer)
-            batcher.check()  # a forward pass
+            for answer in answers[:cancelled]:
+                answer.cancel()
+            if not cancelled:
+                batcher.give_up()
+            batcher.between_passes(MODEL)
         return found
 
     batcher = batcher_of(find_entities)
     with batcher:
         batcher.submit(items("a"))
         assert finder.is_called.wait(WAIT)
-        submitted += [batcher.submit(items("b")), batcher.submit(items("c"))]
+        answers += [*batcher.submit(items("b")), *batcher.submit(items("c"))]
         finder.may_go_on.set()
-        assert [isinstance(answer.exception(WAIT), GivenUpError) for answer in submitted] == [leaving == 2] * 2
-        assert words(batcher.submit(items("d"))) == [["d"]]
-    batcher.check()
+        if cancelled == 1:
+            assert words(answers[1:]) == ["c"]
+        elif cancelled == 2:
+            assert words(batcher.submit(items("d"))) == ["d"]
+        else:
+            assert [isinstance(answer.exception(WAIT), GivenUpError) for answer in answers] == [True] * 2
+    batcher.between_passes(MODEL)  # when nothing runs
 
 
-def test_the_queue_is_bounded_and_cancelled_requests_do_not_run():
+def test_cancelled_texts_do_not_run_and_exit_finishes_the_others():
     finder = Finder(is_blocked=True)
-    with batcher_of(finder, waiting=2) as batcher:
+    with batcher_of(finder) as batcher:
         batcher.submit(items("a"))
         assert finder.is_called.wait(WAIT)
-        cancelled, kept = batcher.submit(items("b")), batcher.submit(items("c"))
-        with pytest.raises(QueueFullError, match="limit: 2"):
-            batcher.submit(items("d"))
-        batcher.leave(cancelled)
-        assert batcher.num_waiting == 1
-        accepted = batcher.submit(items("e"))
+        (cancelled,), kept = batcher.submit(items("b")), batcher.submit(items(*"cdefgh"))
+        cancelled.cancel()
         finder.may_go_on.set()
-        assert (words(kept), words(accepted)) == ([["c"]], [["e"]])
-        with pytest.raises(CancelledError):
-            cancelled.result(WAIT)
-    assert [texts for texts, _ in finder.calls] == [["a"], ["c", "e"]]
-
-
-def test_exit_finishes_submitted_jobs():
-    with batcher_of(Finder(), texts=1) as batcher:
-        futures = [batcher.submit(items(str(number))) for number in range(20)]
-    assert [future.done() and words(future) for future in futures] == [[[str(number)]] for number in range(20)]
+    with pytest.raises(CancelledError):
+        cancelled.result(WAIT)
+    assert all(answer.done() for answer in kept)
+    assert words(kept) == [*"cdefgh"]
+    assert finder.calls[1:] == [([*"cdefgh"], None)]

@@ -114,9 +114,10 @@ def test_sigterm_ends_it_when_all_is_answered(serving, model, find_entities, mon
 PROGRAM = """
 import resource, time
 resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))
-from modeling_triaffine.serving import inception_recommender, server
+from modeling_triaffine.serving import batching, server
 server.RECEIVE_SECONDS = 4
-inception_recommender.read_request = lambda body: time.sleep(1000)
+find = batching.Batcher._find
+batching.Batcher._find = lambda self, items: time.sleep(1000) if items[0].text == "endless" else find(self, items)
 from modeling_triaffine.commands import main
 main()
 """
@@ -174,9 +175,8 @@ def test_attacks_leave_a_server_that_answers_as_before_and_ends_in_time(attacked
     for connection in idle:
         connection.close()
     # A thread that does not end.
-    request = {"metadata": {"layer": "a", "feature": "b"}, "document": {"xmi": ""}, "typeSystem": ""}
     with ThreadPoolExecutor() as threads:
-        asking = threads.submit(asked, f"{attacked.url}/inception/predict", request)
+        asking = threads.submit(asked, predict, {"text": "endless"})
         time.sleep(1)
         attacked.process.send_signal(signal.SIGTERM)
         begin = time.monotonic()

@@ -1,16 +1,11 @@
 """Requests of Label Studio as documented by it, and the responses."""
 
-import asyncio
-from types import SimpleNamespace
+import threading
 from urllib.parse import unquote_plus
 
 import pytest
-from fastapi import HTTPException, Request
 
-from modeling_triaffine.serving import Item, Limits, QueueFullError
-from modeling_triaffine.serving import predictor as predictor_module
-from modeling_triaffine.serving.predictor import Predictor
-from tests.helpers.served_model import ANNOTATED, client_of
+from tests.helpers.served_model import ANNOTATED, WAIT, client_of
 
 CONFIG = """<View>
   <Choices name="kind" toName="body"><Choice value="news"/></Choices>
@@ -137,59 +132,26 @@ def test_a_task_that_cannot_be_predicted_does_not_spoil_the_others(annotator, ca
         else:
             assert (len(result["result"]), result["model_version"]) == (0 if number == 7 else 1, "owner/name")
     assert len(results) == 24
-    *failures, line = caplog.records
-    assert [failure.exc_info is None for failure in failures] == [False, False]  # with its part, and alone
-    assert "5 of 24 tasks got no prediction. 1 (task 103): A text has 101 characters" in line.getMessage()
+    failure, line = caplog.records
+    assert failure.exc_info
+    assert "tasks got no prediction: 1 (task 103): A text has 101 characters" in line.getMessage()
     assert "3 (task 104): The task has no text in data.article." in line.getMessage()
 
 
-def predictor(run, seconds=1000):
-    """A predictor with small batches whose jobs this function runs."""
-    limits = Limits(body_bytes=1000, texts=5, text_characters=100, label_studio_seconds=seconds)
-    find = Predictor(SimpleNamespace(max_batch_texts=2, max_batch_characters=10), limits, None)
-    find.run = run
-    return find
-
-
-def test_parts_have_at_most_so_many_texts_and_characters():
-    texts = ["a", "b", "c", "x" * 11, "d", "x" * 9, "e", "f"]
-    parts = predictor(None).parts([Item(text) for text in texts])
-    assert [[item.text for item in part] for part in parts] == [
-        ["a", "b"], ["c"], ["x" * 11], ["d", "x" * 9], ["e", "f"]
-    ]  # fmt: skip
-
-
-def test_parts_wait_for_a_place_in_the_queue_but_the_first_does_not(monkeypatch):
-    monkeypatch.setattr(predictor_module, "RETRY_SECONDS", 0)
-    is_full = iter([True, True, False, True])
-    _, batcher = client_of(lambda texts, threshold: [[] for _ in texts])
-    submit = batcher.submit
-
-    def submit_if_there_is_room(items):
-        if next(is_full):
-            raise QueueFullError("The queue is full.")
-        return submit(items)
-
-    batcher.submit = submit_if_there_is_room
-    find = Predictor(batcher, None, SimpleNamespace(count=lambda *_: None))
-    request = Request({"type": "http"}, receive=asyncio.Future)
-    with batcher:
-        assert asyncio.run(find.run([Item("a")], request, may_wait=True)) == [[]]
-        with pytest.raises(HTTPException, match="full"):
-            asyncio.run(find.run([Item("a")], request))
-
-
-def test_tasks_for_which_there_is_no_time_get_a_reason(monkeypatch):
+def test_tasks_for_which_there_is_no_time_get_a_reason():
     """Label Studio stores nothing of an answer that comes too late."""
-    now = iter(range(0, 1000, 10))
-    monkeypatch.setattr(predictor_module.time, "monotonic", lambda: next(now))
+    may_go_on = threading.Event()
 
-    async def run(items, request, may_wait):
-        return [[] for _ in items]
+    def find_entities(texts, threshold):
+        assert "c" not in texts or may_go_on.wait(WAIT)
+        return [[] for _ in texts]
 
-    outcomes = asyncio.run(predictor(run, seconds=25).each([Item(text) for text in "abcdefghi"], None))
-    assert outcomes[:4] == [[]] * 4  # the second part ends after 20 s, a third would after 30
-    assert [("no time" in str(outcome), "25 s" in str(outcome)) for outcome in outcomes[4:]] == [(True, True)] * 5
+    client, batcher = client_of(find_entities, texts=2, seconds=1)
+    with batcher:
+        tasks = [{"data": {"text": text}} for text in "abcde"]
+        results = client.post("/label-studio/predict", json={"tasks": tasks}).json()["results"]
+        may_go_on.set()
+    assert ["no time for it within 1 s" in result.get("error", "") for result in results] == [False] * 2 + [True] * 3
 
 
 @pytest.mark.parametrize("path", ["/label-studio/predict", "/label-studio/setup", "/inception/predict"])
