@@ -2,7 +2,7 @@
 
 import pytest
 
-from modeling_triaffine.data import CorpusError, detect_format, load_nested_ner
+from modeling_triaffine.data import CorpusError, detect_format
 from tests.helpers.corpora import CAS_LAYER, NESTED, TEXT, TOKENS, cas_json, read, spelled, write_files
 from tests.helpers.format_cases import SAMPLES
 
@@ -12,16 +12,18 @@ BOTH = [(0, 17, "Person"), (13, 17, "City")]
 SENTENCE = "de.tudarmstadt.ukp.dkpro.core.api.segmentation.type.Sentence"
 
 
-def xmi_files(text=TEXT, entities=BOTH, sentences=()):
+def xmi_files(text=TEXT, entities=BOTH, sentences=(), others=()):
     """A document and its type system; offsets count characters, as in Python."""
     types = cassis.load_typesystem(cassis.load_cas_from_json(cas_json(*BOTH)).typesystem.to_xml())
     types.create_type(SENTENCE, "uima.tcas.Annotation")
+    term = types.create_type("webanno.custom.Term", "uima.tcas.Annotation")
     cas = cassis.Cas(typesystem=types)
     cas.sofa_string = text
     for start, end, value in entities:
         cas.add(types.get_type(CAS_LAYER)(begin=start, end=end, value=value))
     for start, end in sentences:
         cas.add(types.get_type(SENTENCE)(begin=start, end=end))
+    cas.add_all([term(begin=start, end=end) for start, end in others])
     return {"a.xmi": cas.to_xmi(), "TypeSystem.xml": types.to_xml()}
 
 
@@ -33,69 +35,47 @@ def test_the_sample_is_read_from_a_folder_and_a_file(tmp_path, files):
         (record,), check = read(path)
         assert (record["id"], record["tokens"], sorted(spelled(record), reverse=True)) == ("a:0", TOKENS, NESTED)
         assert not check.report()
-        assert list(load_nested_ner(path)["train"]) == [record]
 
 
-def test_sentences_and_characters_beyond_the_first_plane(tmp_path):
+def test_sentences_other_layers_and_characters_beyond_the_first_plane(tmp_path):
     text = "😀 he. Saw Orsk he ran"
-    files = xmi_files(text, [(2, 9, "Act"), (10, 14, "City"), (15, 17, None), (10, 17, "Both")], [(0, 14), (15, 21)])
-    write_files(tmp_path, files)
+    entities = [(2, 9, "Act"), (10, 14, "City"), (15, 17, None), (10, 17, "Both"), (4, 4, "X")]
+    write_files(tmp_path, xmi_files(text, entities, [(0, 14), (15, 21)], [(10, 14), (4, 9)]))
     records, check = read(tmp_path)
     assert [record["tokens"] for record in records] == [["😀", "he", ".", "Saw", "Orsk"], ["he", "ran"]]
     assert spelled(records[0]) == [("he . Saw", "Act"), ("Orsk", "City")]
     assert check.counts == {
         "entities without a type dropped": 1,
+        "entities of white space alone dropped": 1,
         "entities across sentences dropped": 1,
+        "annotations of the layer 'webanno.custom.Term' ignored": 2,
     }
-
-
-def test_annotations_without_characters_are_dropped(tmp_path):
-    (record,), check = read(write_files(tmp_path, {"a.json": cas_json((13, 17, "City"), (4, 4, "X"))}))
-    assert spelled(record) == [("Orsk", "City")]
-    assert check.counts == {"entities of white space alone dropped": 1}
-
-
-def test_a_document_without_text_is_counted(tmp_path):
-    write_files(tmp_path, {"a.json": cas_json(text=""), "b.json": cas_json(*BOTH)})
-    records, check = read(tmp_path)
-    assert [record["doc_id"] for record in records] == ["b"]
-    assert "texts without words ignored: 1 (a.json)" in check.report()
 
 
 def test_another_layer_and_feature(tmp_path):
     path = write_files(tmp_path, {"a.json": cas_json(*BOTH, layer="webanno.custom.Term")})
     columns = {"entities": "webanno.custom.Term:value"}
-    assert len(load_nested_ner(path, columns=columns)["train"][0]["entities"]) == 2
+    assert len(read(path, columns=columns)[0][0]["entities"]) == 2
     for wrong, facts in (
         (None, [CAS_LAYER, "'webanno.custom.Term'"]),
         ({"entities": "webanno.custom.Term:kind"}, ["'kind'", "'value'", "'identifier'"]),
+        ({"entities": [1, 2]}, ["layer:feature"]),
     ):
-        with pytest.raises(CorpusError) as caught:
+        with pytest.raises(ValueError, match="layer") as caught:
             read(path, columns=wrong)
         assert [fact for fact in facts if fact not in str(caught.value)] == []
-    with pytest.raises(ValueError, match="layer:feature"):
-        read(path, columns={"entities": [1, 2]})
-
-
-def test_other_layers_are_counted(tmp_path):
-    cas = cassis.load_cas_from_json(cas_json(*BOTH))
-    term = cas.typesystem.create_type("webanno.custom.Term", "uima.tcas.Annotation")
-    cas.add_all([term(begin=4, end=9), term(begin=13, end=17)])
-    (record,), check = read(write_files(tmp_path, {"a.json": cas.to_json()}))
-    assert sorted(spelled(record), reverse=True) == NESTED
-    assert check.counts == {"annotations of the layer 'webanno.custom.Term' ignored": 2}
 
 
 def test_of_the_export_of_a_project_what_annotators_made_is_read(tmp_path):
-    initial, alice, bob = cas_json(), cas_json(*BOTH), cas_json((13, 17, "City"))
     folder = tmp_path / "annotation"
-    files = {"a.txt/INITIAL_CAS.json": initial, "a.txt/alice.json": alice, "a.txt/bob.json": bob}
-    write_files(folder, files)
+    files = {"INITIAL_CAS": cas_json(), "alice": cas_json(*BOTH), "bob": cas_json(BOTH[1]), "eve": cas_json(text="")}
+    write_files(folder, {f"a.txt/{name}.json": content for name, content in files.items()})
     records, check = read(folder)
-    assert [len(record["entities"]) for record in records] == [2, 1]
+    assert [(record["doc_id"], len(record["entities"])) for record in records] == [("a.txt/alice", 2), ("a.txt/bob", 1)]
     assert check.counts == {
         "documents before annotation left out": 1,
         "repeated texts read, perhaps of another annotator": 1,
+        "texts without words ignored": 1,
     }
 
 

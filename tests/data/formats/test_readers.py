@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from modeling_triaffine.data import FORMATS, CorpusError, load_nested_ner, load_texts
-from modeling_triaffine.data.formats.tags import STANDARD, decode_tags
+from modeling_triaffine.data import CorpusError, load_nested_ner, load_texts
 from modeling_triaffine.data.formats.text_spans import QUOTES
-from modeling_triaffine.data.record_checker import RecordChecker
 from tests.helpers.corpora import (
     BIGBIO_RECORD,
     BIOC_DOCUMENT,
@@ -480,14 +478,37 @@ QUIRKS = {
             },
         },
     ),
-    "brat: fragments over a line end, other annotations": Quirk(
+    "brat: fragments, and other annotations": Quirk(
         {
             "a.txt": "the Orsk\n City slept",
-            "a.ann": "T1\tX 4 8;10 14\tOrsk City\nT2\tCity 4 8\tOrsk\nT3\tY 0 3;10 14\tthe City\n"
-            "R1\tIn Arg1:T1\n#1\tNote\n",
+            "a.ann": "T1\tX 4 8;10 14\tOrsk City\nT2\tX 4 8;10 14\tOrsk\n\n City\nT3\tCity 4 8\tOrsk\n"
+            "T4\tSleep 15 20\tslept\nT5\tY 0 3;10 14\tthe [...] City\nT6\tY 4 4\nT7\tY 4 4;9 9\t\n"
+            "R1\tIn Arg1:T1\nE1\tSleep:T4\nA1\tOld T1\nM1\tNot E1\n*\tAlias T1 T2\nN1\tReference T2 Wiki:Q1\n"
+            "#1\tAnnotatorNotes T1\tT9\tfine\nrest of a quote\n\n",
         },
-        [("the Orsk City slept", [("Orsk City", "X"), *ORSK])],
-        {"discontinuous entities dropped": 1, "relations ignored": 1, "notes ignored": 1},
+        [("the Orsk City slept", [("Orsk City", "X"), *ORSK, ("slept", "Sleep")])],
+        {
+            "duplicate entities dropped": 1,
+            "discontinuous entities dropped": 1,
+            "entities of white space alone dropped": 2,
+            **{f"{what} ignored": 1 for what in ("relations", "events", "equivalences", "normalizations", "notes")},
+            "attributes ignored": 2,
+            "lines that are not annotations ignored": 1,
+        },
+    ),
+    "brat: documents of folders, in the order of their names": Quirk(
+        {
+            **{f"{name}.txt": name[-1] for name in ("b", "a.1", "sub/c", "LICENSE")},
+            **{f"{name}.ann": "" for name in ("b", "a.1", "sub/c", "none", "._a", ".git/b")},
+            "none.txt": "",
+        },
+        [("1", []), ("b", []), ("c", [])],
+        {"texts without .ann ignored": 1, "texts without words ignored": 1},
+    ),
+    "brat: shared tasks of BioNLP": Quirk(
+        {"a.txt": TEXT, "a.a1": "T1\tCity 13 17\tOrsk\n", "a.a2": "T3\tSleep 18 23\tslept\nE1\tSleep:T3\n"},
+        [(SPELLED, ORSK)],
+        {"text-bound annotations of .a2 ignored": 1},
     ),
 }
 
@@ -529,16 +550,6 @@ def test_texts_of_conllu_are_those_of_the_comment_or_of_the_spaces(tmp_path):
     assert [text["text"][one["start"] : one["end"]] for one in text["entities"]] == ["The CD28", "It"]
 
 
-@pytest.mark.parametrize("scheme", ["BIIB", "BIES", "BILU", "BMES"])
-def test_schemes_of_tags(scheme):
-    first, inside, last, only = scheme
-    tags = ["O", f"{first}-A", f"{inside}-A", f"{last}-A", f"{only}-A", f"{first}-x-y", f"{last}-x-y"]
-    check = RecordChecker("")
-    found = [(one["start"], one["end"], one["type"]) for one in decode_tags(map(STANDARD.read, tags), check)]
-    assert found == [(1, 4, "A"), (4, 5, "A"), (5, 7, "x-y")]
-    assert not check.counts
-
-
 class TestListsOfLdc:
     @pytest.fixture
     def corpus(self, tmp_path):
@@ -562,13 +573,6 @@ class TestListsOfLdc:
         assert names == {"train": ["N_2", "C_3.4"], "validation": ["N_1"]}
         assert not any(row["entities"] for row in loaded["train"] if row["doc_id"] == "N_2")
 
-    def test_many_documents_take_one_look_at_every_folder(self, corpus, monkeypatch):
-        looked_at = []
-        iterdir = type(corpus).iterdir
-        monkeypatch.setattr(type(corpus), "iterdir", lambda path: looked_at.append(path) or iterdir(path))
-        assert len(FORMATS["ace"].documents(corpus)) == 10
-        assert len(looked_at) == len(set(looked_at))
-
     def test_errors(self, corpus):
         (corpus / "train.txt").write_text("N_1\nnw/fp1/N_1\n")
         with pytest.raises(CorpusError, match=r"train\.txt, line 2: .*'nw/fp1/N_1'"):
@@ -581,7 +585,16 @@ class TestListsOfLdc:
             read(corpus, "ace")
 
 
+def test_line_ends_of_windows_in_brat(tmp_path):
+    files = {"a.txt": "He slept.\r\nShe likes Orsk.", "a.ann": "T1\tCity 20 24\tOrsk\r\n"}
+    write_files(tmp_path, files)
+    with pytest.raises(CorpusError, match=r"a\.ann, line 1: field 'T1' quotes 'Orsk'.*--offsets"):
+        load_nested_ner(tmp_path)
+    assert spelled(load_nested_ner(tmp_path, offsets="characters_lf")["train"][1]) == ORSK
+
+
 WRONG = {
+    "no texts": ({"a.txt": "", "a.ann": ""}, "no sentences.*texts without words.*Read as 'brat'"),
     "two texts of one document": (
         {"a.txt": ERE_NEWS, "a.xml": ERE_NEWS, "a.rich_ere.xml": ere_annotations()},
         "not there once",
