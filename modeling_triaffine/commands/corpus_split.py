@@ -47,6 +47,6 @@ def check_splits(wanted: Sequence[str], known: Sequence[str], corpus: Sequence[s
 
 def split_name(given: str) -> str:
     """The name of a split in `load_nested_ner`, where `dev` is `validation`."""
-    from ..data.splits import SPLIT_OF_NAME
+    from ..data.corpus_files import SPLIT_OF_NAME
 
     return SPLIT_OF_NAME.get(given, given)

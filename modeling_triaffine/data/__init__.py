@@ -11,13 +11,13 @@ from ..lazy import on_first_use
 
 if TYPE_CHECKING:
     from .adapting import adapt_dataset as adapt_dataset
+    from .adapting import retokenize as retokenize
     from .alignment import WordSplitter as WordSplitter
     from .alignment import align_entities as align_entities
-    from .alignment import retokenize as retokenize
     from .context import add_context as add_context
+    from .corpus_files import detect_format as detect_format
     from .corpus_format import CorpusFormat as CorpusFormat
     from .corpus_format import Keys as Keys
-    from .detection import detect_format as detect_format
     from .features import ENTITY_FEATURES as ENTITY_FEATURES
     from .features import FEATURES as FEATURES
     from .formats import FORMATS as FORMATS
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from .writing import write_nested_ner as write_nested_ner
 
 _MODULES = {
-    "adapt_dataset": "adapting",
-    **dict.fromkeys(("WordSplitter", "align_entities", "retokenize"), "alignment"),
+    **dict.fromkeys(("adapt_dataset", "retokenize"), "adapting"),
+    **dict.fromkeys(("WordSplitter", "align_entities"), "alignment"),
     "add_context": "context",
     **dict.fromkeys(("CorpusFormat", "Keys"), "corpus_format"),
-    "detect_format": "detection",
+    "detect_format": "corpus_files",
     **dict.fromkeys(("ENTITY_FEATURES", "FEATURES"), "features"),
     **dict.fromkeys(("FORMATS", "register_format"), "formats"),
     **dict.fromkeys(("load_nested_ner", "load_texts"), "loading"),

@@ -1,27 +1,18 @@
-"""Text ↔ words: aligning entities, retokenizing corpora with another word splitter, detokenizing.
+"""Text ↔ words: aligning entities, joining words, detokenizing.
 
 Corpora tokenize in their own way (GENIA at the boundaries of its entities), raw text is split by a splitter that does
 not know the entities. A model for raw text is trained on the splitter's words; entities that they cannot express are
 counted.
 """
 
-import logging
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from datasets import DatasetDict
-from datasets.fingerprint import generate_random_fingerprint
-
 from ..model.text_triaffine import FINER_SPLITTERS, INVISIBLE_SPACES, LONGEST_STRING, Offsets, check_words
 from ..model.text_triaffine import word_splitter as named_word_splitter
-from .features import AnyDataset, as_records
-from .offsets import in_context
-from .record_checker import RecordChecker
-from .schema import CONTEXT_FIELDS, Entity
-
-logger = logging.getLogger(__name__)
+from .schema import Entity
 
 WordSplitter = Callable[[str], Sequence[tuple[int, int]]]
 """Text → its words as (start, end) in characters, end exclusive, in order and without overlaps.
@@ -127,71 +118,6 @@ def join_tokens(tokens: Sequence[str], entities: Iterable[Entity]) -> tuple[str,
     """The tokens joined by single spaces, and the entities by characters of that text."""
     text, words = joined_tokens(tokens)
     return text, [Entity(start=words[e["start"]][0], end=words[e["end"] - 1][1], type=e["type"]) for e in entities]
-
-
-def retokenize(dataset: AnyDataset, word_splitter: WordSplitter) -> AnyDataset:
-    """Splits a data set of words alone into the words of another splitter.
-
-    The tokens of a record, joined by single spaces, are the text that is split, and so is its context. Entities that
-    the new words cannot express, and parts of speech, which belong to the old words, are dropped and counted. A file is
-    better read with `load_nested_ner(path, word_splitter=…)`.
-
-    Args:
-        dataset: a `Dataset` with `tokens` and `entities`, or a `DatasetDict`; other columns are kept.
-        word_splitter: text → [(start, end)] in characters.
-
-    Returns:
-        A data set of the same kind; what was lost is logged as one warning for each split and kept in
-        `info.description`.
-
-    Raises:
-        TypeError: the data set is a streaming one.
-        ValueError: a column is missing.
-
-    Examples:
-        >>> from datasets import Dataset
-        >>> from modeling_triaffine.data import retokenize
-        >>> from modeling_triaffine.model.text_triaffine import word_splitter
-        >>> words = Dataset.from_list([{"tokens": ["CD28-mediated"], "entities": []}])
-        >>> retokenize(words, word_splitter("punctuation"))[0]["tokens"]
-        ['CD28', '-', 'mediated']
-    """
-    if isinstance(dataset, DatasetDict):
-        return DatasetDict({split: retokenize(part, word_splitter) for split, part in dataset.items()})
-    dataset = as_records(dataset, ("tokens", "entities"), "retokenize")
-    counts = RecordChecker(str(dataset.split or "dataset"))
-    cut = dataset.map(
-        lambda record: retokenize_record(record, word_splitter, counts),
-        features=dataset.features,
-        load_from_cache_file=False,  # which would count nothing
-        new_fingerprint=generate_random_fingerprint(),
-        desc="Retokenizing",
-    )
-    if report := counts.report():
-        cut.info.description = report
-        logger.warning("%s", report)
-    return cut
-
-
-def retokenize_record(record: dict[str, Any], word_splitter: WordSplitter, counts: RecordChecker) -> dict[str, Any]:
-    """Retokenizes one record (see `retokenize`), without the entities that do not align with the new words."""
-    text, by_characters = join_tokens(record["tokens"], record["entities"])
-    words = split_words(text, word_splitter)
-    aligned, lost = align_entities(text, by_characters, words)
-    for entity in lost:
-        shown = f"{entity['type']} {in_context(text, entity['start'], entity['end'])}"
-        counts.drop(LOST_IN_A_WORD, 1, shown, entity["type"], kept_by(text, entity))
-    entities = counts.unique(aligned)
-    counts.keep(entities)
-    changed: dict[str, Any] = {"tokens": [text[start:end] for start, end in words], "entities": entities}
-    if record.get("pos"):
-        counts.note("part-of-speech tags of sentences dropped")
-        changed["pos"] = []
-    for side in CONTEXT_FIELDS:
-        if record.get(side):
-            context = " ".join(record[side])
-            changed[side] = [context[start:end] for start, end in split_words(context, word_splitter)]
-    return {**record, **changed}
 
 
 def detokenize(tokens: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
 """`CorpusFormat`: how a reader describes its file format to the rest of the package.
 
-The formats themselves are in their readers' modules; `formats/` lists them, `detection.py` finds the one of a file.
+The formats themselves are in their readers' modules; `formats/` lists them, `corpus_files.py` finds the one of a file.
 """
 
 from __future__ import annotations

@@ -18,10 +18,10 @@ import os
 from pathlib import Path
 
 from ..files import open_output
-from .schema import Entity, Record
+from .schema import Record
 
 CORPUS = Path(__file__).with_name("demo_corpus.jsonl")
-"""One sentence a line, with the words, their parts of speech, and the entities as [start, end, type]."""
+"""One sentence a line, in the schema of this package."""
 
 
 def demo_corpus(sentences: int = 1500) -> dict[str, list[Record]]:
@@ -30,27 +30,13 @@ def demo_corpus(sentences: int = 1500) -> dict[str, list[Record]]:
     Args:
         sentences: how many of the 1,500, at least 10: the first of each split, of which `train` has four fifths.
     """
-    splits: dict[str, list[Record]] = {"train": [], "validation": [], "test": []}
     others = sentences // 10
     sizes = {"train": sentences - 2 * others, "validation": others, "test": others}
-    numbers: dict[str, int] = {}
-    for line in CORPUS.read_text(encoding="utf-8").splitlines():
-        written = json.loads(line)
-        doc_id, split = written["doc_id"], written["doc_id"].partition("-")[0]
-        number = numbers[doc_id] = numbers.get(doc_id, -1) + 1
-        record = Record(
-            id=f"{doc_id}-{number}",
-            doc_id=doc_id,
-            sent_id=number,
-            tokens=written["tokens"].split(),
-            pos=written["pos"].split(),
-            entities=[Entity(start=start, end=end, type=kind) for start, end, kind in written["entities"]],
-            left_tokens=None,
-            right_tokens=None,
-        )
-        if len(splits[split]) < sizes[split]:
-            splits[split].append(record)
-    return splits
+    records: list[Record] = [json.loads(line) for line in CORPUS.read_text(encoding="utf-8").splitlines()]
+    return {
+        split: [record for record in records if record["doc_id"].startswith(split)][:size]
+        for split, size in sizes.items()
+    }
 
 
 def write_demo_corpus(folder: str | os.PathLike[str], sentences: int = 1500) -> None:

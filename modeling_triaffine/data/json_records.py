@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import Strict
+from pydantic_core import from_json
 
 from ..model.text_triaffine import Offsets
 from ..parsing import decode_json
@@ -15,8 +16,8 @@ from .reading import decoded, document_name, open_corpus, read_head
 from .record_checker import RecordChecker, Value, names_of
 from .schema import CorpusError, Entity, Text
 
-JSON_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}\[\]:]', re.DOTALL)
-"""Strings (the last one may be truncated), brackets and colons: enough to find the keys of a JSON object."""
+HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]..")
+"""Escapes of surrogates, of which pydantic refuses half ones."""
 Pair = Annotated[tuple[int, int], Strict(False)]
 TypedSpan = Annotated[tuple[int, int, str], Strict(False)]
 """Lists of two numbers, and of two numbers and a type."""
@@ -30,7 +31,7 @@ def json_values(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]
     head = read_head(path)
     first, continues, _ = head.partition("\n")
     with open_corpus(path) as file:
-        if not head.startswith("[") and not (continues and _is_open(first)):
+        if not head.startswith("[") and not (continues and first.rstrip()[-1:] in "{[,"):
             for number, line in enumerate(file, start=1):
                 if line.strip():
                     with check.record():
@@ -40,34 +41,17 @@ def json_values(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]
     yield from ((one, f"record {number}") for number, one in enumerate(value if isinstance(value, list) else [value]))
 
 
-def _is_open(line: str) -> bool:
-    """Whether brackets of JSON are still open at the end of a line."""
-    tokens = [match.group() for match in JSON_TOKEN.finditer(line)]
-    return sum(token in ("{", "[") for token in tokens) > sum(token in ("}", "]") for token in tokens)
-
-
 def record_keys(head: str) -> set[str]:
     """The keys of the first object in JSON lines or a JSON list, as far as `head` reaches; empty for anything else.
 
     >>> sorted(record_keys('[{"text": "a {", "label": [{"start": 0, "end": 1}], "me'))
     ['label', 'text']
     """
-    keys: set[str] = set()
-    if not head.startswith(("{", "[")):
-        return keys
-    depth, last = 0, ""
-    for match in JSON_TOKEN.finditer(head):
-        token = match.group()
-        if token == ":" and depth == 1:
-            keys.add(last.strip('"'))
-        elif token in "{[" and (depth or token == "{"):
-            depth += 1
-        elif token in "}]" and depth:
-            depth -= 1
-            if not depth:
-                break
-        last = token
-    return keys
+    try:
+        value = from_json(HALF_PAIR.sub("?", head), allow_partial="trailing-strings")
+    except ValueError:
+        return set()
+    return next(({*one} for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict)), set())
 
 
 class JsonObject:

@@ -10,13 +10,12 @@ from typing import Any
 from datasets import Dataset, DatasetDict, NamedSplit
 
 from .alignment import WordSplitter
-from .detection import format_of_columns
+from .corpus_files import CorpusPath, SplitFiles, find_splits
 from .features import FEATURES
 from .offsets import check_unit
 from .reading import read_head
 from .record_checker import WITHOUT_SPANS, RecordChecker
 from .schema import CorpusError, Text
-from .splits import CorpusPath, SplitFiles, find_splits
 from .texts import DEFAULT_SENTENCE_SPLITTER, is_written, numbered, sentences_of
 
 logger = logging.getLogger(__name__)
@@ -196,7 +195,10 @@ def read_parts(
     check_unit(offsets)
     labels = None if labels is None else [labels] if isinstance(labels, str) else list(labels)
     is_named = format is not None
-    found = find_splits(path, format or (None if columns is None else format_of_columns(columns)), only)
+    if columns is not None and format is None:
+        of_words = isinstance(columns.get("tokens"), str) or "names" in columns
+        format = "text_spans" if "text" in columns else "word_tags" if of_words else None
+    found = find_splits(path, format, only)
     parts = []
     for split, files in ({only: found[only]} if only in found else found).items():
         known = files.format

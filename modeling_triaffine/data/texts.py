@@ -239,7 +239,8 @@ def _aligned(
     where = text.get("where", "")
 
     def drop(why: str, entity: Entity, keeping: Iterable[str] = ()) -> None:
-        example = f"{where}: {entity['type']} {in_context(written, entity['start'], entity['end'])}"
+        example = f"{where}: " if where else ""
+        example += f"{entity['type']} {in_context(written, entity['start'], entity['end'])}"
         check.drop(why, 1, example, entity["type"], keeping)
 
     if in_own_words and "word_entities" in text:

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modeling_triaffine.data import FEATURES, align_entities, retokenize
-from modeling_triaffine.data.alignment import retokenize_record, split_words
-from modeling_triaffine.data.record_checker import RecordChecker
+from modeling_triaffine.data.alignment import split_words
 
 
 def at_punctuation(text):
@@ -96,17 +95,12 @@ class TestRetokenize:
             "part-of-speech tags of sentences dropped: 1; labels that lose more than 5 %: DNA 2 of 2 (all)."
         )
 
-    def test_entities_on_the_same_new_words_are_one(self):
-        record = row(["a", "\u00a0"], [entity(0, 1), entity(0, 2), entity(0, 2, "Y")])
-        assert retokenize_record(record, at_punctuation, RecordChecker("a"))["entities"] == [
-            entity(0, 1),
-            entity(0, 1, "Y"),
+    def test_entities_on_the_same_new_words_are_one_and_white_space_has_none(self):
+        entities = [entity(0, 1), entity(0, 2), entity(0, 2, "Y")]
+        rows = [row(["a", "\u00a0"], entities, left_tokens=["\u00a0"], right_tokens=["b-c"])]
+        assert list(retokenize(Dataset.from_list(rows, features=FEATURES), at_punctuation)) == [
+            row(["a"], [entity(0, 1), entity(0, 1, "Y")], left_tokens=[], right_tokens=["b", "-", "c"])
         ]
-
-    def test_context_of_white_space_becomes_none(self):
-        record = row(["a"], [], left_tokens=["\u00a0"], right_tokens=["b-c"])
-        cut = retokenize_record(record, at_punctuation, RecordChecker("a"))
-        assert (cut["left_tokens"], cut["right_tokens"]) == ([], ["b", "-", "c"])
 
     def test_of_splits_and_of_data_in_any_form(self):
         part = Dataset.from_list([row(["a-b"], [entity(0, 1)], pos=["X"])], features=FEATURES)
@@ -125,11 +119,3 @@ class TestRetokenize:
         assert len(retokenize(Dataset.from_list([row(["a"], [])], features=FEATURES).select([]), at_punctuation)) == 0
         with pytest.raises(ValueError, match=r"needs the columns \['entities'\]"):
             retokenize(Dataset.from_list([{"tokens": ["a"]}]), at_punctuation)
-
-    @given(st.lists(st.text("ab-", min_size=1, max_size=4), min_size=1, max_size=5), st.data())
-    def test_words_finer_than_tokens_lose_nothing(self, tokens, data):
-        pairs = st.tuples(st.integers(0, len(tokens)), st.integers(0, len(tokens))).filter(lambda p: p[0] < p[1])
-        spans = data.draw(st.lists(pairs, max_size=4, unique=True))
-        cut = retokenize_record(row(tokens, [entity(*span) for span in spans]), at_punctuation, RecordChecker("a"))
-        for span, found in zip(spans, cut["entities"], strict=True):
-            assert "".join(tokens[slice(*span)]) == "".join(cut["tokens"][found["start"] : found["end"]])

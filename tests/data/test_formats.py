@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modeling_triaffine.data import FORMATS, CorpusError, RecordChecker, detect_format, load_nested_ner
+from modeling_triaffine.data.corpus_files import formats_recognizing
 from modeling_triaffine.data.corpus_format import CorpusFormat, Keys
-from modeling_triaffine.data.detection import formats_recognizing
 from modeling_triaffine.data.json_records import record_keys
 from modeling_triaffine.parsing import JSON_SUFFIXES
 from tests.helpers.corpora import (
@@ -173,12 +173,12 @@ def test_keys_of_truncated_json(head, keys):
 JSON_LINE = json.dumps(RECORD) + "\n"
 PACKED = gzip.compress("".join(json.dumps({**RECORD, "id": str(n)}) + "\n" for n in range(500)).encode(), mtime=0)
 BROKEN_FILES = {
-    "truncated": ("a.jsonl", JSON_LINE + '{"id": "a:1", "tok', "line 2", "char"),
-    "quotes": ("a.jsonl", JSON_LINE + "{'id': 1}", "line 2", "char 1"),
-    "nonsense": ("a.jsonl", JSON_LINE + "nonsense", "line 2", "char 0"),
+    "truncated": ("a.jsonl", JSON_LINE + '{"id": "a:1", "tok', "line 2", "column"),
+    "quotes": ("a.jsonl", JSON_LINE + "{'id': 1}", "line 2", "column 2"),
+    "nonsense": ("a.jsonl", JSON_LINE + "nonsense", "line 2", "column 1"),
     "encoding": ("a.jsonl", JSON_LINE.encode() + b'{"id": "\xe9"}\n', "line 2", "byte 9", "utf-8"),
-    "digits": ("a.jsonl", '{"tokens": [' + "9" * 5000 + '], "entities": []}', "line 1", "digits"),
-    "depth": ("a.jsonl", JSON_LINE + "[" * 100_000, "line 2", "recursion"),
+    "digits": ("a.jsonl", JSON_LINE + '{"tokens": [' + "9" * 5000 + '], "entities": []}', "line 2", "digits"),
+    "depth": ("a.jsonl", JSON_LINE + "[" * 100_000, "line 2", "depth"),
     "list truncated": ("a.json", json.dumps([PUBLISHED], indent=1)[:-30], "", "line "),
     "list record": ("a.json", json.dumps([PUBLISHED, {**PUBLISHED, "tokens": "Orsk"}]), "record 1", "'tokens' is"),
     "gzip truncated": ("a.jsonl.gz", PACKED[: len(PACKED) // 2], "", "gzip"),
