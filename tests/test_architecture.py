@@ -46,7 +46,7 @@ BUDGET = {
     "acceleration": (1_207, 782),
     "commands": (1_500, 805),
     "conversion": (882, 595),
-    "data": (6_480, 3_684),
+    "data": (6_347, 3_684),
     "drawing": (692, 519),
     "evaluation": (1_522, 789),
     "explanation": (514, 358),

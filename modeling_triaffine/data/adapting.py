@@ -11,7 +11,7 @@ from .alignment import WordSplitter, join_tokens
 from .corpus_format import check_columns
 from .features import AnyDataset, as_records
 from .formats.bioc import BIGBIO, bigbio_text
-from .formats.text_spans import OF_SPAN, TextForm, annotated_text
+from .formats.text_spans import OF_SPAN, annotated_text, text_form
 from .formats.word_tags import NESTED, TAGS, tagged_sentences
 from .json_records import JsonObject
 from .loading import as_dataset
@@ -87,7 +87,7 @@ def _texts(dataset: Dataset, columns: Mapping[str, Any] | str, name: str, check:
         rows = rows.select_columns(named)
         if "text" not in columns:
             return tagged_sentences(_values(rows, check), columns, name, check)
-        read = partial(annotated_text, form=TextForm.named(columns))
+        read = partial(annotated_text, form=text_form(columns))
     elif columns == BIGBIO.name:
         read = partial(bigbio_text)
     else:

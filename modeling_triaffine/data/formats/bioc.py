@@ -1,18 +1,7 @@
 """Reads documents in passages with annotations at their offsets in the document: BioC, in XML or JSON, and bigbio's.
 
 A file of BioC is one collection, a list of collections or documents, or JSON lines of documents, as PubTator's service
-answers. The type of an annotation is its infon "type":
-
-    <collection><document><id>1</id><passage><offset>0</offset><text>Naloxone in rats.</text>
-      <annotation id="T1"><infon key="type">Chemical</infon><location offset="0" length="8"/><text>Naloxone</text>
-      </annotation></passage></document></collection>
-
-bigbio's `bigbio_kb` records come as JSON, or as rows of a data set (`adapt_dataset(rows, "bigbio_kb")`):
-
-    {"document_id": "227508", "passages": [{"text": ["Naloxone in rats."], "offsets": [[0, 17]]}],
-     "entities": [{"type": "Chemical", "text": ["Naloxone"], "offsets": [[0, 8]]}]}
-
-An entity with several locations is discontinuous. Relations, events and coreferences are ignored and counted.
+answers. An entity with several locations is discontinuous. Relations, events and coreferences are ignored and counted.
 """
 
 import re

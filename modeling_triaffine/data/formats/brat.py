@@ -1,13 +1,8 @@
 """Reads brat's standoff format: a text (`.txt`) and its annotations (`.ann`) for every document of a folder.
 
-    T1	Person 0 17	the mayor of Orsk
-    T2	City 13 17	Orsk
-
 The shared tasks of BioNLP have the given entities in `.a1`, which is read alike, and what is to be found in `.a2`,
-whose text-bound annotations are counted.
-Text-bound annotations (T) are the entities; offsets count characters and are checked against the text that brat quotes.
-brat ends a fragment at every line end: fragments separated by white space alone are one entity. Relations, events,
-attributes and notes are ignored and counted; event triggers are entities, as in brat's converters.
+whose text-bound annotations are counted. Text-bound annotations (T) are the entities, event triggers among them. brat
+ends a fragment at every line end: fragments separated by white space alone are one entity.
 """
 
 import re

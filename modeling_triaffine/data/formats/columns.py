@@ -204,11 +204,9 @@ def _layout_given(columns: Mapping[str, Any], separator: str, width: int) -> Lay
     entities = columns["entities"]
     entities = tuple(entities) if isinstance(entities, (list, tuple)) else (entities,)
     numbers = [columns["tokens"], *entities, *([columns["pos"]] if "pos" in columns else [])]
-    are_columns = bool(entities) and all(isinstance(n, int) and 0 <= n < width for n in numbers)
-    if not are_columns or len({*numbers}) < len(numbers):
+    if not entities or not {*numbers} <= {*range(width)} or len({*numbers}) < len(numbers):
         raise ValueError(
-            f"`columns` is {dict(columns)!r}, but columns are distinct indices from 0, and there are {width}. Name "
-            "them as in {'tokens': 0, 'entities': [1, 2], 'pos': 3}; pos is optional."
+            f"`columns` is {dict(columns)!r}, but there are {width}, and each is named once. {NAME_COLUMNS}."
         )
     return Layout(separator, width, columns["tokens"], entities, columns.get("pos"))
 

@@ -1,16 +1,10 @@
-"""Reads CoNLL-U with entities as brackets in MISC, as in GUM and CorefUD.
+"""Reads CoNLL-U with entities as brackets in MISC, as in GUM and CorefUD, or with tags there, as in NorNE and Stanza.
 
-    # global.Entity = GRP-etype-infstat
     1	the	the	DET	…	Entity=(1-person-new
-    2	mayor	mayor	NOUN	…	_
-    3	of	of	ADP	…	_
     4	Orsk	Orsk	PROPN	…	Entity=(2-place-new)1)
 
-Tokens are the syntactic words (the parts of multi-word tokens; empty nodes are left out), tags are the UPOS column, and
-the type of an entity is the part `etype` of those listed in `global.Entity` (the second one without such a comment).
-Mentions of all kinds are entities, in GUM even pronouns. So are tags in MISC: NorNE has `name=B-PER`, Stanza's output
-`ner=S-PER`. Discontinuous entities, those that cross the end of a sentence and those without a type are dropped and
-counted. The text as written is the comment `# text`, or rebuilt from the forms and `SpaceAfter=No`.
+The type of an entity is the part `etype` of those listed in `global.Entity` (the second one without such a comment).
+Mentions of all kinds are entities, in GUM even pronouns. Empty nodes are left out.
 """
 
 import re

@@ -1,18 +1,15 @@
-"""Reads GENIA's own XML (`GENIAcorpus3.02.xml`): by sentences for training, by documents for scores on raw text.
-
-The rules are those of the literature, under which nested NER on GENIA has five classes and 18,546 sentences:
+"""Reads GENIA's own XML by the rules under which the literature has five classes and 18,546 sentences.
 
 - words: the sentence split at white space and at every `<cons>` tag, or the words of a splitter of your choice;
-- entities: each `<cons>` whose `sem` is `G#DNA_…`, `G#RNA_…`, `G#protein_…`, `G#cell_line` or `G#cell_type`;
-  coordinations (`sem="(AND …)"`) and their parts, which have no `sem`, are not entities, and are counted;
+- entities: each `<cons>` of the five classes; coordinations (`sem="(AND …)"`) and their parts, which have no `sem`, are
+  not entities, and are counted;
 - one type per span: of several, the last in ASCII order is kept and the others are counted; the format
   `genia_all_types` keeps them all, for models with several labels a span;
 - splits by sentence, in corpus order: 15,023 train, 1,669 validation (together the 16,692 that papers call train), the
   rest test;
 - the second occurrence of an abstract gets `#2` appended to its name.
 
-The format `genia_other_types` has three more types, for what the literature leaves out. The XML has no part-of-speech
-tags.
+The format `genia_other_types` has three more types, for what the literature leaves out.
 """
 
 import re

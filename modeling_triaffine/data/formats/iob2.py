@@ -1,21 +1,14 @@
 """Reads columns of tags, one for every level of nesting, as in GermEval 2014 and DaN+.
 
     the	B-Person	O
-    mayor	I-Person	O
-    of	I-Person	O
     Orsk	I-Person	B-City
 
-One token per line, blank lines between sentences, columns separated by tabs, or by spaces if there are no tabs. The tag
-columns are the last adjacent columns that contain nothing but tags of one scheme (`tags.py`); the tokens are in the
-first column, or in the second if the first one numbers them; multi-word tokens (1-2) and empty nodes (1.1) are then
-left out (`columns.py`). A line of column names is left out and counted, and so are lines without a token. A comment
-`# global.columns = ID FORM UPOS NER:1 NER:2`, as in CoNLL-U Plus, or the option `columns` overrides this. Other columns
-are ignored and reported, also CoNLL-2003's chunks. A word has a tag for every entity around it where lines have
-different numbers of tags and O stands alone, as in Wojood, or tags are joined, as in `B-Person|B-City`: I- continues an
-entity of its type. Comments come before the tokens of a sentence. Documents begin at `-DOCSTART-`, `#begin document` or
-`# newdoc id = …`; without these, every sentence is a document of its own. A table of values separated by commas is read
-if its first column is `Sentence #`, filled in at the first word of each sentence. Comments `# text = …`, or fields
-`SpaceAfter=No`, give the text as written.
+The tag columns are the last adjacent columns that contain nothing but tags of one scheme (`tags.py`); the tokens are in
+the first column, or in the second if the first one numbers them (`columns.py`). A comment `# global.columns = ID FORM
+UPOS NER:1 NER:2`, as in CoNLL-U Plus, or the option `columns` overrides this. A word has a tag for every entity around
+it where lines have different numbers of tags and O stands alone, as in Wojood, or tags are joined, as in
+`B-Person|B-City`: I- continues an entity of its type. Documents begin at `-DOCSTART-`, `#begin document` or
+`# newdoc id = …`; without these, every sentence is a document of its own.
 """
 
 import re

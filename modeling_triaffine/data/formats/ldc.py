@@ -1,12 +1,10 @@
 """Reads ACE and ERE as LDC distributes them: a source text and its annotations for every document.
 
-Entities are the entity mentions, also nominal ones and pronouns, with the type of their entity; values, times, fillers,
-relations and events are ignored and counted. Offsets are checked against the text that the annotation quotes. Sentences
-end at every tag.
+Entities are the entity mentions, also nominal ones and pronouns, with the type of their entity. Sentences end at every
+tag.
 
 - ACE (`.sgm`, `.apf.xml`): offsets count the characters of the source without its tags, an escape like `&amp;` as
-  written. What is outside of `<TEXT>` (ids, dates, most headlines) is not read, unless a mention is annotated there. Of
-  several stages of annotation the last is read, if the list does not name one.
+  written. What is outside of `<TEXT>` is not read, unless a mention is annotated there.
 - ERE of TAC KBP (`.rich_ere.xml` and texts): offsets count the characters of the source, its tags included. Text that a
   post of a forum quotes from another one (`<quote>`) is not annotated, and not read. Mentions in a tag (the author of a
   post) are dropped and counted.

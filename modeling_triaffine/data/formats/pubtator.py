@@ -1,11 +1,9 @@
 """Reads PubTator's text files: the title and abstract of a document, then one entity a line, then an empty line.
 
     227508|t|Naloxone reverses the effect of clonidine.
-    227508|a|In rats the decrease was inhibited by naloxone.
     227508	0	8	Naloxone	Chemical	D009270
 
-Offsets count characters of the title, one more, and the abstract. Identifiers of entities are ignored; relations are
-ignored and counted.
+Offsets count characters of the title, one more, and the abstract.
 """
 
 import re

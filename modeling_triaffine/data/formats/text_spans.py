@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -43,37 +42,30 @@ PAIRS = re.compile(r'\[\s*(?:\[\s*)?"(?:[^"\\]|\\.)*"\s*,\s*\{')
 """Texts and their annotations, as for spaCy 2; ner-annotator has such pairs under `annotations`."""
 
 
-@dataclass(frozen=True)
-class TextForm:
-    """Where records have their text and its spans; each has one of the names given, or paths as "data.text".
+FORM: Mapping[str, Any] = {
+    "text": TEXTS,
+    "entities": SPANS,
+    "start": START,
+    "end": END,
+    "type": TYPE,
+    "id": ("id",),
+    "inclusive_end": None,
+}
+"""Where records have their text and its spans; each has one of the names given, or paths as "data.text".
 
-    Args:
-        spans: the list of spans.
-        start, end, type: of a span that is an object; a list is [start, end, type].
-        inclusive_end: the end is the offset of the last character; None: only in `LAST`, and of Dataturks.
-        id: the name of the text.
-    """
+`start`, `end` and `type` are those of a span that is an object; a list is [start, end, type]. With `inclusive_end` the
+end is the offset of the last character; None: only in `LAST`, and of Dataturks.
+"""
 
-    text: tuple[str, ...] = TEXTS
-    spans: tuple[str, ...] = SPANS
-    start: tuple[str, ...] = START
-    end: tuple[str, ...] = END
-    type: tuple[str, ...] = TYPE
-    inclusive_end: bool | None = None
-    id: str = "id"
 
-    @classmethod
-    def named(cls, columns: Mapping[str, Any]) -> TextForm:
-        """The form that `columns` names; what it does not is as in other texts."""
-        check_columns(columns, ("text", "entities"), ("id", *OF_SPAN))
-        for name, field in columns.items():
-            if name != "inclusive_end" and not isinstance(field, str):
-                raise ValueError(f"`columns`: {name} is {field!r}; give the name of a field, or its path.")
-        if not isinstance(columns.get("inclusive_end", True), bool):
-            raise ValueError(f"`columns`: inclusive_end is {columns['inclusive_end']!r}. Give true or false.")
-        of_span: dict[str, Any] = {name: (columns[name],) for name in ("start", "end", "type") if name in columns}
-        kept = {name: columns[name] for name in ("id", "inclusive_end") if name in columns}
-        return cls((columns["text"],), (columns["entities"],), **kept, **of_span)
+def text_form(columns: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The form that `columns` names; what it does not is as in other texts."""
+    check_columns(columns, ("text", "entities"), ("id", *OF_SPAN))
+    for name, field in columns.items():
+        if not isinstance(field, bool if name == "inclusive_end" else str):
+            what = "true or false" if name == "inclusive_end" else "the name of a field, or its path"
+            raise ValueError(f"`columns`: {name} is {field!r}. Give {what}.")
+    return {**FORM, **{name: (field,) if isinstance(field, str) else field for name, field in columns.items()}}
 
 
 def read_text_spans(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Text]:
@@ -83,9 +75,9 @@ def read_text_spans(path: Path, check: RecordChecker, columns: Mapping[str, Any]
     perhaps the covered text, which is checked.
 
     Args:
-        columns: the names of the fields, see [`TextForm.named`]; None takes those of `TextForm`.
+        columns: the names of the fields, see [`text_form`]; None takes those of `FORM`.
     """
-    form = TextForm() if columns is None else TextForm.named(columns)
+    form = FORM if columns is None else text_form(columns)
     file_name = document_name(path, check)
     for number, (raw, where) in enumerate(_latest(_plain(json_values(path, check), check), check)):
         with check.record():
@@ -158,10 +150,10 @@ def _latest(values: Iterable[tuple[object, str]], check: RecordChecker) -> Itera
 # ---- A text with its spans ----
 
 
-def annotated_text(record: JsonObject, default_id: str, form: TextForm) -> Text:
+def annotated_text(record: JsonObject, default_id: str, form: Mapping[str, Any]) -> Text:
     """The text of one record with its spans; `default_id` names it if it has no id."""
-    identifier = record.get(form.id)
-    named = next((name for name in form.text if isinstance(record.get(name), str)), form.text[0])
+    identifier = record.get(form["id"][0])
+    named = next((name for name in form["text"] if isinstance(record.get(name), str)), form["text"][0])
     text = record.value(named, str)
     layers = layers_of(record, text)
     found = Text(
@@ -174,26 +166,28 @@ def annotated_text(record: JsonObject, default_id: str, form: TextForm) -> Text:
     return found
 
 
-def _entities(record: JsonObject, text: str, named: str, form: TextForm, layers: Set[str]) -> Iterator[Entity | None]:
-    present = [name for name in form.spans if name != named and record.get(name) is not None]
+def _entities(
+    record: JsonObject, text: str, named: str, form: Mapping[str, Any], layers: Set[str]
+) -> Iterator[Entity | None]:
+    present = [name for name in form["entities"] if name != named and record.get(name) is not None]
     filled = [name for name in present if (found := record.get(name)) and isinstance(found, list)]
     if len(filled) > 1:
         problem = f"there are spans in the fields {' and '.join(map(repr, filled))}"
         raise record.check.error(record.where, problem, "Put them into one of them")
     key = next(iter(filled or present), None)
-    known = _first_keys(named, form.id, "answer", *layers, *([key] if key else []))
+    known = _first_keys(named, form["id"][0], "answer", *layers, *([key] if key else []))
     for name in record.fields.keys() - known:
         if record.fields[name] not in (None, [], {}) and not name.startswith("_"):
             record.check.note(f"field '{name}' ignored")
     if key is None:
         record.check.note(WITHOUT_SPANS, example=record.where)
     elif isinstance(record.get(key), Mapping):
-        yield from _by_label(record.object(key, "It has the spans of each label"), text, bool(form.inclusive_end))
+        yield from _by_label(record.object(key, "It has the spans of each label"), text, bool(form["inclusive_end"]))
     else:
-        inclusive = key == DATATURKS if form.inclusive_end is None else form.inclusive_end
+        inclusive = key == DATATURKS if form["inclusive_end"] is None else form["inclusive_end"]
         for index, raw in enumerate(record.value(key, list)):
             if isinstance(raw, list):
-                names = (form.start[0], form.end[0], form.type[0], *map(str, range(3, len(raw))))
+                names = (form["start"][0], form["end"][0], form["type"][0], *map(str, range(3, len(raw))))
                 raw = dict(zip(names, raw, strict=False))
             span = JsonObject(raw, record.where, record.check, f"{key}[{index}]", "A span has start, end and label")
             yield from _entities_of_span(span, text, form, inclusive)
@@ -212,16 +206,18 @@ def _by_label(labels: JsonObject, text: str, inclusive_end: bool) -> Iterator[En
                 yield labels.check.entity(text, [fragment], kind, quote, labels.where, owner.name_of(field))
 
 
-def _entities_of_span(span: JsonObject, text: str, form: TextForm, inclusive_end: bool) -> Iterator[Entity | None]:
-    kind = span.first_of(form.type)
+def _entities_of_span(
+    span: JsonObject, text: str, form: Mapping[str, Any], inclusive_end: bool
+) -> Iterator[Entity | None]:
+    kind = span.first_of(form["type"])
     quote = next((name for name in QUOTES if name != kind and isinstance(span.get(name), str)), "text")
     listed = next((name for name in LISTED if isinstance(span.fields.get(name), list)), None)
     if listed:
         fragments, used = _listed_offsets(span, listed, inclusive_end), [listed]
     else:
-        used = [span.first_of(names) for names in (form.start, form.end)]
+        used = [span.first_of(names) for names in (form["start"], form["end"])]
         start, end = (span.value(name, int) for name in used)
-        if form.inclusive_end is None and LAST in used and len(str(span.get(quote) or "")) != end - start:
+        if form["inclusive_end"] is None and LAST in used and len(str(span.get(quote) or "")) != end - start:
             inclusive_end = True
         fragments = [(start, end + inclusive_end)]
     span.note_other_fields(BOOKKEEPING | _first_keys(*used, kind, quote), "span field")

@@ -2,29 +2,16 @@
 
 - `JSON_LINES`, this project's own form: one sentence a line with the fields of `features.FEATURES`, of which only
   `tokens` and `entities` are required. A file without ids is one document, its sentences in order.
-- `PUBLISHED_JSON`: one list of records with `tokens`, `pos`, `entities`, `ltokens` and `rtokens`, the form of ACE, KBP
-  and GENIA in the triaffine experiments and in related work (locate-and-label and its successors). A record has its own
-  context but no dependable id: ids are made from the file name and the record's index, each record is a document.
+- `PUBLISHED_JSON`: one list of records with their own context but no dependable id, the form of ACE, KBP and GENIA in
+  the triaffine experiments and in related work: each record is a document.
 - `INCLUSIVE_SPANS`, whose spans have their last word in them: GLiNER's, W2NER's, whose entities list their words, and
   that of DyGIE++ and PURE: a document, whose words are numbered through its sentences; in `ners`, of biaffine-ner,
   through each sentence, and where the sentences are texts, by their characters.
-
-      {"tokenized_text": ["the", "mayor", "of", "Orsk"], "ner": [[0, 3, "Person"], [3, 3, "City"]]}
-      {"sentence": ["the", "mayor", "of", "Orsk"], "ner": [{"index": [0, 1, 2, 3], "type": "Person"}]}
-      {"doc_key": "news-1", "sentences": [["He", "slept"], ["in", "Orsk"]], "ner": [[], [[3, 3, "City"]]]}
-
 - `MRC`, questions and answers of machine reading comprehension (Li et al., ACL 2020). A record has the entities of one
   type in a sentence, and the records of a sentence follow each other.
-
-      {"context": "the mayor of Orsk", "entity_label": "City", "span_position": ["3;3"], "qas_id": "0.1", "query": "…"}
-
-- `SPAN_LINES`, a line of words, perhaps one of parts of speech, and one of spans, for each sentence. Ends are exclusive
-  unless a span such as 3,3 shows that its last word is in it, or `columns={"inclusive_end": True}` says so; a mention
-  may also have the span of its head, `0,4,1,2 Person`.
-
-      The mayor of Orsk
-      DT NN IN NNP
-      0,4 Person|3,4 City
+- `SPAN_LINES`, a line of words, perhaps one of parts of speech, and one of spans, `0,4 Person|3,4 City`. Ends are
+  exclusive unless a span such as 3,3 shows that its last word is in it, or `columns={"inclusive_end": True}` says so; a
+  mention may also have the span of its head, `0,4,1,2 Person`.
 """
 
 import re

@@ -1,9 +1,5 @@
 """Reads JSON of words with tags or with entities by words, as data sets of the Hub are exported.
 
-    {"tokens": ["the", "mayor", "of", "Orsk"], "ner_tags": ["O", "O", "O", "B-City"]}
-    {"words": ["the", "mayor", "of", "Orsk"], "tags": ["O", "O", "O", "City"]}
-    {"tokens": ["the", "mayor", "of", "Orsk"], "entity_mentions": [{"start": 3, "end": 4, "entity_type": "City"}]}
-
 Tags are those of `tags.py`. Numbers need names, in the order of the numbers: `columns={"names": ["O", "B-City", …]}`.
 Levels of nesting are fields of their own (`nested_ner_tags` of GermEval 2014 and FiNER, or several `entities`), or
 lists in one field, each with a tag for every token; or that field has a list of tags for every token.
