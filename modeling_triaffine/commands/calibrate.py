@@ -16,8 +16,7 @@ from typing import Annotated
 import typer
 
 from ..model.options_triaffine import PredictionOptions
-from .corpus_split import load_split
-from .options import BatchSize, Corpus, Device, Format, MaxBadRecords, Split
+from .options import BatchSize, Corpus, Device, Format, MaxBadRecords, Split, load_split
 
 Ratio = typer.Option(min=0, max=1, help="Reach this in every label, in place of the best F1.", metavar="RATIO")
 

@@ -76,7 +76,22 @@ def command(
     ] = None,
 ) -> None:
     if encoder is not None:
-        convert_checkpoint(Path(corpus[0]), output, encoder, trained_on, labels, context, vocabularies)
+        if (trained_on is None) == (labels is None):
+            raise ValueError("Give either --trained-on or --labels with --encoder.")
+        check_new(output)
+        from ..conversion import CORPORA, convert_published
+        from ..files import new_folder
+
+        published = CORPORA.get(trained_on or "")
+        names = list(published.labels) if published else labels or []
+        context = context or (published.context if published else "none")
+        converted = convert_published(corpus[0], encoder, names, vocabularies=vocabularies, context=context)
+        with new_folder(output) as folder:
+            converted.model.save_pretrained(folder)
+            converted.processor.save_pretrained(folder)
+        print(f"{output}: {converted.model.num_parameters():,} parameters, labels {', '.join(names)}.")
+        if converted.left_out:
+            print(f"Left out, because prediction does not need them: {', '.join(converted.left_out)}.")
         return
     named = parse_columns(columns) if columns else None
     if sentences is not None and to != "iob2":
@@ -110,32 +125,3 @@ def parse_columns(given: Sequence[str]) -> dict[str, Any]:
         else:
             columns[name] = value
     return columns
-
-
-def convert_checkpoint(
-    checkpoint: Path,
-    output: Path,
-    encoder: str,
-    trained_on: str | None,
-    labels: list[str] | None,
-    context: str | None,
-    vocabularies: Path | None,
-) -> None:
-    """Writes model and processor of a published checkpoint."""
-    if (trained_on is None) == (labels is None):
-        raise ValueError("Give either --trained-on or --labels with --encoder.")
-    check_new(output)
-    from ..conversion import CORPORA, convert_published
-    from ..files import new_folder
-
-    published = CORPORA.get(trained_on or "")
-    names = list(published.labels) if published else labels or []
-    context = context or (published.context if published else "none")
-    converted = convert_published(checkpoint, encoder, names, vocabularies=vocabularies, context=context)
-    with new_folder(output) as folder:
-        converted.model.save_pretrained(folder)
-        converted.processor.save_pretrained(folder)
-    parameters = sum(weights.numel() for weights in converted.model.parameters())
-    print(f"{output}: {parameters:,} parameters, labels {', '.join(names)}.")
-    if converted.left_out:
-        print(f"Left out, because prediction does not need them: {', '.join(converted.left_out)}.")

@@ -22,7 +22,6 @@ import typer
 
 from ..installed_models import DEFAULT_MODEL
 from ..model.options_triaffine import PredictionOptions
-from .corpus_split import load_split
 from .options import (
     BatchSize,
     Bf16,
@@ -36,6 +35,7 @@ from .options import (
     Split,
     Threshold,
     check_new,
+    load_split,
     open_model,
 )
 

@@ -15,8 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from ..model.options_triaffine import ModelOptions
-from .corpus_split import check_splits, split_name
-from .options import Corpus, Format, MaxBadRecords
+from .options import Corpus, Format, MaxBadRecords, check_splits, split_name
 
 COUNTS = {
     "sentences": "sentences",

@@ -6,16 +6,15 @@ import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import datasets
 import transformers
+from datasets import DatasetDict
 from filelock import BaseFileLock
 from transformers import PrinterCallback, ProgressCallback
 
-from ..data import add_context
 from ..data.collator import DataCollatorForNestedNER
 from ..evaluation.calibration import fit_temperature, score_spans, shared_threshold
 from ..evaluation.prediction import score_raw_text
@@ -62,11 +61,12 @@ def prepare_run(arguments: Sequence[str]) -> Run:
     with training.main_process_first():
         base = find_base_model(plan)
         corpus = read_splits(plan, base)
-    model, processor, teacher = start_model(plan, base, corpus.to_start_from(), corpus.types, corpus.tagger)
+    # Sentences to score in their own words: raw text may lack entities of a type.
+    to_start_from = DatasetDict(
+        {**corpus.given, **{"train": corpus.to_train_on["train"]}} if training.do_train else corpus.given
+    )
+    model, processor, teacher = start_model(plan, base, to_start_from, corpus.types, corpus.tagger)
     config: Any = model.config
-    with training.main_process_first():
-        corpus = corpus.change(partial(add_context, context=config.context, max_tokens=config.max_subwords))
-    dataset = corpus.to_train_on()
     with explaining_memory():
         trainer = NestedNERTrainer(
             model,
@@ -75,8 +75,8 @@ def prepare_run(arguments: Sequence[str]) -> Run:
             data_collator=DataCollatorForNestedNER(
                 processor, config.label2id, plan.data.flat_annotation, config.multi_label
             ),
-            train_dataset=dataset.get("train"),
-            eval_dataset=dataset.get("validation"),
+            train_dataset=corpus.to_train_on.get("train"),
+            eval_dataset=corpus.to_train_on.get("validation"),
         )
     # A bar on a terminal, and lines of the log elsewhere, in place of a dictionary for each log.
     trainer.remove_callback(PrinterCallback)
@@ -122,7 +122,7 @@ def calibrate(run: Run) -> None:
     if "validation" not in run.corpus.given:
         raise ValueError("--calibrate_threshold needs validation data.")
     processor: Any = run.trainer.processing_class
-    records = list(run.corpus.to_train_on()["validation"])
+    records = list(run.corpus.to_train_on["validation"])
     config: Any = model.config
     spans = score_spans(model, processor, records, run.plan.training.per_device_eval_batch_size)
     config.temperature = fit_temperature(spans)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from modeling_triaffine.commands.corpus_split import load_split
+from modeling_triaffine.commands.options import load_split
 from modeling_triaffine.data import loading
 from modeling_triaffine.model.text_triaffine import word_splitter
 from modeling_triaffine.training.corpora import Corpus, read_corpus
@@ -38,7 +38,7 @@ def read(tmp_path: Path):
 
 
 def trained_on(corpus: Corpus) -> list[list[str]]:
-    return list(corpus.to_train_on()["train"]["tokens"])
+    return list(corpus.to_train_on["train"]["tokens"])
 
 
 @pytest.mark.parametrize(
@@ -57,10 +57,10 @@ def test_words_of_the_training_data(read, format, options, words, first):
     corpus = read(format, **options)
     assert (corpus.words, trained_on(corpus)) == (words, first)
     assert all(record["entities"] == [{"start": 0, "end": 1, "type": "protein"}] or record["tokens"][0] == "It"
-               for record in corpus.to_train_on()["train"])  # fmt: skip
+               for record in corpus.to_train_on["train"])  # fmt: skip
     own = [CUT] if format == "texts.jsonl" else [["CD28", "-mediated"]]
     assert list(corpus.given["train"]["tokens"])[:1] == own
-    assert (corpus.cut is corpus.given) == (format == "texts.jsonl" or words == "corpus")  # read once
+    assert (corpus.to_train_on is corpus.given) == (format == "texts.jsonl" or words == "corpus")  # read once
 
 
 def test_a_limit_counts_sentences_of_the_corpus(read):
@@ -88,7 +88,7 @@ def test_sentences_of_a_docbin_without_any_are_those_of_the_model(tmp_path: Path
     spacy.tokens.DocBin(docs=[spacy.blank("en")("Bee. See.")]).to_disk(file)
     words = ["Bee", ".", "See", "."]
     corpus = read_corpus(DataArguments(train_file=str(file)), SPLITTER, False, "none")
-    assert [list(part["train"]["tokens"]) for part in (corpus.given, corpus.cut)] == [[words]] * 2
+    assert [list(part["train"]["tokens"]) for part in (corpus.given, corpus.to_train_on)] == [[words]] * 2
     processor = SimpleNamespace(split_words=None, sentence_splitter="none")
     assert list(load_split(str(file), None, None, processor, 0).records["tokens"]) == [words]
 
@@ -115,7 +115,7 @@ def test_each_split_of_a_folder_is_read_in_its_own_format(tmp_path: Path):
     (tmp_path / "test.jsonl").write_text(json.dumps({"text": "It works. Yes", "label": []}))
     corpus = read_corpus(DataArguments(train_file=str(tmp_path)), word_splitter("characters"), False, "none")
     assert [text["text"] for text in corpus.texts["test"]] == ["It works. Yes"]
-    for splits in (corpus.given, corpus.cut):
+    for splits in (corpus.given, corpus.to_train_on):
         assert list(splits["test"]["tokens"]) == [[*"Itworks.Yes"]]
     assert trained_on(corpus) == [["CD28", "-mediated"], [*"CD28-mediated"]]
 
@@ -141,7 +141,7 @@ def test_a_corpus_is_read_once(tmp_path: Path, monkeypatch, words):
     corpus = read_corpus(data, SPLITTER, False)
     (text,) = corpus.texts["validation"]
     assert text["text"] == "CD28-mediated"
-    assert [list(part["validation"]["tokens"]) for part in (corpus.given, corpus.cut)] == [
+    assert [list(part["validation"]["tokens"]) for part in (corpus.given, corpus.to_train_on)] == [
         [["CD28", "-mediated"]],
         [CUT],
     ]

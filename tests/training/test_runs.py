@@ -192,7 +192,7 @@ def test_a_run_leaves_a_model_that_loads_and_nothing_unfinished(tmp_path: Path, 
 
     assert {"train_loss", "eval_f1", "test_f1", "test_f1_DNA"} <= set(metrics)
     assert json.loads((output_dir / "all_results.json").read_text(encoding="utf-8")) == metrics
-    summary = check_summary_of_run(output_dir, metrics, run.corpus.to_train_on(), private=[tmp_path, Path.home()])
+    summary = check_summary_of_run(output_dir, metrics, run.corpus.to_train_on, private=[tmp_path, Path.home()])
     card = build_model_card(run.trainer.model.config, model_name=repository_name(output_dir), summary=summary)
     assert (output_dir / "README.md").read_text(encoding="utf-8") == str(card)
     assert (summary.dataset, summary.recipe, summary.from_scratch) == ("micro", "recipe", True)
@@ -204,7 +204,7 @@ def test_a_run_leaves_a_model_that_loads_and_nothing_unfinished(tmp_path: Path, 
     assert len(summary.examples) == 3
     for split in ("validation", "test"):
         predictions = [json.loads(line) for line in (output_dir / f"{split}_predictions.jsonl").open(encoding="utf-8")]
-        assert [record["id"] for record in predictions] == list(run.corpus.to_train_on()[split]["id"])
+        assert [record["id"] for record in predictions] == list(run.corpus.to_train_on[split]["id"])
     assert not list(output_dir.rglob("training_args.bin"))
 
     assert_same_weights(AutoModel.from_pretrained(output_dir).state_dict(), run.trainer.model.state_dict())
@@ -324,7 +324,7 @@ def test_the_recipe_demo_has_data_of_its_own(tmp_path: Path) -> None:
     few = ["--max_steps", 2, "--max_train_samples", 40, "--max_eval_samples", 8, "--eval_steps", 1]
     options = [str(part) for part in ("--recipe", "demo", "--output_dir", out, *few, "--eval_strategy", "steps")]
     run = prepare_run(options)
-    assert [len(run.corpus.to_train_on()[split]) for split in ("train", "validation", "test")] == [40, 8, 150]
+    assert [len(run.corpus.to_train_on[split]) for split in ("train", "validation", "test")] == [40, 8, 150]
     assert run.trainer.model.config.entity_labels == ["EVENT", "FACILITY", "LOCATION", "ORGANIZATION", "PERSON"]
     train_and_save(run)
     assert load_recipe(out).training["train_file"] == str(out / "corpus")
