@@ -174,8 +174,8 @@ def test_several_files_are_one_corpus(command, tmp_path):
         assert counted["in"]["sentences"] == 4
         out = tmp_path / f"out{number}"
         assert command("convert", *corpus, out).code == 0
-        names = [json.loads(line)["doc_id"] for line in (out / "train.jsonl").read_text().splitlines()]
-        assert names == ["a", "a", "b", "b"]
+        names = [json.loads(line)["id"].partition(":")[0] for line in (out / "train.jsonl").read_text().splitlines()]
+        assert names == ["a", "b"]
 
 
 def test_columns_are_given_one_by_one(command, tmp_path):
@@ -183,7 +183,7 @@ def test_columns_are_given_one_by_one(command, tmp_path):
     columns = ("--columns", "tokens=1", "--columns", "entities=2,3")
     assert command("convert", tmp_path / "a.tsv", tmp_path / "out", *columns).code == 0
     (record,) = map(json.loads, (tmp_path / "out" / "train.jsonl").read_text().splitlines())
-    assert (record["tokens"], record["entities"][0]["type"]) == (["Orsk"], "X")
+    assert (record["text"], record["entities"]) == ("Orsk", [{"start": 0, "end": 4, "label": "X"}])
 
 
 def test_outputs_that_are_no_new_folder(command, tmp_path):
