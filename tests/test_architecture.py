@@ -44,7 +44,7 @@ SHARED_FILES = {
 BUDGET = {
     ".": (1_255, 2_115),
     "acceleration": (1_207, 782),
-    "commands": (1_500, 805),
+    "commands": (1_475, 802),
     "conversion": (882, 595),
     "data": (6_347, 3_684),
     "drawing": (692, 519),
@@ -55,7 +55,7 @@ BUDGET = {
     "publishing": (912, 736),
     "serving": (1_077, 1_094),
     "tagging": (720, 674),
-    "training": (3_272, 3_497),
+    "training": (3_248, 3_478),
     "helpers": (0, 2_613),
 }
 

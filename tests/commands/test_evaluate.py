@@ -184,9 +184,5 @@ def test_columns_are_given_one_by_one(command, tmp_path):
     assert command("convert", tmp_path / "a.tsv", tmp_path / "out", *columns).code == 0
     (record,) = map(json.loads, (tmp_path / "out" / "train.jsonl").read_text().splitlines())
     assert (record["text"], record["entities"]) == ("Orsk", [{"start": 0, "end": 4, "label": "X"}])
-
-
-def test_outputs_that_are_no_new_folder(command, tmp_path):
-    (tmp_path / "a.tsv").write_text("Orsk\tB-X\n")
     assert command("convert", tmp_path / "a.tsv", tmp_path / "a.tsv").code == 2
-    assert (tmp_path / "a.tsv").read_text() == "Orsk\tB-X\n"
+    assert (tmp_path / "a.tsv").read_text() == "1\tOrsk\tB-X\tO\n"
