@@ -46,7 +46,7 @@ BUDGET = {
     "acceleration": (1_207, 782),
     "commands": (1_475, 802),
     "conversion": (882, 595),
-    "data": (6_347, 3_684),
+    "data": (6_347, 3_065),
     "drawing": (692, 519),
     "evaluation": (1_522, 789),
     "explanation": (514, 358),
@@ -56,7 +56,7 @@ BUDGET = {
     "serving": (1_077, 1_094),
     "tagging": (720, 674),
     "training": (3_248, 3_478),
-    "helpers": (0, 2_613),
+    "helpers": (0, 2_610),
 }
 
 

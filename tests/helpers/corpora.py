@@ -166,10 +166,6 @@ def ere_annotations(mentions=NESTED, source=TEXT, others="", name="a"):
     )
 
 
-def bigbio_entity(kind, *offsets, text=()):
-    return {"id": "9", "type": kind, "text": list(text), "offsets": [list(pair) for pair in offsets], "normalized": []}
-
-
 def changed(**fields):
     """The record with other fields."""
     return {**RECORD, **fields}
