@@ -30,25 +30,25 @@ def collate(encoder, request):
     return run
 
 
-def test_label_matrix(collate):
-    batch = collate((["a", "b", "c"], [(0, 2, "DNA"), (1, 2, "protein")]), (["a"], []))
-    assert batch["labels"].tolist() == [
-        [[2, 0, 2], [-100, 1, 2], [-100, -100, 2]],
-        [[2, -100, -100], [-100, -100, -100], [-100, -100, -100]],
-    ]
-
-
-def test_empty_sentences_have_no_spans(collate):
-    assert collate(([], []), (["a", "b"], [(1, 2, "DNA")]))["labels"].tolist() == [
-        [[-100, -100], [-100, -100]],
-        [[2, 2], [-100, 0]],
-    ]
-    assert collate(([], []))["labels"].tolist() == [[[-100]]]
-
-
-def test_of_two_types_on_one_span_the_last_in_label_order_stays(collate):
-    for entities in ([(0, 1, "DNA"), (0, 1, "protein")], [(0, 1, "protein"), (0, 1, "DNA")]):
-        assert collate((["a"], entities))["labels"].tolist() == [[[1]]]
+@pytest.mark.parametrize(
+    ("sentences", "labels"),
+    [
+        (
+            [("abc", [(0, 2, "DNA"), (1, 2, "protein")]), ("a", [])],
+            [
+                [[2, 0, 2], [-100, 1, 2], [-100, -100, 2]],
+                [[2, -100, -100], [-100, -100, -100], [-100, -100, -100]],
+            ],
+        ),
+        ([("", []), ("ab", [(1, 2, "DNA")])], [[[-100, -100], [-100, -100]], [[2, 2], [-100, 0]]]),
+        ([("", [])], [[[-100]]]),
+        # Of two types of one span, the last in label order stays.
+        ([("a", [(0, 1, "DNA"), (0, 1, "protein")])], [[[1]]]),
+        ([("a", [(0, 1, "protein"), (0, 1, "DNA")])], [[[1]]]),
+    ],
+)
+def test_label_matrix(collate, sentences, labels):
+    assert collate(*((list(words), entities) for words, entities in sentences))["labels"].tolist() == labels
 
 
 def test_of_several_types_on_one_span_all_stay_where_a_span_can_have_several(encoder):
@@ -86,31 +86,27 @@ def test_flat_annotation_keeps_nested_entities_that_are_annotated(collate):
     assert labels.tolist() == [[[-100, -100, 0], [-100, 1, -100], [-100, -100, -100]]]
 
 
-def test_unknown_flat_annotation_is_an_error(encoder):
+@pytest.mark.parametrize(
+    ("entity", "problem"),
+    [
+        *(({"start": 0, "end": 1, "type": name}, f"type '{name}'.*DNA, protein") for name in ("RNA", "None")),
+        # An entity outside of its sentence is no label of padding, or of what is no span.
+        *(
+            ({"start": start, "end": end, "type": "DNA"}, f"Sentence 1 .* from {start} to {end}, but 2 words")
+            for start, end in [(0, 0), (1, 1), (-1, 1), (1, 3), (2, 1)]
+        ),
+        *(
+            (one, r"the entity .*'DNA'.* with start, end, type")
+            for one in ({"start": 0, "label": "DNA"}, (0, 1, "DNA"))
+        ),
+    ],
+)
+def test_wrong_entities(collate, entity, problem):
+    first, second = collate.encode([["a", "b", "c"], ["a", "b"]])
+    with pytest.raises(ValueError, match=problem):
+        collate.collator([{**first, "entities": []}, {**second, "entities": [entity]}])
     with pytest.raises(ValueError, match="flat_annotation is 'nonesuch'"):
-        DataCollatorForNestedNER(tiny_processor(encoder), LABEL2ID, "nonesuch")
-
-
-def test_unknown_label_is_reported(collate):
-    for name in ("RNA", "None"):
-        with pytest.raises(ValueError, match=f"type '{name}'.*DNA, protein"):
-            collate((["a"], [(0, 1, name)]))
-
-
-@pytest.mark.parametrize("span", [(0, 0), (1, 1), (-1, 1), (1, 3), (2, 1)])
-def test_an_entity_outside_of_its_sentence_is_an_error(collate, span):
-    """Not a label of padding, or of what is no span."""
-    with pytest.raises(ValueError, match=rf"Sentence 1 .* from {span[0]} to {span[1]}, but 2 words"):
-        collate((["a", "b", "c"], []), (["a", "b"], [(*span, "DNA")]))
-
-
-def test_an_entity_without_a_type_is_an_error(collate):
-    (feature,) = collate.encode([["a"]])
-    for entity in ({"start": 0, "end": 1, "label": "DNA"}, (0, 1, "DNA")):
-        with pytest.raises(
-            ValueError, match=r"the entity .*'DNA'.*: it needs to be a dictionary with start, end, type"
-        ):
-            collate.collator([{**feature, "entities": [entity]}])
+        DataCollatorForNestedNER(collate.collator.processor, LABEL2ID, "nonesuch")
 
 
 def test_without_entities_there_are_no_labels(collate):

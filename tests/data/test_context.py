@@ -84,30 +84,24 @@ def test_document_context_surrounds_the_sentence(lengths, max_tokens):
 
 
 @pytest.mark.parametrize("form", ["numpy", "pandas", "torch"])
-def test_any_format_is_read(form):
-    assert contexts(add_context(MIXED.with_format(form), "document", 2)) == contexts(add_context(MIXED, "document", 2))
+def test_any_format_and_the_columns_alone_are_read(form):
+    expected = contexts(add_context(MIXED, "document", 2))
+    assert contexts(add_context(MIXED.with_format(form), "document", 2)) == expected
+    rows = MIXED.select_columns(["tokens", "doc_id", "sent_id"])
+    assert contexts(add_context(rows, "document", 2)) == expected
+    assert contexts(add_context(rows.select_columns("tokens"), "none", 9)) == [("", "")] * 5
 
 
-def test_sentences_without_a_document_are_no_neighbours():
+def test_sentences_without_a_document_are_no_neighbours_and_those_without_numbers_keep_their_order():
     rows = MIXED.map(lambda row: {"doc_id": None if row["doc_id"] == "x" else "y"}, features=FEATURES)
     assert contexts(add_context(rows, "document", 9)) == [("", ""), ("", "n o"), ("", ""), ("m", ""), ("", "")]
-
-
-def test_columns_that_are_not_there():
-    rows = MIXED.select_columns(["tokens", "doc_id", "sent_id"])
-    assert contexts(add_context(rows, "document", 9)) == contexts(add_context(MIXED, "document", 9))
-    rows = rows.select_columns("tokens")
-    assert contexts(add_context(rows, "none", 9)) == [("", "")] * 5
-    with pytest.raises(ValueError, match=r"needs the columns \['doc_id', 'sent_id'\]"):
-        add_context(rows, "document", 9)
-
-
-def test_sentences_without_numbers_keep_their_order():
     rows = MIXED.map(lambda row: {"sent_id": None}, features=FEATURES)
-    assert len(contexts(add_context(rows, "document", 9))) == len(MIXED)
+    assert contexts(add_context(rows, "document", 9))[2] == ("c d e", "f")
 
 
 def test_wrong_arguments():
+    with pytest.raises(ValueError, match=r"needs the columns \['doc_id', 'sent_id'\]"):
+        add_context(MIXED.select_columns("tokens"), "document", 9)
     with pytest.raises(ValueError, match="There is no context 'nonesuch'"):
         add_context(MIXED, "nonesuch", 9)
     with pytest.raises(TypeError, match="type IterableDataset"):

@@ -79,32 +79,27 @@ def corpora(draw, tokens=TOKENS, with_pos=False):
 
 
 class TestSentences:
-    @pytest.mark.parametrize("form", ["json_lines", "iob2"])
-    @given(drawn=corpora(SPACED_TOKENS, with_pos=True))
-    def test_are_read_again(self, tmp_path_factory, form, drawn):
-        records = [{**one, "id": f"id {one['id']}"} for one in drawn]
+    @pytest.mark.parametrize("form", WRITERS)
+    @given(data=st.data())
+    def test_are_read_again(self, tmp_path_factory, form, data):
+        """From brat as words without white space, separated by spaces, with ids that count them."""
+        records = data.draw(corpora() if form == "brat" else corpora(SPACED_TOKENS, with_pos=True))
+        records = [one if form == "brat" else {**one, "id": f"id {one['id']}"} for one in records]
         path, lost = write(form, records, tmp_path_factory.mktemp("written") / "new")
-        again, check = read(path)
+        again, check = read(path, **(EXACTLY if form == "brat" else {}))
         assert ordered(again) == ordered(records)
         assert not lost
         assert not check.report()
 
-    @given(records=corpora())
-    def test_are_read_again_from_texts(self, tmp_path_factory, records):
-        path, lost = write("brat", records, tmp_path_factory.mktemp("written") / "new")
-        again, _ = read(path, **EXACTLY)
-        assert ordered(again) == ordered(records)
-        assert not lost
-
     @pytest.mark.parametrize("format", WRITERS)
-    def test_of_splits(self, tmp_path, format):
+    def test_of_splits(self, tmp_path, monkeypatch, format):
+        """Of a data set in any format, to the home folder."""
+        monkeypatch.setenv("HOME", str(tmp_path))
         nested = record("the mayor é😀 < of & Orsk", (0, 7, "P<&"), (6, 7, "City"))
         splits = {"train": [nested, record("slept", number=1)], "validation": [nested], "test": [nested]}
-        corpus = DatasetDict({split: Dataset.from_list(rows, features=FEATURES) for split, rows in splits.items()})
-        lost = write_nested_ner(corpus, tmp_path / "new" / "corpus", format)
-        assert not any(lost.values())
-        options = EXACTLY if format == "brat" else {}
-        again = load_nested_ner(tmp_path / "new" / "corpus", **options)
+        corpus = {s: Dataset.from_list(rows, features=FEATURES).with_format("numpy") for s, rows in splits.items()}
+        assert not any(write_nested_ner(DatasetDict(corpus), "~/new/corpus", format).values())
+        again = load_nested_ner(tmp_path / "new" / "corpus", **(EXACTLY if format == "brat" else {}))
         assert {split: ordered(rows) for split, rows in again.items()} == {s: ordered(r) for s, r in splits.items()}
 
     def test_each_level_and_what_crosses_has_a_column(self, tmp_path):
@@ -142,16 +137,15 @@ class TestSentences:
             write(form, [record("fine", doc_id="z"), broken], tmp_path / "b")
         assert not (tmp_path / "b").exists()
 
-    @pytest.mark.parametrize("doc_id", ["", ".", "..", "../a", "/a", "a//b", "a/", "./a", ".a", "b/.a", "a\0"])
+    @pytest.mark.parametrize("doc_id", ["", "..", "../a", "/a", "a//b", "a/", "./a", "b/.a", "a\0"])
     def test_document_names_stay_in_the_folder(self, tmp_path, doc_id):
         with pytest.raises(ValueError, match="a name that is not a valid file name, which brat"):
             write("brat", [record("a", doc_id=doc_id)], tmp_path / "b")
 
-    @pytest.mark.parametrize("format", ["json_lines", "brat"])
     @pytest.mark.parametrize("broken", [record([], number=1), record("a", (0, 2, "X"), number=1)])
-    def test_what_no_reader_takes(self, tmp_path, format, broken):
+    def test_what_no_reader_takes(self, tmp_path, broken):
         with pytest.raises(ValueError, match=r"^split 'train', row 1: "):
-            write_nested_ner({"train": [record("a"), broken]}, tmp_path / "new", format)
+            write_nested_ner({"train": [record("a"), broken]}, tmp_path / "new", "json_lines")
 
 
 # Byte order marks, line ends, decomposed letters, emoji (two UTF-16 units), words without spaces between them.
@@ -258,12 +252,6 @@ class TestFolder:
     def test_duplicates_and_other_fields_are_counted(self, tmp_path):
         lost = write("json_lines", [record("a", (0, 1, "X"), (0, 1, "X"), note="b")], tmp_path / "new")[1]
         assert lost == {"duplicate entities dropped": 1, "field 'note' ignored": 1}
-
-    def test_any_format_of_a_data_set_is_written_to_the_home_folder(self, tmp_path, monkeypatch):
-        monkeypatch.setenv("HOME", str(tmp_path))
-        rows = Dataset.from_list([record("a")], features=FEATURES)
-        write_nested_ner({"train": rows.with_format("numpy")}, "~/new", "json_lines")
-        assert read(tmp_path / "new" / "train.jsonl")[0] == [record("a")]
 
     def test_wrong_arguments(self, tmp_path):
         with pytest.raises(TypeError, match=r'type Dataset\. Give \{"train": data\}'):
