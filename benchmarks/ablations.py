@@ -16,8 +16,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from measuring import describe_machine
+
 from modeling_triaffine.drawing.tables import Table
-from modeling_triaffine.environment import describe_machine
 from modeling_triaffine.evaluation.scores import summary_metrics
 
 VARIANTS = Path(__file__).resolve().parents[1] / "hub_configs" / "ablations"

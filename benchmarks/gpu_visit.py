@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from measuring import describe_machine
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
 from modeling_triaffine.data.demo import write_demo_corpus
 from modeling_triaffine.drawing.tables import Table
-from modeling_triaffine.environment import describe_machine
 
 ROOT = Path(__file__).resolve().parents[1]
 BENCHMARKS = ROOT / "benchmarks"

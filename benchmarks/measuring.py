@@ -16,9 +16,15 @@ import torch
 
 from modeling_triaffine.acceleration import onednn
 from modeling_triaffine.acceleration.full_tensors import free_bytes
-from modeling_triaffine.environment import describe_machine
+from modeling_triaffine.environment import describe_hardware, describe_versions
 
 CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
+
+
+def describe_machine() -> dict[str, str | int | float]:
+    """Hardware, date and the versions that timings depend on most."""
+    versions = describe_versions()
+    return {**describe_hardware(), **{name: versions[name] for name in ("python", "torch", "transformers")}}
 
 
 def time_interleaved(

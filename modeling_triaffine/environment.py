@@ -16,12 +16,6 @@ from .version import __version__
 SOFTWARE = ("torch", "transformers", "accelerate", "datasets", "tokenizers")
 
 
-def describe_machine() -> dict[str, str | int | float]:
-    """Hardware, date and the versions that timings depend on most."""
-    versions = describe_versions()
-    return {**describe_hardware(), **{name: versions[name] for name in ("python", "torch", "transformers")}}
-
-
 def describe_hardware() -> dict[str, str | int | float]:
     """Date, processor, instructions, cores, threads, memory and GPU, as far as the system reports them."""
     hardware: dict[str, str | int | float] = {

@@ -1,14 +1,16 @@
 """The golden arrays of the published implementation, put into the span head of this project.
 
 `tests/data/golden/` holds its numbers for random weights: a file for the whole head, with shared and with own tensors,
-and one for each ablation. Weights and inputs are numbers of float32, outputs and gradients were computed in float64.
-`load_golden(name)` returns the head with those weights, the inputs, and everything else the file holds.
+and one for each ablation, whose recipe in `hub_configs/ablations/` says what it is. Weights and inputs are numbers of
+float32, outputs and gradients were computed in float64. `load_golden(name)` returns the head with those weights, the
+inputs, and everything else the file holds.
 
 Arrays have the axes sentence b, head word i, tail word j, inside word k, label r, None the last, and candidate m, in
 the order of (i, j); those of the tensors W and V are head, inside, tail, label. Names with `paper` and `official` have
 the softmax of the cross-span stage over g and over l.
 """
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from modeling_triaffine.model.configuration_triaffine import TriaffineConfig
 from modeling_triaffine.model.span_head_triaffine import TriaffineSpanHead
 
 GOLDEN = Path(__file__).parent / "data" / "golden"
+ABLATIONS = Path(__file__).parents[1] / "hub_configs" / "ablations"
 INPUTS = ("h", "lengths", "labels")
 
 
@@ -31,8 +34,8 @@ def load_golden(
     inputs: h [B, N, H], lengths [B], labels [B, N, N]. expected: every other array of the file under its own name.
     """
     with np.load(GOLDEN / f"{name}.npz") as archive:
-        arrays = {name: torch.from_numpy(archive[name]) for name in archive.files}
-    head = TriaffineSpanHead(golden_config(arrays, cross_span_axis)).double().eval()
+        arrays = {array: torch.from_numpy(archive[array]) for array in archive.files}
+    head = TriaffineSpanHead(golden_config(name, arrays, cross_span_axis)).double().eval()
     if head.config.attention == "linear" and head.config.scoring == "linear_boundary_shared":
         # Linear attention with linear scoring exists in the published code only, and there the score reads the
         # attention's inside words too; its own MLPs lie in the file unused, with gradients of zero.
@@ -48,30 +51,20 @@ def load_golden(
     return head, inputs, expected
 
 
-def golden_config(arrays: dict[str, Tensor], cross_span_axis: str) -> TriaffineConfig:
-    """Which factors the arrays are of shows in the weights that are there."""
-    if "V_biaffine" in arrays:
-        attention, scoring = "none", "biaffine_shared"
-    else:
-        if "q_label" in arrays:
-            attention = "label"
-        elif "linear_attn_token_weight" in arrays:
-            attention = "linear"
-        else:
-            attention = "triaffine" if arrays["W"].shape[-1] > 1 else "triaffine_no_label"
-        if "linear_score_head_weight" in arrays:
-            scoring = "linear_boundary_shared"
-        else:
-            scoring = "linear" if "linear_score_span_weight" in arrays else "triaffine"
-    dim = arrays["mlp_value_token_layer1_bias"].shape[0] if "mlp_value_token_layer1_bias" in arrays else 8
+def golden_config(name: str, arrays: dict[str, Tensor], cross_span_axis: str) -> TriaffineConfig:
+    """The configuration of the recipe of the file `name`, with the sizes of the arrays."""
+    kind, letter, *_ = name.split("_")
+    variant = "h" if kind == "full" else {"a": "a-published", "f": "f-published"}.get(letter, letter)
+    recipe = {"attention": "linear", "scoring": "linear_boundary_shared", "cross_span": False}  # x, without a recipe
+    if variant != "x":
+        recipe = json.loads((ABLATIONS / variant / "config.json").read_text())
+        recipe.pop("model_type")
     return TriaffineConfig(
-        num_labels=arrays["label_bias"].shape[0],
-        hidden_size=arrays["h"].shape[-1],
-        triaffine_dim=dim,
-        max_candidates=arrays["topm_row_major"].shape[1] if "topm_row_major" in arrays else 5,
-        attention=attention,
-        scoring=scoring,
-        cross_span="topm_row_major" in arrays,
+        **recipe,
+        num_labels=4,
+        hidden_size=32,
+        triaffine_dim=8,
+        max_candidates=5,
         cross_span_axis=cross_span_axis,
         share_triaffine="W_cross" not in arrays,
         loss_reduction="batch",
