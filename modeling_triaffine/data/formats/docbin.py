@@ -17,7 +17,7 @@ from ...errors import importing_extra
 from ..corpus_format import CorpusFormat, check_columns
 from ..reading import document_name, open_corpus
 from ..record_checker import RecordChecker
-from ..schema import CorpusError, Entity, Text
+from ..schema import Entity, Text
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
@@ -36,7 +36,10 @@ def read_docbin(path: Path, check: RecordChecker, columns: Mapping[str, Any] | N
     """
     file_name = document_name(path, check)
     docs = _documents(path, check)
-    groups = _groups(docs, columns, check)
+    if columns is not None:
+        check_columns(columns, ("entities",))
+    named = None if columns is None else columns["entities"]
+    groups = _groups(docs, [named] if isinstance(named, str) else named, check)
     for number, doc in enumerate(docs):
         with check.record():
             where = f"document {number}"
@@ -64,11 +67,10 @@ def _entities(doc: Doc, groups: Sequence[str], where: str, check: RecordChecker)
     entities = []
     spans = [span for group in groups for span in doc.spans.get(group, [])] if groups else doc.ents
     for index, span in enumerate(spans):
+        fragments = [(span.start_char, span.end_char)]
         if not span.label_:
             check.drop("entities without a type dropped", example=f"{where}: {span.text}")
-            continue
-        fragment = (span.start_char, span.end_char)
-        if entity := check.entity(doc.text, [fragment], span.label_, None, where, f"spans[{index}]"):
+        elif entity := check.entity(doc.text, fragments, span.label_, None, where, f"spans[{index}]"):
             entities.append(entity)
     return entities
 
@@ -86,34 +88,21 @@ def _documents(path: Path, check: RecordChecker) -> list[Doc]:
         raise check.error("", problem, "Give a file written by DocBin.to_disk") from error
 
 
-def _groups(docs: Sequence[Doc], columns: Mapping[str, Any] | None, check: RecordChecker) -> list[str]:
+def _groups(docs: Sequence[Doc], named: Sequence[str] | None, check: RecordChecker) -> list[str]:
     """The names of the span groups with the entities; empty if they are in `doc.ents`."""
-    there = sorted({group for doc in docs for group in doc.spans})
-    filled = [group for group in there if any(doc.spans.get(group) for doc in docs)]
+    there = {group for doc in docs for group in doc.spans}
+    filled = {group for group in there if any(doc.spans.get(group) for doc in docs)}
+    likely = sorted(group for group in filled if not NO_ENTITIES.search(group))
     has_ents = any(doc.ents for doc in docs)
-    if columns is not None:
-        check_columns(columns, ("entities",))
-        groups = [columns["entities"]] if isinstance(columns["entities"], str) else [*columns["entities"]]
-        if not {*groups} <= {*there, ENTS}:
-            raise _unclear(there, check)
-        groups = [] if groups == [ENTS] else groups
-    elif SPAN_GROUP in filled or has_ents:
-        groups = [SPAN_GROUP]
-    else:
-        groups = [group for group in filled if not NO_ENTITIES.search(group)]
-        if len(groups) > 1:
-            raise _unclear(there, check)
-    if has_ents and not {*groups} & {*filled}:
+    groups = [*named] if named else [SPAN_GROUP] if SPAN_GROUP in filled or has_ents else likely
+    if not {*groups} <= there | {SPAN_GROUP, ENTS} or (not named and len(groups) > 1):
+        remedy = f"Name the one with the entities: columns={{'entities': name}}, or {ENTS!r} for doc.ents"
+        raise check.error("", f"its span groups are {', '.join(map(repr, sorted(there))) or 'none'}", remedy)
+    if groups == [ENTS] or (has_ents and not {*groups} & filled):
         groups = []
-    for group in sorted({*filled} - {*groups}):
+    for group in sorted(filled - {*groups}):
         check.note(f"spans of the group {group!r} ignored", sum(len(doc.spans.get(group, ())) for doc in docs))
     return groups
-
-
-def _unclear(there: Sequence[str], check: RecordChecker) -> CorpusError:
-    """The error if nothing tells which of the groups that are `there` has the entities."""
-    remedy = f"Name the one with the entities: columns={{'entities': name}}, or {ENTS!r} for doc.ents"
-    return check.error("", f"its span groups are {', '.join(map(repr, there)) or 'none'}", remedy)
 
 
 DOCBIN = CorpusFormat(

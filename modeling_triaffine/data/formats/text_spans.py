@@ -211,31 +211,31 @@ def _entities_of_span(
 ) -> Iterator[Entity | None]:
     kind = span.first_of(form["type"])
     quote = next((name for name in QUOTES if name != kind and isinstance(span.get(name), str)), "text")
-    listed = next((name for name in LISTED if isinstance(span.fields.get(name), list)), None)
-    if listed:
-        fragments, used = _listed_offsets(span, listed, inclusive_end), [listed]
-    else:
-        used = [span.first_of(names) for names in (form["start"], form["end"])]
-        start, end = (span.value(name, int) for name in used)
-        if form["inclusive_end"] is None and LAST in used and len(str(span.get(quote) or "")) != end - start:
-            inclusive_end = True
-        fragments = [(start, end + inclusive_end)]
+    fragments, used = fragments_of(span, form, inclusive_end)
+    if form["inclusive_end"] is None and LAST in used:
+        ((start, end),) = fragments
+        fragments = [(start, end + (len(str(span.get(quote) or "")) != end - start))]
     span.note_other_fields(BOOKKEEPING | _first_keys(*used, kind, quote), "span field")
     found = span.get(kind)
     types = found if isinstance(found, list) else [span.value(kind, str)]
     yield from entity_of_each_type(span, text, fragments, types, quote)
 
 
-def _listed_offsets(span: JsonObject, name: str, inclusive_end: bool) -> list[Offsets]:
-    """The offsets in a list: [start, end], or one fragment each, as [start, end] or an object with these."""
-    listed = span.value(name, list)
+def fragments_of(span: JsonObject, form: Mapping[str, Any], inclusive_end: bool) -> tuple[list[Offsets], list[str]]:
+    """The positions of a span, in two fields or in a list, [start, end] or one fragment each; and these fields."""
+    listed = next((name for name in LISTED if isinstance(span.fields.get(name), list)), None)
+    if listed is None or form["start"] is not START:
+        used = [span.first_of(form[name]) for name in ("start", "end")]
+        start, end = (span.value(name, int) for name in used)
+        return [(start, end + inclusive_end)], used
+    found = span.value(listed, list)
     fragments = []
-    for index, pair in enumerate([listed] if all(type(one) is int for one in listed) else listed):
+    for index, pair in enumerate([found] if all(type(one) is int for one in found) else found):
         fields = dict(zip(("start", "end"), pair, strict=False)) if isinstance(pair, list) else pair
-        part = JsonObject(fields, span.where, span.check, f"{span.name_of(name)}[{index}]")
+        part = JsonObject(fields, span.where, span.check, f"{span.name_of(listed)}[{index}]")
         start, end = (part.value(part.first_of(names), int) for names in (START, END))
         fragments.append((start, end + inclusive_end))
-    return fragments
+    return fragments, [listed]
 
 
 def _first_keys(*paths: str) -> set[str]:

@@ -19,7 +19,7 @@ from ..record_checker import RecordChecker
 from ..schema import Entity, Text
 from ..texts import WrittenSentence, text_of_sentences
 from .tags import RULE, STANDARD, TagScheme, decode_tags, scheme_of
-from .text_spans import BOOKKEEPING, END, LISTED, OF_SPAN, START, TYPE
+from .text_spans import BOOKKEEPING, FORM, OF_SPAN, TYPE, fragments_of
 
 WORDS = ("tokens", "words")
 TAGS = ("ner_tags", "ner", "tags", "labels", "ner_labels")
@@ -28,7 +28,6 @@ NESTED = "nested_ner_tags"
 MENTIONS = "entity_mentions"
 HEAD = 1000
 """How many records show how tags are written."""
-OF_MENTIONS = {"start": START, "end": END, "type": TYPE}
 NUMBERS = (
     "Name them in the order of the numbers: triaffine-ner convert --columns names=O,B-City,… (columns={'names': […]} "
     "in Python), in a data set cast_column(column, List(ClassLabel(names=[…])))"
@@ -176,20 +175,13 @@ def _are_levels(values: Sequence[object], num_tokens: int) -> bool:
 
 def word_entity(mention: JsonObject, columns: Mapping[str, Any]) -> Entity:
     """The entity of an object with the positions of its words, in two fields or in a list."""
-    names = [(columns[part],) if part in columns else usual for part, usual in OF_MENTIONS.items()]
-    listed = next((name for name in LISTED if isinstance(mention.fields.get(name), list)), None)
-    kind = mention.first_of(names[2])
-    if listed and "start" not in columns:
-        used = [listed]
-        span = mention.value(listed, list[int])
-        if len(span) != 2:
-            raise mention.error(listed, f"has {len(span)} numbers", "It has two: [start, end]")
-        start, end = span
-    else:
-        used = [mention.first_of(one) for one in names[:2]]
-        start, end = (mention.value(name, int) for name in used)
+    form = {**FORM, **{name: (columns[name],) for name in ("start", "end", "type") if name in columns}}
+    fragments, used = fragments_of(mention, form, bool(columns.get("inclusive_end")))
+    if len(fragments) != 1:
+        raise mention.error(used[0], f"has {len(fragments)} parts", "An entity of words is one: [start, end]")
+    kind = mention.first_of(form["type"])
     mention.note_other_fields({*BOOKKEEPING, *used, kind, "text", *TYPE}, "span field")
-    return Entity(start=start, end=end + bool(columns.get("inclusive_end")), type=mention.value(kind, str))
+    return Entity(start=fragments[0][0], end=fragments[0][1], type=mention.value(kind, str))
 
 
 WORD_TAGS = CorpusFormat(
