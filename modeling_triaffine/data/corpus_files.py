@@ -140,9 +140,9 @@ def _splits_among(paths: Sequence[Path], known: CorpusFormat | None, only: str |
         suffixes = {Path(plain_name(file)).suffix for file in read if file.suffix != ".txt"} - {""}
         # Folders beside a list of documents may have others of their names, as ACE's have.
         listed = {file.name for found in named.values() if found.path.is_file() for file in found.files}
-        others = (file for file in _files_in(paths) if file not in read and file.name not in listed)
-        others = [file for file in others if plain_name(file).endswith(tuple(suffixes))]
-        _tell(_around(paths), "files outside all splits left out", others)
+        others = [file for file in _files_in(paths) if plain_name(file).endswith(tuple(suffixes)) and file not in read]
+        left_out = [file for file in others if file.name not in listed]
+        _tell(_around(paths), "files outside all splits left out", left_out)
         return {split: named[split] for split in in_order}
     found = files_among(paths, known)
     of_documents = found.format.documents is not None
@@ -169,8 +169,8 @@ def _named_splits(paths: Sequence[Path], known: CorpusFormat | None, only: str |
     visible = [*paths] if len(paths) > 1 else sorted(one for one in folder.iterdir() if not one.name.startswith("."))
     named = [(entry, split) for entry in visible if (split := split_of(entry))]
     alone = [(entry, split) for entry, split in named if SPLIT_IN_NAME.fullmatch(_bare_name(entry))]
-    formats = {entry: found for entry, _ in named if (found := format_if_known(entry))}
-    beside = next(iter(formats.values())) if len({found.name for found in formats.values()}) == 1 else None
+    formats = {entry: of_entry for entry, _ in named if (of_entry := format_if_known(entry))}
+    beside = next(iter(formats.values())) if len({one.name for one in formats.values()}) == 1 else None
     by_split: dict[str, list[SplitFiles]] = defaultdict(list)
     unread: dict[Path, tuple[str, Exception]] = {}
     for entry, split in alone or named:

@@ -6,6 +6,7 @@ Tools write offsets as their language counts. They are converted to characters; 
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import accumulate
 
 from ..model.text_triaffine import INVISIBLE_SPACES, Offsets
@@ -39,8 +40,11 @@ def check_unit(offsets: str | None) -> None:
         raise ValueError(f"`offsets` is {offsets!r}. Give one of {', '.join(OFFSET_UNITS)}.")
 
 
-def positions(text: str, unit: str) -> list[int]:
+@lru_cache(maxsize=1)  # for all entities of a text
+def positions(text: str, unit: str) -> Sequence[int]:
     """The offset of each character of the text in one of `OFFSET_UNITS`, and at last that of its end."""
+    if unit == CHARACTERS:
+        return range(len(text) + 1)
     _, size_of = UNITS[unit.removesuffix(AS_ONE)]
     sizes = [size_of(character) for character in text]
     if unit.endswith(AS_ONE):

@@ -17,23 +17,18 @@ from xml.etree import ElementTree
 from xml.parsers import expat
 
 from ..files import paths_below
-from ..parsing import GZIP_MAGIC, DataError, decode_text
+from ..parsing import GZIP_MAGIC, NO_TEXT, DataError, decode_text
 from .offsets import BYTE_ORDER_MARK
 from .record_checker import RecordChecker
 from .schema import CorpusError
 
 Decoded = TypeVar("Decoded")
 
-OTHER_FILES = {
-    b"PK\x03\x04": ("it is a ZIP archive, which may hold several files", "Unpack it"),
-    b"%PDF-": ("it is a PDF", "Extract its text, for instance with pdftotext, and annotate it"),
-    b"version https://git-lfs.github.com/spec/": (
-        "it is a pointer of Git LFS, not the file itself",
-        "Run git lfs pull",
-    ),
+LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+NO_CORPUS = {head: said for head, said in NO_TEXT.items() if head != GZIP_MAGIC} | {
+    LFS_POINTER: ("it is a pointer of Git LFS, not the file itself", "Run git lfs pull")
 }
 """How files begin that hold no corpus → what they are, and what to do."""
-HEAD_OF_OTHERS = max(map(len, OTHER_FILES))
 HEAD_SIZE = 1 << 16
 MAX_DEPTH = 200  # of XML; Python limits the depth of functions that follow it
 
@@ -42,9 +37,9 @@ MAX_DEPTH = 200  # of XML; Python limits the depth of functions that follow it
 def open_corpus(path: Path) -> Iterator[BinaryIO]:
     """Opens a file for reading bytes and unpacks it if its content is gzip data."""
     with path.open("rb") as plain:
-        start = plain.read(HEAD_OF_OTHERS)
+        start = plain.read(len(LFS_POINTER))
         plain.seek(0)
-        for head, (problem, remedy) in OTHER_FILES.items():
+        for head, (problem, remedy) in NO_CORPUS.items():
             if start.startswith(head):
                 raise CorpusError.at(path, "", problem, remedy)
         try:

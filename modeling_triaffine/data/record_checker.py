@@ -87,7 +87,6 @@ class RecordChecker:
         self._labels_kept, self._labels_dropped = Counter[str](), Counter[str]()
         self._kept_by: dict[str, Counter[str]] = {}
         self._examples: dict[str, list[str]] = {}
-        self._measured: tuple[str, list[int]] = ("", [0])
         self._ids: dict[str, str] = {}
 
     def error(self, where: str, problem: str, remedy: str) -> CorpusError:
@@ -238,7 +237,7 @@ class RecordChecker:
         """The fragments in characters, in order and joined; CorpusError if they do not fit the text or the quote."""
         in_text: list[Offsets] = []
         for start, end in fragments:
-            found = in_characters((start, end), self._positions(text))
+            found = in_characters((start, end), positions(text, self.offsets))
             if found is None:
                 problem = f"field '{name}' runs from {start} to {end}, the text has {len(text)} characters"
                 raise self.error(where, problem, OFFSETS)
@@ -248,14 +247,6 @@ class RecordChecker:
             problem = f"field '{name}' quotes {quote!r}, but from {parts[0][0]} to {parts[0][1]} the text is "
             raise self.error(where, f"{problem}'{in_context(text, *parts[0])}'", OFFSETS)
         return parts
-
-    def _positions(self, text: str) -> Sequence[int]:
-        """The offset of each character in the unit of `offsets`, kept for the next entity of this text."""
-        if self.offsets == CHARACTERS:
-            return range(len(text) + 1)
-        if self._measured[0] is not text:
-            self._measured = text, positions(text, self.offsets)
-        return self._measured[1]
 
     def label(self, type: str, where: str, name: str) -> None:
         """Raises CorpusError unless this can be the type of an entity; `name` is the entity's, for messages."""
@@ -278,32 +269,35 @@ class RecordChecker:
         """
         fields = self.mapping(raw, where, "the record", f"A record has the fields {', '.join(RECORD_FIELDS)}")
         self.note_other_fields(fields, RECORD_FIELDS)
+        name, doc_id = (self.typed(fields, field, str, where) for field in ("id", "doc_id"))
         tokens = self.typed(fields, "tokens", Words, where)
         pos, left, right = (
-            self.typed(fields, name, Words, where) if fields.get(name) is not None else None
-            for name in ("pos", *CONTEXT_FIELDS)
+            self.typed(fields, field, Words, where) if fields.get(field) is not None else None
+            for field in ("pos", *CONTEXT_FIELDS)
         )
         if not tokens:
             raise self.error(where, "field 'tokens' is empty", "A sentence needs at least one word")
         if pos and len(pos) != len(tokens):
             problem = f"field 'pos' has {len(pos)} tags for {len(tokens)} tokens"
             raise self.error(where, problem, "Give one tag for each token, or an empty list")
-        in_own_context = left is not None or right is not None
-        record = Record(
-            id=self.typed(fields, "id", str, where),
-            doc_id=self.typed(fields, "doc_id", str, where),
-            sent_id=self.typed(fields, "sent_id", int, where),
+        entities = self.unique(self.entities(fields, len(tokens), where))
+        if left is not None or right is not None:
+            left, right = left or [], right or []
+        number = self.typed(fields, "sent_id", int, where)
+        self.once(name, where)
+        return Record(
+            id=name,
+            doc_id=doc_id,
+            sent_id=number,
             tokens=tokens,
             pos=pos or [],
-            entities=self.unique(self.entities(fields, len(tokens), where)),
-            left_tokens=(left or []) if in_own_context else None,
-            right_tokens=(right or []) if in_own_context else None,
+            entities=entities,
+            left_tokens=left,
+            right_tokens=right,
         )
-        self.once(record["id"], where)
-        return record
 
-    def entities(self, fields: Mapping[str, Any], size: int, where: str, unit: str = "tokens") -> list[Entity]:
-        """Checks the field `entities` of a sentence of `size` tokens, or of a text of `size` characters."""
+    def entities(self, fields: Mapping[str, Any], size: int, where: str) -> list[Entity]:
+        """Checks the field `entities` of a sentence of `size` tokens."""
         checked = []
         for index, raw in enumerate(self.typed(fields, "entities", list, where)):
             name = f"entities[{index}]"
@@ -313,18 +307,17 @@ class RecordChecker:
             kind = self.typed(entity, "type", str, where, name)
             self.label(kind, where, name)
             if not 0 <= start < end <= size:
-                problem = f"field '{name}' runs from {start} to {end}, and there are {size} {unit}"
-                raise self.error(where, problem, f"Start and end count {unit} from 0, the end is exclusive")
+                problem = f"field '{name}' runs from {start} to {end}, and there are {size} tokens"
+                raise self.error(where, problem, "Start and end count tokens from 0, the end is exclusive")
             checked.append(Entity(start=start, end=end, type=kind))
         return checked
 
     def once(self, id: str, where: str) -> None:
         """Raises CorpusError if a sentence before had the same id."""
-        place = f"{self.path}, {where}"
         if id in self._ids:
             problem = f"field 'id': {id!r} was used before, at {self._ids[id]}"
             raise self.error(where, problem, "Give each sentence its own id, or remove the repeated one")
-        self._ids[id] = place
+        self._ids[id] = f"{self.path}, {where}"
 
     def mapping(self, raw: object, where: str, name: str, remedy: str) -> Mapping[str, Any]:
         """Returns `raw` if it is an object with fields; `name` is its name in the file."""

@@ -182,7 +182,7 @@ BROKEN_FILES = {
     "list truncated": ("a.json", json.dumps([PUBLISHED], indent=1)[:-30], "", "line "),
     "list record": ("a.json", json.dumps([PUBLISHED, {**PUBLISHED, "tokens": "Orsk"}]), "record 1", "'tokens' is"),
     "gzip truncated": ("a.jsonl.gz", PACKED[: len(PACKED) // 2], "", "gzip"),
-    "ZIP": ("a.jsonl", b"PK\x03\x04" + PACKED, "", "ZIP"),
+    "ZIP": ("a.jsonl", b"PK\x03\x04" + PACKED, "", "zip"),
     "JSON in UTF-16": ("a.jsonl", (2 * JSON_LINE).encode("utf-16"), "line 1", "byte 1", "utf-8"),
     "UTF-16": ("a.conll", COLUMNS.encode("utf-16"), "line 1", "byte 1", "utf-8"),
     "unknown": ("a.txt", "The mayor of Orsk slept.\n", "", "'The mayor of Orsk slept.", "docs/corpora.md"),

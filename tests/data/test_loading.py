@@ -100,7 +100,7 @@ class TestRegistered:
 
     @pytest.fixture(autouse=True)
     def registered(self, monkeypatch):
-        monkeypatch.setattr(FORMATS, "registered", {})
+        monkeypatch.setattr(FORMATS, "data", {**FORMATS.data})
 
         def read(path, check):
             for number, line in enumerate(path.read_text().splitlines()[1:], start=2):
