@@ -51,12 +51,12 @@ BUDGET = {
     "evaluation": (1_522, 789),
     "explanation": (514, 358),
     "model": (5_154, 4_366),
-    "page": (530, 663),
+    "page": (484, 655),
     "publishing": (912, 736),
     "serving": (1_077, 1_094),
-    "tagging": (720, 674),
+    "tagging": (663, 648),
     "training": (3_248, 3_478),
-    "helpers": (0, 2_610),
+    "helpers": (0, 2_608),
 }
 
 

@@ -67,7 +67,7 @@ def test_of_several_processes_the_first_prints(monkeypatch, capsys):
         ("serving", "fastapi", "Serving a model needs FastAPI", "serve"),
         ("serving", "prometheus_client", "prometheus-client", "serve"),
         ("spacy_component", "spacy", 'The component "triaffine_ner" needs spaCy', "spacy"),
-        ("tagging", "ray.data", "Tagging a corpus needs Ray Data", "ray"),
+        ("tagging", "ray", "Tagging a corpus needs Ray", "ray"),
     ],
 )
 def test_a_missing_extra_is_named_with_the_way_to_install_it(monkeypatch, module, library, need, extra):

@@ -38,7 +38,6 @@ def command(
     bf16: Bf16 = False,
     max_characters: Annotated[int, count("Reject longer texts.")] = 100_000,
     chunk_size: Annotated[int, count("Rows that an actor processes at a time.")] = 256,
-    files_at_once: Annotated[int, count("Files to read at the same time; raise it for many actors.")] = 1,
     actors: Annotated[int | None, count("Processes with the model.  [default: as many as fit]")] = None,
     cpus_per_actor: Annotated[float, typer.Option(help="CPUs (and threads) of each actor.", metavar="N")] = 1,
     gpus_per_actor: Annotated[
@@ -53,7 +52,7 @@ def command(
             find_files(inputs, output_dir),
             output_dir,
             Tagging(find_model(model), threshold=threshold, overlap=overlap, batch_size=batch_size, bf16=bf16),
-            Reading(text_column, entities_column, max_characters, chunk_size, files_at_once),
+            Reading(text_column, entities_column, max_characters, chunk_size),
             Actors(count=actors, cpus=cpus_per_actor, gpus=gpus_per_actor),
         )
     print(f"{totals.describe()}\n{output_dir} has the outputs{', and rejected.jsonl' if totals.rejected else ''}.")

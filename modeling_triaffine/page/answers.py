@@ -2,31 +2,33 @@
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
-from torch import nn
+from markupsafe import escape
 
 from ..drawing import draw_entities_html
 from ..drawing.predictions_page import predictions_page
-from ..drawing.safe_text import html_text
+from ..drawing.safe_text import LONGEST_LABEL, html_text, shorten
 from ..drawing.templates import render_html
-from ..explanation import explain
-from ..model.pipeline_triaffine import NestedNERPipeline
+from ..explanation import Explanation, explain, format_explanation
+from ..explanation.tables import Row, describe_span, likeliest_labels, make_stages, number_text, probability_text
+from ..model.kinds_triaffine import NONE_LABEL
 from ..model.text_triaffine import clean_text
-from .explained import show_explanation
 from .models import Models
 
 logger = logging.getLogger(__name__)
 
-# Called with (sentences done, total).
-Report = Callable[[int, int], None]
 # Characters. All visitors share one model, and a running text cannot be interrupted.
 LONGEST_TEXT = 200_000
 # With more entities, or characters of text, the drawing and the table scroll in boxes of their own.
 MOST_IN_SIGHT, LONGEST_IN_SIGHT = 200, 6000
+# Columns of an explanation; the style of the page hides those beyond NARROW on narrow screens.
+MOST_LABELS, NARROW = 6, 3
+MOST_NAMED = 3
+LONGEST_TITLE, TEXT_WIDTH = 100, 120  # characters, of the title and of a line of the text version
 
 HINT = '<p class="hint">{}</p>'
 NOTHING_YET = HINT.format("The entities of the text will be drawn here.")
@@ -67,9 +69,7 @@ class Answer(NamedTuple):
     marked: Marked | None = None
 
 
-def find_entities(
-    offered: Models, name: str | None, text: str | None, threshold: float | None, overlap: str, report: Report
-) -> Answer:
+def find_entities(offered: Models, name: str | None, text: str | None, threshold: float | None, overlap: str) -> Answer:
     """Runs the model of this name on the text; `threshold` and `overlap` as for the pipeline."""
     if text is None or not text.strip():
         return Answer(NO_TEXT)
@@ -78,30 +78,12 @@ def find_entities(
             raise ValueError(f"The text has {len(text):,} characters; the limit is {LONGEST_TEXT:,}.")
         pipeline = offered.pipeline(name)
         text = clean_text(text)  # lone surrogates, which browsers cannot display, become U+FFFD
-        with reporting(pipeline, text, report):
-            entities = pipeline(text, threshold=threshold, overlap=overlap)
+        entities = pipeline(text, threshold=threshold, overlap=overlap)
         drawing, table = show_entities(text, entities, pipeline.model.config.entity_labels)
     except Exception as error:
         return Answer(show_error(error))
     marked = Marked(str(name), threshold, overlap, text, entities)
     return Answer(drawing, table, marked) if entities else Answer(NOTHING_FOUND + drawing, marked=marked)
-
-
-@contextmanager
-def reporting(pipeline: NestedNERPipeline, text: str, report: Report) -> Iterator[None]:
-    """Reports the sentences that pass through the model."""
-    done, total = 0, sum(1 for _ in pipeline.processor.split_text(text))
-
-    def count(_module: nn.Module, _arguments: Any, inputs: dict[str, Any], _output: Any) -> None:
-        nonlocal done
-        done += len(inputs["num_words"])
-        report(done, total)
-
-    hook = pipeline.model.register_forward_hook(count, with_kwargs=True)
-    try:
-        yield
-    finally:
-        hook.remove()
 
 
 def show_entities(text: str, entities: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> tuple[str, str]:
@@ -122,6 +104,50 @@ def explain_entity(offered: Models, marked: Marked | None, start: Any, end: Any)
         return show_explanation(explain(pipeline, marked.text, (int(start), int(end)), marked.threshold))
     except Exception as error:
         return show_error(error)
+
+
+def show_explanation(explanation: Explanation) -> str:
+    """The probabilities and the terms of the scores, with the text version of `triaffine-ner explain` below.
+
+    The predicted label comes first, then the likeliest others.
+    """
+    shown = likeliest_labels(explanation)[:MOST_LABELS]
+    names = [label.label for label in explanation.labels]
+    before = [label.span_stage.probability for label in explanation.labels]
+    after = [label.final.probability for label in explanation.labels]
+    bars = {"before the cross-span stage": before, "after it": after} if explanation.is_candidate else {"": before}
+    return render_html(
+        "page/explanation.html",
+        title=shorten(explanation.span.text, LONGEST_TITLE),
+        subtitle=describe_span(explanation),
+        summary=in_plain_words(explanation),
+        names=names,
+        shown=shown,
+        kinds={name: kind for kind, name in enumerate(names) if name != NONE_LABEL},
+        shorten=partial(shorten, longest=LONGEST_LABEL),
+        bars=[Row(name, values, values) for name, values in bars.items()],
+        stages=make_stages(explanation),
+        probability_text=probability_text,
+        number_text=number_text,
+        narrow=NARROW,
+        left_out={"wide": len(names) - len(shown), "narrow": len(names) - min(len(shown), NARROW)},
+        text=escape(format_explanation(explanation, TEXT_WIDTH)),
+    )
+
+
+def in_plain_words(explanation: Explanation) -> str:
+    """The words, and the other likely entities, that speak for the predicted label more than for the average label."""
+    predicted = likeliest_labels(explanation)[0]
+
+    def speaks_for_it(row: Row) -> float:
+        return row.numbers[predicted] - sum(row.numbers) / len(row.numbers)
+
+    sentences = []
+    for stage, kind in zip(make_stages(explanation), ("words", "possible entities of the sentence"), strict=False):
+        terms = sorted(stage.terms, key=speaks_for_it, reverse=True)[:MOST_NAMED]
+        if named := ", ".join(f"“{row.title}”" for row in terms if speaks_for_it(row) > 0):
+            sentences.append(f"Of the {kind}, most speaks for {explanation.labels[predicted].label}: {named}.")
+    return " ".join(sentences)
 
 
 def show_error(error: Exception) -> str:

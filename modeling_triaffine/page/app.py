@@ -153,21 +153,9 @@ def _finding(offered: Models, cache: str) -> Callable[..., tuple[Any, ...]]:
         file = save_bytes_to_cache(content.encode("utf-8", SURROGATES), name, cache)
         return gr.update(value=file, visible=True)
 
-    def find(
-        name: str | None,
-        text: str | None,
-        kept: str,
-        least: float,
-        overlap: str,
-        progress: gr.Progress = gr.Progress(),  # noqa: B008 - Gradio looks for it among the defaults
-    ) -> tuple[Any, ...]:
-        def report(done: int, total: int) -> None:
-            progress((done, total), desc="Finding entities", unit="sentences")
-
-        progress(0, desc="Loading the model")
-        drawing, table, marked = find_entities(
-            offered, name, text, least if kept == AT_LEAST else None, overlap, report
-        )
+    def find(name: str | None, text: str | None, kept: str, least: float, overlap: str) -> tuple[Any, ...]:
+        threshold = least if kept == AT_LEAST else None
+        drawing, table, marked = find_entities(offered, name, text, threshold, overlap)
         shown = [gr.update(value=content, visible=bool(table)) for content in (CHOOSE_ONE, table)]
         if marked is None:
             return drawing, *shown, gr.update(visible=False), gr.update(visible=False), None

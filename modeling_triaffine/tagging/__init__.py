@@ -1,13 +1,13 @@
-"""Tags a corpus of many files on one machine or on a cluster, with Ray Data. Needs the extra `ray`.
+"""Tags a corpus of many files on one machine or on a cluster, with Ray. Needs the extra `ray`.
 
 `reading.py` splits the files into chunks of rows, `tagger.py` is the actor with the model, `output.py` the output
-folder, and `run.py` the Ray Data pipeline.
+folder, and `run.py` leads the chunks through the actors.
 """
 
 from ..errors import importing_extra
 
-with importing_extra("ray", "Tagging a corpus needs Ray Data"):
-    import ray.data  # noqa: F401
+with importing_extra("ray", "Tagging a corpus needs Ray"):
+    import ray  # noqa: F401
 
 from .output import OutputFolder, Totals
 from .reading import Reading, find_files

@@ -8,21 +8,25 @@ The rejections of an input are written before its output is renamed to its final
 rejections of the inputs that it reads. So even if a run is killed, each row ends up in exactly one of the two places.
 """
 
+import contextlib
 import dataclasses
 import json
-import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TextIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from datasets import Features
 
-from ..files import atomic_path, open_output, unfinished
+from ..data.features import ENTITY_FEATURES
+from ..files import atomic_path, open_output, unfinished, write_text
 from .reading import PARQUET, Chunk
+from .tagger import Outcome
 
+ENTITIES: pa.DataType = Features({"entities": ENTITY_FEATURES}).arrow_schema.field("entities").type
 ROW_GROUP_BYTES = 64 * 2**20
 LOCK = ".lock"
 MOST_REASONS = 10
@@ -61,33 +65,56 @@ class OutputFolder:
         ValueError: It has outputs of other options, or other files.
     """
 
-    def __init__(self, folder: Path, options: dict[str, Any], files: Collection[str]):
-        self.folder = folder
+    def __init__(self, folder: Path, options: dict[str, Any], files: Collection[str], entities_column: str):
+        self.folder, self.entities_column = folder, entities_column
         self.rejections = folder / "rejected.jsonl"
         self.totals = Totals()
         self._check_options(folder / "options.json", options)
         with open_output(self.rejections) as output:
             output.writelines(line for line in self._read_rejections() if json.loads(line)["file"] not in files)
 
-    def write(self, name: str, chunks: Iterable[Chunk]) -> None:
-        """Writes an output and its rejections from all its chunks."""
-        write = write_parquet if name.endswith(PARQUET) else write_json_lines
+    def write(self, name: str, chunks: Iterable[tuple[Chunk, list[Outcome]]]) -> None:
+        """Writes an output and its rejections from all its chunks, with the outcome of each row."""
         counted = Totals()
         try:
             with (
-                atomic_path(self.folder / name) as beside,
                 open(self.rejections, "a", encoding="utf-8") as rejections,
+                atomic_path(self.folder / name) as beside,
                 open(beside, "wb") as file,  # here, since pyarrow takes no name that is not UTF-8
             ):
-                write(file, _counted(chunks, rejections, counted))
-                for written in (rejections, file):  # what is there is not made again, even after a power failure
-                    written.flush()
-                    os.fsync(written.fileno())
+                parts = (self._tagged_rows(chunk, outcomes, rejections, counted) for chunk, outcomes in chunks)
+                write = write_parquet if name.endswith(PARQUET) else write_json_lines
+                write(file, parts)
+                rejections.flush()  # before the output has its name
         except UnreadableFileError:
             return  # its rejection says why
         self.totals.outputs += 1
         self.totals.tagged += counted.tagged
         self.totals.entities += counted.entities
+
+    def _tagged_rows(self, chunk: Chunk, outcomes: list[Outcome], rejections: TextIO, counted: Totals) -> Any:
+        """The rows of a chunk with their entities, a table or records; rejects those that have none."""
+
+        def reject(file: str, row: int | None, reason: str, record: Any) -> None:
+            line = json.dumps({"file": file, "row": row, "reason": reason, "record": record}, default=str)
+            # NaN, as pandas writes for missing values, is no JSON.
+            rejections.write(json.dumps(json.loads(line, parse_constant=lambda _: None)) + "\n")
+
+        good = [row for row, outcome in enumerate(outcomes) if not isinstance(outcome, str)]
+        found: list[Any] = [outcomes[row] for row in good]
+        for row, reason in enumerate(outcomes):
+            if isinstance(reason, str):
+                record = chunk.rows[row] if isinstance(chunk.rows, list) else chunk.rows.slice(row, 1).to_pylist()[0]
+                reject(*chunk.places[row], reason, record)
+        if chunk.failure is not None:
+            reject(chunk.output, None, chunk.failure, None)
+            raise UnreadableFileError
+        counted.tagged += len(found)
+        counted.entities += Counter(entity["entity_group"] for entities in found for entity in entities)
+        if isinstance(chunk.rows, list):
+            return [{**chunk.rows[row], self.entities_column: one} for row, one in zip(good, found, strict=True)]
+        table = chunk.rows.take(pa.array(good, pa.int64()))
+        return table.append_column(self.entities_column, pa.array(found, ENTITIES))
 
     def count_rejections(self) -> Totals:
         """The totals, with the rejections of all runs."""
@@ -110,8 +137,7 @@ class OutputFolder:
         elif self.folder.is_dir() and {found.name for found in self.folder.iterdir()} - {unfinished(path).name, LOCK}:
             raise ValueError(f"{self.folder} contains other files. Give a new or empty output folder.")
         else:
-            with open_output(path) as output:
-                json.dump(options, output, indent=2)
+            write_text(path, json.dumps(options, indent=2))
 
     def _read_rejections(self) -> Iterator[str]:
         """Complete lines only: a truncated last line belongs to an unfinished input."""
@@ -120,38 +146,21 @@ class OutputFolder:
                 yield from (line for line in lines if line.endswith("\n"))
 
 
-def _counted(chunks: Iterable[Chunk], rejections: Any, totals: Totals) -> Iterator[Chunk]:
-    for chunk in chunks:
-        # NaN, as pandas writes for missing values, is no JSON.
-        lines = (json.loads(json.dumps(one, default=str), parse_constant=lambda _: None) for one in chunk.rejected)
-        rejections.writelines(json.dumps(line) + "\n" for line in lines)
-        if chunk.has_failed:
-            raise UnreadableFileError
-        totals.tagged += len(chunk.places)
-        totals.entities += chunk.entities
-        yield chunk
+def write_json_lines(file: BinaryIO, parts: Iterable[list[Any]]) -> None:
+    for records in parts:
+        file.writelines(json.dumps(record).encode() + b"\n" for record in records)
 
 
-def write_json_lines(file: BinaryIO, chunks: Iterable[Chunk]) -> None:
-    for chunk in chunks:
-        file.writelines(json.dumps(record).encode() + b"\n" for record in chunk.rows)
-
-
-def write_parquet(file: BinaryIO, chunks: Iterable[Chunk]) -> None:
-    """Writes row groups of about `ROW_GROUP_BYTES`."""
-    groups = _row_groups(chunk.rows for chunk in chunks)
-    first = next(groups)
-    with pq.ParquetWriter(file, first.schema) as writer:
-        for table in chain([first], groups):
-            if len(table):  # `datasets` cannot read a row group without rows
-                writer.write_table(table)
-
-
-def _row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    group: list[pa.Table] = []
-    for table in tables:
-        group.append(table)
-        if sum(each.nbytes for each in group) >= ROW_GROUP_BYTES:
-            yield pa.concat_tables(group)
-            group = [table.slice(0, 0)]
-    yield pa.concat_tables(group)
+def write_parquet(file: BinaryIO, tables: Iterable[pa.Table]) -> None:
+    """Writes row groups of about `ROW_GROUP_BYTES`, and none without rows, which `datasets` cannot read."""
+    with contextlib.ExitStack() as stack:
+        writer: Any = None
+        group: list[pa.Table] = []
+        for table in chain(tables, [None]):
+            if table is not None:
+                writer = writer or stack.enter_context(pq.ParquetWriter(file, table.schema))
+                group.append(table)
+            if group and (table is None or sum(each.nbytes for each in group) >= ROW_GROUP_BYTES):
+                if len(rows := pa.concat_tables(group)):
+                    writer.write_table(rows)
+                group = []

@@ -5,8 +5,7 @@ import glob
 import json
 import logging
 import os
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,6 @@ FILES_TO_CHECK = 100
 
 Inputs = dict[str, dict[str, str]]
 """Name of an output → its input files, by name: their paths. Only files of texts share an output."""
-Rejection = dict[str, Any]  # {"file", "row", "reason", "record"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,73 +36,42 @@ class Reading:
         text_column, entities_column: The column or field with the text, and the one to add.
         max_characters: Longer texts are rejected.
         chunk_size: Number of rows that an actor processes at a time.
-        files_at_once: Number of files read at the same time. Since outputs are written in order, the chunks of all but
-            one wait in Ray's object store.
     """
 
     text_column: str = "text"
     entities_column: str = "entities"
     max_characters: int = 100_000
     chunk_size: int = 256
-    files_at_once: int = 1
+
+    def reason_against(self, text: Any) -> str | None:
+        """Why a value of the text column cannot be tagged, or None."""
+        if not isinstance(text, str):
+            found = "null" if text is None else f"not a string but {type(text).__name__}"
+            return f"{self.text_column!r} is {found}"
+        if len(text) > self.max_characters:
+            return f"{self.text_column!r} has more than {self.max_characters} characters"
+        return None
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Chunk:
-    """Rows for one output.
+    """Rows of one output.
 
     Args:
         output: The name of the output.
-        rows: The rows that can be tagged: a table of Parquet, or records of JSON.
-        places: The file of each of them, and its number in it, from 1.
-        rejected: Those that cannot be tagged.
-        entities: The number of entities by label, once they are found.
+        rows: A table of Parquet, or records of JSON; of what is no record, the text of its line.
+        places: The file of each row, and its number in it, from 1.
+        texts: The text of each row, if it has one.
+        reasons: Why a row cannot be tagged, or None.
+        failure: Why the rest of the file cannot be read; the chunk is then the last one of its output.
     """
 
     output: str
     rows: Any
-    places: list[tuple[str, int]] = dataclasses.field(default_factory=list)
-    rejected: list[Rejection] = dataclasses.field(default_factory=list)
-    entities: Counter[str] = dataclasses.field(default_factory=Counter)
-
-    @property
-    def has_failed(self) -> bool:
-        """The rest of its file cannot be read; the chunk is the last one of its output."""
-        return any(line["row"] is None for line in self.rejected)
-
-    def texts(self, column: str) -> list[Any]:
-        return self.rows[column].to_pylist() if isinstance(self.rows, pa.Table) else [row[column] for row in self.rows]
-
-    def reject(self, reasons: Sequence[str | None]) -> "Chunk":
-        """Moves the rows with a reason to the rejected ones."""
-        good = [number for number, reason in enumerate(reasons) if reason is None]
-        bad = [number for number, reason in enumerate(reasons) if reason is not None]
-        records = _records(_take(self.rows, bad))
-        rejected = [rejection(*self.places[n], reasons[n], record) for n, record in zip(bad, records, strict=True)]
-        places = [self.places[number] for number in good]
-        return Chunk(self.output, _take(self.rows, good), places, [*self.rejected, *rejected])
-
-    def with_entities(self, column: str, found: list[list[dict[str, Any]]], kind: pa.DataType) -> "Chunk":
-        """The chunk with a column of entities."""
-        if isinstance(self.rows, pa.Table):
-            rows = self.rows.append_column(column, pa.array(found, kind))
-        else:
-            rows = [{**record, column: entities} for record, entities in zip(self.rows, found, strict=True)]
-        counts = Counter(entity["entity_group"] for entities in found for entity in entities)
-        return dataclasses.replace(self, rows=rows, entities=counts)
-
-
-def _take(rows: Any, numbers: list[int]) -> Any:
-    return rows.take(pa.array(numbers, pa.int64())) if isinstance(rows, pa.Table) else [rows[n] for n in numbers]
-
-
-def _records(rows: Any) -> list[dict[str, Any]]:
-    return rows.to_pylist() if isinstance(rows, pa.Table) else rows
-
-
-def rejection(file: str, row: int | None, reason: str | None, record: Any) -> Rejection:
-    """A line of `rejected.jsonl`; `row` is None for a whole file."""
-    return {"file": file, "row": row, "reason": reason, "record": record}
+    places: list[tuple[str, int]]
+    texts: list[Any]
+    reasons: list[str | None]
+    failure: str | None = None
 
 
 def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
@@ -159,14 +126,15 @@ def remaining_inputs(files: dict[str, str], output_dir: Path, size: int) -> Inpu
 
 def check_columns(files: dict[str, str], reading: Reading) -> None:
     """Raises ValueError if there are rows in the first files, and all are rejected."""
-    rejected: list[Rejection] = []
+    problem = None
     for name, path in islice(files.items(), FILES_TO_CHECK):
         for chunk in read_chunks("" if name.endswith(TEXT) else name, {name: path}, reading):
-            if chunk.places:
+            if None in chunk.reasons:
                 return
-            rejected = rejected or chunk.rejected
-    if rejected:
-        raise ValueError(f"No row can be tagged; {rejected[0]['file']}: {rejected[0]['reason']}.")
+            reasons = [reason for reason in (*chunk.reasons, chunk.failure) if reason]
+            problem = problem or (reasons and f"{name}: {reasons[0]}")
+    if problem:
+        raise ValueError(f"No row can be tagged; {problem}.")
 
 
 def count_rows(inputs: Inputs) -> int | None:
@@ -193,25 +161,28 @@ def read_chunks(output: str, files: dict[str, str], reading: Reading) -> Iterato
         return
     read = read_parquet if output.endswith(PARQUET) else read_json_lines
     try:
-        for chunk in read(output, files[output], reading):
-            yield chunk.reject([reason_against(text, reading) for text in chunk.texts(reading.text_column)])
+        yield from read(output, files[output], reading)
     except (OSError, ValueError, pa.ArrowException) as error:
-        yield Chunk(output, [], rejected=[rejection(output, None, " ".join(str(error).split()), None)])
+        yield Chunk(output, [], [], [], [], failure=in_one_line(error))
+
+
+def in_one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 def read_texts(output: str, files: dict[str, str], reading: Reading) -> Chunk:
     """Documents that are files of their own; those that cannot be read are rejected."""
-    rows: list[dict[str, Any]] = []
-    reasons: list[str | None] = []
+    chunk = Chunk(output, [], [(name, 1) for name in files], [], [])
     for name, path in files.items():
+        text = None
         try:
             text = decode_text(Path(path).read_bytes())
-            reasons.append(reason_against(text, reading))
+            chunk.reasons.append(reading.reason_against(text))
         except (OSError, DataError) as error:
-            text = None
-            reasons.append(" ".join(str(error).split()))
-        rows.append({"id": name, reading.text_column: text})
-    return Chunk(output, rows, [(name, 1) for name in files]).reject(reasons)
+            chunk.reasons.append(in_one_line(error))
+        chunk.texts.append(text)
+        chunk.rows.append({"id": name, reading.text_column: text})
+    return chunk
 
 
 def read_parquet(file: str, path: str, reading: Reading) -> Iterator[Chunk]:
@@ -220,12 +191,13 @@ def read_parquet(file: str, path: str, reading: Reading) -> Iterator[Chunk]:
         if names.count(reading.text_column) != 1 or reading.entities_column in names:
             missing = f"one column {reading.text_column!r} and none {reading.entities_column!r}"
             raise ValueError(f"there must be {missing}; its columns are {', '.join(names)}")
-        before = 0
+        numbers = count(1)
         batches = ([batch] for batch in parquet.iter_batches(reading.chunk_size))
         for rows in batches if parquet.metadata.num_rows else [[]]:
             table = pa.Table.from_batches(rows, parquet.schema_arrow)
-            yield Chunk(file, table, [(file, before + row) for row in range(1, len(table) + 1)])
-            before += len(table)
+            texts = table[reading.text_column].to_pylist()
+            places = [(file, next(numbers)) for _ in texts]
+            yield Chunk(file, table, places, texts, [*map(reading.reason_against, texts)])
 
 
 def read_json_lines(file: str, path: str, reading: Reading) -> Iterator[Chunk]:
@@ -234,34 +206,28 @@ def read_json_lines(file: str, path: str, reading: Reading) -> Iterator[Chunk]:
         check_is_line(next((line for line in opened if line.strip()), b""))
         opened.seek(0)
         lines = ((row, line.rstrip(b"\r\n")) for row, line in enumerate(opened, 1) if line.strip())
-        batch = list(islice(lines, reading.chunk_size))
-        while True:
-            chunk = Chunk(file, [])
-            for row, line in batch:
+        is_empty = True
+        while (batch := [*islice(lines, reading.chunk_size)]) or is_empty:
+            is_empty = False
+            chunk = Chunk(file, [], [(file, row) for row, _ in batch], [], [])
+            for _, line in batch:
+                record: Any = line.decode("utf-8", "backslashreplace")
                 try:
-                    chunk.rows.append(_decode(line, reading))
-                    chunk.places.append((file, row))
+                    record, text = _decode(line, reading)
+                    chunk.reasons.append(reading.reason_against(text))
                 except DataError as error:
-                    raw = line.decode("utf-8", "backslashreplace")
-                    chunk.rejected.append(rejection(file, row, error.problem, raw))
+                    text = None
+                    chunk.reasons.append(error.problem)
+                chunk.rows.append(record)
+                chunk.texts.append(text)
             yield chunk
-            if not (batch := list(islice(lines, reading.chunk_size))):
-                return
 
 
-def _decode(line: bytes, reading: Reading) -> dict[str, Any]:
+def _decode(line: bytes, reading: Reading) -> tuple[dict[str, Any], Any]:
+    """The record of a line, and its text."""
     record = decode_object(line)
     if reading.text_column not in record:
         raise DataError(f"there is no field {reading.text_column!r}, but {', '.join(record) or 'none'}", "Add it")
     if reading.entities_column in record:
         raise DataError(f"there is a field {reading.entities_column!r} already", "Choose another name")
-    return record
-
-
-def reason_against(text: Any, reading: Reading) -> str | None:
-    """Why a value of the text column cannot be tagged, or None."""
-    if not isinstance(text, str):
-        return f"{reading.text_column!r} is {'null' if text is None else f'not a string but {type(text).__name__}'}"
-    if len(text) > reading.max_characters:
-        return f"{reading.text_column!r} has more than {reading.max_characters} characters"
-    return None
+    return record, record[reading.text_column]

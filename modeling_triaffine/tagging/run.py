@@ -1,36 +1,35 @@
-"""The Ray Data pipeline: files → chunks (tasks) → entities (actors) → one output per file, in order."""
+"""Files → chunks of texts → entities, found by actors on a Ray cluster → one output per file, in order."""
 
 import contextlib
 import dataclasses
-import json
 import logging
 import os
-import pickle
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from itertools import groupby
+from collections import deque
+from collections.abc import Iterable, Iterator
+from itertools import cycle, groupby
 from pathlib import Path
 from typing import Any
 
 import ray
 from filelock import FileLock
-from ray.data import ActorPoolStrategy, DataContext, TaskPoolStrategy
-from ray.data.exceptions import ExecutionTimeoutError
 
 from ..installed_models import find_model
 from ..progress import with_progress
 from .output import LOCK, OutputFolder, Totals
 from .reading import Chunk, Inputs, Reading, check_columns, count_rows, read_chunks, remaining_inputs
-from .tagger import HARMLESS_TEXT, Tagger, Tagging, describe_model
+from .tagger import HARMLESS_TEXT, Outcome, Tagger, Tagging, describe_model
 
 logger = logging.getLogger(__name__)
 
-# Number of actors in a row that may die while starting.
-RETRIES = 3
+# How often the process of an actor may die.
+RESTARTS = 10
+# Chunks that wait for each actor, or for an earlier chunk.
+CHUNKS_AHEAD = 4
 # Options that may change in the next run; the description of the model tells its revisions apart.
-FREE_OPTIONS = {"revision", "batch_size", "chunk_size", "files_at_once"}
+FREE_OPTIONS = {"revision", "batch_size", "chunk_size"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,14 +78,14 @@ def tag_corpus(
     model, revision = describe_model(place, tagging.revision)
     place = str(Path(place).resolve()) if Path(place).is_dir() else place
     tagging = dataclasses.replace(tagging, model=place, revision=revision)
-    Tagger(tagging, reading, "cpu").tag([HARMLESS_TEXT])  # what is wrong with model or options is said here
+    Tagger(tagging, "cpu").find([HARMLESS_TEXT])  # what is wrong with model or options is said here
     options = {**dataclasses.asdict(tagging), **dataclasses.asdict(reading), "model": model}
     options = {name: value for name, value in options.items() if name not in FREE_OPTIONS}
     output_dir.mkdir(parents=True, exist_ok=True)
     with FileLock(output_dir / LOCK, timeout=0):
         inputs = remaining_inputs(files, output_dir, reading.chunk_size)
         waiting = {name for names in inputs.values() for name in names}
-        output = OutputFolder(output_dir, options, waiting)
+        output = OutputFolder(output_dir, options, waiting, reading.entities_column)
         if finished := len(files) - len(waiting):
             logger.warning("%s: %d of %d files have an output, and are not read.", output_dir, finished, len(files))
         if inputs:
@@ -95,18 +94,16 @@ def tag_corpus(
 
 
 def write_outputs(output: OutputFolder, inputs: Inputs, tagging: Tagging, reading: Reading, actors: Actors) -> None:
+    chunks = (chunk for name, files in inputs.items() for chunk in read_chunks(name, files, reading))
     with connected():
         actors = actors.fitted(ray.cluster_resources())
-        chunks = tagged_chunks(inputs, tagging, reading, actors)
-        chunks = with_progress(
-            chunks, "documents", count_rows(inputs), size=lambda chunk: len(chunk.places) + len(chunk.rejected)
+        tagged = with_progress(
+            tagged_chunks(chunks, tagging, actors), "documents", count_rows(inputs), size=lambda one: len(one[1])
         )
         try:
-            # Closed at any end: Ray would start anew for results that are still awaited once it was shut down.
-            with contextlib.closing(chunks):
-                for name, chunks_of_output in groupby(chunks, key=lambda chunk: chunk.output):
-                    output.write(name, chunks_of_output)
-        except (ray.exceptions.RayError, ExecutionTimeoutError) as error:
+            for name, of_output in groupby(tagged, key=lambda one: one[0].output):
+                output.write(name, of_output)
+        except ray.exceptions.RayError as error:
             cause = error.cause if isinstance(error, ray.exceptions.RayTaskError) else error  # of the actor, or Ray
             message = f"{type(cause).__name__}: {cause} Existing outputs are complete; repeat the call to continue."
             raise RuntimeError(f"Tagging stopped: {message}") from error
@@ -115,7 +112,6 @@ def write_outputs(output: OutputFolder, inputs: Inputs, tagging: Tagging, readin
 @contextlib.contextmanager
 def connected() -> Iterator[None]:
     """Connects to Ray or starts it, unless connected, without dashboard, usage statistics and logs."""
-    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
     if ray.is_initialized():
         yield
         return
@@ -136,36 +132,25 @@ def connected() -> Iterator[None]:
             signal.signal(signal.SIGTERM, handler or signal.SIG_DFL)  # None: one that Python did not install
 
 
-def tagged_chunks(inputs: Inputs, tagging: Tagging, reading: Reading, actors: Actors) -> Iterator[Chunk]:
-    """The tagged chunks of all files, in the order of the outputs.
+def tagged_chunks(chunks: Iterable[Chunk], tagging: Tagging, actors: Actors) -> Iterator[tuple[Chunk, list[Outcome]]]:
+    """The chunks in order, with the outcome of each row.
 
-    Chunks are pickled, because Ray would unify the schemas of tables. If the process of an actor dies, the actor is
-    restarted and its chunk repeated; Ray stops a run without progress, as of a chunk that always kills its actor.
+    The texts go to the actors in turn. If the process of an actor dies, it is restarted and its texts are repeated,
+    but not for ever: a text may kill it each time.
     """
-    context = DataContext.get_current().copy()
-    context.execution_options.preserve_order = True
-    context.target_max_block_size = 1  # bytes: every chunk is one Ray block, and so one task
-    context.raise_original_map_exception = True  # else an error of an actor has no `cause`
-    context.max_consecutive_actor_init_deaths = RETRIES
-    context.enable_progress_bars = context.print_on_execution_start = False
-    sources = [{"output": output, "files": json.dumps(files)} for output, files in inputs.items()]
+    options: dict[str, Any] = {"max_restarts": RESTARTS, "max_task_retries": -1}  # as long as it is restarted
+    tagger: Any = ray.remote(num_cpus=actors.cpus, num_gpus=actors.gpus, **options)(Tagger)
+    started = [tagger.remote(tagging, "cuda" if actors.gpus else "cpu") for _ in range(actors.count or 1)]
+    waiting: deque[tuple[Chunk, Any]] = deque()
+    for chunk, actor in zip(chunks, cycle(started), strict=False):
+        texts = [text for text, reason in zip(chunk.texts, chunk.reasons, strict=True) if reason is None]
+        waiting.append((chunk, actor.tag.remote(texts)))
+        if len(waiting) > CHUNKS_AHEAD * len(started):
+            yield with_outcomes(*waiting.popleft())
+    while waiting:
+        yield with_outcomes(*waiting.popleft())
 
-    def read(source: dict[str, str]) -> Iterator[dict[str, bytes]]:
-        chunks = read_chunks(source["output"], json.loads(source["files"]), reading)
-        return ({"chunk": pickle.dumps(chunk)} for chunk in chunks)
 
-    tagger: Any = Tagger  # Dataset.map accepts classes as well as functions
-    with DataContext.current(context):
-        chunks = ray.data.from_items(sources, override_num_blocks=len(sources)).flat_map(
-            read,
-            compute=TaskPoolStrategy(min(reading.files_at_once, len(sources))),
-            num_cpus=0,  # else it waits forever if the actors have all CPUs
-        )
-        tagged = chunks.map(
-            tagger,
-            fn_constructor_args=(tagging, reading, "cuda" if actors.gpus else "cpu"),
-            compute=ActorPoolStrategy(size=actors.count),
-            num_cpus=actors.cpus,
-            num_gpus=actors.gpus,
-        )
-        return (pickle.loads(row["chunk"]) for row in tagged.iter_rows())
+def with_outcomes(chunk: Chunk, answer: Any) -> tuple[Chunk, list[Outcome]]:
+    found = iter(ray.get(answer))
+    return chunk, [next(found) if reason is None else reason for reason in chunk.reasons]

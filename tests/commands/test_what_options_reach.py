@@ -62,7 +62,7 @@ def test_options_of_tag(command, monkeypatch, tmp_path):
     (tmp_path / "a.jsonl").write_text("")
     calls = []
     monkeypatch.setattr(tagging, "tag_corpus", lambda *given: calls.append(given) or Totals())
-    of_reading = {"text_column": "t", "entities_column": "e", "max_characters": 2, "chunk_size": 3, "files_at_once": 4}
+    of_reading = {"text_column": "t", "entities_column": "e", "max_characters": 2, "chunk_size": 3}
     of_actors = {"actors": 5, "cpus_per_actor": 6, "gpus_per_actor": 0.5}
     others = {"model": "o/m", "output_dir": tmp_path / "out"}
     assert command("tag", tmp_path / "a.jsonl", *flags(**of_reading, **of_actors, **others)).code == 0

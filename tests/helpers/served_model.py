@@ -23,13 +23,6 @@ def by_words(text: str, entities: Sequence[dict]) -> FoundInText:
     return FoundInText(words, [{**{name: one[name] for name in kept}, "type": one["entity_group"]} for one in entities])
 
 
-def as_pipeline(find: Callable) -> Callable:
-    """A fake pipeline from a function of texts and threshold that gives entities by characters."""
-    if isinstance(find, NestedNERPipeline):
-        return find
-    return lambda texts, threshold, in_words: list(map(by_words, texts, find(texts, threshold)))
-
-
 def client_of(
     find: Callable,
     model: str = "tiny",
@@ -73,8 +66,13 @@ def items(*texts, **options):
     return [Item(text, **options) for text in texts]
 
 
-def batcher_of(find, texts=64, characters=1000):
-    return Batcher(as_pipeline(find), texts, characters)
+def batcher_of(find: Callable, texts: int = 64, characters: int = 1000) -> Batcher:
+    """Of a pipeline, or a function of texts and threshold that gives entities by characters."""
+
+    def fake(given, threshold, in_words):
+        return list(map(by_words, given, find(given, threshold)))
+
+    return Batcher(find if isinstance(find, NestedNERPipeline) else fake, texts, characters)
 
 
 def words(answers):

@@ -16,8 +16,7 @@ pytest.importorskip("gradio", reason="needs the extra demo")
 from modeling_triaffine import addresses, page
 from modeling_triaffine.explanation import explain
 from modeling_triaffine.page import build_page
-from modeling_triaffine.page.answers import LONGEST_TEXT, NO_TEXT, explain_entity, find_entities
-from modeling_triaffine.page.explained import show_explanation
+from modeling_triaffine.page.answers import LONGEST_TEXT, NO_TEXT, explain_entity, find_entities, show_explanation
 from modeling_triaffine.page.models import Models
 from tests.helpers.demo_page import HOSTILE, PATIENCE, TEXT, find, save_model
 from tests.helpers.portable import near
@@ -94,35 +93,21 @@ def test_a_list_of_models_is_shown_where_there_is_a_choice(models, names, free, 
 # ---- answers
 
 
-def ignore(done, total):
-    pass
-
-
 def test_only_a_longer_text_than_the_limit_is_refused(models):
     offered = Models([models["tiny"]])
     for length, said in ((LONGEST_TEXT, "not offered"), (LONGEST_TEXT + 1, f"the limit is {LONGEST_TEXT:,}")):
-        assert said in find_entities(offered, "gone", "x" * length, None, "all", ignore).drawing
-    assert find_entities(offered, "tiny", " \n ", None, "all", ignore) == (NO_TEXT, "", None)
-
-
-def test_progress_counts_sentences_and_lone_surrogates_are_replaced(models):
-    """Browsers cannot display them."""
-    offered, seen, text = Models([models["tiny"]]), [], "The \ud800 gene binds. " * 40
-    marked = find_entities(offered, "tiny", text, None, "all", lambda *progress: seen.append(progress)).marked
-    assert marked.text == text.replace("\ud800", "\ufffd")
-    assert marked.entities == near(offered.pipeline("tiny")(marked.text))
-    assert {total for _, total in seen} == {40}
-    steps = [sentences for sentences, _ in seen]
-    assert steps == sorted(set(steps))
-    assert steps[-1] == 40 > steps[0]
+        assert said in find_entities(offered, "gone", "x" * length, None, "all").drawing
+    assert find_entities(offered, "tiny", " \n ", None, "all") == (NO_TEXT, "", None)
 
 
 def test_an_entity_is_explained_by_the_threshold_that_found_it(models):
     offered = Models([models["tiny"]])
-    marked = find_entities(offered, "tiny", TEXT, 0.05, "all", ignore).marked
+    marked = find_entities(offered, "tiny", f"{TEXT}\ud800", 0.05, "all").marked
+    assert marked.text == f"{TEXT}\ufffd"  # browsers cannot display lone surrogates
+    assert marked.entities == near(offered.pipeline("tiny")(marked.text, threshold=0.05))
     assert marked.entities
     for entity in marked.entities:
-        explanation = explain(offered.pipeline("tiny"), TEXT, (entity["start"], entity["end"]), 0.05)
+        explanation = explain(offered.pipeline("tiny"), marked.text, (entity["start"], entity["end"]), 0.05)
         assert entity["entity_group"] in {explanation.predicted, *explanation.also_predicted}
         answer = explain_entity(offered, marked, entity["start"], entity["end"])
         assert answer == show_explanation(explanation)

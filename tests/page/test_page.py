@@ -15,8 +15,15 @@ pytest.importorskip("gradio", reason="needs the extra demo")
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.explanation import explain, format_explanation
 from modeling_triaffine.explanation.tables import likeliest_labels, make_stages, number_text
-from modeling_triaffine.page.answers import LONGEST_IN_SIGHT, MOST_IN_SIGHT, show_entities
-from modeling_triaffine.page.explained import MOST_LABELS, TEXT_WIDTH, in_plain_words, show_explanation
+from modeling_triaffine.page.answers import (
+    LONGEST_IN_SIGHT,
+    MOST_IN_SIGHT,
+    MOST_LABELS,
+    TEXT_WIDTH,
+    in_plain_words,
+    show_entities,
+    show_explanation,
+)
 from tests.helpers.demo_page import HOSTILE, HOSTILE_LABELS, LAPTOP, MARKUP, PHONE, TEXT, find
 from tests.helpers.portable import near
 from tests.helpers.tiny import tiny_pipeline

@@ -37,7 +37,7 @@ from modeling_triaffine.tagging import (
 )
 from modeling_triaffine.tagging import output as output_module
 from modeling_triaffine.tagging.output import LOCK
-from modeling_triaffine.tagging.reading import Chunk, check_columns, read_chunks, rejection, remaining_inputs
+from modeling_triaffine.tagging.reading import Chunk, check_columns, read_chunks, remaining_inputs
 from modeling_triaffine.tagging.tagger import HARMLESS_TEXT, Tagger
 
 pytest_plugins = ("tests.helpers.hub_server",)
@@ -236,15 +236,25 @@ def test_code_of_a_model_does_not_run_when_tagging_starts_in_its_folder(saved_mo
     assert not (folder / "RAN").exists()
 
 
-class TestReading:
-    def read(self, path: Path, **options) -> list[Chunk]:
-        return list(read_chunks(path.name, {path.name: str(path)}, Reading(**options)))
+def read(path: Path, **options) -> list[Chunk]:
+    return list(read_chunks(path.name, {path.name: str(path)}, Reading(**options)))
 
-    def test_bad_lines(self, tmp_path):
+
+def rows_of(chunks: list[Chunk]) -> dict:
+    """Number of a row → the row, if it can be tagged, or why not."""
+    return {
+        place[1]: record if reason is None else reason
+        for chunk in chunks
+        for place, record, reason in zip(chunk.places, chunk.rows, chunk.reasons, strict=True)
+    }
+
+
+class TestReading:
+    def test_lines(self, tmp_path):
         bad = {
             b"{": "invalid JSON",
             b'{"text": "\xff"}': "byte 11 is not valid utf-8",
-            b"[" * 100_000: "invalid JSON",
+            b"[" * 100_000: "recursion",
             b'["text"]': "found ['text'] (list)",
             b'{"txt": "a", "b": 1}': "there is no field 'text', but txt, b",
             b'{"text": "a", "entities": []}': "there is a field 'entities' already",
@@ -254,13 +264,12 @@ class TestReading:
         }
         good = {"text": "0123456789", "n": [1, "x", {"y": 2**70}]}
         lines = [b'\xef\xbb\xbf{"text": "first"}\r', b" ", *bad, good]
-        chunks = self.read(write_lines(tmp_path / "a.jsonl", lines), max_characters=10, chunk_size=3)
-        rejected = {line["row"]: line for chunk in chunks for line in chunk.rejected}
-        for row, (raw, reason) in enumerate(bad.items(), start=3):
-            assert reason in rejected.pop(row)["reason"], raw
-        assert rejected == {}
-        assert [place for chunk in chunks for place in chunk.places] == [("a.jsonl", 1), ("a.jsonl", 3 + len(bad))]
-        assert [row for chunk in chunks for row in chunk.rows] == [{"text": "first"}, good]
+        chunks = read(write_lines(tmp_path / "a.jsonl", lines), max_characters=10, chunk_size=3)
+        first, *rejected, last = rows_of(chunks).items()
+        assert (first, last) == ((1, {"text": "first"}), (len(lines), good))
+        for (row, reason), (number, expected) in zip(rejected, enumerate(bad.values(), 3), strict=True):
+            assert (row, expected in reason) == (number, True)
+        assert [len(chunk.places) for chunk in chunks] == [3, 3, 3, 2]
 
     scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3)
     values = st.recursive(scalars, lambda each: st.lists(each, max_size=2) | st.dictionaries(st.text(max_size=2), each))
@@ -269,52 +278,48 @@ class TestReading:
     @given(st.lists(records, max_size=8), st.integers(1, 5))
     def test_every_line_is_a_row_or_rejected(self, tmp_path_factory, records, size):
         folder = tmp_path_factory.mktemp("lines")
-        chunks = self.read(write_lines(folder / "a.jsonl", records), chunk_size=size)
-        rows = [row for chunk in chunks for _, row in chunk.places]
-        rejected = [line["row"] for chunk in chunks for line in chunk.rejected]
-        assert sorted([*rows, *rejected]) == list(range(1, len(records) + 1))
-        assert [row for chunk in chunks for row in chunk.rows] == [records[row - 1] for row in rows]
+        rows = rows_of(read(write_lines(folder / "a.jsonl", records), chunk_size=size))
+        assert [*rows] == list(range(1, len(records) + 1))
+        assert all(isinstance(row, str) or row == records[number - 1] for number, row in rows.items())
 
     def test_rows_of_parquet(self, tmp_path):
-        days = [datetime.date(2020, 1, 1)] * 4
-        table = pa.table({"id": [1, 2, 3, 4], "text": ["a", None, "long", "b"], "day": days})
+        table = pa.table({"id": [1, 2, 3, 4], "text": ["a", None, "long", "b"]})
         table = table.replace_schema_metadata({"made by": "somebody"})
         pq.write_table(table, tmp_path / "a.parquet")
-        chunks = self.read(tmp_path / "a.parquet", max_characters=3, chunk_size=3)
-        assert chunks[0].rows.schema.metadata == table.schema.metadata
-        assert [[row for _, row in chunk.places] for chunk in chunks] == [[1], [4]]
-        assert pa.concat_tables(chunk.rows for chunk in chunks).equals(table.take([0, 3]))
-        record = {"id": 2, "text": None, "day": datetime.date(2020, 1, 1)}
-        assert chunks[0].rejected[0] == rejection("a.parquet", 2, "'text' is null", record)
+        chunks = read(tmp_path / "a.parquet", max_characters=3, chunk_size=3)
+        assert [chunk.reasons for chunk in chunks] == [
+            [None, "'text' is null", "'text' has more than 3 characters"], [None]
+        ]  # fmt: skip
+        assert [row for chunk in chunks for _, row in chunk.places] == [1, 2, 3, 4]
+        whole = pa.concat_tables(chunk.rows for chunk in chunks)
+        assert (whole, whole.schema.metadata) == (table, table.schema.metadata)
         pq.write_table(table.slice(0, 0), tmp_path / "empty.parquet")
-        (chunk,) = self.read(tmp_path / "empty.parquet")
+        (chunk,) = read(tmp_path / "empty.parquet")
         assert (len(chunk.rows), chunk.rows.schema) == (0, table.schema)
 
-    @pytest.mark.parametrize(
-        ("content", "reason"),
-        [
-            (gzip.compress(b'{"text": "a"}', mtime=0), "gzip"),
-            (b'[\n{"text": "a"},\n{"text": "b"}\n]\n', "a JSON value goes on in the next line. Give JSON lines"),
-        ],
-        ids=["gzip", "list"],  # without the number of a system that gzip writes
-    )
-    def test_files_that_are_no_json_lines(self, tmp_path, content, reason):
-        (tmp_path / "a.jsonl").write_bytes(content)
-        chunk = self.read(tmp_path / "a.jsonl")[-1]
-        assert reason in chunk.rejected[0]["reason"]
+    def test_files_that_cannot_be_read(self, tmp_path):
+        contents = {
+            "a.jsonl": (gzip.compress(b'{"text": "a"}', mtime=0), "gzip"),
+            "b.jsonl": (b'[\n{"text": "a"},\n{"text": "b"}\n]\n', "a JSON value goes on in the next line. Give JSON"),
+            "c.parquet": (b"PAR1 and nothing else", "arquet"),
+        }
+        for name, (content, expected) in contents.items():
+            (tmp_path / name).write_bytes(content)
+            last = read(tmp_path / name)[-1]
+            assert expected in (last.failure or last.reasons[0])
 
     def test_documents_that_are_files(self, tmp_path):
         contents = {"a.txt": b"one\ntwo", "b.txt": b"\xff", "c.txt": b"%PDF-1.7 \xff", "d.txt": b"three"}
-        paths = {}
+        paths = {name: str(tmp_path / name) for name in contents}
         for name, content in contents.items():
             (tmp_path / name).write_bytes(content)
-            paths[name] = str(tmp_path / name)
         (chunk,) = read_chunks("texts-00000.jsonl", {**paths, "e.txt": str(tmp_path / "gone")}, Reading())
-        assert chunk.rows == [{"id": "a.txt", "text": "one\ntwo"}, {"id": "d.txt", "text": "three"}]
-        reasons = {line["file"]: line["reason"] for line in chunk.rejected}
-        assert {*reasons} == {"b.txt", "c.txt", "e.txt"}
-        assert "byte 1 is not valid utf-8" in reasons["b.txt"]
-        assert "PDF" in reasons["c.txt"]
+        assert [chunk.rows[row] for row in (0, 3)] == [
+            {"id": "a.txt", "text": "one\ntwo"}, {"id": "d.txt", "text": "three"}
+        ]  # fmt: skip
+        first, broken, pdf, fourth, gone = chunk.reasons
+        assert (first, fourth, bool(gone)) == (None, None, True)
+        assert ("byte 1 is not valid utf-8" in broken, "PDF" in pdf) == (True, True)
 
     def test_finished_documents_are_not_read_again(self, tmp_path):
         names = [f"{number}.txt" for number in range(5)]
@@ -361,142 +366,111 @@ class TestReading:
                 find_files(inputs, out)
 
 
-class TestOutput:
-    def chunk(self, numbers: list[int], **fields) -> Chunk:
-        return Chunk("a.jsonl", [{"n": number} for number in numbers], [("a.jsonl", row) for row in numbers], **fields)
+def chunk(numbers: list[int], failure: str | None = None) -> tuple[Chunk, list]:
+    """Rows, of which the negative ones are rejected, with an entity in each."""
+    rows = [{"n": number if number > 0 else float("nan")} for number in numbers]
+    outcomes = [[{"entity_group": "A"}] if number > 0 else "bad" for number in numbers]
+    places = [("a.jsonl", abs(number)) for number in numbers]
+    return Chunk("a.jsonl", rows, places, [""] * len(rows), [None] * len(rows), failure), outcomes
 
+
+class TestOutput:
     def test_an_unfinished_file_leaves_nothing(self, tmp_path):
-        folder = OutputFolder(tmp_path, {}, ["a.jsonl"])
-        line = rejection("a.jsonl", 1, "bad", {"number": float("nan")})
+        folder = OutputFolder(tmp_path, {}, ["a.jsonl"], "found")
 
         def breaking():
-            yield self.chunk([1], rejected=[line])
+            yield chunk([1, -2])
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
             folder.write("a.jsonl", breaking())
+        folder.write("a.jsonl", [chunk([1, -2]), chunk([], failure="damaged")])
+        totals = folder.count_rejections()
+        assert (totals.outputs, totals.tagged, totals.rejected["damaged"]) == (0, 0, ["a.jsonl"])
+        assert not list(tmp_path.rglob("a.jsonl*"))
         with open(folder.rejections, "a", encoding="utf-8") as file:
             file.write('{"file": "a.js')  # as a killed process leaves it
-        folder = OutputFolder(tmp_path, {}, ["a.jsonl"])
+        folder = OutputFolder(tmp_path, {}, ["a.jsonl"], "found")
         assert rejections(tmp_path) == []
-        folder.write("a.jsonl", [self.chunk([2], rejected=[line], entities={"A": 2}), self.chunk([3, 4])])
-        assert (tmp_path / "a.jsonl").read_text() == '{"n": 2}\n{"n": 3}\n{"n": 4}\n'
-        assert rejections(tmp_path) == [("a.jsonl", 1, "bad", {"number": None})]  # NaN is no JSON
-        totals = OutputFolder(tmp_path, {}, []).count_rejections()  # of a later run
+        folder.write("a.jsonl", [chunk([2, -1]), chunk([3, 4])])
+        found = [{"entity_group": "A"}]
+        assert read_lines(tmp_path / "a.jsonl") == [{"n": number, "found": found} for number in (2, 3, 4)]
+        assert rejections(tmp_path) == [("a.jsonl", 1, "bad", {"n": None})]  # NaN is no JSON
+        totals = OutputFolder(tmp_path, {}, [], "found").count_rejections()  # of a later run
         assert (totals.tagged, totals.rejected) == (0, {"bad": ["a.jsonl, row 1"]})
         assert folder.count_rejections().describe().splitlines() == [
             "Documents: 3, in 1 files.",
-            "Entities: A 2.",
+            "Entities: A 3.",
             "Rejected: 1.",
             "  1: bad (first: a.jsonl, row 1)",
         ]
 
-    def test_an_output_that_outlives_a_power_failure_has_its_rejections(self, tmp_path, monkeypatch):
-        on_disk = {}
-
-        def sync(number):
-            found = os.fstat(number)
-            on_disk[found.st_ino] = found.st_size
-
-        monkeypatch.setattr(os, "fsync", sync)
-        folder = OutputFolder(tmp_path, {}, [])
-        folder.write("a.jsonl", [self.chunk([1], rejected=[rejection("a.jsonl", 2, "bad", None)])])
-        written = [path.stat() for path in (tmp_path / "a.jsonl", folder.rejections)]
-        assert on_disk == {found.st_ino: found.st_size for found in written}
-
-    def test_a_file_that_cannot_be_read_to_its_end_is_tried_again(self, tmp_path):
-        folder = OutputFolder(tmp_path, {}, [])
-        folder.write(
-            "a.jsonl", [self.chunk([1]), self.chunk([], rejected=[rejection("a.jsonl", None, "damaged", None)])]
-        )
-        totals = folder.count_rejections()
-        assert (totals.outputs, totals.tagged, totals.rejected) == (0, 0, {"damaged": ["a.jsonl"]})
-        assert not list(tmp_path.rglob("a.jsonl*"))
-        folder = OutputFolder(tmp_path, {}, ["a.jsonl"])
-        folder.write("a.jsonl", [self.chunk([1])])
-        assert folder.count_rejections().rejected == {}
-
     def test_tables_are_joined_to_row_groups(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(output_module, "ROW_GROUP_BYTES", 24)  # three integers
-        folder = OutputFolder(tmp_path, {}, [])
-        folder.write("sub/a.parquet", [Chunk("sub/a.parquet", pa.table({"n": [number]})) for number in range(7)])
+        monkeypatch.setattr(output_module, "ROW_GROUP_BYTES", 100)
+        folder = OutputFolder(tmp_path, {}, [], "found")
+        entity = {"start": 0, "end": 1, "entity_group": "A", "score": 1.0, "word": "x"}
+
+        def tables(numbers):
+            for n in numbers:
+                table = pa.table({"n": pa.array([n, -1][: 2 * bool(n)], pa.int64())})
+                places = [("b.parquet", row) for row in range(len(table))]
+                yield Chunk("b", table, places, [], []), [[entity], "bad"][: len(table)]
+
+        folder.write("sub/a.parquet", tables(range(1, 8)))
+        folder.write("b.parquet", tables([0]))
         with pq.ParquetFile(tmp_path / "sub" / "a.parquet") as file:
-            assert file.num_row_groups == 3
-            assert file.read()["n"].to_pylist() == list(range(7))
+            assert 1 < file.num_row_groups < 7
+            assert file.read()["n"].to_pylist() == list(range(1, 8))
+            assert {key: file.read()["found"].to_pylist()[0][0][key] for key in entity} == entity
+        assert rejections(tmp_path)[0] == ("b.parquet", 1, "bad", {"n": -1})
         # `datasets` refuses row groups without rows.
-        folder.write("b.parquet", [Chunk("b.parquet", pa.table({"n": pa.array([], pa.int64())}))])
         files = [str(tmp_path / name) for name in ("sub/a.parquet", "b.parquet")]
-        assert Dataset.from_parquet(files, cache_dir=str(tmp_path / "cache"))["n"][:] == list(range(7))
+        assert Dataset.from_parquet(files, cache_dir=str(tmp_path / "cache"))["n"][:] == list(range(1, 8))
 
     def test_folders_of_something_else_or_of_another_run_are_refused(self, saved_model, tmp_path):
         (tmp_path / "options.json.incomplete").touch()  # of a run that was killed at its start
-        OutputFolder(tmp_path, {"threshold": 0.5}, [])
+        OutputFolder(tmp_path, {"threshold": 0.5}, [], "entities")
         with pytest.raises(ValueError, match=r"threshold was 0\.5, now it is 0\.4"):
-            OutputFolder(tmp_path, {"threshold": 0.4}, [])
+            OutputFolder(tmp_path, {"threshold": 0.4}, [], "entities")
         (tmp_path / "other").mkdir()
         (tmp_path / "other" / "thesis.tex").touch()
         with pytest.raises(ValueError, match="other files"):
-            OutputFolder(tmp_path / "other", {}, [])
+            OutputFolder(tmp_path / "other", {}, [], "entities")
         with FileLock(tmp_path / LOCK), pytest.raises(OSError, match="lock"):
             tag_corpus({}, tmp_path, Tagging(str(saved_model)))
 
 
 class TestTagger:
-    def test_computes_in_bfloat16_if_wanted(self, saved_model, monkeypatch):
+    def test_options_reach_the_pipeline(self, saved_model, monkeypatch):
         monkeypatch.setattr(pipeline_triaffine, "multiplies_bfloat16", lambda: True)
-        tagger = Tagger(Tagging(str(saved_model), bf16=True), Reading(), "cpu")
-        assert tagger.find_entities.model.dtype == torch.bfloat16
+        assert Tagger(Tagging(str(saved_model), bf16=True), "cpu").pipeline.model.dtype == torch.bfloat16
 
-    @pytest.fixture
-    def failing(self, saved_model, monkeypatch) -> Tagger:
-        """A tagger whose model fails on a text."""
-        tagger = Tagger(Tagging(str(saved_model)), Reading(), "cpu")
-        tag = tagger.tag
-
-        def fail(texts):
-            if {"bad", self.also_bad} & {*texts}:
-                raise RuntimeError("out of memory")
-            return tag(texts)
-
-        monkeypatch.setattr(tagger, "tag", fail)
-        return tagger
-
-    also_bad = None
-
-    @pytest.mark.parametrize("as_table", [False, True])
-    def test_a_text_that_the_model_fails_on_is_rejected(self, failing, as_table):
-        rows = [{"text": text} for text in ("gene", "bad", "protein")]
-        rows = pa.Table.from_pylist(rows) if as_table else rows
-        chunk = Chunk("a", rows, [("a", row) for row in (1, 3, 4)], [rejection("a", 2, "why", None)])
-        tagged = failing.tag_chunk(chunk)
-        assert tagged.places == [("a", 1), ("a", 4)]
-        assert tagged.texts("text") == ["gene", "protein"]
-        assert tagged.rejected[1:] == [rejection("a", 3, "the model failed: out of memory", {"text": "bad"})]
-        assert sum(tagged.entities.values()) == sum(map(len, tagged.texts("entities")))
-
-    def test_a_machine_that_fails_is_not_the_fault_of_texts(self, failing):
-        self.also_bad = HARMLESS_TEXT
-        with pytest.raises(RuntimeError, match="out of memory"):
-            failing.tag_chunk(Chunk("a", [{"text": "bad"}], [("a", 1)]))
-
-    def test_a_panic_of_the_tokenizer_is_an_error(self, saved_model):
+    def test_a_text_that_the_model_fails_on_is_rejected_but_not_the_fault_of_a_machine(self, saved_model):
         class PanicError(BaseException):
-            pass
+            """As those of the tokenizer's Rust code."""
 
-        def panic(texts, **options):
-            raise PanicError("not again")
+        bad, tagger = {"bad"}, Tagger(Tagging(str(saved_model)), "cpu")
+        find = tagger.pipeline
 
-        tagger = Tagger(Tagging(str(saved_model)), Reading(), "cpu")
-        tagger.find_entities = panic
-        with pytest.raises(RuntimeError, match="PanicError: not again"):
-            tagger.tag(["gene"])
+        def fail(texts, **options):
+            if bad & {*texts}:
+                raise PanicError("not again")
+            return find(texts, **options)
+
+        tagger.pipeline = fail
+        first, second, third = tagger.tag(["gene", "bad", "protein"])
+        assert second == "the model failed: PanicError: not again"
+        assert [first, third] == find(["gene", "protein"])
+        bad.add(HARMLESS_TEXT)
+        with pytest.raises(RuntimeError, match="not again"):
+            tagger.tag(["bad"])
 
     def test_weights_do_not_change_with_their_file(self, saved_model, tmp_path):
         folder = shutil.copytree(saved_model, tmp_path / "model")
-        tagger = Tagger(Tagging(str(folder), threshold=0.3), Reading(), "cpu")
-        before = tagger.tag(TEXTS)
+        tagger = Tagger(Tagging(str(folder), threshold=0.3), "cpu")
+        before = tagger.find(TEXTS)
         (folder / "model.safetensors").write_bytes(bytes((folder / "model.safetensors").stat().st_size))
-        assert tagger.tag(TEXTS) == before
+        assert tagger.find(TEXTS) == before
         assert any(before)
 
     def test_another_state_of_a_model_is_another_model(self, saved_model, tmp_path):
@@ -531,5 +505,5 @@ class TestTagger:
         with pytest.raises(ValueError, match="model"):
             tag_corpus({}, tmp_path / "out", Tagging("owner/name"))
         tag_corpus({}, tmp_path / "out", Tagging("owner/name", revision=commit))
-        tagger = Tagger(Tagging("owner/name", revision=commit), Reading(), "cpu")
-        assert tagger.find_entities.model.origin["revision"] == commit
+        tagger = Tagger(Tagging("owner/name", revision=commit), "cpu")
+        assert tagger.pipeline.model.origin["revision"] == commit
