@@ -2,11 +2,8 @@
 
 import pytest
 from datasets import Dataset, DatasetDict
-from hypothesis import given
-from hypothesis import strategies as st
 
 from modeling_triaffine.data import FEATURES, add_context
-from modeling_triaffine.model.text_triaffine import neighbouring_words
 
 
 def sentence(doc_id, sent_id, tokens, left=None, right=None):
@@ -69,18 +66,6 @@ def test_splits_have_no_common_neighbours():
     splits = DatasetDict(train=corpus(sentence("x", 0, "a")), validation=corpus(sentence("x", 1, "b")))
     filled = add_context(splits, "document", 9)
     assert contexts(filled["train"]) + contexts(filled["validation"]) == [("", ""), ("", "")]
-
-
-@given(lengths=st.lists(st.integers(1, 5), min_size=1, max_size=8), max_tokens=st.integers(0, 12))
-def test_document_context_surrounds_the_sentence(lengths, max_tokens):
-    """Left context, sentence and right context are one stretch of the document, as long as it can be."""
-    words = [str(number) for number in range(sum(lengths))]
-    begins = [sum(lengths[:index]) for index in range(len(lengths))]
-    sentences = [words[begin : begin + length] for begin, length in zip(begins, lengths, strict=True)]
-    left, right = neighbouring_words(sentences, "document", max_tokens)
-    for index, (begin, length) in enumerate(zip(begins, lengths, strict=True)):
-        assert left[index] == words[max(0, begin - max_tokens) : begin]
-        assert right[index] == words[begin + length : begin + length + max_tokens]
 
 
 @pytest.mark.parametrize("form", ["numpy", "pandas", "torch"])

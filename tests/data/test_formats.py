@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modeling_triaffine.data import FORMATS, CorpusError, RecordChecker, detect_format, load_nested_ner
+from modeling_triaffine.data import FORMATS, CorpusError, detect_format, load_nested_ner, load_texts
 from modeling_triaffine.data.corpus_files import formats_recognizing
 from modeling_triaffine.data.corpus_format import CorpusFormat, Keys
 from modeling_triaffine.data.json_records import record_keys
@@ -19,6 +19,7 @@ from tests.helpers.corpora import (
     NESTED,
     PUBLISHED,
     RECORD,
+    TEXT,
     TOKENS,
     bare,
     conllu,
@@ -49,37 +50,42 @@ QUICK = [pytest.param(name, marks=[] if name == "docbin" else pytest.mark.contra
 
 
 @pytest.mark.parametrize("format", QUICK)
-def test_a_format_has_what_it_says(tmp_path, format):
-    known = FORMATS[format]
-    path = write_files(tmp_path, CASES[format].sample())
-    check = RecordChecker(path)
-    (text,) = known.read(path, check)
-    assert ([text["text"][start:end] for start, end in text.get("words", ())] or TOKENS) == TOKENS
-    for shown in (known.description, known.tools, known.example):
-        assert shown
-        assert "\n" not in shown
-
-
-@pytest.mark.parametrize("format", CASES)
 def test_the_sample_is_detected_and_read(tmp_path, format):
+    """As sentences of words, and as a text with entities by characters."""
     path = write_files(tmp_path / "in", CASES[format].sample())
-    assert detect_format(path).name == format
+    known = detect_format(path)
+    assert known.name == format
+    assert all(shown and "\n" not in shown for shown in (known.description, known.tools, known.example))
     (record,), check = read(path)
-    assert record["tokens"] == TOKENS
-    assert sorted(spelled(record), reverse=True) == CASES[format].entities
+    assert (record["tokens"], sorted(spelled(record), reverse=True)) == (TOKENS, CASES[format].entities)
     for what in CASES[format].noted:
         assert check.counts.pop(what) == 1
     assert not check.report()
     assert list(load_nested_ner(path)["train"]) == [record]
+    (document,) = load_texts(path)["train"]
+    text = document["text"]
+    assert text.strip().replace(" .", ".") == TEXT
+    found = [(text[entity["start"] : entity["end"]], entity["type"]) for entity in document["entities"]]
+    assert sorted(found, reverse=True) == CASES[format].entities
+    assert ([text[start:end] for start, end in document.get("words", ())] or TOKENS) == TOKENS
 
 
-@pytest.mark.parametrize("name", ["a", "a.txt", "a.dat.gz"])
+CHANGES = {
+    "no suffix": ("a", lambda text: text),
+    "gzip": ("a.dat.gz", lambda text: gzip.compress(text.encode())),
+    "line ends of Windows": ("a.txt", lambda text: text.replace("\n", "\r\n")),
+    "byte order mark": ("a", lambda text: f"\ufeff{text}"),
+}
+
+
+@pytest.mark.parametrize(("name", "change"), CHANGES.values(), ids=CHANGES)
 @pytest.mark.parametrize("format", SINGLE_FILES)
-def test_formats_are_detected_by_content(tmp_path, format, name):
+def test_formats_are_detected_by_content_and_read_alike_in_any_file(tmp_path, format, name, change):
     (content,) = SAMPLES[format].values()
-    path = write_files(tmp_path, {name: gzip.compress(content.encode()) if name.endswith("gz") else content})
+    path = write_files(tmp_path, {name: change(content)})
     assert detect_format(path).name == format
-    assert read(path)[0][0]["tokens"] == TOKENS
+    ((record,), _) = read(path)
+    assert (record["tokens"], sorted(spelled(record), reverse=True)) == (TOKENS, CASES[format].entities)
 
 
 @pytest.mark.contract
@@ -90,14 +96,6 @@ def test_exactly_one_format_recognizes_a_sample_best(format):
     if content.startswith("{"):
         values.append(f"[{content}]" if format != "json_lines" else json.dumps(json.loads(content), indent=1))
     assert [[known.name for known in formats_recognizing(value)] for value in values] == [[format]] * len(values)
-
-
-@pytest.mark.parametrize("change", [lambda text: text.replace("\n", "\r\n"), lambda text: f"\ufeff{text}"])
-@pytest.mark.parametrize("format", SINGLE_FILES)
-def test_line_ends_of_windows_and_byte_order_marks_change_nothing(tmp_path, format, change):
-    ((name, content),) = SAMPLES[format].items()
-    path = write_files(tmp_path, {name: change(content)})
-    assert read(path)[0] == read(write_files(tmp_path / "plain", {name: content}))[0]
 
 
 @pytest.mark.parametrize("format", ["json_lines", "text_spans", "label_studio", "bigbio_kb", "inclusive_spans"])

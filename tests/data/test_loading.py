@@ -9,9 +9,9 @@ from modeling_triaffine.data import FEATURES, FORMATS, CorpusError, load_texts, 
 from modeling_triaffine.data import load_nested_ner as load
 from modeling_triaffine.data.schema import Text
 from modeling_triaffine.model.text_triaffine import word_splitter
-from tests.helpers.corpora import NESTED, RECORD, TEXT, changed, spelled, write_files
+from tests.helpers.corpora import RECORD, TEXT, changed, spelled, write_files
 from tests.helpers.corpora import write_json as write
-from tests.helpers.format_cases import CASES, SAMPLES
+from tests.helpers.format_cases import SAMPLES
 
 CITY = {"start": 0, "end": 1, "type": "City"}
 GOOD = {"tokens": ["Orsk", "slept"], "entities": [CITY]}
@@ -84,15 +84,6 @@ class TestReport:
             with pytest.raises(CorpusError) as error:
                 load(path, format)
             assert f"Read as 'text_spans' ({FORMATS['text_spans'].description}); {how}." in str(error.value)
-
-
-@pytest.mark.parametrize("format", [name for name in CASES if name != "genia"])
-def test_texts_of_every_format(tmp_path, format):
-    path = write_files(tmp_path, CASES[format].sample())
-    (document,) = load_texts(path, format)["train"]
-    assert document["text"].strip().replace(" .", ".") == TEXT
-    found = [(document["text"][one["start"] : one["end"]], one["type"]) for one in document["entities"]]
-    assert sorted(found, reverse=True) == NESTED
 
 
 class TestRegistered:

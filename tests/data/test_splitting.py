@@ -35,37 +35,27 @@ def test_spacys_sentences_have_the_models_words_or_its_own(encoder):
     assert words_of(processor, " \n") == [[]]
 
 
-def test_what_marks_sentences_may_have_any_name():
+def test_long_sentences_are_windowed_whatever_marks_them(encoder):
+    processor = tiny_processor(encoder, max_sentence_words=16)
     pipeline = spacy.blank("xx")
     pipeline.add_pipe("sentencizer", name="sentences")
-    assert [len(words) for words in spacy_splitter(pipeline)("The gene. It binds")] == [3, 2]
+    processor.text_splitter = spacy_splitter(pipeline)
+    pieces = list(processor.split_text("Yes. " + "gene " * 17))
+    assert [len(piece.offsets) for piece in pieces] == [2, 4, 4, 4, 4, 4, 2]
 
 
-def test_long_sentences_are_windowed(encoder):
-    processor = tiny_processor(encoder, max_sentence_words=16)
-    processor.text_splitter = spacy_splitter(sentencizer())
-    pieces = list(processor.split_text("gene " * 17))
-    assert [len(piece.offsets) for piece in pieces] == [4, 4, 4, 4, 4, 2]
-
-
-def test_the_pipeline_takes_a_splitter_and_without_one_nothing_changes(encoder):
+def test_the_pipeline_takes_a_splitter(encoder):
     model = tiny_model(encoder, seed=1)
-    plain = NestedNERPipeline(model=model, processor=tiny_processor(encoder))
     text = "The gene binds DNA. It works"
 
-    def two_halves(text):
-        return [[(0, 3), (4, 8)], [(9, 14), (15, 18)]]
+    def found(splitter):
+        pipeline = NestedNERPipeline(model=model, processor=tiny_processor(encoder), text_splitter=splitter)
+        return [(entity["start"], entity["end"]) for entity in pipeline(text, threshold=0)]
 
-    split = NestedNERPipeline(model=model, processor=tiny_processor(encoder), text_splitter=two_halves)
-    found = split(text, threshold=0)
-    assert found
-    assert all(entity["end"] <= 8 or entity["start"] >= 9 for entity in found)
-    assert max(entity["end"] for entity in found) <= 18
-    assert plain(text, threshold=0) != found
-    same = NestedNERPipeline(
-        model=model, processor=tiny_processor(encoder), text_splitter=spacy_splitter(sentencizer())
-    )
-    assert [entity["word"] for entity in same(text)] == [entity["word"] for entity in plain(text)]
+    halves = found(lambda text: [[(0, 3), (4, 8)], [(9, 14), (15, 18)]])
+    assert halves
+    assert all(end <= 8 or 9 <= start <= end <= 18 for start, end in halves)
+    assert found(None) == found(spacy_splitter(sentencizer())) != halves
 
 
 @pytest.mark.parametrize(
