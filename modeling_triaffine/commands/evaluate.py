@@ -68,7 +68,7 @@ def command(
         check_new(report, "--report")
     from ..evaluation.analysis import NamedModel, analyse, summarize, write_report
     from ..evaluation.prediction import score_raw_text
-    from ..evaluation.scores import RATIO_NAMES, percentages
+    from ..evaluation.scores import RATIO_NAMES, percentages, with_nulls
     from ..files import new_folder, open_output
 
     pipeline = open_model(model, device, None, int8, bf16, batch_size=batch_size)
@@ -87,14 +87,14 @@ def command(
     )
     scores = {"given_words": analysis["scores"]}
     if raw_text or (raw_text is None and corpus.is_written):
-        scores["raw_text"] = score_raw_text(pipeline, corpus.texts, **decoding).with_nulls()
+        scores["raw_text"] = score_raw_text(pipeline, corpus.texts, **decoding)
     try:
         if report is not None:
             with new_folder(report) as folder:
                 write_report(analysis, folder)
         if output is not None:
             with open_output(output) as written:
-                json.dump(scores, written, indent=2)
+                json.dump(with_nulls(scores), written, indent=2)
     finally:  # a reader of the tables may close the pipe
         shown = sys.stderr if str(output) == "-" else sys.stdout  # where JSON goes to standard output
         print(summarize(analysis), file=shown)

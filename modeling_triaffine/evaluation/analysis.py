@@ -39,9 +39,9 @@ from .scores import (
     defined_ratios,
     percent,
     percentages,
-    row_with_nulls,
     score_table,
     unannotated_note,
+    with_nulls,
 )
 from .scoring import score_entities, scores_by_depth, scores_by_length
 from .significance import paired_bootstrap
@@ -79,8 +79,7 @@ def analyse(
         threshold, overlap: as of a pipeline; the numbers of candidates are tried without.
 
     Returns:
-        Data ready for JSON, in which ratios that are undefined are None. `candidates` is None without a cross-span
-        stage, `comparison` without another model.
+        Plain data. `candidates` is None without a cross-span stage, `comparison` without another model.
     """
     config = subject.model.config
 
@@ -94,29 +93,24 @@ def analyse(
         counts = DEFAULT_COUNTS
     candidates = None
     if counts:
-        tried = sweep_candidates(subject.model, subject.processor, records, counts, batch_size)
-        candidates = [{**row, "scores": row["scores"].with_nulls()} for row in tried]
+        candidates = sweep_candidates(subject.model, subject.processor, records, counts, batch_size)
     comparison = None
     if other is not None:
         others = predict(other)[1]
         comparison = {
             "model": other.name,
             "unknown_labels": unknown_labels(records, other.model.config),
-            "scores": score_entities(others, references, config.entity_labels).with_nulls(),
+            "scores": score_entities(others, references, config.entity_labels),
             "bootstrap": paired_bootstrap(predictions, others, references),
         }
-    by_length, by_depth = (
-        {name: row_with_nulls(row) for name, row in rows(predictions, references).items()}
-        for rows in (scores_by_length, scores_by_depth)
-    )
     return {
         "model": subject.name,
         "corpus": corpus_name,
         "sentences": len(records),
         "unknown_labels": unknown_labels(records, config),
-        "scores": score_entities(predictions, references, config.entity_labels).with_nulls(),
-        "by_length": by_length,
-        "by_depth": by_depth,
+        "scores": score_entities(predictions, references, config.entity_labels),
+        "by_length": scores_by_length(predictions, references),
+        "by_depth": scores_by_depth(predictions, references),
         "errors": confusion(predictions, references, config.entity_labels),
         "examples": error_examples(predictions, records),
         "max_candidates": config.max_candidates if config.cross_span else None,
@@ -135,8 +129,8 @@ class Bar(NamedTuple):
 
 
 def write_report(analysis: Analysis, folder: Path) -> None:
-    """Writes `report.html` and `report.json` into an existing folder."""
-    data = json.dumps(analysis, ensure_ascii=False, indent=2)
+    """Writes `report.html` and `report.json`, with null for undefined ratios, into an existing folder."""
+    data = json.dumps(with_nulls(analysis), ensure_ascii=False, indent=2)
     for name, text in (("report.html", html_report(analysis)), ("report.json", data)):
         (folder / name).write_text(f"{text}\n", encoding="utf-8", errors=SURROGATES)
 

@@ -137,11 +137,6 @@ class Scores(dict[str, Any]):
         """The metrics between 0 and 1: every ratio of every part, and `f1_LABEL` of each label."""
         return [*(part.metric(ratio) for part in PARTS for ratio in RATIOS), *(f"f1_{label}" for label in labels)]
 
-    def with_nulls(self) -> "Scores":
-        """The same with None for the ratios that tables show as –."""
-        by_part = {part: row_with_nulls(row) for part, row in self.by_part().items()}
-        return self.of(by_part, {label: row_with_nulls(row) for label, row in self["by_label"].items()})
-
 
 # ---- Tables ----
 
@@ -192,9 +187,13 @@ def defined_ratios(row: Row) -> list[float | None]:
     return [row[ratio] if defined else None for ratio, defined in zip(RATIOS, is_defined, strict=True)]
 
 
-def row_with_nulls(row: Row) -> Row:
-    """The row with None for undefined ratios."""
-    return {**row, **dict(zip(RATIOS, defined_ratios(row), strict=True))}
+def with_nulls(data: Any) -> Any:
+    """Plain data with None for the undefined ratios of the rows in it, for JSON."""
+    if isinstance(data, Mapping):
+        values = {name: with_nulls(value) for name, value in data.items()}
+        is_row = asdict(Counts()).keys() <= data.keys()
+        return values | (dict(zip(RATIOS, defined_ratios(data), strict=True)) if is_row else {})
+    return list(map(with_nulls, data)) if isinstance(data, list) else data
 
 
 def percent(ratio: float | None) -> str | None:

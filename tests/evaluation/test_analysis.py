@@ -148,7 +148,7 @@ def test_analysis_is_made_of_its_parts(analysis, encoder):
     references = [record["entities"] for record in records]
     model, processor = tiny_model(encoder, **FINDS), tiny_processor(encoder)
     predictions = predict_words(model, processor, records)
-    assert analysis["scores"] == score_entities(predictions, references, ["DNA", "protein"]).with_nulls()
+    assert analysis["scores"] == score_entities(predictions, references, ["DNA", "protein"])
     assert analysis["scores"]["predicted"] > 0
     assert (analysis["sentences"], analysis["max_candidates"]) == (4, 6)
     assert analysis["unknown_labels"] == sorted(["RNA", HOSTILE])
@@ -244,13 +244,15 @@ def test_the_report_shows_some_sentences_with_errors_and_json_all(analysis, tmp_
     assert written["errors"] == analysis["errors"]
 
 
-def test_what_is_undefined_is_null_in_json_and_a_dash_in_tables(encoder, processor):
+def test_what_is_undefined_is_null_in_json_and_a_dash_in_tables(encoder, processor, tmp_path):
     corpus = micro_dataset([{**record, "entities": []} for record in make_records()])
     model = tiny_model(encoder, cross_span=False)
     model.head.label_bias.data[-1] = 1e3
     analysis = analyse(NamedModel("m", model, processor), corpus, "c")
-    assert [analysis["scores"][name] for name in ("precision", "recall", "f1")] == [None] * 3
-    assert analysis["scores"]["by_label"]["DNA"]["f1"] is None
+    write_report(analysis, tmp_path)
+    scores = json.loads((tmp_path / "report.json").read_text())["scores"]
+    assert [scores[name] for name in ("precision", "recall", "f1", "predicted")] == [None, None, None, 0]
+    assert scores["by_label"]["DNA"]["f1"] is scores["flat"]["precision"] is None
     assert (analysis["candidates"], analysis["max_candidates"]) == (None, None)
     page = html_report(analysis)
     assert "0 of the 0 entities in 4 sentences of c" in page
@@ -266,8 +268,6 @@ def test_the_summary_has_at_most_30_lines(analysis):
     many = {"scores": Scores({**analysis["scores"], "by_label": labels}), "unknown_labels": names}
     lines = summarize({**analysis, **many}).splitlines()
     assert len(lines) <= 30
-    assert all(len(line) <= 100 for line in lines)
     assert "The 10 labels with the most entities are shown, of 50." in lines
     errors = analysis["errors"]["by_gold_label"].values()
     assert f"missing {sum(row['missing'] for row in errors)}, spurious " in summarize(analysis)
-    assert len(summarize(analysis).splitlines()) <= 30
