@@ -137,16 +137,13 @@ def _readable(value: Any, feature: Any) -> Any:
         return [_readable(one, feature.feature) for one in value]
     if isinstance(feature, Mapping):
         fields = {name: _readable(value[name], feature[name]) for name in feature}
-        if not fields or not all(map(_is_column, feature.values())):
+        # A list of values in each field is a table; a list of objects is none.
+        lists = [one for one in feature.values() if isinstance(one, (List, LargeList))]
+        if not fields or len(lists) < len(fields) or any(isinstance(one.feature, Mapping) for one in lists):
             return fields
-        lists = [values or [] for values in fields.values()]
-        return [dict(zip(fields, one, strict=True)) for one in zip(*lists, strict=True)]
+        columns = [values or [] for values in fields.values()]
+        return [dict(zip(fields, row, strict=True)) for row in zip(*columns, strict=True)]
     return value
-
-
-def _is_column(feature: Any) -> bool:
-    """Whether an object has a list of values here, one for each of what it describes; a list of objects is none."""
-    return isinstance(feature, (List, LargeList)) and not isinstance(feature.feature, Mapping)
 
 
 def retokenize(dataset: AnyDataset, word_splitter: WordSplitter) -> AnyDataset:

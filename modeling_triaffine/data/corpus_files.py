@@ -168,7 +168,8 @@ def _named_splits(paths: Sequence[Path], known: CorpusFormat | None, only: str |
     folder = _around(paths)
     visible = [*paths] if len(paths) > 1 else sorted(one for one in folder.iterdir() if not one.name.startswith("."))
     named = [(entry, split) for entry in visible if (split := split_of(entry))]
-    alone = [(entry, split) for entry, split in named if SPLIT_IN_NAME.fullmatch(_bare_name(entry))]
+    bare = {entry: SHARD.sub("", plain_name(entry)).partition(".")[0] for entry, _ in named}
+    alone = [(entry, split) for entry, split in named if SPLIT_IN_NAME.fullmatch(bare[entry])]
     formats = {entry: of_entry for entry, _ in named if (of_entry := format_if_known(entry))}
     beside = next(iter(formats.values())) if len({one.name for one in formats.values()}) == 1 else None
     by_split: dict[str, list[SplitFiles]] = defaultdict(list)
@@ -191,11 +192,6 @@ def _named_splits(paths: Sequence[Path], known: CorpusFormat | None, only: str |
         if is_needed and entry.is_file() and split not in splits and only in (None, split):
             raise problem
     return splits
-
-
-def _bare_name(entry: Path) -> str:
-    """The name of a file or folder without suffixes and the number of a shard."""
-    return SHARD.sub("", plain_name(entry)).partition(".")[0]
 
 
 def _one_of(folder: Path, split: str, found: Sequence[SplitFiles]) -> SplitFiles:

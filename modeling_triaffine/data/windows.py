@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..model.text_triaffine import MAX_SENTENCE_WORDS, belongs, in_windows
+from ..model.text_triaffine import MAX_SENTENCE_WORDS, Piece, in_windows
 from ..nesting import Span
 from .schema import CONTEXT_FIELDS
 
@@ -19,16 +19,12 @@ if TYPE_CHECKING:
 
 
 class Window(NamedTuple):
-    """Words of the record in a `row`, from `start` on; None for a record that is read as a whole.
-
-    shared_before, shared_after: number of first words shared with the previous window, of last words with the next.
-    """
+    """What is read of the record in a `row`: all of it, or as another record the words of a `piece`, from `start`."""
 
     row: int
     record: dict[str, Any] | None = None
+    piece: Piece | None = None
     start: int = 0
-    shared_before: int = 0
-    shared_after: int = 0
 
 
 class Windows(Sequence[dict[str, Any]]):
@@ -69,10 +65,8 @@ class Windows(Sequence[dict[str, Any]]):
 
     def owns(self, number: int, start: int, end: int) -> bool:
         """An entity of a window, in its words (`end` exclusive), counts there and not in a neighbour."""
-        window = self._windows[number]
-        if window.record is None:
-            return True
-        return belongs(start, end, len(window.record["tokens"]), window.shared_before, window.shared_after)
+        piece = self._windows[number].piece
+        return piece is None or piece.owns(start, end)
 
     def join(self, found: Iterable[Iterable[Mapping[str, Any]]]) -> list[list[dict[str, Any]]]:
         """The entities of each window, in its words → those of each record, in its own, each once."""
@@ -80,7 +74,7 @@ class Windows(Sequence[dict[str, Any]]):
         for number, (window, entities) in enumerate(zip(self._windows, found, strict=True)):
             own = (entity for entity in entities if self.owns(number, entity["start"], entity["end"]))
             by_record[window.row] += (_moved(entity, window.start) for entity in own)
-        for row in {window.row for window in self._windows if window.record is not None}:
+        for row in {window.row for window in self._windows if window.piece}:
             by_record[row].sort(key=lambda entity: (entity["start"], -entity["end"]))  # those of windows overlap
         return by_record
 
@@ -91,18 +85,16 @@ class Windows(Sequence[dict[str, Any]]):
 
     def describe_long(self) -> str:
         """One line on the records that are read in windows, with the longest; empty if there are none."""
-        rows = {window.row for window in self._windows if window.record is not None}
+        rows = {window.row: len(self.records[window.row]["tokens"]) for window in self._windows if window.piece}
         if not rows:
             return ""
-        sizes = {row: len(self.records[row]["tokens"]) for row in rows}
-        longest = max(sizes, key=sizes.__getitem__)
-        name = self.records[longest].get("id", f"row {longest}")
-        inside = sum(map(len, self.join_spans(map(spans_of, self))))
-        outside = sum(len(spans_of(record)) for record in self.records) - inside
+        longest = max(rows, key=rows.__getitem__)
+        inside = self.join_spans(map(spans_of, self))
+        missed = sum(len(spans_of(self.records[row])) - len(inside[row]) for row in rows)
         return (
-            f"{len(sizes):,} of {len(self.records):,} sentences have more than {self._max_words} words, the longest "
-            f"({name}) {sizes[longest]:,}; they are read in windows of {self._max_words // 4} words, and {outside:,} "
-            "entity spans that are in none are missed."
+            f"{len(rows):,} of {len(self.records):,} sentences have more than {self._max_words} words, the longest "
+            f"({self.records[longest].get('id', f'row {longest}')}) {rows[longest]:,}; they are read in windows of "
+            f"{self._max_words // 4} words, and {missed:,} entity spans that are in none are missed."
         )
 
     def _of_long(self, row: int) -> Iterator[Window]:
@@ -121,7 +113,7 @@ class Windows(Sequence[dict[str, Any]]):
             if record.get("entities") is not None:
                 near = entities[bisect_left(starts, start) : bisect_left(starts, end)]
                 window["entities"] = [_moved(entity, -start) for entity in near if entity["end"] <= end]
-            yield Window(row, window, start, piece.shared_before, piece.shared_after)
+            yield Window(row, window, piece, start)
 
     def _around(self, start: int, end: int, record: Mapping[str, Any]) -> tuple[list[str], list[str]]:
         """What is left and right of a window, as of raw text's: the words that it does not share with a neighbour."""

@@ -121,6 +121,28 @@ class TestCut:
         assert (whole["tokens"], whole["pos"]) == (["It's", "far.", "Orsk"], [])
 
 
+LAYERS = {
+    "pos": ({"words": [[0, 4], [5, 10]], "pos": ["A"]}, "field 'pos' has 1 values for 2 words"),
+    "ids": ({"sentences": [[0, 10]], "sentence_ids": ["a", "b"]}, "field 'sentence_ids' has 2 values for 1 sentences"),
+    "order": ({"words": [[5, 10], [0, 4]]}, "field 'words' is not in order"),
+    "outside": ({"sentences": [[0, 11]]}, "field 'sentences' is not in order or outside"),
+    "an id twice": ({"sentences": [[0, 4], [5, 10]], "sentence_ids": ["a", "a"]}, "'a' was used before"),
+}
+
+
+@pytest.mark.parametrize(("layers", "problem"), LAYERS.values(), ids=LAYERS)
+def test_words_and_sentences_in_json_fit_the_text(tmp_path, layers, problem):
+    with pytest.raises(CorpusError, match=f"a.jsonl, line 1: .*{problem}"):
+        read(write_json(tmp_path / "a.jsonl", {"text": "Orsk slept", "entities": [], **layers}))
+
+
+def test_fields_of_their_names_in_other_forms_are_ignored(tmp_path):
+    fields = {"words": ["Orsk", "slept"], "pos": ["A", "B"], "sentences": 1, "left_tokens": ["It"]}
+    (row,), check = read(write_json(tmp_path / "a.jsonl", {"text": "Orsk slept", "entities": [], **fields}))
+    assert (row["tokens"], row["pos"], row["left_tokens"]) == (["Orsk", "slept"], [], None)
+    assert check.counts == {f"field '{name}' ignored": 1 for name in fields}
+
+
 TEXTS = st.text(
     st.one_of(
         st.sampled_from("aB.! \n\r\t-😀　。\u200b\ufeff\x00\x1c\x85\u2028"), st.characters(exclude_categories=["Cs"])

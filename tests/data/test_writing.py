@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modeling_triaffine.data import FEATURES, WRITERS, load_nested_ner, load_texts, write_nested_ner
+from modeling_triaffine.data.loading import read_parts
 from modeling_triaffine.data.writing_texts import PREDICTION_WRITERS
 from modeling_triaffine.model.text_triaffine import INVISIBLE_SPACES, word_splitter
 from tests.helpers.corpora import cas_json, conllu, read, spelled, triples, write_files
@@ -195,6 +196,8 @@ class TestTexts:
         ]
         rows, again = (load_nested_ner(*of)["train"] for of in ((path, format), (tmp_path / "json",)))
         assert list(again) == list(rows)
+        (before,), (after,) = read_parts(path, format), read_parts(tmp_path / "json")
+        assert (after.is_written, after.has_words) == (before.is_written, before.has_words)
         write_nested_ner({"train": texts}, tmp_path / "brat", "brat")
         for before, after in zip(texts, load_texts(tmp_path / "brat")["train"], strict=True):
             assert (after["text"], sorted(triples(after))) == (before["text"], sorted(triples(before)))
