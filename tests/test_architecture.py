@@ -46,7 +46,7 @@ BUDGET = {
     "acceleration": (1_207, 782),
     "commands": (1_475, 802),
     "conversion": (882, 595),
-    "data": (6_320, 2_907),
+    "data": (6_305, 2_907),
     "drawing": (692, 519),
     "evaluation": (1_515, 789),
     "explanation": (514, 358),
