@@ -44,7 +44,7 @@ SHARED_FILES = {
 BUDGET = {
     ".": (1_249, 2_067),
     "acceleration": (1_207, 782),
-    "commands": (1_475, 802),
+    "commands": (1_474, 802),
     "conversion": (882, 595),
     "data": (6_305, 2_907),
     "drawing": (692, 519),
@@ -55,7 +55,7 @@ BUDGET = {
     "publishing": (912, 736),
     "serving": (1_077, 1_094),
     "tagging": (663, 648),
-    "training": (3_248, 3_478),
+    "training": (3_243, 3_453),
     "helpers": (0, 2_608),
 }
 

@@ -145,11 +145,6 @@ def score(run: Run, results: RunResults) -> None:
         logger.info("Scores on the %s data, given words:\n%s", split, format_scores(evaluation.scores))
         if unscored := evaluation.unscored:
             logger.info("Not scored, because the %s data does not annotate them: %s.", split, ", ".join(unscored))
-        if evaluation.scores["gold"] and not evaluation.scores["predicted"]:
-            logger.warning(
-                "The model predicts no entity in the %s data. Train longer (it had %d updates), or annotate more.",
-                *(split, run.trainer.state.global_step),
-            )
         evaluation.raw_text = score_texts(run, evaluation, results.metrics)
 
 

@@ -208,11 +208,25 @@ def test_files_that_a_recipe_needs_are_required_unless_left_out(
     assert list(run.trainer.processing_class.vocabularies) == ["chars"]
 
 
-def test_epochs_that_are_given_replace_the_least_updates_of_a_recipe() -> None:
-    assert plan_of("genia-minilm").training.min_steps == plan_of("genia-minilm", "--seed", 1).training.min_steps > 0
-    assert plan_of("genia-minilm", "--num_train_epochs", 2).training.min_steps == 0
-    assert plan_of("genia-minilm", "--max_steps", 9).training.min_steps == 0
-    assert plan_of("genia-minilm", "--num_train_epochs", 2, "--min_steps", 5).training.min_steps == 5
+LEARNED = {"learn_span_width": True, "min_steps": 1000}
+
+
+@pytest.mark.parametrize(
+    ("given", "changed"),
+    [
+        (["--seed", 1], {}),
+        (["--num_train_epochs", 2], {"min_steps": 0}),
+        (["--max_steps", 9], {"min_steps": 0}),
+        (["--num_train_epochs", 2, "--min_steps", 5], {"min_steps": 5}),
+        (["--max_span_width="], {"learn_span_width": False}),  # its default, all spans
+        (["--max_span_width", 12], {"learn_span_width": False}),
+        (["--max_span_width", "none", "--learn_span_width"], {}),
+    ],
+    ids=str,
+)
+def test_what_is_given_replaces_what_would_prevail_over_it(given, changed):
+    plan = plan_of("genia-minilm", *given)
+    assert {name: (vars(plan.model) | vars(plan.training))[name] for name in LEARNED} == {**LEARNED, **changed}
 
 
 def test_an_empty_value_removes_the_option_of_the_recipe() -> None:
@@ -288,20 +302,6 @@ def test_a_run_in_a_folder_of_the_same_name_is_not_the_recipe(tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     assert plan.find_recipe("demo") == plan.recipe_library() / "demo"
     assert plan.find_recipe("./demo").resolve() == tmp_path / "demo"
-
-
-@pytest.mark.parametrize(
-    ("given", "is_learned"),
-    [
-        ([], True),
-        (["--max_span_width="], False),  # its default, all spans
-        (["--max_span_width", "12"], False),
-        (["--max_span_width", "none", "--learn_span_width"], True),
-    ],
-    ids=str,
-)
-def test_a_width_on_the_command_line_replaces_the_one_that_a_recipe_learns(given, is_learned):
-    assert plan_of("genia-minilm", *given).model.learn_span_width == is_learned
 
 
 @pytest.mark.parametrize(("other", "kept"), [("corpus", True), ("other", False)])

@@ -319,7 +319,7 @@ def test_flat_annotation_leaves_spans_out_of_the_training_loss(prepare) -> None:
     assert batch["labels"].tolist() == [[[-100, run.trainer.model.config.label2id["DNA"]], [-100, -100]]]
 
 
-def test_the_recipe_demo_has_data_of_its_own(tmp_path: Path) -> None:
+def test_the_recipe_demo_has_data_of_its_own(tmp_path: Path, micro_corpus: Path) -> None:
     out = tmp_path / "out"
     few = ["--max_steps", 2, "--max_train_samples", 40, "--max_eval_samples", 8, "--eval_steps", 1]
     options = [str(part) for part in ("--recipe", "demo", "--output_dir", out, *few, "--eval_strategy", "steps")]
@@ -331,22 +331,18 @@ def test_the_recipe_demo_has_data_of_its_own(tmp_path: Path) -> None:
     assert RunSummary.load(out).dataset == "made-up demo corpus"
     again = prepare_run(["--recipe", str(out), "--output_dir", str(tmp_path / "again")])  # repeats it, from there
     assert again.corpus.given["train"]["tokens"] == run.corpus.given["train"]["tokens"]
-
-
-def test_the_recipe_demo_trains_on_given_data(tmp_path: Path, micro_corpus: Path) -> None:
-    run = prepare_run(run_arguments("demo", micro_corpus, tmp_path / "out"))
-    assert run.trainer.model.config.entity_labels == ["DNA", "protein"]
-    assert not (tmp_path / "out" / "corpus").exists()
+    given = run_arguments("demo", micro_corpus, tmp_path / "given")
+    assert prepare_run(given).trainer.model.config.entity_labels == ["DNA", "protein"]
+    assert not (tmp_path / "given" / "corpus").exists()
+    given[given.index("--train_file")] = "--test_file"
     with pytest.raises(ValueError, match="There is no training data; give --train_file"):
-        prepare_run(
-            ["--recipe", "demo", "--output_dir", str(tmp_path / "out"), "--test_file", str(micro_corpus / "test.jsonl")]
-        )
+        prepare_run(given)
 
 
 def test_a_run_is_scored_on_given_words_and_on_raw_text(tmp_path: Path, prepare, caplog) -> None:
     """The words of the corpus have a hyphen that raw text is cut at."""
     blank = "_\t" * 7
-    tokens, misc = ["the", "alpha-gene", "works"], ["_", "Entity=(1-DNA)", "_"]
+    tokens, misc = ["the", "alpha-gene", "works", "."], ["_", "Entity=(1-DNA)", "SpaceAfter=No", "_"]
     rows = [
         f"{number}\t{word}\t{blank}{value}\n" for number, (word, value) in enumerate(zip(tokens, misc, strict=True), 1)
     ]
@@ -354,7 +350,7 @@ def test_a_run_is_scored_on_given_words_and_on_raw_text(tmp_path: Path, prepare,
     corpus.write_text(8 * ("".join(rows) + "\n"), encoding="utf-8")
     options = ("--train_file", corpus, "--validation_file", corpus, "--test_file", corpus, "--do_predict")
     run = prepare(*options, num_train_epochs=1, card_examples=0)
-    assert run.trainer.train_dataset[0]["tokens"] == ["the", "alpha", "-", "gene", "works"]
+    assert run.trainer.train_dataset[0]["tokens"] == ["the", "alpha", "-", "gene", "works", "."]
     with caplog.at_level("INFO", logger="modeling_triaffine"):
         metrics = train_and_save(run)
     assert {f"{split}_raw_text_{kind}f1" for split in ("eval", "test") for kind in ("", "flat_")} <= set(metrics)

@@ -51,26 +51,23 @@ def test_accumulated_update_is_that_of_one_batch(tmp_path: Path, batches: dict[s
 # ---- Arguments ----
 
 
-def test_plain_training_arguments_train_with_one_rate(tmp_path: Path) -> None:
-    records = micro_records(8)
-    trainer = micro_trainer(tmp_path / "unused", records, records)
+def test_plain_arguments_have_one_rate_and_another_optimizer_is_taken(tmp_path: Path) -> None:
+    """A calibration is that of the weights before the training."""
+    records, calibration = micro_records(8), {"temperature": 1.5, "label_thresholds": {"DNA": 0.0}}
+    trainer = micro_trainer(tmp_path / "unused", records, records, config=calibration)
+    trainer.evaluate()
+    assert trainer.model.config.temperature == 1.5
     arguments = TrainingArguments(
         str(tmp_path / "out"), use_cpu=True, max_steps=2, save_strategy="no", learning_rate=0.01
     )
-    plain = trainer_like(trainer, arguments)
+    plain = trainer_like(trainer, arguments, optimizer_cls_and_kwargs=(torch.optim.SGD, {"lr": 1e-2, "momentum": 0.5}))
     plain.train()
-    assert {group["initial_lr"] for group in plain.optimizer.param_groups} == {0.01}
+    assert (plain.model.config.temperature, plain.model.config.label_thresholds) == (1.0, None)
+    optimizer: Any = plain.optimizer
+    assert isinstance(getattr(optimizer, "optimizer", optimizer), torch.optim.SGD)
+    assert {group["name"] for group in optimizer.param_groups} >= {"head", "words", "encoder"}
+    assert {group["initial_lr"] for group in optimizer.param_groups} == {0.01}
     assert 0 <= plain.evaluate()["eval_f1"] <= 1
-
-
-def test_a_calibration_is_for_the_model_before_training(tmp_path: Path) -> None:
-    records = micro_records(4)
-    calibration = {"temperature": 1.5, "label_thresholds": {"DNA": 0.0}}
-    trainer = micro_trainer(tmp_path, records, records, config=calibration, max_steps=1)
-    trainer.evaluate()
-    assert trainer.model.config.temperature == 1.5
-    trainer.train()
-    assert (trainer.model.config.temperature, trainer.model.config.label_thresholds) == (1.0, None)
 
 
 def test_batches_go_to_a_gpu_without_waiting_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,15 +87,6 @@ THREE_EPOCHS = {
     "load_best_model_at_end": True,
     "learning_rate": 3e-2,
 }
-
-
-def test_another_optimizer_is_taken(tmp_path):
-    sgd = torch.optim.SGD, {"lr": 1e-2, "momentum": 0.5}
-    trainer = trainer_like(micro_trainer(tmp_path, micro_records(8)), optimizer_cls_and_kwargs=sgd)
-    trainer.train()
-    optimizer: Any = trainer.optimizer
-    assert isinstance(getattr(optimizer, "optimizer", optimizer), torch.optim.SGD)
-    assert {group["name"] for group in optimizer.param_groups} >= {"head", "words", "encoder"}
 
 
 VIRUS = {"start": 0, "end": 1, "type": "virus"}
@@ -208,25 +196,16 @@ def test_small_data_gets_more_epochs(tmp_path, options, epochs, updates):
     assert trainer.args.num_train_epochs == options["num_train_epochs"]  # a recipe of the run has what was asked for
 
 
-def test_more_epochs_do_not_have_more_evaluations_and_checkpoints(tmp_path):
-    trainer = micro_trainer(
-        *(tmp_path, micro_records(8), micro_records(2, seed=1)),
-        **{**THREE_EPOCHS, "min_steps": 20, "save_total_limit": None},
-    )
+@pytest.mark.parametrize("when", [{}, {"eval_strategy": "steps", "eval_steps": 5, "save_strategy": "steps"}])
+def test_more_epochs_do_not_have_more_evaluations_and_the_loss_is_logged_before_each(tmp_path, when):
+    options = {**THREE_EPOCHS, "min_steps": 20, "save_total_limit": None, **when}
+    trainer = micro_trainer(tmp_path, micro_records(8), micro_records(2, seed=1), **options)
     trainer.train()
-    evaluations = [entry for entry in trainer.state.log_history if "eval_f1" in entry]
-    assert [entry["epoch"] for entry in evaluations] == [7, 14, 20]
-    assert [path.name for path in list_checkpoints(tmp_path)] == ["checkpoint-7", "checkpoint-14", "checkpoint-20"]
-
-
-@pytest.mark.parametrize("when", [{"eval_strategy": "epoch"}, {"eval_strategy": "steps", "eval_steps": 1}])
-def test_the_training_loss_is_logged_before_each_evaluation(tmp_path, when):
-    trainer = micro_trainer(tmp_path, micro_records(8), micro_records(2, seed=1), num_train_epochs=2, **when)
-    trainer.train()
-    log = [
-        next(name for name in ("loss", "eval_loss", "train_loss") if name in row) for row in trainer.state.log_history
-    ]
-    assert log == ["loss", "eval_loss", "loss", "eval_loss", "train_loss"]
+    log = [(row["step"], name) for row in trainer.state.log_history for name in ("loss", "eval_loss") if name in row]
+    epochs = [5, 10, 15, 20] if when else [7, 14, 20]
+    assert log == [(step, name) for step in epochs for name in ("loss", "eval_loss")]
+    if not when:
+        assert [path.name for path in list_checkpoints(tmp_path)] == ["checkpoint-7", "checkpoint-14", "checkpoint-20"]
 
 
 def test_without_validation_data_nothing_is_scored(tmp_path):
