@@ -84,8 +84,8 @@ def command(
 
         published = CORPORA.get(trained_on or "")
         names = list(published.labels) if published else labels or []
-        context = context or (published.context if published else "none")
-        converted = convert_published(corpus[0], encoder, names, vocabularies=vocabularies, context=context)
+        read = context or (published.context if published else "none")
+        converted = convert_published(corpus[0], encoder, names, vocabularies=vocabularies, context=read)
         with new_folder(output) as folder:
             converted.model.save_pretrained(folder)
             converted.processor.save_pretrained(folder)

@@ -64,7 +64,8 @@ def read_splits(plan: TrainingPlan, base: BaseModel) -> Corpus:
         name: plan.config.get(name, MODEL_OPTIONS[name].default) if config is None else getattr(config, name)
         for name in ("pos_embedding_size", "context", "max_subwords")
     }
-    words: Any = plan.model.word_splitter or (base.processor and base.processor.word_splitter) or DEFAULT_WORD_SPLITTER
+    own: Any = base.processor
+    words: Any = plan.model.word_splitter or (own and own.word_splitter) or DEFAULT_WORD_SPLITTER
     tokenizer = None
     if words == SUBWORDS:
         if base.name is None:
@@ -74,7 +75,7 @@ def read_splits(plan: TrainingPlan, base: BaseModel) -> Corpus:
         plan.data,
         make_word_splitter(words, tokenizer),
         bool(read_by["pos_embedding_size"]),
-        plan.model.sentence_splitter or (base.processor and base.processor.sentence_splitter),
+        plan.model.sentence_splitter or (own and own.sentence_splitter),
         (read_by["context"], read_by["max_subwords"]),
         training.seed,
         training.do_train,

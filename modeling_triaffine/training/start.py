@@ -5,7 +5,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from os import PathLike
 from pathlib import Path
@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 from datasets import Dataset, DatasetDict
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import PretrainedConfig, PreTrainedTokenizerFast, set_seed
+from transformers import PretrainedConfig, set_seed
 
 from ..data.parts_of_speech import spacy_tagger
 from ..data.statistics import repeated_sentences
@@ -23,7 +22,7 @@ from ..model.configuration_triaffine import TriaffineConfig
 from ..model.kinds_triaffine import NONE_LABEL
 from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.options_triaffine import MODEL_OPTIONS
-from ..model.processing_triaffine import PosTagger, TriaffineProcessor, beginning
+from ..model.processing_triaffine import PosTagger, TriaffineProcessor
 from ..model.text_triaffine import composed
 from ..new_model import match_low_rank_start, number_names
 from .batching import as_dataset, entity_types
@@ -217,15 +216,26 @@ def _start_new(
         entities = (entity for of_sentence in dataset["train"]["entities"] for entity in of_sentence)
         fields["max_span_width"] = max((entity["end"] - entity["start"] for entity in entities), default=None)
     vectors = None
-    if plan.model.word_vectors is not None:
+    if (file := plan.model.word_vectors) is not None:
+        if not Path(file).exists():
+            raise FileNotFoundError(
+                f"There is no file {file}. To train without: --word_vectors= --word_embedding_size 0."
+            )
         words = {composed(word) for split in dataset.values() for tokens in split["tokens"] for word in tokens}
-        vectors = read_word_vectors(plan.model.word_vectors, words, plan.model.keep_all_word_vectors)
+        vectors = read_word_vectors(file, words, plan.model.keep_all_word_vectors)
+        logger.info(
+            "Word vectors of %d numbers; %d of %d words have none.", vectors.size, len(vectors.unknown), len(words)
+        )
         size = fields["word_embedding_size"] = fields.get("word_embedding_size") or vectors.size
         if size != vectors.size:
             raise ValueError(
                 f"word_embedding_size is {size}, but the vectors have {vectors.size} numbers; leave it out."
             )
-    _build_vocabularies(processor, fields, dataset["train"])
+    parts, train = [part for part, name in WORD_PARTS.items() if fields.get(f"{name}_embedding_size")], dataset["train"]
+    if "pos" in parts and not ("pos" in train.column_names and any(train["pos"])):
+        raise ValueError("no training sentence has parts of speech: add --pos_tagger, or --pos_embedding_size 0.")
+    if parts:
+        processor.build_vocabularies(train, parts)
     if vectors is not None:  # only words with a vector are known
         processor.vocabularies["words"] = number_names(vectors.vectors)
     fields |= {
@@ -255,36 +265,6 @@ def _unseen_types(dataset: DatasetDict, known: Collection[str]) -> list[str]:
             )
         found |= {*unseen}
     return sorted(found)
-
-
-def _build_vocabularies(processor: TriaffineProcessor, fields: dict[str, Any], training_data: Dataset) -> None:
-    """Builds the vocabularies that the model's word parts need."""
-    parts = [part for part, name in WORD_PARTS.items() if fields.get(f"{name}_embedding_size")]
-    if "pos" in parts and not ("pos" in training_data.column_names and any(training_data["pos"])):
-        raise ValueError("no training sentence has parts of speech: add --pos_tagger, or --pos_embedding_size 0.")
-    if parts:
-        processor.build_vocabularies(training_data, parts)
-
-
-def learn_tokenizer(sentences: Iterable[list[str]], vocab_size: int) -> PreTrainedTokenizerFast:
-    """Trains a byte-pair tokenizer for an encoder from scratch; the same sentences give the same tokenizer.
-
-    (WordPiece would not: its trainer numbers "##" pieces in an order that changes between calls.) `vocab_size` includes
-    the special tokens and all 256 bytes, so that no word is unknown. Words are those that the processor reads.
-    """
-    tokenizer = Tokenizer(models.BPE(unk_token=SPECIAL_TOKENS["unk_token"]))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size,
-        special_tokens=list(SPECIAL_TOKENS.values()),
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(([beginning(word) for word in words] for words in sentences), trainer)
-    make_tokenizer: Any = PreTrainedTokenizerFast  # untyped in transformers
-    made: PreTrainedTokenizerFast = make_tokenizer(tokenizer_object=tokenizer, **SPECIAL_TOKENS)
-    return made
 
 
 def _warn_of_missed_entities(config: TriaffineConfig, processor: TriaffineProcessor, dataset: DatasetDict) -> None:
