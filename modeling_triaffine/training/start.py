@@ -5,7 +5,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 from os import PathLike
 from pathlib import Path
@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import torch
 from datasets import Dataset, DatasetDict
-from transformers import PretrainedConfig, set_seed
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import PretrainedConfig, PreTrainedTokenizerFast, set_seed
 
 from ..data.parts_of_speech import spacy_tagger
 from ..data.statistics import repeated_sentences
@@ -22,7 +23,7 @@ from ..model.configuration_triaffine import TriaffineConfig
 from ..model.kinds_triaffine import NONE_LABEL
 from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.options_triaffine import MODEL_OPTIONS
-from ..model.processing_triaffine import PosTagger, TriaffineProcessor
+from ..model.processing_triaffine import PosTagger, TriaffineProcessor, beginning
 from ..model.text_triaffine import composed
 from ..new_model import match_low_rank_start, number_names
 from .batching import as_dataset, entity_types
@@ -265,6 +266,27 @@ def _unseen_types(dataset: DatasetDict, known: Collection[str]) -> list[str]:
             )
         found |= {*unseen}
     return sorted(found)
+
+
+def learn_tokenizer(sentences: Iterable[list[str]], vocab_size: int) -> PreTrainedTokenizerFast:
+    """Trains a byte-pair tokenizer for an encoder from scratch; the same sentences give the same tokenizer.
+
+    (WordPiece would not: its trainer numbers "##" pieces in an order that changes between calls.) `vocab_size` includes
+    the special tokens and all 256 bytes, so that no word is unknown. Words are those that the processor reads.
+    """
+    tokenizer = Tokenizer(models.BPE(unk_token=SPECIAL_TOKENS["unk_token"]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=list(SPECIAL_TOKENS.values()),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(([beginning(word) for word in words] for words in sentences), trainer)
+    make_tokenizer: Any = PreTrainedTokenizerFast  # untyped in transformers
+    made: PreTrainedTokenizerFast = make_tokenizer(tokenizer_object=tokenizer, **SPECIAL_TOKENS)
+    return made
 
 
 def _warn_of_missed_entities(config: TriaffineConfig, processor: TriaffineProcessor, dataset: DatasetDict) -> None:
