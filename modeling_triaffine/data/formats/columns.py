@@ -80,17 +80,15 @@ class Layout:
         """A row is a word, not a multi-word token or an empty node of CoNLL-U."""
         return self.numbers is None or len(row) != self.width or not NO_WORD.fullmatch(row[self.numbers])
 
-    def is_comment(self, line: str) -> bool:
+    def is_comment(self, line: str, row: Sequence[str]) -> bool:
         """A line before the first token of a sentence is a comment, not a token that begins with #."""
-        row = self.split(line)
-        return line.startswith("#") and (len(row) != self.width or bool(self.problem(row)))
+        return line.startswith("#") and bool(self.problem(row))
 
     def read_comment(self, name: str, value: str, where: str, check: RecordChecker) -> None:
         """Takes what a comment says of the layout."""
 
-    def has_token(self, line: str) -> bool:
+    def has_token(self, line: str, row: Sequence[str]) -> bool:
         """A line has a token before its tags, or is none of these columns but has something to be seen."""
-        row = self.split(line)
         if len(row) == self.width:
             return bool(row[self.tokens])
         without_first = self.separator == " " and len(row) == self.width - 1 and line.startswith(" ")
@@ -349,18 +347,19 @@ def _sentences(
     for paragraph in paragraphs:
         rows: list[tuple[int, list[str]]] = []
         for number, line in paragraph:
-            if not rows and layout.is_comment(line):
+            row = layout.split(line)
+            if not rows and layout.is_comment(line, row):
                 name, value = ids.read_comment(line)
                 layout.read_comment(name, value, f"line {number}", check)
                 comment = value if name == "text" else comment
                 gap = "\n\n" if name in ("newpar", "newpar id") else gap
             elif not rows and DOCUMENT_START.match(line):
                 ids.start()
-            elif names and tuple(layout.split(line)) == names:
+            elif names and tuple(row) == names:
                 names = ()
                 check.note("lines of column names left out", example=f"line {number}")
-            elif layout.has_token(line):
-                rows.append((number, layout.split(line)))
+            elif layout.has_token(line, row):
+                rows.append((number, row))
             else:
                 check.note("lines without a token dropped", example=f"line {number}")
         words = [(number, row) for number, row in rows if layout.is_word(row)]
@@ -408,7 +407,7 @@ def written_text(
         elif "." not in node:
             last = node.partition("-")[2]
             covered = int(last or covered)
-            has_space = not any(NO_SPACE in cell.split("|") for cell in row[layout.tokens + 1 :])
+            has_space = NO_SPACE not in "|".join(row[layout.tokens + 1 :]).split("|")
             surfaces.append((form, " " * has_space, [] if last else [form]))
     starts = _places([form for form, _, _ in surfaces], comment)
     if starts is None:

@@ -41,7 +41,7 @@ class Conllu(Layout):
     type_part: int = 1
     left_open: Counter[str] = field(default_factory=Counter)
 
-    def is_comment(self, line: str) -> bool:
+    def is_comment(self, line: str, row: Sequence[str]) -> bool:
         return line.startswith("#")
 
     def read_comment(self, name: str, value: str, where: str, check: RecordChecker) -> None:
