@@ -192,9 +192,3 @@ def test_words_can_carry_nested_entities(tmp_path, text, entities, splitter, sen
     records, check = read(path, **options)
     found = ["".join(one["tokens"][e["start"] : e["end"]]) for one in records for e in one["entities"]]
     assert (sorted(found), len(records), check.report()) == (sorted(entities), sentences, "")
-
-
-def test_korean_particles_are_part_of_words_by_default_and_what_is_lost_is_counted(tmp_path):
-    (record,), check = read(write_json(tmp_path / "a.jsonl", annotated("김민수는 서울 산다", "김민수", "서울")))
-    assert spelled(record) == [("서울", "X")]
-    assert check.counts == {"entities with a boundary inside a word dropped": 1}
