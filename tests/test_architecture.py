@@ -46,7 +46,7 @@ BUDGET = {
     "acceleration": (1_207, 782),
     "commands": (1_474, 802),
     "conversion": (882, 595),
-    "data": (6_304, 2_932),
+    "data": (6_304, 2_913),
     "drawing": (692, 519),
     "evaluation": (1_515, 789),
     "explanation": (514, 358),
