@@ -27,7 +27,7 @@ from .factors_triaffine import (
     read_words,
     scoring_tensor,
 )
-from .triaffine_blocks import at_least_float32
+from .triaffine_blocks import at_least_float32, without_tiny_gradients
 from .triaffine_ops import (
     Factor,
     SpanScores,
@@ -290,7 +290,7 @@ def span_loss(
     """
     labels = torch.where(mask.unsqueeze(-1) if multi_label else mask, labels, -100)
     span_losses = _binary_cross_entropies if multi_label else _cross_entropies
-    losses, is_known = span_losses(at_least_float32(logits), labels, targets)
+    losses, is_known = span_losses(without_tiny_gradients(at_least_float32(logits)), labels, targets)
     losses = torch.where(is_known, losses, 0.0)
     if reduction == "batch":
         return losses.sum() / is_known.sum().clamp(min=1)

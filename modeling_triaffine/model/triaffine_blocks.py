@@ -203,6 +203,12 @@ def attend_products(plan: Plan, attention: ProductCube, scoring: ProductCube) ->
     needs_gradient = torch.is_grad_enabled()
     recomputes = needs_gradient and rows * num_words * reach * (width + 3 * reach) > STORED_NUMBERS
     size = rows if needs_gradient else max(1, CACHED_NUMBERS // (HEAD_WORDS * reach * max(reach, width // 2)))
+    # [I, J, K] of the first block, whose spans reach farthest: that of any other is a corner of it.
+    words = torch.arange(reach, device=scoring.tails.device)
+    outside = (words < words[:HEAD_WORDS, None, None]) | (words > words[:, None])
+    outside = outside.to(torch.promote_types(scoring.tails.dtype, torch.float32)) * OUTSIDE
+    # Inside words last is the faster order in a backward pass, but makes the softmax of short sentences slow.
+    outside, axis = (outside, -1) if needs_gradient else (outside.movedim(-1, 0).contiguous(), 1)
     blocks = []
     with torch.autocast(scoring.tails.device.type, enabled=False):
         for first in range(0, num_words, HEAD_WORDS):
@@ -211,7 +217,7 @@ def attend_products(plan: Plan, attention: ProductCube, scoring: ProductCube) ->
             of_rows = []
             for row in range(0, rows, size):
                 some = [part[row : row + size] for part in parts]
-                place = some[:3], some[3:], first, last, stop
+                place = some[:3], some[3:], outside, axis, first, last, stop
                 if recomputes:
                     of_rows.append(checkpoint(attend_from_heads, *place, use_reentrant=False, preserve_rng_state=False))
                 else:
@@ -222,25 +228,47 @@ def attend_products(plan: Plan, attention: ProductCube, scoring: ProductCube) ->
 
 
 def attend_from_heads(
-    attention: Sequence[Tensor], scoring: Sequence[Tensor], first: int, last: int, stop: int
+    attention: Sequence[Tensor], scoring: Sequence[Tensor], outside: Tensor, axis: int, first: int, last: int, stop: int
 ) -> Tensor:
     """p [M, I, J] of the head words from `first` to `last`, with tail words up to `stop`, in at least float32.
 
-    attention, scoring: u, x, v [M, N, w], a row per sentence and label.
+    attention, scoring: u, x, v [M, N, w], a row per sentence and label; axis: where inside words are in the scores,
+    [M, I, J, K] or [M, K, I, J]; outside: 0 or `OUTSIDE` to add to these scores, or those of more words.
     """
-    heads, reach = (torch.arange(first, end, device=scoring[0].device) for end in (last, stop))
-    outside = (reach < heads[:, None, None]) | (reach > reach[:, None])  # [I, J, K]
-    attended = at_least_float32(_pair_scores(attention, first, last, stop))
-    attended = attended.add_(outside.flatten(0, 1).to(attended.dtype), alpha=OUTSIDE).softmax(-1)
-    values = _pair_scores(scoring, first, last, stop)
-    return (attended * values).sum(-1).unflatten(-1, (heads.shape[0], reach.shape[0]))
+    heads, reach = slice(last - first), slice(stop - first)
+    corner = (heads, reach, reach) if axis == -1 else (reach, heads, reach)
+    attended = at_least_float32(_pair_scores(attention, axis, first, last, stop)).add_(outside[corner])
+    attended = without_tiny_gradients(attended).softmax(axis)
+    values = without_tiny_gradients(_pair_scores(scoring, axis, first, last, stop))
+    return (attended * values).sum(axis)
 
 
-def _pair_scores(cube: Sequence[Tensor], first: int, last: int, stop: int) -> Tensor:
-    """Scores [M, I·J, K] of the head words from `first` to `last` with tail and inside words up to `stop`."""
+def _pair_scores(cube: Sequence[Tensor], axis: int, first: int, last: int, stop: int) -> Tensor:
+    """Scores of the head words from `first` to `last` with tail and inside words up to `stop`."""
     heads, insides, tails = cube
-    products = heads[:, first:last, None] * tails[:, None, first:stop]
-    return products.flatten(1, 2) @ insides[:, first:stop].mT
+    pairs = heads[:, first:last, None] * tails[:, None, first:stop]
+    products, words = pairs.flatten(1, 2), insides[:, first:stop]
+    if axis == -1:
+        return (products @ words.mT).unflatten(1, pairs.shape[1:3])
+    return (words @ products.mT).unflatten(2, pairs.shape[1:3])
+
+
+class _WithoutTinyGradients(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: Tensor) -> Tensor:
+        return values.view_as(values)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
+        return functional.hardshrink(gradient, torch.finfo(gradient.dtype).tiny ** 0.4)
+
+
+def without_tiny_gradients(values: Tensor) -> Tensor:
+    """The values, whose gradients below 1e-15 (of float32) become 0 on the CPU.
+
+    Those of improbable words and labels would become denormal numbers, with which a product takes many times as long.
+    """
+    return _WithoutTinyGradients.apply(values) if values.requires_grad and values.device.type == "cpu" else values
 
 
 def at_least_float32(values: Tensor) -> Tensor:
