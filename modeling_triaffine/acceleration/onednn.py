@@ -106,8 +106,7 @@ def _is_for_onednn(values: Tensor, weight: Tensor, bias: Tensor | None = None) -
 
 def _linear(values: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     # `apply` inspects signatures at every call: a twentieth of the time of a single text.
-    is_plain = not torch.is_grad_enabled() and not torch._C._are_functorch_transforms_active()
-    multiply: Any = _multiply if is_plain else OneDNNLinear.apply
+    multiply: Any = OneDNNLinear.apply if torch.is_grad_enabled() else _multiply
     result: Tensor = multiply(values, weight, bias)
     return result
 
@@ -119,8 +118,6 @@ def _multiply(values: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 class OneDNNLinear(torch.autograd.Function):
     """x Wᵀ + b by oneDNN, with gradients: x [..., in], W [out, in], b [out] or None → [..., out], all in float32."""
-
-    generate_vmap_rule = True
 
     @staticmethod
     def forward(values: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

@@ -13,6 +13,7 @@ from torch.nn import functional
 from transformers import initialization as init
 
 from .configuration_triaffine import TriaffineConfig
+from .kinds_triaffine import Kind
 from .triaffine_ops import Factor, TriaffineWeight, additive_factor, append_one, triaffine_factor
 from .triaffine_weights import ACCELERATION
 
@@ -132,27 +133,44 @@ def scoring_tensor(config: TriaffineConfig) -> TriaffineTensor:
     return TriaffineTensor(config.num_scores, config.triaffine_dim, config.triaffine_rank, config.triaffine_init_std)
 
 
-class SpanAttention(nn.Module):
-    """Attention scores s_ijkr of a span's inside words. Base of the kinds, which make the factor."""
+class SpanPart(nn.Module):
+    """Scores of a span's inside words, as the factor that a kind makes of the words in its MLPs."""
 
-    triaffine: TriaffineTensor  # W, if the kind has it
+    triaffine: TriaffineTensor  # W or V, if the kind has it
 
-    def __init__(self, config: TriaffineConfig):
+    def __init__(self, config: TriaffineConfig, kind: Kind):
         super().__init__()
         self.inside = MLP(config.hidden_size, config.triaffine_dim, 2, config.mlp_dropout)
-        self.boundaries = Boundaries(config) if config.attention_kind.has_boundaries else None
+        self.boundaries = Boundaries(config) if kind.has_boundaries else None
 
     def reads(self) -> list[MLP | Boundaries]:
         """The MLPs that it reads the words by."""
         return [self.inside] if self.boundaries is None else [self.boundaries, self.inside]
 
-    def forward(self, words: WordVectors) -> Factor:
-        """The words by `reads` → s as a factor."""
-        return self.factor(words[self.inside], None if self.boundaries is None else words[self.boundaries])
+    def forward(self, words: WordVectors, shared: Boundaries | None = None) -> Factor:
+        """The words by `reads`, and by the boundaries of another part that it may share → the factor."""
+        boundaries = shared if self.boundaries is None else self.boundaries
+        return self.factor(words[self.inside], None if boundaries is None else words[boundaries])
 
     def factor(self, insides: Tensor, ends: Tensor | None) -> Factor:
-        """insides [B, N, d] and ends [2, B, N, d], if the kind has boundaries → s."""
+        """insides [B, N, d] and ends [2, B, N, d], if there are boundaries → the factor."""
         raise NotImplementedError
+
+
+class SpanAttention(SpanPart):
+    """Attention scores s_ijkr. Base of the kinds."""
+
+    def __init__(self, config: TriaffineConfig):
+        super().__init__(config, config.attention_kind)
+
+
+class SpanScoring(SpanPart):
+    """Scores o_ijkr, of which p_ijr = Σ_k α_ijkr o_ijkr. Base of the kinds, which may share
+    the attention's boundaries.
+    """
+
+    def __init__(self, config: TriaffineConfig):
+        super().__init__(config, config.scoring_kind)
 
 
 class TriaffineAttention(SpanAttention):
@@ -199,30 +217,6 @@ class LinearAttention(SpanAttention):
         return additive_factor(self.linear_inside(insides), self.linear_head(ends[0]), self.linear_tail(ends[1]))
 
 
-class SpanScoring(nn.Module):
-    """Scores o_ijkr of a span's inside words, of which p_ijr = Σ_k α_ijkr o_ijkr. Base of the kinds."""
-
-    triaffine: TriaffineTensor  # V, if the kind has it
-
-    def __init__(self, config: TriaffineConfig):
-        super().__init__()
-        self.inside = MLP(config.hidden_size, config.triaffine_dim, 2, config.mlp_dropout)
-        self.boundaries = Boundaries(config) if config.scoring_kind.has_boundaries else None
-
-    def reads(self) -> list[MLP | Boundaries]:
-        """The MLPs that it reads the words by."""
-        return [self.inside] if self.boundaries is None else [self.boundaries, self.inside]
-
-    def forward(self, words: WordVectors, shared: Boundaries | None) -> Factor:
-        """The words by `reads`, and by the attention's boundaries, which it may share → o as a factor."""
-        boundaries = shared if self.boundaries is None else self.boundaries
-        return self.factor(words[self.inside], None if boundaries is None else words[boundaries])
-
-    def factor(self, values: Tensor, ends: Tensor | None) -> Factor:
-        """values [B, N, d] and ends [2, B, N, d]: of its own boundaries, or else of the attention's → o."""
-        raise NotImplementedError
-
-
 class TriaffineScoring(SpanScoring):
     """o = TriAff(h_i, h_j, h_k, V_r)."""
 
@@ -230,9 +224,9 @@ class TriaffineScoring(SpanScoring):
         super().__init__(config)
         self.triaffine = scoring_tensor(config)
 
-    def factor(self, values: Tensor, ends: Tensor | None) -> Factor:
+    def factor(self, insides: Tensor, ends: Tensor | None) -> Factor:
         assert ends is not None
-        return triaffine_factor(ends, values, self.triaffine())
+        return triaffine_factor(ends, insides, self.triaffine())
 
 
 class LinearScoring(SpanScoring):
@@ -246,8 +240,8 @@ class LinearScoring(SpanScoring):
         if self.reads_boundaries:
             self.linear_head, self.linear_tail = nn.Linear(dim, labels), nn.Linear(dim, labels)
 
-    def factor(self, values: Tensor, ends: Tensor | None) -> Factor:
-        insides = self.linear_inside(values)
+    def factor(self, insides: Tensor, ends: Tensor | None) -> Factor:
+        insides = self.linear_inside(insides)
         if not self.reads_boundaries:
             return additive_factor(insides)
         assert ends is not None

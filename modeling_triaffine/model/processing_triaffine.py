@@ -71,7 +71,7 @@ CHECKED = {
 }
 # Options by which a tokenizer was loaded; transformers would save them with it.
 LOADING_OPTIONS = ("is_local", "local_files_only")
-# Sentences of a text that are encoded together: memory does not grow with the text.
+# Sentences of a text that are encoded together.
 _SENTENCES_AT_ONCE = 64
 # Words whose sub-words are kept; a text of more distinct ones begins anew (about 50 MB).
 MOST_KNOWN_WORDS = 2**17
@@ -248,30 +248,23 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         """The words of each sentence of a raw text, or window of a long one, and the context that the model reads."""
         if not isinstance(text, str):
             raise TypeError(f"TriaffineProcessor: a text is a string, not {type(text).__name__}.")
-        pieces = self.split_text(text)
+        pieces: Iterable[Piece] = self.split_text(text)
         if self.context == "none":
             for piece in pieces:
                 yield TextSentence(piece, [text[start:end] for start, end in piece.offsets])
             return
-        # Every sentence has at least one word, so this many sentences contain all context.
-        reach = self.max_subwords
-        before: list[Piece] = []
-        waiting = list(islice(pieces, _SENTENCES_AT_ONCE + reach))
-        while waiting:
-            count = min(_SENTENCES_AT_ONCE, len(waiting))
-            seen = [*before, *waiting]
-            inside = slice(len(before), len(before) + count)
-            words = [[text[start:end] for start, end in piece.offsets] for piece in seen]
-            # Words that neighbouring windows share are not context of either.
-            not_in_next = [own[: len(own) - piece.shared_after] for own, piece in zip(words, seen, strict=True)]
-            not_in_last = [own[piece.shared_before :] for own, piece in zip(words, seen, strict=True)]
-            if self.context == "previous_sentence":  # all of it, also if it was read in windows
-                not_in_next = sentences_so_far(not_in_next, seen, self.max_subwords)
-            left, _ = neighbouring_words(not_in_next, self.context, self.max_subwords, inside)
-            _, right = neighbouring_words(not_in_last, self.context, self.max_subwords, inside)
-            yield from map(TextSentence, waiting[:count], words[inside], left, right)
-            before = seen[: inside.stop][-reach:]
-            waiting = [*waiting[count:], *islice(pieces, count)]
+        pieces = list(pieces)
+        words = [[text[start:end] for start, end in piece.offsets] for piece in pieces]
+        # Words that neighbouring windows share are not context of either.
+        not_in_next = [own[: len(own) - piece.shared_after] for own, piece in zip(words, pieces, strict=True)]
+        not_in_last = [own[piece.shared_before :] for own, piece in zip(words, pieces, strict=True)]
+        if self.context == "previous_sentence":  # all of it, also if it was read in windows
+            not_in_next = sentences_so_far(not_in_next, pieces, self.max_subwords)
+        for number, (piece, own) in enumerate(zip(pieces, words, strict=True)):
+            here = slice(number, number + 1)
+            left, _ = neighbouring_words(not_in_next, self.context, self.max_subwords, here)
+            _, right = neighbouring_words(not_in_last, self.context, self.max_subwords, here)
+            yield TextSentence(piece, own, left[0], right[0])
 
     def encode_sentences(self, sentences: Sequence[TextSentence]) -> list[Feature]:
         """Features of sentences of raw text, as of [`encode`]."""

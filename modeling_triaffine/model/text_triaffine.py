@@ -82,9 +82,6 @@ FINER_SPLITTERS = ("letters_and_digits", "syllables", "characters")
 _DIRECTION_MARKS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 INVISIBLE_SPACES = str.maketrans(dict.fromkeys(f"\u200b\ufeff{_DIRECTION_MARKS}", " "))
 _SURROGATES = re.compile("[\ud800-\udfff]")
-_SPACE = re.compile(r"\s")
-# A longer sentence is split into words in pieces of about this size: memory does not grow with its length.
-_CHARACTERS_AT_ONCE = 65536
 
 # What closes a quotation in one language opens it in another (“so”, „so“, »so«); the last ones are invisible, such as
 # the direction marks of right-to-left text.
@@ -304,11 +301,8 @@ def belongs(start: int, end: int, size: int, shared_before: int, shared_after: i
 def split_text(text: str, sentences: SentenceSplitter, words: Splitter) -> Iterator[list[Offsets]]:
     """The words of each sentence."""
     for start, end in sentences(text):
-        if end - start <= _CHARACTERS_AT_ONCE:
-            found = words(text[start:end])
-            yield [(start + first, start + last) for first, last in found] if start else found
-        else:
-            yield list(_words_between(text, start, end, words))
+        found = words(text[start:end])
+        yield [(start + first, start + last) for first, last in found] if start else found
 
 
 def sentences_by(splitter: TextSplitter, text: str) -> Iterator[Sequence[Offsets]]:
@@ -361,16 +355,6 @@ def _windows(words: Sequence[Offsets], size: int, shared: int) -> Iterator[Piece
     for first in range(0, len(words) - shared, size - shared):
         is_last = first + size >= len(words)
         yield Piece(list(words[first : first + size]), shared if first else 0, 0 if is_last else shared)
-
-
-def _words_between(text: str, start: int, end: int, words: Splitter) -> Iterator[Offsets]:
-    while start < end:
-        stop = end
-        if end - start > _CHARACTERS_AT_ONCE:  # a piece ends at white space, which no word contains
-            space = _SPACE.search(text, start + _CHARACTERS_AT_ONCE, end)
-            stop = space.end() if space else end
-        yield from ((start + first, start + last) for first, last in words(text[start:stop]))
-        start = stop
 
 
 def sentences_so_far(words: Iterable[list[str]], pieces: Iterable[Piece], max_words: int) -> list[list[str]]:

@@ -72,10 +72,8 @@ def multiplies_bfloat16() -> bool:
     Without instructions for it, bfloat16 takes many times as long. Intel's processors need those of AMX, which virtual
     machines often hide: with `avx512_bf16` alone, a product of bfloat16 took 1.75 times as long as one of float32.
     """
-    if hasattr(torch.cpu, "get_capabilities"):
-        has: Any = torch.cpu.get_capabilities()
-        names = ["amx_bf16", "bf16"]  # Intel's and ARM's
-        if not has.get("cpu_name", "").startswith("Intel"):
-            names.append("avx512_bf16")
-        return any(has.get(name, False) for name in names)
-    return bool(getattr(torch.cpu, "_is_avx512_bf16_supported", bool)())  # earlier versions of torch
+    has: Any = torch.cpu.get_capabilities()
+    names = ["amx_bf16", "bf16"]  # Intel's and ARM's
+    if not has.get("cpu_name", "").startswith("Intel"):
+        names.append("avx512_bf16")
+    return any(has.get(name, False) for name in names)

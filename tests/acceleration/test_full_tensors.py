@@ -90,13 +90,6 @@ def test_frozen_tensor():
     assert parameter.grad is None
 
 
-def test_second_derivatives_are_refused():
-    parameter, weight = make_weight()
-    (gradient,) = torch.autograd.grad(loss_of(weight), parameter, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
-        gradient.sum().backward()
-
-
 @pytest.mark.parametrize("at_once", [1, 2])
 def test_padding_for_tensor_cores_changes_nothing(monkeypatch, at_once):
     """What happens on CUDA: a, e padded to whole multiples and labels copied together, here on the CPU."""

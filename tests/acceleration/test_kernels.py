@@ -210,20 +210,6 @@ def check_outside_is_not_read():
     torch.testing.assert_close(actual, expected, rtol=1e-12, atol=1e-12)
 
 
-def check_single_gradients():
-    torch.manual_seed(0)
-    attention, scoring = draw("product", 1, 3, 3, torch.float64), draw("keys", 1, 3, 3, torch.float64)
-    inputs = [*attention, *scoring]
-    _, *together = values_and_gradients(triton_span_scores, attention, scoring)
-    for place, expected in enumerate(together):
-        for other, part in enumerate(inputs):
-            part.requires_grad_(place == other)
-        p = triton_span_scores(attention, scoring)
-        upstream = torch.arange(p.numel(), dtype=p.dtype).cos().view_as(p)
-        (actual,) = torch.autograd.grad(p, inputs[place], upstream)
-        torch.testing.assert_close(actual, expected, rtol=1e-12, atol=1e-12)
-
-
 class LargestTensor(TorchDispatchMode):
     """Notes the size, in bytes, of the largest tensor that an operation returns."""
 
@@ -249,7 +235,6 @@ def check_largest_tensor_is_p():
         check_rising_scores,
         check_outside_is_not_read,
         check_largest_tensor_is_p,
-        pytest.param(check_single_gradients, marks=nightly),
     ],
 )
 def test_in_the_interpreter(interpreted, check):

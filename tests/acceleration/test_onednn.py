@@ -63,12 +63,6 @@ def test_values_and_gradients_of_both_orders(shape, has_bias):
         torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-4)
 
 
-def test_inputs_and_weights_in_another_order_of_memory():
-    values, weight, bias = example(6, 4, out=3)
-    ours = OneDNNLinear.apply(values.T.contiguous().T, weight.T.contiguous().T, bias)
-    torch.testing.assert_close(ours, linear(values, weight, bias))
-
-
 def test_products_of_matrices(calls, monkeypatch):
     left, right, _ = example(6, 4)
     torch.testing.assert_close(multiply_transposed(left, right), left @ right.T)
@@ -95,16 +89,6 @@ def test_a_product_is_written_in_pieces_or_by_torch(largest_piece, add, calls, m
     write_product(left, right, result, add)
     torch.testing.assert_close(result, expected)
     assert sum(rows for rows, _ in calls) == (7 if largest_piece else 0)
-
-
-def test_gradients_by_functional_transforms():
-    values, weight, bias = example(6, 4)
-
-    def loss(function):
-        return lambda weight: function(values.detach(), weight, bias.detach()).square().sum()
-
-    ours, expected = (torch.func.grad(loss(function))(weight.detach()) for function in (OneDNNLinear.apply, linear))
-    torch.testing.assert_close(ours, expected)
 
 
 def test_the_model_computes_the_same(encoder, calls, monkeypatch):

@@ -1,7 +1,5 @@
 """bfloat16 on the CPU: used where the processor multiplies it faster, else replaced by float32 with a warning."""
 
-import json
-
 import pytest
 import torch
 from transformers import pipeline
@@ -10,7 +8,6 @@ from modeling_triaffine import NestedNERPipeline, NestedNERTrainingArguments
 from modeling_triaffine.model import pipeline_triaffine
 from modeling_triaffine.model.triaffine_weights import multiplies_bfloat16
 from modeling_triaffine.training import plan
-from tests.helpers.portable import near
 from tests.helpers.tiny import tiny_model
 
 TEXT = "The IL-2 gene binds protein."
@@ -42,12 +39,6 @@ def test_instructions_are_those_that_torch_names(monkeypatch, capabilities, expe
     assert multiplies_bfloat16() == expected
 
 
-def test_instructions_that_torch_does_not_name_are_not_used(monkeypatch):
-    for name in ("get_capabilities", "_is_avx512_bf16_supported"):
-        monkeypatch.delattr(torch.cpu, name, raising=False)
-    assert not multiplies_bfloat16()
-
-
 @pytest.mark.parametrize("load", [NestedNERPipeline, lambda **options: pipeline("ner", **options)], ids=["ours", "ner"])
 def test_a_pipeline_computes_in_bfloat16_where_that_is_fast(saved_model, has_instructions, caplog, load):
     loaded = load(model=str(saved_model), dtype="bfloat16", device="cpu")
@@ -71,11 +62,3 @@ def test_training_on_a_cpu_needs_no_other_option(tmp_path, has_instructions, mon
     options = NestedNERTrainingArguments(str(tmp_path), bf16=True)
     assert (options.bf16, options.device.type) == (has_instructions, "cpu")
     assert (WARNING in caplog.text) != has_instructions
-
-
-def test_commands_take_bfloat16(saved_model, tmp_path, monkeypatch, command):
-    monkeypatch.setattr(pipeline_triaffine, "multiplies_bfloat16", lambda: False)
-    (tmp_path / "a.txt").write_text(TEXT)
-    result = command("predict", tmp_path / "a.txt", "--model", saved_model, "--bf16", "--threshold", "0")
-    loaded = NestedNERPipeline(model=saved_model, dtype="bfloat16", device="cpu")
-    assert json.loads(result.out)["entities"] == near(loaded(TEXT, threshold=0.0))

@@ -197,11 +197,6 @@ def test_windows_are_one_text_whose_policy_counts_words():
     assert [one["word"] for one in found.in_characters(text, "flat", ["protein"])] == ["c incomprehensibilities"]
 
 
-def test_unknown_overlap_policy():
-    with pytest.raises(ValueError, match="'all', 'nested', 'flat'"):
-        decode(candidate_output(), overlap="nonesuch")
-
-
 def test_a_policy_may_be_a_function():
     first, second = ({"start": n, "end": 3, "type": "DNA", "score": 0.5} for n in (0, 1))
     assert resolve_overlaps([first, second], lambda entities: entities[1:]) == [second]

@@ -1,7 +1,5 @@
 """Every keyword that transformers documents for `pipeline`, loading, saving and calling works or is refused by name."""
 
-import warnings
-
 import numpy as np
 import pytest
 import torch
@@ -26,14 +24,6 @@ LOADING = {
     "trust_remote_code": False,
     "made_up": (1, TypeError),
     **dict.fromkeys(("token", "quantization_config", "variant", "state_dict", "proxies"), None),
-}
-SAVING = {
-    "is_main_process": True,
-    "state_dict": None,
-    "push_to_hub": False,
-    "max_shard_size": "20KB",
-    "variant": None,
-    "token": None,
 }
 PIPELINE = {
     "config": AutoConfig.from_pretrained,
@@ -72,12 +62,6 @@ def load(folder, **options):
     assert TriaffineForNestedNER.from_pretrained(folder, **options).head.label_bias.isfinite().all()
 
 
-def save(folder, **options):
-    model = TriaffineForNestedNER.from_pretrained(folder)
-    model.save_pretrained("saved", **options)
-    torch.testing.assert_close(TriaffineForNestedNER.from_pretrained("saved").state_dict(), model.state_dict())
-
-
 def find(folder, **options):
     found = transformers.pipeline("ner", model=str(folder), trust_remote_code=True, **options)(TEXT)
     assert isinstance(found, list)
@@ -89,7 +73,7 @@ def encode(folder, **options):
     assert all(np.array_equal(batch[name], values) for name, values in expected.items())
 
 
-TABLES = ((load, LOADING), (save, SAVING), (find, PIPELINE), (encode, PROCESSOR))
+TABLES = ((load, LOADING), (find, PIPELINE), (encode, PROCESSOR))
 
 
 @pytest.mark.parametrize(("call", "table", "name"), [(call, table, name) for call, table in TABLES for name in table])
@@ -102,29 +86,6 @@ def test_a_keyword_works_or_is_refused_by_its_name(call, table, name, saved_mode
     else:
         with pytest.raises(refused, match=name):
             call(saved_model, **{name: value})
-
-
-# Where a model's files are, and how its attention is computed, beside its name.
-BESIDE_A_NAME = {
-    **{"local_files_only": True, "cache_dir": "cache", "revision": "main", "subfolder": "", "token": None},
-    "attn_implementation": "eager",
-}
-
-
-@pytest.mark.parametrize("name", BESIDE_A_NAME)
-def test_beside_a_name(name, saved_model, encoder, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    given = {name: BESIDE_A_NAME[name]}
-    model = TriaffineForNestedNER.from_encoder(encoder, num_labels=3, triaffine_dim=4, **given)
-    expected = "eager" if name == "attn_implementation" else "sdpa"
-    assert model.encoder.config._attn_implementation == expected
-    pipeline = NestedNERPipeline(model=str(saved_model), model_kwargs=None, **given)
-    assert pipeline.model.encoder.config._attn_implementation == expected
-    if name in ("cache_dir", "attn_implementation"):  # the others transformers' own function takes beside the name
-        found = transformers.pipeline("ner", model=str(saved_model), model_kwargs={**given})
-        assert found.model.encoder.config._attn_implementation == expected
-    if name != "attn_implementation":
-        TriaffineProcessor.from_encoder(encoder, **given)
 
 
 @pytest.mark.parametrize(
@@ -152,13 +113,3 @@ def test_labels_of_words_are_not_those_of_spans(saved_model):
     inputs = processor(TEXT.partition(".")[0])
     with pytest.raises(ValueError, match=r"as DataCollatorForNestedNER makes them, but `labels` is \[1, 5\]"):
         model(**inputs, labels=torch.zeros(1, 5, dtype=torch.long))
-
-
-def test_own_calls_warn_of_nothing(saved_model, tmp_path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", DeprecationWarning)
-        warnings.simplefilter("error", FutureWarning)
-        find = transformers.pipeline("ner", model=str(saved_model), trust_remote_code=True)
-        find([TEXT, TEXT], threshold=0.2)
-        find.save_pretrained(tmp_path)
-        find.processor(TEXT, padding=True, truncation=True, return_tensors="pt")

@@ -64,13 +64,6 @@ def test_boundary_smoothing_keeps_its_precision_under_autocast(dtype):
     torch.testing.assert_close(targets, expected)
 
 
-def test_what_an_entity_keeps_and_gives():
-    targets = smooth_boundaries(label_matrix([5], (0, 1, 3, 0)), NONE + 1, smoothing=0.2, distance=1)
-    expected = {(1, 3): 0.8, (0, 3): 0.05, (2, 3): 0.05, (1, 2): 0.05, (1, 4): 0.05}
-    entity = targets[0, :, :, 0]
-    assert {tuple(span): pytest.approx(entity[tuple(span)].item()) for span in entity.nonzero().tolist()} == expected
-
-
 @pytest.mark.parametrize("reduction", ["sentence", "batch"])
 def test_loss_of_certain_targets_is_that_of_the_labels(reduction):
     labels = torch.tensor([[0, 1, -100], [2, -100, -100]])

@@ -11,7 +11,6 @@ from modeling_triaffine.model.repository_triaffine import broken_weights
 from modeling_triaffine.new_model import match_low_rank_start, words_of_random_subwords
 from tests.helpers.factors import FACTORS, HAVE_TENSORS, WITHOUT_WORDS, DiagonalTensor, fields_of
 from tests.helpers.faults import assert_same_weights
-from tests.helpers.portable import move_to_odd_addresses
 from tests.helpers.tiny import LABELS, save_tiny_encoder, tiny_model, tiny_processor
 
 SENTENCES = [["IL2", "gene", "binds"], ["protein"], ["the", "gene", "protein", "binds", "DNA", "."]]
@@ -90,22 +89,6 @@ def test_saved_model_gives_equal_scores(encoder, tmp_path, variant):
         torch.testing.assert_close(output.loss, expected.loss)
         torch.testing.assert_close(output.span_logits, expected.span_logits)
     assert [path.suffix for path in tmp_path.iterdir() if path.suffix in {".bin", ".pt", ".pkl"}] == []
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_scores_and_gradients_do_not_depend_on_where_the_weights_are(encoder, variant):
-    model = tiny_model(encoder, **VARIANTS[variant])
-    batch = make_batch(encoder, model)
-
-    def score() -> tuple[torch.Tensor, ...]:
-        model.zero_grad()
-        output = model(**batch)
-        output.loss.backward()
-        return output.span_logits, *(value.grad for value in model.parameters() if value.grad is not None)
-
-    expected = score()
-    move_to_odd_addresses(model)
-    torch.testing.assert_close(score(), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_attention_maps_and_hidden_states_on_request(encoder):

@@ -1,9 +1,5 @@
 """A trained model with other labels or a layer more, as transformers' users make them by `from_pretrained`."""
 
-import json
-import subprocess
-import sys
-
 import pytest
 import torch
 from torch import nn
@@ -85,21 +81,6 @@ def test_new_factors_of_low_rank_fit_the_encoders_vectors(encoder, tmp_path):
     assert torch.equal(model.head.attention.triaffine.inside, trained.head.attention.triaffine.inside)
     sizes = [each.head.scoring.triaffine.inside.square().mean().item() for each in (trained, model)]
     assert 0.2 < sizes[0] / sizes[1] < 5
-
-
-@pytest.mark.nightly
-def test_own_labels_by_remote_code(folder):
-    script = (
-        "import json, sys; sys.modules['modeling_triaffine'] = None\n"
-        "from transformers import AutoModelForTokenClassification as Auto\n"
-        "labels = {0: 'PER', 1: 'None'}\n"
-        "given = dict(num_labels=2, id2label=labels, label2id={'PER': 0, 'None': 1}, ignore_mismatched_sizes=True)\n"
-        "model = Auto.from_pretrained(sys.argv[1], trust_remote_code=True, **given)\n"
-        "print(json.dumps([model.config.label2id, list(model.head.label_bias.shape)]))\n"
-    )
-    ran = subprocess.run([sys.executable, "-c", script, folder], capture_output=True, text=True, check=True)
-    assert json.loads(ran.stdout) == [{"PER": 0, "None": 1}, [2]]
-    assert "have other shapes in the file" in ran.stderr
 
 
 def test_a_layer_more_starts_untrained_and_is_reported(folder, encoder, tmp_path, caplog):

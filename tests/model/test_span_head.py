@@ -333,27 +333,6 @@ def test_no_gradient_through_the_choice_of_candidates_or_to_padding():
         assert (hidden.grad[row, :length] != 0).any()
 
 
-@pytest.mark.parametrize("fields", [{}, {"triaffine_rank": 2}, {"attention": "linear", "cross_span": False}])
-def test_padding_and_order_do_not_matter(fields):
-    """A sentence has the same scores, loss share and gradient alone, padded, and anywhere in a batch."""
-    head, hidden, lengths = make_head(**fields)
-    labels = random_labels(lengths, 4, 5)
-
-    def run(order, extra):
-        head.zero_grad()
-        wide = torch.nn.functional.pad(hidden[order], (0, 0, 0, extra), value=7.0)
-        output = head(wide, lengths[order], torch.nn.functional.pad(labels[order], (0, extra, 0, extra), value=-100))
-        output.loss.backward()
-        return output, [parameter.grad.clone() for parameter in head.parameters()]
-
-    plain, gradients = run([0, 1, 2], 0)
-    turned, turned_gradients = run([2, 0, 1], 3)
-    torch.testing.assert_close(turned.loss, plain.loss, rtol=1e-12, atol=1e-12)
-    for one, other in zip(gradients, turned_gradients, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-12)
-    torch.testing.assert_close(turned.span_logits[1:, :5, :5], plain.span_logits[:2])
-
-
 def test_max_span_width_leaves_wider_spans_out():
     head, hidden, lengths = make_head()
     labels = random_labels(lengths, 4, 5)

@@ -19,7 +19,6 @@ from modeling_triaffine.model.text_triaffine import (
     sentence_splitter,
     split_at_punctuation,
     split_text,
-    whole_text,
     word_splitter,
 )
 from tests.helpers.tiny import tiny_tokenizer
@@ -91,26 +90,25 @@ def test_sentences(text, sentences):
     assert found == sentences
 
 
-def test_words_end_at_punctuation_and_symbols():
-    split = word_splitter("punctuation")
-    text = "IL-2/NF-kappa B (CD4+) 中文 don't"
-    assert pieces(text, split(text)) == [
-        *["IL", "-", "2", "/", "NF", "-", "kappa", "B", "(", "CD4", "+", ")"],
-        *["中", "文", "don", "'", "t"],
-    ]
-    assert pieces(text, word_splitter("whitespace")(text)) == text.split()
-
-
-def test_hangul_is_split_into_syllables_on_request():
-    text = "김민수는 (IL-2) 中文 don't\u200bgo"
-    expected = [*"김민수는", "(", "IL", "-", "2", ")", *"中文", "don", "'", "t", "go"]
-    assert pieces(text, word_splitter("syllables")(text)) == expected
-
-
-def test_words_can_end_between_letters_and_digits():
-    text = "Take 10mg or $3M at pH7.4, x²"
-    expected = ["Take", "10", "mg", "or", "$", "3", "M", "at", "pH", "7", ".", "4", ",", "x", "²"]
-    assert pieces(text, word_splitter("letters_and_digits")(text)) == expected
+@pytest.mark.parametrize(
+    ("choice", "text", "words"),
+    [
+        (
+            "punctuation",
+            "IL-2/NF-kappa B (CD4+) 中文 don't",
+            "IL - 2 / NF - kappa B ( CD4 + ) 中 文 don ' t",
+        ),
+        ("syllables", "김민수는 (IL-2) 中文 don't\u200bgo", "김 민 수 는 ( IL - 2 ) 中 文 don ' t go"),
+        ("letters_and_digits", "10mg or $3M at pH7.4, x²", "10 mg or $ 3 M at pH 7 . 4 , x ²"),
+        ("characters", "ab\u0301 👩\u200d👧 ובית" + "." * 9, "a b\u0301 👩\u200d👧 ו ב י ת " + "." * 9),
+        # Zero-width spaces, byte order marks and direction marks are no part of words, but joiners are.
+        ("punctuation", "\ufeffPort\u200bVelmar \u200b می\u200cخواهم", "Port Velmar می\u200cخواهم"),
+        ("punctuation", "\u200fThe mayor\u200e, \u202bשלום\u202c \u2067Port\u2069.", "The mayor , שלום Port ."),
+        ("whitespace", "IL-2\u200b, \u200b(CD4+)", "IL-2\u200b, \u200b(CD4+)"),
+    ],
+)
+def test_words(choice, text, words):
+    assert pieces(text, word_splitter(choice)(text)) == words.split()
 
 
 @pytest.mark.parametrize("choice", ["punctuation", "letters_and_digits", "syllables", "characters", "whitespace"])
@@ -135,12 +133,6 @@ def test_a_run_of_marks_is_not_composed_at_once(monkeypatch):
     assert max(longest) <= text_triaffine.LONGEST_STRING
 
 
-def test_every_character_can_be_a_word_with_its_accents():
-    text = "ab\u0301 👩\u200d👧 ובית" + "." * 9
-    expected = ["a", "b\u0301", "👩\u200d👧", *"ובית", "." * 9]
-    assert pieces(text, word_splitter("characters")(text)) == expected
-
-
 def test_subwords_of_the_encoder_can_be_words():
     """Each keeps the accents that the tokenizer drops; the bytes of a character are not taken apart."""
     tokenizer = tiny_tokenizer()
@@ -155,18 +147,6 @@ def test_subwords_of_the_encoder_can_be_words():
     assert split("") == []
     with pytest.raises(ValueError, match="'subwords' needs the tokenizer of an encoder"):
         word_splitter("subwords")
-
-
-def test_zero_width_spaces_and_byte_order_marks_separate_words():
-    text = "\ufeffPort\u200bVelmar \u200b می\u200cخواهم"
-    assert pieces(text, word_splitter("punctuation")(text)) == ["Port", "Velmar", "می\u200cخواهم"]
-    assert pieces(text, word_splitter("whitespace")(text)) == text.split()  # of words that are given
-
-
-def test_direction_marks_are_no_part_of_words():
-    """Else a name beside one is another word to the model, and the mark a part of the entity."""
-    text = "\u200fThe mayor\u200e, \u202bשלום\u202c \u2067Port Velmar\u2069."
-    assert pieces(text, word_splitter("punctuation")(text)) == ["The", "mayor", ",", "שלום", "Port", "Velmar", "."]
 
 
 def test_a_word_splitter_can_be_the_json_of_any_pre_tokenizer():
@@ -217,16 +197,6 @@ def test_a_sentence_is_whole_up_to_the_longest_and_windows_are_shorter():
     assert len(whole.offsets) == 256
     assert [len(window.offsets) for window in windows] == [64, 64, 64, 64, 64, 17]
     assert [window.shared_before for window in windows] == [0, 16, 16, 16, 16, 16]
-
-
-def test_a_sentence_cut_in_stretches_has_the_same_words(monkeypatch):
-    def words():
-        return list(map(list, split_text(text, whole_text, word_splitter("punctuation"))))
-
-    text = "IL-2 gene,\u3000and  CD28. " * 20
-    whole = words()
-    monkeypatch.setattr(text_triaffine, "_CHARACTERS_AT_ONCE", 12)
-    assert words() == whole
 
 
 RULE = "─" * 9

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from modeling_triaffine.model import triaffine_blocks, triaffine_ops
-from modeling_triaffine.model.triaffine_blocks import pack_words, plan_blocks
+from modeling_triaffine.model.triaffine_blocks import pack_words, plan_blocks, without_tiny_gradients
 from modeling_triaffine.model.triaffine_ops import (
     ProductFactor,
     TriaffineFactor,
@@ -198,6 +198,14 @@ def test_pairs_of_candidates_are_their_definition(sizes, kind):
         return [scores, *torch.autograd.grad(scores.sin().sum(), inputs)]
 
     assert_same(run(triaffine_pairs), run(triaffine_pairs_reference), 1e-10)
+
+
+@pytest.mark.parametrize(("dtype", "kept"), [(torch.float, [0, 0, 1e-10]), (torch.double, [1e-40, 1e-20, 1e-10])])
+def test_gradients_on_a_cpu_have_no_denormal_numbers(dtype, kept):
+    """A product with these takes many times as long."""
+    values = torch.zeros(3, dtype=dtype, requires_grad=True)
+    without_tiny_gradients(values).backward(torch.tensor([1e-40, 1e-20, 1e-10], dtype=dtype))
+    assert values.grad.tolist() == pytest.approx(kept, rel=1e-5, abs=0)
 
 
 @pytest.mark.parametrize("layout", ["padded", "packed by the host"])
