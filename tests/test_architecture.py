@@ -50,7 +50,7 @@ BUDGET = {
     "drawing": (692, 519),
     "evaluation": (1_515, 789),
     "explanation": (514, 358),
-    "model": (5_151, 4_182),
+    "model": (5_151, 4_094),
     "page": (484, 655),
     "publishing": (912, 736),
     "serving": (1_077, 1_094),

@@ -209,22 +209,6 @@ def test_a_model_of_another_type_is_refused_without_warnings_of_its_fields(kind,
     assert caplog.messages == []
 
 
-def test_a_subclass_of_the_model_starts_with_its_own_configuration(encoder, tmp_path):
-    class Derived(TriaffineConfig):
-        model_type = "derived"
-        own_size: int = 5
-
-    class DerivedModel(TriaffineForNestedNER):
-        config_class = Derived
-
-    by_fields = DerivedModel.from_encoder(encoder, num_labels=3, triaffine_rank=2, own_size=9)
-    by_config = DerivedModel.from_encoder(encoder, Derived(num_labels=3, triaffine_rank=2, own_size=9))
-    by_fields.save_pretrained(tmp_path)
-    for model in (by_fields, by_config, DerivedModel.from_pretrained(tmp_path)):
-        assert type(model.config) is Derived
-        assert model.config.own_size == 9
-
-
 def test_fields_of_transformers_are_known(caplog):
     fields = {"use_cache": False, "pad_token_id": 0, "tie_word_embeddings": False, "quantization_config": {}}
     config = TriaffineConfig(hidden_size=4, torch_dtype="float32", **fields)

@@ -9,7 +9,7 @@ from modeling_triaffine import DataCollatorForNestedNER, TriaffineConfig, Triaff
 from modeling_triaffine.model.factors_triaffine import TriaffineTensor
 from modeling_triaffine.model.repository_triaffine import broken_weights
 from modeling_triaffine.new_model import match_low_rank_start, words_of_random_subwords
-from tests.helpers.factors import FACTORS, HAVE_TENSORS, WITHOUT_WORDS, DiagonalTensor, fields_of
+from tests.helpers.factors import FACTORS, HAVE_TENSORS, WITHOUT_WORDS, fields_of
 from tests.helpers.faults import assert_same_weights
 from tests.helpers.tiny import LABELS, save_tiny_encoder, tiny_model, tiny_processor
 
@@ -241,18 +241,6 @@ def test_low_rank_scores_start_with_about_unit_variance(tmp_path, attention, sco
     before = {name: weight.clone() for name, weight in model.head.named_parameters()}
     match_low_rank_start(model)  # they fit already
     assert all(torch.allclose(weight, before[name], rtol=1e-3) for name, weight in model.head.named_parameters())
-
-
-def test_a_tensor_of_another_form_is_scaled_to_its_inputs_too(encoder):
-    """Whatever `triaffine_rank` is and its factors are called; of a part that is loaded, nothing is."""
-    model = tiny_model(encoder)
-    model.head.scoring.triaffine = tensor = DiagonalTensor(3, 6)
-    match_low_rank_start(model, ["head.label_bias", "head.scoring.triaffine.first"])
-    assert tensor.squared_norm == 1
-    match_low_rank_start(model, ["head.scoring.triaffine.first", "head.scoring.triaffine.last"])
-    drawn, tensor.squared_norm = tensor.squared_norm, 1
-    match_low_rank_start(model)
-    assert tensor.squared_norm == drawn != 1
 
 
 @pytest.mark.parametrize(("attention", "scoring"), [*FACTORS, *WITHOUT_WORDS], ids=lambda name: name)

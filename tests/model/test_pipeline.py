@@ -140,6 +140,7 @@ def test_given_words_are_the_words(finder):
 
 class OwnConfig(TriaffineConfig):
     model_type = "own_ner"
+    own_size: int = 5
 
 
 class OwnModel(TriaffineForNestedNER):
@@ -154,11 +155,12 @@ class OwnModel(TriaffineForNestedNER):
 def test_a_subclass_of_a_type_of_its_own_is_loaded_with_its_layers(encoder, finder, tmp_path):
     AutoConfig.register("own_ner", OwnConfig, exist_ok=True)
     AutoModelForTokenClassification.register(OwnConfig, OwnModel, exist_ok=True)
-    model = OwnModel.from_encoder(encoder, num_labels=3)
+    model = OwnModel.from_encoder(encoder, num_labels=3, own_size=9)
     NestedNERPipeline(model, finder.processor).save_pretrained(tmp_path)
     for made in (NestedNERPipeline(tmp_path), transformers_pipeline("ner", model=str(tmp_path))):
         assert isinstance(made, NestedNERPipeline)
         assert torch.equal(made.model.own.weight, model.own.weight)
+        assert made.model.config.own_size == 9
 
 
 def test_a_model_of_the_package_is_found_by_name(saved_model, monkeypatch, caplog):
