@@ -56,7 +56,7 @@ BUDGET = {
     "serving": (1_077, 1_094),
     "tagging": (663, 648),
     "training": (3_246, 3_428),
-    "helpers": (0, 2_608),
+    "helpers": (0, 2586),
 }
 
 
