@@ -48,7 +48,7 @@ BUDGET = {
     "conversion": (882, 595),
     "data": (6_304, 2_913),
     "drawing": (692, 519),
-    "evaluation": (1_515, 789),
+    "evaluation": (1_504, 789),
     "explanation": (514, 358),
     "model": (5_151, 4_094),
     "page": (484, 655),

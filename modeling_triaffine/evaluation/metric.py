@@ -43,20 +43,13 @@ class NestedNERMetric(evaluate.Metric):
     # side is empty; hence entities are checked and normalised first.
     def add_batch(self, *, predictions: Iterable[Entities], references: Iterable[Entities], **kwargs: Any) -> None:
         """Adds the entities of several sentences."""
-        rows = {"predictions": _as_rows(predictions, "predictions"), "references": _as_rows(references, "references")}
+        rows: dict[str, list[Any]] = {"predictions": [], "references": []}
+        for side, sentences in (("predictions", predictions), ("references", references)):
+            for number, entities in enumerate(() if sentences is None else sentences):  # `compute` passes None
+                found = sorted(read_entities(entities, f"{side}, sentence {number}"))
+                rows[side].append([dict(zip(("start", "end", "type"), entity, strict=True)) for entity in found])
         check_same_sentences(**rows)
         super().add_batch(**rows, **kwargs)
 
     def _compute(self, *, predictions: Sentences, references: Sentences, labels: Iterable[str] | None = None) -> Scores:
         return score_entities(predictions, references, labels)
-
-
-def _as_rows(sentences: Iterable[Entities] | None, side: str) -> list[list[dict[str, Any]]]:
-    """The rows of one side, none if it is None, as `compute` passes it if it is not given."""
-    return [
-        [
-            {"start": start, "end": end, "type": type_}
-            for start, end, type_ in sorted(read_entities(entities, f"{side}, sentence {index}"))
-        ]
-        for index, entities in enumerate(() if sentences is None else sentences)
-    ]

@@ -215,28 +215,24 @@ def read_texts(
     threshold: Any = None,
     overlap: str | Keep = PredictionOptions.overlap,
 ) -> list[ReadText]:
-    """Predicts the entities of each text, with the uncertainty of the predictions.
-
-    The options are those of [`NestedNERPipeline`].
-    """
+    """Predicts the entities of each text with their uncertainty; the options are those of [`NestedNERPipeline`]."""
     model, processor = pipeline.model, pipeline.processor
 
     def finish(output: Any) -> Iterable[tuple[list[WordEntity], float]]:
         entities = find_entities(output, model.config, threshold)
         return zip(entities, uncertainty(output, model.config).tolist(), strict=True)
 
-    pairs = [(ReadText(text), FoundInText()) for text in texts]
-    sentences = (
-        (read_text, found, words) for read_text, found in pairs for words in processor.read_text(read_text.text)
-    )
+    read = [ReadText(text) for text in texts]
+    found = [FoundInText() for _ in read]
+    sentences = ((number, words) for number, text in enumerate(read) for words in processor.read_text(text.text))
     reader = BatchReader(processor.pad, lambda inputs: model(**inputs), finish, model.device, batch_size)
     with evaluating(model):
-        for (read_text, found, words), (entities, of_sentence) in reader.read(
-            sentences, lambda some: processor.encode_sentences([words for *_, words in some])
+        for (number, words), (entities, of_sentence) in reader.read(
+            sentences, lambda numbered: processor.encode_sentences([words for _, words in numbered])
         ):
-            found.add(words.piece, entities)
-            read_text.sentences.append(words.piece.offsets[words.piece.shared_before :])
-            read_text.uncertainty = max(read_text.uncertainty, of_sentence)
-    for read_text, found in pairs:
-        read_text.entities = found.in_characters(read_text.text, overlap)
-    return [read_text for read_text, _ in pairs]
+            found[number].add(words.piece, entities)
+            read[number].sentences.append(words.piece.offsets[words.piece.shared_before :])
+            read[number].uncertainty = max(read[number].uncertainty, of_sentence)
+    for text, entities in zip(read, found, strict=True):
+        text.entities = entities.in_characters(text.text, overlap)
+    return read
