@@ -46,7 +46,7 @@ BUDGET = {
     "acceleration": (1_204, 744),
     "commands": (1_474, 802),
     "conversion": (882, 595),
-    "data": (6_304, 2_913),
+    "data": (6_290, 2_913),
     "drawing": (692, 519),
     "evaluation": (1_504, 789),
     "explanation": (514, 358),
@@ -56,7 +56,7 @@ BUDGET = {
     "serving": (1_077, 1_094),
     "tagging": (663, 648),
     "training": (3_246, 3_428),
-    "helpers": (0, 2586),
+    "helpers": (0, 2_586),
 }
 
 

@@ -25,7 +25,7 @@ BUILT_IN = {
     "genia_all_types": "genia:GENIA_ALL_TYPES",
     "genia_other_types": "genia:GENIA_OTHER_TYPES",
     "inclusive_spans": "word_spans:INCLUSIVE_SPANS",
-    "iob2": "iob2:IOB2",
+    "iob2": "columns:IOB2",
     "json_lines": "word_spans:JSON_LINES",
     "label_studio": "label_studio:LABEL_STUDIO",
     "mrc": "word_spans:MRC",

@@ -113,20 +113,21 @@ def _is_pair(value: object) -> bool:
 
 def _first_response(responses: Mapping[str, Any], where: str, check: RecordChecker) -> list[Any] | None:
     """The spans in the first response to the question of spans; None if nobody answered it."""
-    answered: dict[str, list[Any]] = {}
-    for question, given in responses.items():
-        values = [one.get("value") for one in given or () if isinstance(one, Mapping)]
-        spans = [value for value in values if isinstance(value, list) and all(isinstance(s, Mapping) for s in value)]
-        answered |= {question: spans} if spans else {}
-    if len(answered) > 1:
-        problem = f"field {RESPONSES!r} has spans of {' and '.join(map(repr, answered))}"
+    found = [
+        (question, one["value"])
+        for question, given in responses.items()
+        for one in given or ()
+        if isinstance(one.get("value"), list) and all(isinstance(span, Mapping) for span in one["value"])
+    ]
+    if len(questions := dict(found)) > 1:
+        problem = f"field {RESPONSES!r} has spans of {' and '.join(map(repr, questions))}"
         raise check.error(where, problem, "Export one question")
-    for first, *others in answered.values():
-        if others:
-            check.note(FURTHER_ANNOTATIONS, len(others), where)
-        return first
-    check.note("texts without a response ignored", example=where)
-    return None
+    if not found:
+        check.note("texts without a response ignored", example=where)
+        return None
+    if len(found) > 1:
+        check.note(FURTHER_ANNOTATIONS, len(found) - 1, where)
+    return found[0][1]
 
 
 def _latest(values: Iterable[tuple[object, str]], check: RecordChecker) -> Iterator[tuple[object, str]]:
