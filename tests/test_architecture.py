@@ -50,13 +50,13 @@ BUDGET = {
     "drawing": (692, 519),
     "evaluation": (1_504, 789),
     "explanation": (514, 358),
-    "model": (5_151, 4_094),
+    "model": (5_151, 4_089),
     "page": (484, 655),
     "publishing": (912, 736),
     "serving": (1_077, 1_094),
     "tagging": (663, 648),
     "training": (3_246, 3_428),
-    "helpers": (0, 2_586),
+    "helpers": (0, 2_608),
 }
 
 
