@@ -23,7 +23,7 @@ from ..evaluation.scoring import score_entities, scores_by_length, without_label
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..publishing.run_summary import Evaluation
 from .corpora import Corpus, read_splits
-from .interruptions import choose_checkpoint, explaining_memory, format_metrics, lock_folder
+from .interruptions import choose_checkpoint, format_metrics, lock_folder
 from .plan import TrainingPlan, parse_training_plan
 from .saving import RunResults, save_run
 from .start import find_base_model, start_model
@@ -61,23 +61,21 @@ def prepare_run(arguments: Sequence[str]) -> Run:
     with training.main_process_first():
         base = find_base_model(plan)
         corpus = read_splits(plan, base)
+    trained_on = {"train": corpus.to_train_on["train"]} if training.do_train else {}
     # Sentences to score in their own words: raw text may lack entities of a type.
-    to_start_from = DatasetDict(
-        {**corpus.given, **{"train": corpus.to_train_on["train"]}} if training.do_train else corpus.given
-    )
+    to_start_from = DatasetDict({**corpus.given, **trained_on})
     model, processor, teacher = start_model(plan, base, to_start_from, corpus.types, corpus.tagger)
     config: Any = model.config
-    with explaining_memory():
-        trainer = NestedNERTrainer(
-            model,
-            training,
-            processing_class=processor,
-            data_collator=DataCollatorForNestedNER(
-                processor, config.label2id, plan.data.flat_annotation, config.multi_label
-            ),
-            train_dataset=corpus.to_train_on.get("train"),
-            eval_dataset=corpus.to_train_on.get("validation"),
-        )
+    trainer = NestedNERTrainer(
+        model,
+        training,
+        processing_class=processor,
+        data_collator=DataCollatorForNestedNER(
+            processor, config.label2id, plan.data.flat_annotation, config.multi_label
+        ),
+        train_dataset=corpus.to_train_on.get("train"),
+        eval_dataset=corpus.to_train_on.get("validation"),
+    )
     # A bar on a terminal, and lines of the log elsewhere, in place of a dictionary for each log.
     trainer.remove_callback(PrinterCallback)
     trainer.remove_callback(ProgressCallback)

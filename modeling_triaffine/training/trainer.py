@@ -163,9 +163,9 @@ class NestedNERTrainer(Trainer):
         self._update: list[tuple[torch.Tensor, list[str]]] = []  # loss and ids of each batch of the update
         self._sentences = 0  # of the update, in all processes
         self._signals = Signals()
-        super().__init__(
-            model, args, processing_class=processing_class, train_dataset=train, eval_dataset=evaluation, **options
-        )
+        options |= {"processing_class": processing_class, "train_dataset": train, "eval_dataset": evaluation}
+        with explaining_memory():
+            super().__init__(model, args, **options)
         _check_model(self.model, processing_class)
         config = self.model.config
         for name, data in {"train_dataset": train, **sets}.items():
