@@ -106,11 +106,11 @@ def read_words(hidden: Tensor, modules: Iterable[MLP | Boundaries]) -> WordVecto
     """
     modules = list(dict.fromkeys(modules))
     mlps: list[Any] = [mlp for module in modules for mlp in _mlps_of(module)]
-    first, last = ([mlp[layer] for mlp in mlps] for layer in (0, 3))
+    first, _, dropouts, last = zip(*mlps, strict=True)
     values = functional.linear(
         hidden, torch.cat([layer.weight for layer in first]), torch.cat([layer.bias for layer in first])
     )
-    values = mlps[0][2](values.relu()).flatten(0, 1).unflatten(-1, (len(mlps), -1)).transpose(0, 1)  # [k, B·N, d]
+    values = dropouts[0](values.relu()).flatten(0, 1).unflatten(-1, (len(mlps), -1)).transpose(0, 1)  # [k, B·N, d]
     biases, weights = (torch.stack([getattr(layer, name) for layer in last]) for name in ("bias", "weight"))
     vectors = torch.baddbmm(biases.unsqueeze(1), values, weights.mT).unflatten(1, hidden.shape[:2])
     parts = vectors.split([len(_mlps_of(module)) for module in modules])
