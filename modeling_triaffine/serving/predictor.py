@@ -63,7 +63,8 @@ class Predictor:
         finally:
             self.waiting -= 1
             disconnection.cancel()
-            everything.cancel()
+            for answer in answers:
+                answer.cancel()
         self.metrics.count((item.text, found) for item, found in zip(fitting, outcomes, strict=True))
         answered = iter(outcomes)
         return [problem or next(answered) for problem in problems]

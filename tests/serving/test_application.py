@@ -6,14 +6,17 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from fastapi import HTTPException, Request
 from fastapi.testclient import TestClient
 from prometheus_client import parser
 
 from modeling_triaffine.addresses import guard_host, listen
-from modeling_triaffine.serving.schema import MAX_ITEMS
+from modeling_triaffine.serving.middleware import Metrics
+from modeling_triaffine.serving.predictor import Predictor
+from modeling_triaffine.serving.schema import MAX_ITEMS, Limits
 from modeling_triaffine.version import __version__
 from tests.helpers.portable import near
-from tests.helpers.served_model import TEXTS, WAIT, Finder, client_of, found_in, items, wait_until
+from tests.helpers.served_model import TEXTS, WAIT, Finder, batcher_of, client_of, found_in, items, wait_until
 
 JSON_BODY = {"Content-Type": "application/json"}
 
@@ -141,25 +144,17 @@ def test_a_deeply_nested_body_is_a_client_error(client):
     assert answer.status_code in (400, 422)
 
 
-def test_other_methods_paths_and_content_types_are_rejected(client):
+def test_routes_and_what_they_say(client):
     answer = client.post("/predict", data={"text": "x"})
     assert (answer.status_code, "Content-Type: application/json" in answer.json()["detail"]) == (415, True)
     assert client.get("/predict").status_code == 405
     # FastAPI's own pages load scripts from elsewhere.
     assert [client.get(page).status_code for page in ("/docs", "/redoc")] == [404] * 2
-
-
-def test_a_browser_gets_a_page_of_the_routes(client):
-    answer = client.get("/")
-    assert answer.headers["content-type"].startswith("text/html")
+    schema, page = client.get("/openapi.json").json(), client.get("/")  # as a browser gets it
+    assert page.headers["content-type"].startswith("text/html")
     for fact in ("<h1>tiny</h1>", "DNA, protein", "curl http://testserver/predict", 'href="http://testserver/health"'):
-        assert fact in answer.text
-    for path in client.get("/openapi.json").json()["paths"]:
-        assert path in answer.text
-
-
-def test_the_schema_describes_requests_and_responses(client):
-    schema = client.get("/openapi.json").json()
+        assert fact in page.text
+    assert [path for path in schema["paths"] if path not in page.text] == []
     body = schema["components"]["schemas"]["PredictionRequest"]
     assert {*body["properties"]} == {"text", "texts", "items", "threshold", "labels", "overlap"}
     assert not body["additionalProperties"]
@@ -222,51 +217,20 @@ def test_on_loopback_only_its_names_are_answered(find_entities):
         assert {host: client.get("/health", headers={"Host": host}).status_code for host in hosts} == hosts
 
 
-def test_requests_of_disconnected_clients_do_not_run():
+def test_texts_of_clients_that_have_gone_do_not_run():
+    async def gone():
+        return {"type": "http.disconnect"}
+
     finder = Finder(is_blocked=True)
-    client, batcher = client_of(finder)
-    with batcher:
+    limits = Limits(body_bytes=1, texts=2, text_characters=9, waiting=1, label_studio_seconds=1)
+    with batcher_of(finder) as batcher:
         batcher.submit(items("a"))
         assert finder.is_called.wait(WAIT)
-        messages = [{"type": "http.request", "body": b'{"text": "gone"}'}, {"type": "http.disconnect"}]
-        asyncio.run(asgi_request(client.app, messages))
+        find = Predictor(batcher, limits, Metrics())
+        with pytest.raises(HTTPException, match="did not wait"):
+            asyncio.run(find(items("b", "c"), Request({"type": "http"}, gone)))
         finder.may_go_on.set()
     assert [texts for texts, _ in finder.calls] == [["a"]]
-
-
-def test_requests_aborted_by_the_shutdown_get_503():
-    finder = Finder(is_blocked=True)
-    client, batcher = client_of(finder)
-    client.app.state.stopping = True
-
-    async def request_without_response():
-        asked = asyncio.ensure_future(asgi_request(client.app, [{"type": "http.request", "body": b'{"text": "a"}'}]))
-        while not finder.is_called.is_set():
-            await asyncio.sleep(0.01)
-        asked.cancel()
-        return await asked
-
-    with batcher:
-        start, body = asyncio.run(request_without_response())
-        finder.may_go_on.set()
-    assert (start["status"], (b"connection", b"close") in start["headers"]) == (503, True)
-    assert "stopped" in json.loads(body["body"])["detail"]
-
-
-async def asgi_request(application, messages):
-    """The messages that the application sends to a client that sends these, and then nothing."""
-    sent = []
-
-    async def receive():
-        return messages.pop(0) if messages else await asyncio.Future()
-
-    async def send(message):
-        sent.append(message)
-
-    headers = [(name.lower().encode(), value.encode()) for name, value in JSON_BODY.items()]
-    scope = {"type": "http", "method": "POST", "path": "/predict", "query_string": b"", "headers": headers}
-    await application(scope, receive, send)
-    return sent
 
 
 def test_requests_texts_and_entities_are_counted():
