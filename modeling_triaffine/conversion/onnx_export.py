@@ -24,7 +24,7 @@ from ..model.processing_triaffine import TriaffineProcessor
 from ..model.triaffine_blocks import OUTSIDE, attend_from_heads
 from ..model.triaffine_ops import Factor, ProductFactor, SpanScores
 from ..model.words_triaffine import pool_subwords
-from .onnx_session import ROWS, graph_inputs, open_session, run_session
+from .onnx_predictor import ROWS, graph_inputs, open_session, run_session
 
 OUTPUTS = ("span_logits", "logits", "candidates", "candidate_mask")
 # Larger differences between the scores of graph and model are not rounding errors.

@@ -4,6 +4,7 @@ import ast
 import functools
 import math
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 
 from ..drawing.tables import Cell, Code, Strong, Table
@@ -12,18 +13,6 @@ from ..evaluation.scores import ALL, Row, percent, score_table, summary_metrics
 from ..model import repository_triaffine
 from .run_summary import Epoch, RunSummary
 
-# Display names of the facts of `describe_hardware`; others have their own.
-HARDWARE = {
-    "date": "Date",
-    "processor": "Processor",
-    "processor_family": "Processor family",
-    "processor_model": "Processor model",
-    "instructions": "Instructions",
-    "cores": "Cores",
-    "torch_threads": "Threads",
-    "memory_gb": "Memory in GB",
-    "gpu": "GPU",
-}
 EPOCH_COLUMNS = ("Epoch", "Update", "Training loss", "Validation loss")
 
 
@@ -108,19 +97,9 @@ def _setting_table(summary: RunSummary) -> Table:
 
 
 def _machine_table(summary: RunSummary) -> Table:
-    time = format_duration(summary.training_seconds or 0.0) + (
-        " since the run was last resumed" if summary.resumed else ""
-    )
+    time = f"{timedelta(seconds=round(summary.training_seconds or 0))} h"
+    time += " since the run was last resumed" if summary.resumed else ""
     processes = f"{summary.processes}, on {f'{summary.gpus} GPU' if summary.gpus else 'the CPU'}"
     rows: list[list[Cell]] = [["Training time", time], ["Processes", processes]]
-    rows += [[HARDWARE.get(name) or Code(name), Code(value)] for name, value in summary.hardware.items()]
-    rows += [[Code(name), Code(version)] for name, version in summary.versions.items()]
+    rows += [[Code(name), Code(value)] for name, value in (summary.hardware | summary.versions).items()]
     return Table(("", "In this run"), rows)
-
-
-def format_duration(seconds: float) -> str:
-    """`1 h 2 min 5 s`, without parts that are 0."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    named = [(hours, "h"), (minutes, "min"), (rest, "s")]
-    return " ".join(f"{count} {unit}" for count, unit in named if count) or "under 1 s"

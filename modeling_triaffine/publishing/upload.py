@@ -1,23 +1,31 @@
-"""Uploads a model to the Hub in one commit."""
+"""Uploads a model to the Hub in one commit.
+
+Requests wait for the Hub, but not for ever, and their errors are OSErrors in one paragraph.
+"""
 
 import contextlib
 import logging
 import shlex
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from huggingface_hub import CommitInfo, HfApi, snapshot_download
+from huggingface_hub import CommitInfo, HfApi, constants, get_session, snapshot_download
+from huggingface_hub.errors import HfHubHTTPError, HTTPError
 
 from ..version import __version__
-from .hub_requests import errors_of_hub, full_name, patiently
 from .model_card import CARD_NAME
 from .repository import OUTDATED, TAKEN, assemble_repository, has_own_card
 
 logger = logging.getLogger(__name__)
 
 DEFAULT_MESSAGE = "Publish a nested NER model"
+Answer = TypeVar("Answer")
+PATIENCE = 120.0  # seconds without a byte from the Hub, whose client would wait for ever
+RETRIES = 5
+LONGEST_WAIT = 600  # seconds that the Hub may ask to wait; it counts requests by five minutes
 
 
 class NotPublishedError(OSError):
@@ -106,3 +114,45 @@ def saved_before(folder: Path, repo_id: str) -> Iterator[None]:
     except (ValueError, OSError) as error:
         command = shlex.join(["triaffine-ner", "publish", "--model", str(folder), "--repo-id", repo_id])
         raise NotPublishedError(f"{error} The model is saved in {folder}; publish it with: {command}") from error
+
+
+def full_name(repo_id: str, token: str | bool | None = None) -> str:
+    """Returns the name with its owner, by default the user."""
+    if "/" in repo_id:
+        return repo_id
+    with errors_of_hub(repo_id):
+        return f"{patiently(HfApi(token=token).whoami)['name']}/{repo_id}"
+
+
+def patiently(request: Callable[[], Answer]) -> Answer:
+    """Returns the answer to a request, which is sent again after the time that the Hub names if there were too many."""
+    for retry in range(RETRIES):
+        try:
+            return request()
+        except HfHubHTTPError as error:
+            after = error.response.headers.get("Retry-After", "")
+            seconds = int(after) if after.isdecimal() else 2**retry
+            if error.response.status_code != 429 or seconds > LONGEST_WAIT:
+                raise
+            logger.warning("There were too many requests to the Hub; it asks to wait for %d seconds.", seconds)
+            time.sleep(seconds)
+    return request()
+
+
+@contextlib.contextmanager
+def errors_of_hub(repo_id: str) -> Iterator[None]:
+    """Limits how long each request waits; raises ConnectionError without an answer, OSError for one that refuses."""
+    client = get_session()
+    patience, client.timeout = client.timeout, PATIENCE
+    try:
+        yield
+    except HfHubHTTPError as error:
+        raise OSError(f"The Hub does not allow this for {repo_id}: {' '.join(str(error).split())}") from error
+    except (HTTPError, ConnectionError, RuntimeError) as error:  # RuntimeError: of the transfer of a large file
+        request, reason = getattr(error, "_request", None), " ".join(str(error.__cause__ or error).split())
+        advice = "Check that this machine is online and that HF_HUB_OFFLINE is not set."
+        if request is not None and "/commit/" in request.url.path:
+            advice = f"The model may be published all the same: look at {constants.ENDPOINT}/{repo_id} first."
+        raise ConnectionError(f"The Hub ({constants.ENDPOINT}) does not answer ({reason}). {advice}") from error
+    finally:
+        client.timeout = patience

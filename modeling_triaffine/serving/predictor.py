@@ -10,7 +10,6 @@ from .batching import Batcher, Item
 from .middleware import Metrics
 from .schema import Limits
 
-RETRY_SECONDS = 1
 CLIENT_GONE = 499  # as in nginx; nobody reads the response
 
 Outcome = list[TextEntity] | HTTPException
@@ -46,7 +45,7 @@ class Predictor:
         """The outcome of each item, however many there are: one that fails, or is late, does not spoil the others."""
         if self.waiting >= self.limits.waiting:
             problem = f"The queue is full (limit: {self.limits.waiting}). Try again later."
-            raise HTTPException(503, problem, {"Retry-After": str(RETRY_SECONDS)})
+            raise HTTPException(503, problem, {"Retry-After": "1"})
         problems = [self.problem(item) for item in items]
         fitting = [item for item, problem in zip(items, problems, strict=True) if problem is None]
         answers = [asyncio.wrap_future(answer) for answer in self.batcher.submit(fitting)]

@@ -40,10 +40,9 @@ from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import broken_weights
 from ..nesting import Span
-from ..publishing.hub_requests import errors_of_hub
 from ..publishing.model_card import CARD_NAME, build_model_card, repository_name
 from ..publishing.run_summary import SUMMARY_FILE, RunSummary
-from ..publishing.upload import publish_folder, saved_before
+from ..publishing.upload import errors_of_hub, publish_folder, saved_before
 from .batching import (
     RECORD_IDS,
     CaseAugmentation,
