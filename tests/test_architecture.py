@@ -48,15 +48,15 @@ BUDGET = {
     "conversion": (874, 595),
     "data": (6_290, 2_913),
     "drawing": (692, 519),
-    "evaluation": (1_504, 789),
-    "explanation": (514, 358),
+    "evaluation": (1_504, 769),
+    "explanation": (514, 352),
     "model": (5_151, 4_089),
     "page": (484, 655),
     "publishing": (882, 736),
     "serving": (1_077, 1_058),
     "tagging": (663, 648),
     "training": (3_244, 3_428),
-    "helpers": (0, 2_608),
+    "helpers": (0, 2_586),
 }
 
 

@@ -1,8 +1,8 @@
 """Analyses of a model: candidates, comparison of two models, all of them together, the report and the command."""
 
+import html
 import json
 import re
-from html.parser import HTMLParser
 from itertools import product
 
 import numpy as np
@@ -174,21 +174,8 @@ def test_auxiliary_labels_are_neither_missing_nor_unknown(encoder, processor):
 # ---- the report
 
 
-class Page(HTMLParser):
-    """The tags, addresses and text of a page."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.tags, self.addresses, self.text = [], [], ""
-        self.feed(page)
-        self.close()
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append(tag)
-        self.addresses += [value for name, value in attributes if name in ("src", "href", "srcset", "data")]
-
-    def handle_data(self, data):
-        self.text += data
+def text_of(page):
+    return html.unescape(re.sub(r"(?s)<style>.*?</style>|<[^>]*>", "", page))
 
 
 def cells_of(page, first):
@@ -198,14 +185,12 @@ def cells_of(page, first):
 
 
 def test_page_is_closed_in_itself_and_shows_markup_as_text(analysis):
-    page = Page(html_report(analysis))
-    assert "script" not in page.tags
-    assert page.tags.count("svg") == 4
-    assert page.addresses == []
-    assert HOSTILE in page.text
-    assert "url(" not in page.text
+    page = html_report(analysis)
+    assert not re.search(r"<script|<link|<img|url\(|\s(src|href|srcset|data)=", page)
+    assert page.count("<svg ") == page.count("</svg>") == 4
+    assert HOSTILE in text_of(page)
     for part in ("by label", "by length", "by depth", "Errors", "Sentences with errors", "Candidates", "Comparison"):
-        assert part in page.text
+        assert part in text_of(page)
 
 
 def test_numbers_of_the_report(analysis):
@@ -224,7 +209,7 @@ def test_sentences_with_errors_are_drawn_and_their_errors_listed(analysis):
     record = {"id": "s<7>", "tokens": ["the", "Oxav", "\u2028", "`[x]`"], "entities": gold}
     examples = error_examples([entities((0, 3, "ORG"), (1, 2, "LOC"), (3, 4, "LOC"))], [record])
     page = html_report({**analysis, "examples": examples})
-    assert Page(page).text.count("the Oxav \N{REPLACEMENT CHARACTER} `[x]`") == 2
+    assert text_of(page).count("the Oxav \N{REPLACEMENT CHARACTER} `[x]`") == 2
     drawn = re.findall(r'<span class="entity[^>]* data-start="(\d+)" data-end="(\d+)" data-label="(\w+)"', page)
     assert drawn == [("0", "8", "ORG"), ("4", "8", "LOC"), ("0", "10", "ORG"), ("4", "8", "LOC"), ("11", "16", "LOC")]
     assert cells_of(page, "wrong boundary") == [["the Oxav (ORG)", "the Oxav \N{REPLACEMENT CHARACTER} (ORG)"]]

@@ -1,16 +1,11 @@
-"""Attentions and scorings for tests of what holds for every kind, and a triaffine tensor of another form.
+"""Attentions and scorings for tests of what holds for every kind.
 
 The pairs follow from the kinds that are declared: a new one is in every such test.
 """
 
 from typing import Any
 
-import torch
-from torch import nn
-
-from modeling_triaffine.model.factors_triaffine import TriaffineTensor
 from modeling_triaffine.model.kinds_triaffine import ATTENTIONS, SCORINGS
-from modeling_triaffine.model.triaffine_ops import TriaffineWeight
 
 # With inside words: every attention with the scoring of the paper, every other scoring with its attention, and a pair
 # without a triaffine tensor.
@@ -29,20 +24,3 @@ def fields_of(attention: str, scoring: str) -> dict[str, Any]:
     if (attention, scoring) in WITHOUT_WORDS:
         return fields | {"cross_span": False}
     return fields | {"share_triaffine": (attention, scoring) in HAVE_TENSORS}
-
-
-class DiagonalTensor(TriaffineTensor):
-    """Of low rank whatever the configuration says, with factors of its own: diagonal in inside words."""
-
-    def __init__(self, labels: int, dim: int):
-        nn.Module.__init__(self)
-        self.rank, self.squared_norm = dim, 1.0
-        self.first, self.last = (nn.Parameter(torch.randn(labels, dim + 1, dim)) for _ in range(2))
-
-    def forward(self) -> TriaffineWeight:
-        one = torch.eye(self.first.shape[-1], dtype=self.first.dtype)
-        return self.first, one.expand(len(self.first), -1, -1), self.last
-
-    @torch.no_grad()
-    def match_inputs(self, squared_norm: float) -> None:
-        self.squared_norm = squared_norm
