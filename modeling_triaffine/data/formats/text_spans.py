@@ -107,6 +107,10 @@ def _plain(values: Iterable[tuple[object, str]], check: RecordChecker) -> Iterat
             yield raw, where
 
 
+def _is_object(value: object) -> bool:
+    return isinstance(value, Mapping)
+
+
 def _is_pair(value: object) -> bool:
     return isinstance(value, list) and list(map(type, value)) == [str, dict]
 
@@ -116,8 +120,8 @@ def _first_response(responses: Mapping[str, Any], where: str, check: RecordCheck
     found = [
         (question, one["value"])
         for question, given in responses.items()
-        for one in given or ()
-        if isinstance(one.get("value"), list) and all(isinstance(span, Mapping) for span in one["value"])
+        for one in (given if isinstance(given, list) else ())
+        if isinstance(one, Mapping) and isinstance(one.get("value"), list) and all(map(_is_object, one["value"]))
     ]
     if len(questions := dict(found)) > 1:
         problem = f"field {RESPONSES!r} has spans of {' and '.join(map(repr, questions))}"

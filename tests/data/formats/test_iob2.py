@@ -48,6 +48,9 @@ def test_ids_and_documents(tmp_path):
             ("a:0:0", "a:0", 0),
             ("a:1:0", "a:1", 0),
         ]
+    brackets = "#begin document (x); part 000\nx 0 0 Orsk N * - - - S (A)\n\nx 0 0 He P * - - - S *\n\n#end document\n"
+    records, _ = read(write_files(tmp_path, {"a.txt": brackets}))
+    assert [(one["id"], one["doc_id"]) for one in records] == [("a:0:0", "a:0"), ("a:0:1", "a:0")]
     records, _ = read(write_files(tmp_path, {"a.tsv": NAMED.replace(" ", "\t")}))
     assert [(one["id"], one["doc_id"], one["sent_id"]) for one in records] == [("s1", "d", 0), ("d:1", "d", 1)]
     assert [one["pos"] for one in records] == [["X"], []]
