@@ -67,11 +67,11 @@ def adapt_dataset(
     def adapted(part: Dataset, split: str) -> Dataset:
         check = RecordChecker(split, allowed, offsets=offsets)
         texts = numbered(_texts(part, columns, split, check), check)
-        records: list[Any] = [
-            record for text in texts for record in sentences_of(text, check, word_splitter, sentence_splitter)
-        ]
+        splitters = word_splitter, sentence_splitter
+        rows = as_dataset((record for text in texts for record in sentences_of(text, check, *splitters)), part.split)
+        rows.info.description = check.report()
         check.tell()
-        return as_dataset(records, check.report(), part.split)
+        return rows
 
     if isinstance(dataset, DatasetDict):
         return DatasetDict({split: adapted(part, split) for split, part in dataset.items()})

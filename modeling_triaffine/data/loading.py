@@ -1,13 +1,13 @@
 """`load_nested_ner`: a corpus in any known format → its texts → `datasets`, with its splits."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
-from datasets import Dataset, DatasetDict, NamedSplit
+from datasets import Dataset, DatasetDict, NamedSplit, concatenate_datasets
 
 from .alignment import WordSplitter
 from .corpus_files import CorpusPath, SplitFiles, find_splits
@@ -20,6 +20,7 @@ from .texts import DEFAULT_SENTENCE_SPLITTER, is_written, numbered, sentences_of
 
 logger = logging.getLogger(__name__)
 
+RECORDS_AT_ONCE = 1000
 NAMED_SPLITTER = 'modeling_triaffine.model.text_triaffine.word_splitter("whitespace")'
 
 
@@ -155,23 +156,27 @@ class CorpusPart:
         """The splits in the schema; see [`load_nested_ner`] and [`sentences_of`]."""
         check = deepcopy(self.check)
         splitters = word_splitter, sentence_splitter or DEFAULT_SENTENCE_SPLITTER, own_words
-        records: dict[str, list[Any]] = {
-            split: [record for text in texts for record in sentences_of(text, check, *splitters)]
+        splits = {
+            split: as_dataset((record for text in texts for record in sentences_of(text, check, *splitters)), split)
             for split, texts in self.texts.items()
         }
         report = check.report()
-        if not any(records.values()):
+        if not any(map(len, splits.values())):
             raise check.error("", "it has no sentences", report.removesuffix(".") or "Check whether it is complete")
         check.tell()
-        return {split: as_dataset(rows, report, split) for split, rows in records.items()}
+        for rows in splits.values():
+            rows.info.description = report
+        return splits
 
 
-def as_dataset(records: Sequence[Mapping[str, Any]], report: str, split: str | None) -> Dataset:
-    """The records in the schema, with the report of what was dropped."""
-    columns = {name: [record[name] for record in records] for name in FEATURES}
-    rows = Dataset.from_dict(columns, features=FEATURES, split=None if split is None else NamedSplit(split))
-    rows.info.description = report
-    return rows
+def as_dataset(records: Iterator[Any], split: str | None) -> Dataset:
+    """The records in the schema; those of a part of them are in memory at once."""
+    empty = Dataset.from_dict({name: [] for name in FEATURES}, features=FEATURES)
+    parts = [
+        Dataset.from_dict({name: [record[name] for record in part] for name in FEATURES}, features=FEATURES)
+        for part in iter(lambda: list(islice(records, RECORDS_AT_ONCE)), [])
+    ]
+    return concatenate_datasets(parts or [empty], split=None if split is None else NamedSplit(split))
 
 
 def read_parts(
