@@ -145,25 +145,18 @@ def numbered_lines(path: Path, check: RecordChecker, name: str = "") -> Iterator
 def numbered_paragraphs(path: Path, check: RecordChecker) -> Iterator[list[tuple[int, str]]]:
     """The groups of lines between blank lines, each a record; see [`numbered_lines`]."""
     with open_corpus(path) as lines:
-        for is_blank, group in groupby(enumerate(lines, start=1), key=_is_blank):
+        shown = ((number, data, _line(number, data.decode(errors="replace"))) for number, data in enumerate(lines, 1))
+        for is_blank, group in groupby(shown, key=lambda line: not line[2].strip()):
             paragraph = []
             with check.record():
-                paragraph = [(number, _line_of_paragraph(number, data, check)) for number, data in group]
-            if paragraph and not is_blank:
-                yield paragraph
-
-
-def _is_blank(numbered: tuple[int, bytes]) -> bool:
-    number, data = numbered
-    return not _line(number, data.decode(errors="replace")).strip()
-
-
-def _line_of_paragraph(number: int, data: bytes, check: RecordChecker) -> str:
-    line = _line(number, decoded(data, check, f"line {number}", decode_text))
-    if "\r" in line:
-        problem = "there is a carriage return inside the line"
-        raise check.error(f"line {number}", problem, "End every line with a line feed, or with both")
-    return line
+                for number, data, line in group:
+                    decoded(data, check, f"line {number}", decode_text)
+                    if "\r" in line:
+                        problem = "there is a carriage return inside the line"
+                        raise check.error(f"line {number}", problem, "End every line with a line feed, or with both")
+                    paragraph.append((number, line))
+                if not is_blank:
+                    yield paragraph
 
 
 def _line(number: int, text: str) -> str:

@@ -200,7 +200,8 @@ def sentences_of(
         pos = text.get("pos", [])[parts[index]]
         left, right = text.get("left_tokens"), text.get("right_tokens")
         if word_splitter is not None and not in_own_words and left is not None and right is not None:
-            left, right = (_split_again(words, word_splitter) for words in (left, right))
+            sides = map(" ".join, (left, right))
+            left, right = ([side[start:end] for start, end in split_words(side, word_splitter)] for side in sides)
         forms = text["forms"][parts[index]] if in_own_words and "forms" in text else None
         source = text["text"] if in_own_words else written
         record = Record(
@@ -224,11 +225,6 @@ def _sentence_spans(text: str, borders: Sequence[int], sentence_splitter: str) -
         for first, last in pairwise((0, *borders, len(text)))
         for start, end in split(text[first:last])
     ]
-
-
-def _split_again(words: Sequence[str], word_splitter: WordSplitter) -> list[str]:
-    text = " ".join(words)
-    return [text[start:end] for start, end in split_words(text, word_splitter)]
 
 
 def _aligned(
