@@ -21,7 +21,7 @@ from ..model import span_head_triaffine, triaffine_ops
 from ..model.factors_triaffine import TriaffineTensor
 from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
-from ..model.triaffine_blocks import OUTSIDE, attend_from_heads
+from ..model.triaffine_blocks import OUTSIDE
 from ..model.triaffine_ops import Factor, ProductFactor, SpanScores
 from ..model.words_triaffine import pool_subwords
 from .onnx_predictor import ROWS, graph_inputs, open_session, run_session
@@ -164,15 +164,12 @@ def span_scores_at_once(
     (heads, tails), (first, last) = attention.ends, scoring.ends
     query = [part.expand(-1, labels, -1, -1).flatten(0, 1) for part in (heads, attention.insides, tails)]
     value = [part.flatten(0, 1) for part in (first, scoring.insides, last)]
-    if max_width is None:
-        scores = attend_from_heads(query, value, 0, num_words, num_words)
-    else:
-        scores = attend_in_band(query, value, max_width)
+    scores = attend_in_band(query, value, num_words if max_width is None else max_width)
     return SpanScores(scores.unflatten(0, (batch, labels)))
 
 
 def attend_in_band(attention: Sequence[Tensor], scoring: Sequence[Tensor], max_width: int) -> Tensor:
-    """p [M, N, N] as [`attend_from_heads`] gives it for all words, of spans of up to `max_width` words, else any value.
+    """p [M, N, N] of spans of up to `max_width` words, and any value of others, from u, x, v [M, N, w].
 
     Each head word has the `max_width` words from itself on as tail and inside words: N · width² scores in place of N³,
     where the width is at most N.

@@ -6,7 +6,7 @@ import json
 import logging
 import os
 from collections.abc import Iterable, Iterator
-from itertools import count, islice
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
 
@@ -206,9 +206,8 @@ def read_json_lines(file: str, path: str, reading: Reading) -> Iterator[Chunk]:
         check_is_line(next((line for line in opened if line.strip()), b""))
         opened.seek(0)
         lines = ((row, line.rstrip(b"\r\n")) for row, line in enumerate(opened, 1) if line.strip())
-        is_empty = True
-        while (batch := [*islice(lines, reading.chunk_size)]) or is_empty:
-            is_empty = False
+        batches = iter(lambda: [*islice(lines, reading.chunk_size)], [])
+        for batch in chain([next(batches, [])], batches):
             chunk = Chunk(file, [], [(file, row) for row, _ in batch], [], [])
             for _, line in batch:
                 record: Any = line.decode("utf-8", "backslashreplace")
