@@ -55,7 +55,7 @@ BUDGET = {
     "publishing": (882, 736),
     "serving": (1_077, 1_058),
     "tagging": (663, 648),
-    "training": (3_244, 3_428),
+    "training": (3_243, 3_428),
     "helpers": (0, 2_586),
 }
 
