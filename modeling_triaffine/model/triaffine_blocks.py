@@ -259,7 +259,7 @@ class _WithoutTinyGradients(torch.autograd.Function):
         return values.view_as(values)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
         return functional.hardshrink(gradient, torch.finfo(gradient.dtype).tiny ** 0.4)
 
 
