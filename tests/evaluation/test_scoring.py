@@ -248,9 +248,9 @@ def test_both_sides_need_the_same_sentences(breakdown):
     [
         ({"start": 0, "type": "LOC"}, "integers start and end .* got {'start': 0"),
         ({"start": 0, "end": 1}, "exactly one of type and entity_group"),
+        ({"start": 1, "end": 1, "type": "LOC"}, "0 <= start < end"),
         ((0, 1, "LOC"), "a dict with"),
     ],
-    ids=["no end", "no type", "tuple"],
 )
 def test_errors_name_side_sentence_and_entity(entity, message):
     good = entities((0, 1, "LOC"))
