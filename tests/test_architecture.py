@@ -45,7 +45,7 @@ BUDGET = {
     ".": (1_249, 2_067),
     "acceleration": (1_204, 744),
     "commands": (1_474, 802),
-    "conversion": (874, 595),
+    "conversion": (871, 595),
     "data": (6_288, 2_916),
     "drawing": (692, 519),
     "evaluation": (1_504, 769),
@@ -54,7 +54,7 @@ BUDGET = {
     "page": (484, 655),
     "publishing": (882, 736),
     "serving": (1_077, 1_058),
-    "tagging": (663, 648),
+    "tagging": (662, 644),
     "training": (3_243, 3_428),
     "helpers": (0, 2_586),
 }

@@ -54,10 +54,6 @@ class Totals:
         return "\n".join([*lines, *(f"  {len(at):,}: {reason} (first: {at[0]})" for reason, at in by_number)])
 
 
-class UnreadableFileError(Exception):
-    """An input cannot be read completely."""
-
-
 class OutputFolder:
     """The folder for the outputs of a run with these options, which reads these files.
 
@@ -86,7 +82,7 @@ class OutputFolder:
                 write = write_parquet if name.endswith(PARQUET) else write_json_lines
                 write(file, parts)
                 rejections.flush()  # before the output has its name
-        except UnreadableFileError:
+        except EOFError:
             return  # its rejection says why
         self.totals.outputs += 1
         self.totals.tagged += counted.tagged
@@ -108,7 +104,7 @@ class OutputFolder:
                 reject(*chunk.places[row], reason, record)
         if chunk.failure is not None:
             reject(chunk.output, None, chunk.failure, None)
-            raise UnreadableFileError
+            raise EOFError
         counted.tagged += len(found)
         counted.entities += Counter(entity["entity_group"] for entities in found for entity in entities)
         if isinstance(chunk.rows, list):

@@ -110,11 +110,8 @@ def _matches(given: str) -> list[tuple[str, Path]]:
 
 def remaining_inputs(files: dict[str, str], output_dir: Path, size: int) -> Inputs:
     """The inputs without output yet. Documents that are files of their own share outputs, `size` each."""
-    inputs = {
-        name: {name: path}
-        for name, path in files.items()
-        if not name.endswith(TEXT) and not (output_dir / name).is_file()
-    }
+    of_rows = {name: path for name, path in files.items() if not name.endswith(TEXT)}
+    inputs = {name: {name: path} for name, path in of_rows.items() if not (output_dir / name).is_file()}
     outputs = sorted(output_dir.glob(TEXTS.format("*")))
     done = {json.loads(line)["id"] for output in outputs for line in output.read_bytes().splitlines()}
     left = iter([name for name in files if name.endswith(TEXT) and name not in done])
@@ -142,13 +139,9 @@ def count_rows(inputs: Inputs) -> int | None:
     total = 0
     try:
         for path in (path for files in inputs.values() for path in files.values()):
-            if path.endswith(TEXT):
-                total += 1
-            elif path.endswith(PARQUET):
-                total += pq.read_metadata(path).num_rows
-            else:
-                with open(path, "rb") as lines:
-                    total += sum(1 for _ in lines)
+            is_table, is_text = path.endswith(PARQUET), path.endswith(TEXT)
+            with open(path, "rb") as file:
+                total += pq.read_metadata(file).num_rows if is_table else 1 if is_text else sum(1 for _ in file)
     except (OSError, pa.ArrowException):
         return None
     return total
@@ -163,11 +156,7 @@ def read_chunks(output: str, files: dict[str, str], reading: Reading) -> Iterato
     try:
         yield from read(output, files[output], reading)
     except (OSError, ValueError, pa.ArrowException) as error:
-        yield Chunk(output, [], [], [], [], failure=in_one_line(error))
-
-
-def in_one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+        yield Chunk(output, [], [], [], [], failure=" ".join(str(error).split()))
 
 
 def read_texts(output: str, files: dict[str, str], reading: Reading) -> Chunk:
@@ -179,7 +168,7 @@ def read_texts(output: str, files: dict[str, str], reading: Reading) -> Chunk:
             text = decode_text(Path(path).read_bytes())
             chunk.reasons.append(reading.reason_against(text))
         except (OSError, DataError) as error:
-            chunk.reasons.append(in_one_line(error))
+            chunk.reasons.append(" ".join(str(error).split()))
         chunk.texts.append(text)
         chunk.rows.append({"id": name, reading.text_column: text})
     return chunk

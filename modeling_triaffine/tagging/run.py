@@ -9,7 +9,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
-from itertools import cycle, groupby
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,8 @@ from .tagger import HARMLESS_TEXT, Outcome, Tagger, Tagging, describe_model
 
 logger = logging.getLogger(__name__)
 
-# How often the process of an actor may die.
-RESTARTS = 10
-# Chunks that wait for each actor, or for an earlier chunk.
-CHUNKS_AHEAD = 4
+# How often texts are sent again when their actor dies; chunks that wait for each actor, or for an earlier chunk.
+RETRIES, CHUNKS_AHEAD = 3, 4
 # Options that may change in the next run; the description of the model tells its revisions apart.
 FREE_OPTIONS = {"revision", "batch_size", "chunk_size"}
 
@@ -133,24 +131,41 @@ def connected() -> Iterator[None]:
 
 
 def tagged_chunks(chunks: Iterable[Chunk], tagging: Tagging, actors: Actors) -> Iterator[tuple[Chunk, list[Outcome]]]:
-    """The chunks in order, with the outcome of each row.
+    """The chunks in order, with the outcome of each row. The actors take turns.
 
-    The texts go to the actors in turn. If the process of an actor dies, it is restarted and its texts are repeated,
-    but not for ever: a text may kill it each time.
+    If the process or the node of an actor dies, those that are left take its texts, and the last one is started anew;
+    but not for ever, since a text may kill each.
     """
-    options: dict[str, Any] = {"max_restarts": RESTARTS, "max_task_retries": -1}  # as long as it is restarted
-    tagger: Any = ray.remote(num_cpus=actors.cpus, num_gpus=actors.gpus, **options)(Tagger)
-    started = [tagger.remote(tagging, "cuda" if actors.gpus else "cpu") for _ in range(actors.count or 1)]
-    waiting: deque[tuple[Chunk, Any]] = deque()
-    for chunk, actor in zip(chunks, cycle(started), strict=False):
+    tagger: Any = ray.remote(num_cpus=actors.cpus, num_gpus=actors.gpus)(Tagger)
+
+    def start() -> Any:
+        return tagger.remote(tagging, "cuda" if actors.gpus else "cpu")
+
+    pool = deque(start() for _ in range(actors.count or 1))
+    waiting: deque[tuple[Chunk, list[str], Any, Any]] = deque()
+
+    def send(texts: list[str]) -> tuple[Any, Any]:
+        pool.rotate()
+        return pool[0], pool[0].tag.remote(texts)
+
+    def first_answer(retries: int = RETRIES) -> tuple[Chunk, list[Outcome]]:
+        chunk, texts, actor, answer = waiting.popleft()
+        try:
+            found = iter(ray.get(answer))
+        except ray.exceptions.RayActorError:
+            if not retries:
+                raise
+            if actor in pool:
+                pool.remove(actor)
+                pool.extend([] if pool else [start()])
+            waiting.appendleft((chunk, texts, *send(texts)))
+            return first_answer(retries - 1)
+        return chunk, [next(found) if reason is None else reason for reason in chunk.reasons]
+
+    for chunk in chunks:
         texts = [text for text, reason in zip(chunk.texts, chunk.reasons, strict=True) if reason is None]
-        waiting.append((chunk, actor.tag.remote(texts)))
-        if len(waiting) > CHUNKS_AHEAD * len(started):
-            yield with_outcomes(*waiting.popleft())
+        waiting.append((chunk, texts, *send(texts)))
+        if len(waiting) > CHUNKS_AHEAD * len(pool):
+            yield first_answer()
     while waiting:
-        yield with_outcomes(*waiting.popleft())
-
-
-def with_outcomes(chunk: Chunk, answer: Any) -> tuple[Chunk, list[Outcome]]:
-    found = iter(ray.get(answer))
-    return chunk, [next(found) if reason is None else reason for reason in chunk.reasons]
+        yield first_answer()

@@ -95,10 +95,8 @@ def test_a_run_on_two_nodes_survives_the_death_of_one(cluster, saved_model, tmp_
     corpus, tagged = tmp_path / "corpus", tmp_path / "tagged"
     corpus.mkdir()
     for part in range(NUM_FILES):
-        rows = [
-            {"id": part * ROWS_OF_A_FILE + row, "text": "The IL-2 gene binds it. " * 40}
-            for row in range(ROWS_OF_A_FILE)
-        ]
+        ids = range(part * ROWS_OF_A_FILE, (part + 1) * ROWS_OF_A_FILE)
+        rows = [{"id": row, "text": "The IL-2 gene binds it. " * 40} for row in ids]
         (corpus / f"{part}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     cluster.start(cluster.head)
     without_token = subprocess.run(
@@ -110,18 +108,8 @@ def test_a_run_on_two_nodes_survives_the_death_of_one(cluster, saved_model, tmp_
     )
     assert without_token.returncode != 0
     second = cluster.start(cluster.joining)
-    command = [
-        sys.executable,
-        "-m",
-        "modeling_triaffine",
-        "tag",
-        corpus,
-        "--model",
-        saved_model,
-        "--output_dir",
-        tagged,
-    ]
-    options = ["--actors", 2, "--chunk_size", 5]
+    command = [sys.executable, "-m", "modeling_triaffine", "tag", corpus, "--model", saved_model]
+    options = ["--output_dir", tagged, "--actors", 2, "--chunk_size", 5]
     environment = cluster.environment | {"RAY_AUTH_MODE": "token", "RAY_ADDRESS": f"{HOST}:{cluster.port}"}
     with (tmp_path / "log").open("w") as log:
         run = subprocess.Popen([*map(str, [*command, *options])], env=environment, stdout=log, stderr=log)

@@ -5,11 +5,11 @@ import gzip
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -45,21 +45,7 @@ pytest_plugins = ("tests.helpers.hub_server",)
 PROGRAM = "from modeling_triaffine.commands import main; main()"
 TEXTS = [f"gene {number} binds protein x{number} . Does it ?" for number in range(30)]
 REPOSITORY = Path(__file__).resolve().parents[2]
-DOOM = 17  # the row whose chunk takes its actor down
 WAITING_TIME = 300  # seconds
-NIGHTLY = pytest.mark.nightly
-
-
-class DyingTagger(Tagger):
-    """Kills its own process, once, after tagging a chunk, before returning it."""
-
-    def tag(self, texts):
-        found = super().tag(texts)
-        doom = Path(self.tagging.model).with_name("doom")
-        if TEXTS[DOOM] in texts and doom.exists():
-            doom.unlink()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return found
 
 
 @pytest.fixture(scope="module")
@@ -132,21 +118,12 @@ class TestThroughRay:
         pq.write_table(table, folder / "sub" / "d.parquet")
         return folder
 
-    # An actor takes 10 s of processor time to start, and is started again after its death.
-    @pytest.fixture(scope="class", params=["alive", *(pytest.param(f"{n} that die", marks=NIGHTLY) for n in (1, 2))])
-    def tagged(self, request, cluster, corpus, saved_model, tag, tmp_path_factory) -> tuple[Path, int]:
-        """The output folder and the exit code of a run, during which an actor's process may be killed."""
+    @pytest.fixture(scope="class")
+    def tagged(self, cluster, corpus, saved_model, tag, tmp_path_factory) -> tuple[Path, int]:
+        """The output folder and the exit code of a run."""
         folder = tmp_path_factory.mktemp("tagged")
-        doom = saved_model.with_name("doom")
-        actors = 1 if request.param == "alive" else int(request.param[0])
-        if request.param != "alive":
-            doom.touch()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(run, "Tagger", DyingTagger)
-            options = ["--output_dir", folder / "out", "--threshold", 0.3, "--chunk_size", 4, "--actors", actors]
-            code = tag(corpus, "--model", saved_model, *options)
-        assert not doom.exists()
-        return folder / "out", code
+        options = ["--output_dir", folder / "out", "--threshold", 0.3, "--chunk_size", 4, "--actors", 1]
+        return folder / "out", tag(corpus, "--model", saved_model, *options)
 
     def test_entities_are_those_of_the_pipeline(self, tagged, corpus, expected):
         lines, table = read_lines(tagged[0] / "a.jsonl"), pq.read_table(tagged[0] / "sub" / "d.parquet")
@@ -215,6 +192,37 @@ def test_actors_that_never_start_are_refused():
     for actors in (Actors(3, gpus=0), Actors(cpus=4), Actors(gpus=2)):
         with pytest.raises(ValueError, match="do not fit"):
             actors.fitted(machine)
+
+
+class FakeActor:
+    """Answers at once, and dies with the third text, or with one that kills."""
+
+    def __init__(self, started: list):
+        started.append(self)
+        self.left, self.tag = 3 if len(started) == 1 else 1000, self
+
+    def remote(self, texts):
+        return self, texts
+
+    def answer(self, texts):
+        self.left = 0 if texts == ["kill"] else self.left - 1
+        if self.left <= 0:
+            raise ray.exceptions.ActorDiedError
+        return [[text] for text in texts]
+
+
+def test_texts_of_an_actor_that_dies_go_to_another(monkeypatch):
+    started = []
+    fake = SimpleNamespace(remote=lambda *_: FakeActor(started))
+    monkeypatch.setattr(ray, "remote", lambda **_: lambda _: fake)
+    monkeypatch.setattr(ray, "get", lambda asked: asked[0].answer(asked[1]))
+    chunks = [Chunk("a", [0, 0], [("a", 1), ("a", 2)], [str(n), None], [None, "bad"]) for n in range(40)]
+    found = list(run.tagged_chunks(chunks, None, Actors(2, 1, 0)))
+    assert found == [(chunk, [[chunk.texts[0]], "bad"]) for chunk in chunks]
+    assert len(started) == 2
+    with pytest.raises(ray.exceptions.RayActorError):
+        list(run.tagged_chunks([Chunk("a", [0], [("a", 1)], ["kill"], [None])], None, Actors(1, 1, 0)))
+    assert len(started) == 2 + 4
 
 
 @pytest.mark.nightly
