@@ -31,12 +31,12 @@ def accelerate(operations: "Acceleration") -> None:
 
 
 def labels_at_once(attention: "Factor", scoring: "Factor") -> int:
-    """As many as fit by Triton kernels; else one."""
+    """The number of labels scored at once: as many as fit by Triton kernels; else one."""
     return labels_that_fit(attention, scoring) if uses_kernels(attention.insides.device) else 1
 
 
 def attend_inside(plan: Plan, attention: Cube, scoring: Cube, keep: bool) -> tuple[Tensor, Tensor | None]:
-    """By Triton kernels on a GPU where they work; else by blocks, which a backward pass recomputes."""
+    """Attends by Triton kernels on a GPU where they work; else by blocks, which a backward pass recomputes."""
     if uses_kernels(plan.packed.device):
         from .span_stage import attend_by_kernels
 
@@ -46,7 +46,7 @@ def attend_inside(plan: Plan, attention: Cube, scoring: Cube, keep: bool) -> tup
 
 
 def uses_kernels(device: torch.device) -> bool:
-    """Whether the span stage runs in Triton kernels on this device."""
+    """True if the span stage runs in Triton kernels on this device."""
     if device.type != "cuda":
         return False
     from .span_stage import kernels_work  # a CPU need not wait for Triton's import

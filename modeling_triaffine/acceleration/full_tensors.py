@@ -61,7 +61,7 @@ class GradientBuffer:
         _put(product, part.unflatten(0, product.shape[:2]), first)
 
     def _part(self, labels: slice) -> tuple[Tensor, bool]:
-        """What the gradient has for these labels, [r·d, d+1, d+1], and whether nothing was added to it before."""
+        """The part of the gradient for these labels, [r·d, d+1, d+1], and whether nothing was added to it before."""
         run = torch._C._current_graph_task_id()  # has no public name
         if run != self.backward_run:
             self.backward_run, self.written = run, set()
@@ -114,7 +114,7 @@ class BufferedWeight(FullWeight):
         self.ticket = _Deliver.apply(tensor, self.buffer)
 
     def pad(self, boundaries: Tensor) -> Tensor:
-        """On CUDA padded to a multiple of 8."""
+        """Pads to a multiple of 8 on CUDA."""
         padding = _padding(boundaries)
         return functional.pad(boundaries, (0, padding)) if padding else boundaries
 
@@ -211,7 +211,7 @@ def _groups(tensor: Tensor, like: Tensor) -> list[slice]:
 
 
 def labels_that_fit(attention: Factor, scoring: Factor) -> int:
-    """For how many labels the span stage contracts the words with full tensors at once, where the kernels compute it.
+    """The number of labels for which kernels of the span stage contract words with full tensors at once.
 
     One, if all labels share their attention: the kernels would need copies of it.
     """
@@ -255,7 +255,7 @@ def _padding(values: Tensor) -> int:
 
 
 def labels_to_keep(attention: Factor, scoring: Factor, plan: Plan, kept_bytes: int | None) -> float:
-    """For how many labels contracted words are stored for the backward pass, in this much memory."""
+    """The number of labels of which contracted words are stored for the backward pass, in this much memory."""
     if not (torch.is_grad_enabled() and (attention.is_full or scoring.is_full)):
         return math.inf
     if kept_bytes is None:

@@ -41,7 +41,7 @@ SCORE_BYTES, GRADIENT_BYTES = 128, 256
 
 
 def triton_is_available() -> bool:
-    """Whether the kernels can run: on CUDA tensors; on the CPU only in Triton's interpreter."""
+    """True if the kernels can run: on CUDA tensors; on the CPU only in Triton's interpreter."""
     return triton is not None
 
 
@@ -382,7 +382,7 @@ def _head_row(vectors, group, head, columns, num_words, WIDTH: tl.constexpr):
 
 @_jit
 def _inside(head, tails, insides, num_words):
-    """Where i ≤ k ≤ j < N: [tails, insides]."""
+    """True where i ≤ k ≤ j < N: [tails, insides]."""
     return (insides >= head)[None, :] & (insides[None, :] <= tails[:, None]) & (tails < num_words)[:, None]
 
 

@@ -22,7 +22,7 @@ LARGEST_PIECE = 2**22
 
 
 def linear_layers(module: nn.Module) -> contextlib.AbstractContextManager[Any]:
-    """Inside the block, linear layers are computed by oneDNN if it is faster on this processor.
+    """Computes linear layers by oneDNN inside the block, if it is faster on this processor.
 
     `torch.backends.mkldnn.enabled = False` switches it off. So do, inside the block, autocast, devices other than the
     CPU and precisions other than float32, layer by layer.
@@ -55,7 +55,7 @@ def write_product(left: Tensor, right: Tensor, result: Tensor, add: bool) -> Non
 
 @cache
 def onednn_is_faster() -> bool:
-    """Whether oneDNN multiplies float32 faster than what torch uses by default on this processor."""
+    """True if oneDNN multiplies float32 faster than what torch uses by default on this processor."""
     mkl_and_onednn = torch.backends.mkl.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
     has_avx512 = torch.backends.cpu.get_cpu_capability() == "AVX512"
     return mkl_and_onednn and has_avx512 and _processor_vendor() == "AuthenticAMD"
@@ -71,13 +71,13 @@ def _processor_vendor() -> str:
 
 
 def _is_wanted() -> bool:
-    """Whether oneDNN is faster here and nothing traces the model: a graph must consist of torch's usual operations."""
+    """True if oneDNN is faster here and nothing traces the model: a graph must consist of torch's usual operations."""
     traced = torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None
     return not traced and onednn_is_faster()
 
 
 def _recomputes(module: nn.Module) -> bool:
-    """Whether activations are checkpointed: by transformers, or by torch's wrapper, which accelerate uses with FSDP."""
+    """True if activations are checkpointed: by transformers, or by torch's wrapper, which accelerate uses with FSDP."""
     return any(
         getattr(part, "gradient_checkpointing", False) or type(part).__name__ == "CheckpointWrapper"
         for part in module.modules()

@@ -46,7 +46,7 @@ def _keys(plan: Plan, cube: FullCube) -> KeyFactors:
 
 @functools.cache
 def kernels_work(device: torch.device) -> bool:
-    """Whether the Triton kernels agree with the blocks on this device; tried once, on a small problem."""
+    """True if the Triton kernels agree with the blocks on this device; tried once, on a small problem."""
     if device.type != "cuda" or not triton_is_available():
         return False
     try:

@@ -151,7 +151,7 @@ def open_model(
 
 
 def describe_model(folder: str, labels: Sequence[str]) -> str:
-    """What the card of a model in the package says, in one line."""
+    """Sums up the card of a model in the package in one line."""
     from huggingface_hub import ModelCard
 
     data = ModelCard.load(Path(folder) / "README.md").data

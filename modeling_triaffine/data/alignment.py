@@ -91,7 +91,7 @@ def kept_by(text: str, entity: Entity) -> Iterator[str]:
 
 
 def by_sentence(entities: Iterable[Entity], sizes: Sequence[int]) -> tuple[list[list[Entity]], list[Entity]]:
-    """Entities by words of a document → those of each sentence by its own words, and those that cross its end.
+    """Divides a document's entities among its sentences, by their own words, and finds those that cross an end.
 
     `sizes` are the numbers of words in the sentences.
     """

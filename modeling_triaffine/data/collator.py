@@ -27,7 +27,7 @@ def encode_records(processor: TriaffineProcessor, records: Sequence[Mapping[str,
 
 
 def encode_words(processor: TriaffineProcessor, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What the model reads of records, without their other fields."""
+    """Encodes records as the model reads them, without their other fields."""
     optional = {name: [record.get(name) for record in records] for name in ("pos", "left_tokens", "right_tokens")}
     return processor.encode([record["tokens"] for record in records], **optional)
 
@@ -129,7 +129,7 @@ class DataCollatorForNestedNER:
         return matrix
 
     def _problem(self, entity: Mapping[str, Any], num_words: int) -> str:
-        """What is wrong with an entity, as the end of an error; empty if nothing is."""
+        """Says what is wrong with an entity, as the end of an error; empty if nothing is."""
         if not isinstance(entity, Mapping) or not entity.keys() >= {*ENTITY_FIELDS}:
             return f"the entity {entity!r}: it needs to be a dictionary with {', '.join(ENTITY_FIELDS)}"
         start, end, kind = entity["start"], entity["end"], entity["type"]

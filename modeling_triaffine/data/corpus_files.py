@@ -61,7 +61,7 @@ class SplitFiles:
 
     @property
     def has_documents(self) -> bool:
-        """Each file is a document, since there are several which are no parts of one file."""
+        """True if each file is a document, since there are several which are no parts of one file."""
         return len(self.files) > 1 and not all(SHARD.search(file.name) for file in self.files)
 
     def split_in_name(self) -> str | None:
@@ -80,7 +80,7 @@ def split_of(path: Path) -> str | None:
 
 
 def find_splits(path: CorpusPath, format: str | None, only: str | None = None) -> dict[str | None, SplitFiles]:
-    """Split → its files. The split is None if `path` names none: its texts say it, or it is all `train`.
+    """Finds the files of each split. The split is None if `path` names none: its texts say it, or it is all `train`.
 
     Files of other splits than `only` need not be of a known format.
     """
@@ -250,7 +250,7 @@ def _files_in(paths: Iterable[Path]) -> list[Path]:
 
 
 def _tell(folder: Path, what: str, files: Sequence[Path]) -> None:
-    """Warns of files of a corpus, if there are any; `what` they are, in words."""
+    """Warns of files of a corpus, if there are any; `what` describes them."""
     if files:
         logger.warning("%s: %s: %d (%s).", folder, what, len(files), _shown(folder, files))
 
@@ -327,7 +327,7 @@ def formats_recognizing(head: str) -> list[CorpusFormat]:
 
 
 def _fit(known: CorpusFormat, head: str, keys: frozenset[str]) -> int:
-    """How specifically a format recognizes a file: the number of keys it requires; 0 if it does not."""
+    """The number of keys by which a format recognizes a file, the more the more specific; 0 if it does not."""
     if keys and (fitting := [len(form.required) for form in known.keys if form.fit(keys)]):
         return max(fitting)
     return int(known.recognizes is not None and known.recognizes(head))

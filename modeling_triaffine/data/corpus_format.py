@@ -38,7 +38,7 @@ class Keys:
 
     @classmethod
     def of(cls, required: str, forbidden: str = "") -> Keys:
-        """From names separated by spaces."""
+        """Builds it from names separated by spaces."""
         return cls(frozenset(required.split()), frozenset(forbidden.split()))
 
     def fit(self, keys: frozenset[str]) -> bool:

@@ -108,7 +108,7 @@ class JsonObject:
             yield JsonObject(raw, self.where, self.check, f"{self.name_of(field)}[{index}]", remedy)
 
     def first_of(self, names: Sequence[str]) -> str:
-        """Of several names of one field, the first that has a value; CorpusError if none is there."""
+        """Returns the first of several names of a field that has a value; CorpusError if none is there."""
         has_value = (name for name in names if self.get(name) is not None)
         found = next(has_value, None) or next((name for name in names if name in self.fields), None)
         if found:

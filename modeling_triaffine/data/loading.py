@@ -127,12 +127,12 @@ def load_texts(
 
 @dataclass
 class CorpusPart:
-    """What files that belong together have: the texts of a split, or of all splits of GENIA's XML.
+    """The contents of files that belong together: the texts of a split, or of all splits of GENIA's XML.
 
     Attributes:
         check: what was counted in reading them.
         texts: split → its texts.
-        name: what to call `train` if nobody says that the file or folder is that: the split in its name, or the name.
+        name: name of the split in place of `train` if nobody names it: the split in the file's name, or that name.
     """
 
     files: SplitFiles
@@ -142,7 +142,7 @@ class CorpusPart:
 
     @property
     def has_words(self) -> bool:
-        """Some of the texts have words of the corpus's own."""
+        """True if some of the texts have words of the corpus's own."""
         return any("words" in text for text in chain.from_iterable(self.texts.values()))
 
     @property

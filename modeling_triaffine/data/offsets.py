@@ -53,7 +53,7 @@ def positions(text: str, unit: str) -> Sequence[int]:
 
 
 def in_characters(offsets: Offsets, at: Sequence[int]) -> Offsets | None:
-    """Offsets as positions of characters; None if one is outside of the text or inside of a character.
+    """Converts offsets to positions of characters; None if one is outside of the text or inside a character.
 
     Args:
         at: the [`positions`] of the text.

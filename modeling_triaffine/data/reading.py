@@ -51,7 +51,7 @@ def open_corpus(path: Path) -> Iterator[BinaryIO]:
 
 
 def visible_paths(path: Path) -> list[Path]:
-    """What is in a folder, searched recursively, in the order of names; or the file itself.
+    """The visible files in a folder, searched recursively, in the order of names; or the file itself.
 
     Hidden files and folders are skipped: annotation tools write none, but archives of some systems leave them behind.
     """
@@ -166,7 +166,7 @@ def _line(number: int, text: str) -> str:
 
 
 def decoded(data: bytes, check: RecordChecker, where: str, decode: Callable[[bytes], Decoded]) -> Decoded:
-    """Bytes as text or JSON, by `decode_text` or `decode_json`; CorpusError, with the place, if they are neither."""
+    """Decodes bytes by `decode_text` or `decode_json`; raises CorpusError, with the place, for damaged ones."""
     try:
         return decode(data)
     except DataError as error:

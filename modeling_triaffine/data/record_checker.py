@@ -118,7 +118,7 @@ class RecordChecker:
             examples.append(example)
 
     def note_other_fields(self, fields: Mapping[str, Any], known: Iterable[str], what: str = "field") -> None:
-        """Counts the fields that are not read; `what` they are, in words."""
+        """Counts the fields that are not read; `what` describes them."""
         for name in fields.keys() - known:
             self.note(f"{what} '{name}' ignored")
 
@@ -138,7 +138,7 @@ class RecordChecker:
 
     @contextmanager
     def record(self) -> Iterator[None]:
-        """Around what reads one record: drops it if it raises a CorpusError, unless too many were dropped before."""
+        """Guards the reading of a record: drops it if it raises a CorpusError, unless too many were dropped before."""
         try:
             yield
         except CorpusError as error:
@@ -159,7 +159,7 @@ class RecordChecker:
             raise last from None
 
     def report(self) -> str:
-        """One line on what was kept and what was not; empty if nothing was dropped or noted."""
+        """Sums up in one line what was kept and what was not; empty if nothing was dropped or noted."""
         if not self.counts:
             return ""
         found = self.entities_kept + self.entities_dropped

@@ -81,7 +81,7 @@ def corpus_statistics(records: Iterable[Any], max_candidates: int = ModelOptions
 
 
 def repeated_sentences(splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> str:
-    """One line on sentences that repeat an earlier one, and on those of `train` in other splits; empty without any.
+    """Reports in one line repeated sentences, and those of `train` in other splits; empty without any.
 
     >>> orsk = {"tokens": ["Orsk", "slept"], "entities": []}
     >>> repeated_sentences({"train": [orsk, orsk], "test": [orsk]})

@@ -54,7 +54,7 @@ class WrittenSentence(NamedTuple):
 
 
 def text_of_sentences(sentences: Iterable[WrittenSentence], where: str = "", split: str | None = None) -> Text:
-    """One text of sentences, at least one, which follow each other in a document."""
+    """Joins sentences, at least one, which follow each other in a document, to a text."""
     whole = ""
     spans: list[Offsets] = []
     words: list[Offsets] = []

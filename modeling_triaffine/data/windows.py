@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Window(NamedTuple):
-    """What is read of the record in a `row`: all of it, or as another record the words of a `piece`, from `start`."""
+    """A part of the record in a `row`: all of it, or as another record the words of a `piece`, from `start`."""
 
     row: int
     record: dict[str, Any] | None = None
@@ -84,7 +84,7 @@ class Windows(Sequence[dict[str, Any]]):
         return [[(span["start"], span["end"]) for span in spans] for spans in joined]
 
     def describe_long(self) -> str:
-        """One line on the records that are read in windows, with the longest; empty if there are none."""
+        """Reports in one line the records that are read in windows, with the longest; empty if there are none."""
         rows = {window.row: len(self.records[window.row]["tokens"]) for window in self._windows if window.piece}
         if not rows:
             return ""
@@ -116,7 +116,7 @@ class Windows(Sequence[dict[str, Any]]):
             yield Window(row, window, piece, start)
 
     def _around(self, start: int, end: int, record: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-        """What is left and right of a window, as of raw text's: the words that it does not share with a neighbour."""
+        """The context left and right of a window, as in raw text: the words that it does not share with a neighbour."""
         tokens = record["tokens"]
         left, right = (list(record.get(side) or []) for side in CONTEXT_FIELDS)
         before, after = tokens[max(0, start - self._reach) : start], tokens[end : end + self._reach]

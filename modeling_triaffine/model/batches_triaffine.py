@@ -128,7 +128,7 @@ def _windows(subwords: np.ndarray, index: np.ndarray, size: int, start_id: int, 
 
 
 def _share_context(room: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How many of `left` and `right` context sub-words fit, shared evenly, with a [SEP] on each side."""
+    """The numbers of `left` and `right` context sub-words that fit, shared evenly, with a [SEP] on each side."""
     wants_left, wants_right = (side + (side > 0) for side in (left, right))
     takes_left = np.minimum(wants_left, np.maximum(room // 2, room - wants_right))
     takes_right = np.minimum(wants_right, room - takes_left)

@@ -53,7 +53,7 @@ def check_threshold(threshold: Any, labels: Iterable[str] | None = None, name: s
 
 
 def too_few_positions(max_subwords: int, positions: int | None) -> str:
-    """What is wrong if the encoder has positions for fewer sub-words."""
+    """The end of the error for an encoder that has positions for fewer sub-words."""
     return (
         f"`max_subwords` is {max_subwords}, but the encoder has positions for {positions} sub-words only; set "
         f"max_subwords to at most {positions}"

@@ -73,14 +73,14 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
 
     Args:
         encoder_config: configuration of the word encoder (any `AutoModel` architecture), as object or dict.
-        hidden_size: width H of a word representation; the encoder's own width when not given.
+        hidden_size: width H of a word representation; by default the encoder's own width.
         id2label, label2id, num_labels: the labels; the last one is `"None"`, "no entity". With `num_labels=R` alone
             they are named LABEL_0 … LABEL_{R-2}, None.
-        auxiliary_labels: those of the labels that are trained and never predicted: types that a corpus annotates beside
+        auxiliary_labels: labels that are trained but never predicted: types that a corpus annotates beside
             the wanted ones. They are the last labels before None.
         temperature: divides the final logits in prediction, so that probabilities are calibrated.
-        label_thresholds: lowest probability of an entity by label, for predictions without a threshold of their own; a
-            label without one is predicted where it is the likeliest.
+        label_thresholds: lowest probability of an entity by label, for predictions that are given no threshold; a
+            label without a threshold is predicted where it is the likeliest.
 
     All other fields are those of [`ModelOptions`]; `TriaffineConfig.options()` lists them with their meaning.
 
@@ -161,7 +161,7 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
 
     @property
     def num_scores(self) -> int:
-        """Columns of the logits: one per label; with `multi_label` none for None."""
+        """The number of columns of the logits: one per label; with `multi_label`, None has no column."""
         return len(self.id2label) - self.multi_label
 
     @property
@@ -174,7 +174,7 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
 
     @property
     def has_tensor(self) -> bool:
-        """Whether the model has a triaffine tensor at all, which `triaffine_rank` is about."""
+        """True if the model has a triaffine tensor, to which `triaffine_rank` applies."""
         own = self.cross_span and not self.share_triaffine
         return self.attention_kind.has_tensor or self.scoring_kind.has_tensor or own
 
@@ -300,7 +300,7 @@ CHECKED = options_of(TriaffineConfig)
 
 
 def unknown_fields(names: Iterable[str], cls: type[PretrainedConfig] = TriaffineConfig) -> dict[str, str]:
-    """Names that the class does not have, but that are close to those of options: name → option."""
+    """Finds names that the class does not have, but that are close to those of options: name → option."""
     unknown = [name for name in names if not hasattr(cls, name)]
     near = {name: difflib.get_close_matches(name, MODEL_OPTIONS, 1, cutoff=0.8) for name in unknown}
     return {name: options[0] for name, options in near.items() if options}

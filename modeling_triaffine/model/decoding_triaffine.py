@@ -54,7 +54,7 @@ def find_entities(
 
 
 def thresholds_of(config: TriaffineConfig, threshold: Threshold | None) -> list[float | None]:
-    """Of each entity label: the given threshold, or that of the model where none is given, or None."""
+    """The threshold of each entity label: the given one, or that of the model where none is given, or None."""
     names = config.entity_labels
     if threshold is None or isinstance(threshold, Mapping):
         threshold = (config.label_thresholds or {}) | dict(threshold or {})
@@ -99,7 +99,7 @@ class CopiedScores:
         self._scores = packed[..., :size], packed[..., size : size + 2], packed[..., -1]
 
     def wait(self) -> tuple[Tensor, Tensor, Tensor]:
-        """As [`final_scores`], on the CPU."""
+        """Returns [`final_scores`] on the CPU, when they are there."""
         if self._copied is not None:
             self._copied.synchronize()
         logits, spans, mask = self._scores
@@ -109,7 +109,7 @@ class CopiedScores:
 def entity_mask(
     logits: Tensor, thresholds: Sequence[float | None], multi_label: bool, temperature: float = 1.0
 ) -> Tensor:
-    """Which labels of spans are accepted as entities ([`find_entities`]): logits [..., R] → [..., T].
+    """Marks the labels of spans that are accepted as entities ([`find_entities`]): logits [..., R] → [..., T].
 
     Args:
         logits: with `multi_label` [..., R - 1].

@@ -1,4 +1,4 @@
-"""What options choose from: kinds of attention to a span's inside words and of scoring a span, policies for overlaps.
+"""The choices of options: kinds of attention to a span's inside words, kinds of span scoring, policies for overlaps.
 
 A kind is declared here, and computed by its module in `factors_triaffine.py`. Configuration, modules and explanation
 ask the kind, never for its name. This file imports no library, so that help needs none. The letters of ablations
@@ -17,11 +17,11 @@ NONE_LABEL = "None"
 
 @dataclass(frozen=True)
 class Kind:
-    """How an attention weighs the inside words of a span, or what a scoring scores it by.
+    """A way to weigh the inside words of a span (attention), or to score the span (scoring).
 
     Attributes:
-        meaning: what help says of it.
-        reads_words: whether it reads inside words at all; only then a span has a representation.
+        meaning: its description in help texts.
+        reads_words: whether it reads inside words; only then has a span a representation.
         by_label: whether each label has an attention of its own.
         has_boundaries: whether it has MLPs of head and tail; a scoring can share those of an attention.
         shares_boundaries: whether a scoring does.
@@ -88,7 +88,7 @@ class OverlapPolicy:
     """Chooses among entities that overlap.
 
     Attributes:
-        meaning: what help says of it.
+        meaning: its description in help texts.
         keep: the entities of a text, or of a sentence without a text → those kept, in any order.
     """
 

@@ -159,7 +159,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
 
     @property
     def is_quantized(self) -> bool:
-        """Whether training would change quantized weights, for transformers' Trainer; PEFT adapters lie beside them."""
+        """True if training would change quantized weights, as the Trainer asks; PEFT adapters lie beside them."""
         return self.__dict__.get("_is_quantized", False) and not hasattr(self.encoder, "peft_config")
 
     @is_quantized.setter
@@ -167,9 +167,9 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         self.__dict__["_is_quantized"] = value
 
     def __getstate__(self) -> dict[str, Any]:
-        """For pickle and the hashes of data sets, without what must not, or cannot, be in a file.
+        """Returns the state for pickle and the hashes of data sets, without what must not, or cannot, be in a file.
 
-        That is the token that the model was loaded with, and the hooks by which transformers captures the layers for
+        Left out are the token that loaded the model, and the hooks by which transformers captures the layers for
         `mix_layers`: local functions, which it registers again in the next call. Such a model must not be copied while
         another thread runs it.
         """
@@ -233,7 +233,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         return embeddings
 
     def _init_weights(self, module: nn.Module) -> None:
-        """By their `reset_parameters`, torch's or the paper's; modules without it as transformers does."""
+        """Draws weights by `reset_parameters`, torch's or the paper's; of modules without it as transformers does."""
         reset = getattr(module, "reset_parameters", None)
         if reset is None:
             super()._init_weights(module)
@@ -273,8 +273,8 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
             labels [B, N, N]: label of each span (i, j), -100 for other pairs; with `multi_label` [B, N, N, R - 1].
             targets [B, N, N, R], or R - 1 with `multi_label`: soft targets; `labels` is then used only for its -100
                 positions.
-            max_words: N, the words of the longest sentence, if the host knows it: else it waits for the device to ask.
-            output_attentions, output_hidden_states: whether to return them; by default as the configuration says.
+            max_words: N, the words of the longest sentence. If not given, the host waits for the device to learn it.
+            output_attentions, output_hidden_states: whether to return these; by default as in the configuration.
 
         Raises:
             ValueError: `word_index` or `num_words` is missing, as in the output of a tokenizer, or `labels` has another

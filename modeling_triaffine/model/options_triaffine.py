@@ -18,22 +18,22 @@ TYPE_NAMES = {int: "a whole number", float: "a number", bool: "true or false", s
 
 @dataclass(frozen=True)
 class Option:
-    """What a person may set, and all that help, checks and tables say of it.
+    """A setting that a person may change, with all that help, checks and tables need to know of it.
 
     Attributes:
-        type: int, float, bool or str; object for what only the library knows that declares the option.
+        type: int, float, bool or str; object if only the library that declares the option knows the type.
         default: its value when it is not set.
         doc: its meaning, without a full stop.
-        meanings: the choices of a str, with what each means ("" where the name says it); empty if any str is one.
+        meanings: the choices of a str with their meanings ("" where the name says it); empty if any str is valid.
         least, most, below: bounds of a number: at least `least`, at most `most` or below `below`.
         optional: whether it may be None.
         unset: what None means.
-        metavar: what stands for the value in help.
-        section: heading of the help that it is listed under.
-        in_card: whether the settings in a model card have it.
+        metavar: placeholder of the value in help texts.
+        section: heading under which help lists it.
+        in_card: whether a model card lists it among the settings.
         is_path: whether the value may be a file or folder of this machine.
-        is_of_one_run: whether a run that repeats another does not take it over.
-        bare: its value where a command line has the option without one.
+        is_of_one_run: whether it holds for one run only, so that a run that repeats another does not take it over.
+        bare: its value where a command line names the option without a value.
         many: whether it takes several values.
         required: whether a command line must have it.
     """
@@ -62,7 +62,7 @@ class Option:
         return tuple(self.meanings)
 
     def problem(self, value: Any) -> str:
-        """What a value must be that the option cannot have, as the end of an error; empty for one that it can."""
+        """The end of the error for an invalid value, which says what the value must be; empty for a valid value."""
         if self.type is object or (value is None and self.optional):
             return ""
         if self.meanings:
@@ -104,7 +104,7 @@ def _completed(name: str, annotation: Any, declared: Option) -> Option:
 
 
 def _size(default: int | None, doc: str, most: int = 2**14, **facts: Any) -> Any:
-    """The upper bound is far above any use: a damaged size is refused before a tensor of it fills memory."""
+    """Declares a size. The upper bound is far above any use, so that no tensor of a damaged size fills memory."""
     return option(default, doc, least=1, most=most, **facts)
 
 
@@ -234,7 +234,7 @@ MODEL_OPTIONS = options_of(ModelOptions)
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class ProcessorOptions:
-    """Those fields of [`TriaffineProcessor`] that a person sets beside `context` and `max_subwords`."""
+    """The fields of [`TriaffineProcessor`] that a person sets beside `context` and `max_subwords`."""
 
     word_splitter: str = option(
         "punctuation",
@@ -262,7 +262,7 @@ PROCESSOR_OPTIONS = options_of(ProcessorOptions)
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class PredictionOptions:
-    """What pipeline, commands, server and spaCy component take."""
+    """The options of prediction, which pipeline, commands, server and spaCy component share."""
 
     threshold: float | None = option(
         None,

@@ -54,20 +54,20 @@ class NestedNERPipeline(ChunkPipeline):
         model: [`TriaffineForNestedNER`], or the folder or Hub name of one; with the package also the name of a model in
             it, by default `names-en`.
         processor: the [`TriaffineProcessor`] saved with it; by default loaded from where the model was.
-        threshold: a probability t keeps every span whose best entity label has at least t; {label: t} has one for
-            each label. Labels without one, or all with None, have the model's own: those that `calibrate` found, or
+        threshold: a probability t keeps every span whose best entity label has at least t; {label: t} sets one for
+            each label. Labels without one, or all with None, use the model's own: those that `calibrate` found, or
             else the likeliest label of each span is kept.
-        overlap: "all" entities, "nested" (none cross), "flat" (no two spans share a word), or a function of your own
+        overlap: "all" entities, "nested" (none cross), "flat" (no two spans share a word), or a function
             from the entities of a text, by words, to those that are kept.
         batch_size: sentences of average length that run through the model together; fewer if they are long. By default
             32, or as many as fit on a GPU.
         pos_tagger: tags the text for a model that was trained with parts of speech; see the processor's `pos_tagger`.
         text_splitter: splits texts into sentences and words in place of the model's rules; see the processor's
             `text_splitter`.
-        labels: labels whose entities are kept, of which `overlap` then chooses; None: all.
-        ignore_labels: labels whose entities are left out; their spans get no other label. Unknown ones have no effect.
+        labels: labels whose entities are kept, before `overlap` chooses among them; by default all.
+        ignore_labels: labels whose entities are left out; their spans get no other label. Unknown labels are ignored.
         aggregation_strategy: "simple", "first", "average" or "max", all the same: entities are spans of whole words.
-        dtype: as in `from_pretrained`, if `model` is a name; also by its old name, `torch_dtype`. A processor that
+        dtype: as in `from_pretrained`, if `model` is a name; `torch_dtype` is its old name. A processor that
             multiplies float32 faster than bfloat16 computes in float32 instead, and converts a model object.
         kwargs: `device`; if `model` is a name, the keywords of `from_pretrained` that say where it is (`revision`,
             `token`, `subfolder`, …), `device_map`, `attn_implementation` and `model_kwargs`. `trust_remote_code` has
@@ -200,16 +200,16 @@ class NestedNERPipeline(ChunkPipeline):
         return drawing.Drawing(text, self(text, **options), self.model.config.entity_labels)
 
     def __getstate__(self) -> dict[str, Any]:
-        """For pickle and the hashes of data sets, which the number of calls so far must not change."""
+        """Returns the state for pickle and the hashes of data sets, which the number of calls must not change."""
         return {**self.__dict__, "call_count": 0}
 
     def save_pretrained(self, save_directory: str | os.PathLike[str], **kwargs: Any) -> None:
-        """Model and processor, with all that loading them needs."""
+        """Saves model and processor, with all that loading them needs."""
         self.model.save_pretrained(save_directory, **{"processor": self.processor, **kwargs})  # for a push
         self.processor.save_pretrained(save_directory)
 
     def push_to_hub(self, repo_id: str, **options: Any) -> Any:
-        """Model and processor as one complete repository; see `TriaffineForNestedNER.push_to_hub`."""
+        """Uploads model and processor as one complete repository; see `TriaffineForNestedNER.push_to_hub`."""
         return self.model.push_to_hub(repo_id, processor=self.processor, **options)
 
     def get_iterator(
@@ -221,7 +221,7 @@ class NestedNERPipeline(ChunkPipeline):
         forward_params: dict[str, Any],
         postprocess_params: dict[str, Any],
     ) -> Iterator[Any]:
-        """Entities text by text. Sentences of several texts run together, in the order of their length."""
+        """Yields entities text by text. Sentences of several texts run together, in the order of their length."""
         if isinstance(batch_size, Integral) and not isinstance(batch_size, bool):
             batch_size = int(batch_size)  # of NumPy, too
         if problem := PREDICTION_OPTIONS["batch_size"].problem(batch_size):
@@ -343,7 +343,7 @@ def _find_processor(model: Any, processor: Any, tokenizer: Any) -> Any:
 
 
 def _is_tokenizer_of(processor: Any, tokenizer: Any) -> bool:
-    """Whether a tokenizer, or that of a folder or Hub name, makes the same sub-words as the processor's."""
+    """True if a tokenizer, or that of a folder or Hub name, makes the same sub-words as the processor's."""
 
     def parts(of: Any) -> dict[str, Any]:
         described: dict[str, Any] = json.loads(of.backend_tokenizer.to_str())
@@ -378,12 +378,12 @@ class _JoinedWords(str):
         return text
 
     def offsets(self, _: str) -> list[list[tuple[int, int]]]:
-        """As a `text_splitter` of a processor."""
+        """Splits a text as a `text_splitter` of a processor does."""
         return [self.words]
 
 
 def _is_processor(given: Any) -> bool:
-    """Whether it is a TriaffineProcessor; in remote code, that is another class of the same name."""
+    """True for a TriaffineProcessor, which in remote code is another class of the same name."""
     return hasattr(given, "check_fits")
 
 

@@ -87,7 +87,7 @@ class TextSentence(NamedTuple):
 
 
 class KnownWord(NamedTuple):
-    """What the model reads of a word. Ids of sub-words and of characters are the bytes of arrays, which join fast."""
+    """A word as the model reads it. Ids of sub-words and of characters are the bytes of arrays, which join fast."""
 
     subwords: bytes
     num_subwords: int
@@ -108,7 +108,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             JSON; see [`text_triaffine.word_splitter`].
         sentence_splitter: "punctuation", "lines" or "none".
         max_sentence_words: longer sentences of raw text are scored in windows of a quarter as many words, which share
-            a quarter of theirs with the next. An entity of up to so many words (16 of the default) is complete in at
+            a quarter of theirs with the next. An entity of at most these many words (16 by default) is complete in at
             least one window, and is found once.
         vocabulary_parts: which of "words", "pos", "chars" the model reads beside sub-words; set by
             [`build_vocabularies`].
@@ -184,15 +184,15 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         """A padded batch with a row for each sentence of the text or texts, or for each sentence of given words.
 
         Args:
-            text: a text or several; with `is_split_into_words`, as for tokenizers, the same as `words`.
+            text: one or several texts; with `is_split_into_words`, as for tokenizers, the same as `words`.
             words: the words of a sentence, or of each of several.
-            pos, left_tokens, right_tokens: for each sentence its parts of speech, and its context on both sides.
+            pos, left_tokens, right_tokens: the parts of speech of each sentence, and its context on both sides.
             return_tensors: "pt" or "np".
-            padding, truncation: as for tokenizers, if they ask for what is done in any case: a batch is padded to its
+            padding, truncation: as for tokenizers, but only values that ask for the usual: a batch is padded to its
                 longest sentence, and long sentences are windowed, never truncated.
 
         Raises:
-            ValueError: neither or both of `text` and `words`, with `text` what belongs to `words`, no sentence, or
+            ValueError: neither or both of `text` and `words`, an argument of `words` with `text`, no sentence, or
                 another padding or truncation.
         """
         if padding not in PADDINGS or truncation not in TRUNCATIONS:
@@ -267,7 +267,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             yield TextSentence(piece, own, left[0], right[0])
 
     def encode_sentences(self, sentences: Sequence[TextSentence]) -> list[Feature]:
-        """Features of sentences of raw text, as of [`encode`]."""
+        """Encodes sentences of raw text, as [`encode`] does."""
         words, left, right = ([getattr(one, name) for one in sentences] for name in ("words", "left", "right"))
         return self._encode(words, [[]] * len(words), left, right)
 
@@ -278,7 +278,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         left_tokens: Sequence[Sequence[str] | None] | None = None,
         right_tokens: Sequence[Sequence[str] | None] | None = None,
     ) -> list[Feature]:
-        """Features of sentences of given words, with their parts of speech and context, if any (or None).
+        """Encodes sentences of given words, with their parts of speech and context, if any, as features.
 
         A feature contains input_ids, attention_mask, token_type_ids, word_index [S], num_words, and, if the processor
         has these vocabularies, word_ids, pos_ids [N], char_ids [N, C]. A word without sub-words becomes the unknown
@@ -310,7 +310,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         left: Sequence[Sequence[str]],
         right: Sequence[Sequence[str]],
     ) -> list[Feature]:
-        """As [`encode`]; a sentence without tags or context has an empty list of them."""
+        """Encodes as [`encode`]; a sentence without tags or context has an empty list of them."""
         if not words:
             return []
         if "pos" in self.vocabulary_parts:
@@ -348,14 +348,14 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         return features
 
     def pad(self, features: Sequence[Feature]) -> dict[str, Tensor]:
-        """One batch of the features, each array padded to the longest; keys that are not model inputs are dropped.
+        """Makes a batch of the features, each array padded to the longest; drops keys that are not model inputs.
 
         `packed_words` [n]: index b·N + k of each real word among the B · N padded ones, ordered by k, then b.
         """
         return pad_features(features, self._pad_id)
 
     def _known_words(self, words: Iterable[str]) -> dict[str, KnownWord]:
-        """What the model reads of each of the words, and of others read before.
+        """Looks up each of the words as the model reads it; the result may contain words read before.
 
         A word has the same sub-words beside any others: tokenizers read words that are given apart one by one.
         """
@@ -410,7 +410,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        """For pickle, copies and the hashes of data sets, which the words read so far must not change."""
+        """Returns the state for pickle, copies and hashes of data sets, which the words read so far must not change."""
         return {name: value for name, value in self.__dict__.items() if name != "_cache"}
 
     def to_dict(self) -> dict[str, Any]:
@@ -469,12 +469,12 @@ def _subwords(entries: Sequence[KnownWord], sentences: Sequence[Sequence[str]]) 
 
 
 def beginning(word: str) -> str:
-    """What sub-words are made of: not all of a long word is composed, which can take quadratic time."""
+    """The part of a word that becomes sub-words: composing all of a long word can take quadratic time."""
     return clean_text(composed(word[: 4 * MAX_CHARACTERS_OF_SUBWORDS])[:MAX_CHARACTERS_OF_SUBWORDS])
 
 
 def check_parts(name: str, parts: Iterable[str]) -> None:
-    """Raises ValueError if the option `name` has parts of a word that there are not."""
+    """Raises ValueError if the option `name` has unknown parts of a word."""
     if unknown := [part for part in parts if part not in VOCABULARY_PARTS]:
         raise ValueError(f"`{name}` holds {unknown}; choose among {', '.join(VOCABULARY_PARTS)}.")
 
@@ -485,7 +485,7 @@ def fill_in_tags(
     """The parts of speech of each sentence: those given in `pos`, or else the tagger's.
 
     Raises:
-        ValueError: a sentence has not one tag for each word.
+        ValueError: a sentence does not have one tag for each word.
     """
     tags = list(pos)
     untagged = [number for number, words in enumerate(sentences) if len(words) and not len(tags[number])]
@@ -510,7 +510,7 @@ def _tag_unknown(sentences: list[Sequence[str]]) -> list[list[str]]:
 
 
 def _needs_space(tokenizer: Any) -> bool:
-    """Whether words need a space before them to be tokenized as in running text.
+    """True if words need a space before them to be tokenized as in running text.
 
     Byte-level tokenizers read a word without one as the continuation of another; not all have `add_prefix_space`.
     """

@@ -120,7 +120,7 @@ def complete_import(module: str) -> None:
 
 
 def register_task(find_class: Callable[[Any], Any], replace: bool = True) -> None:
-    """Takes the place of the class that transformers' `pipeline("token-classification", …)` makes.
+    """Makes transformers' `pipeline("token-classification", …)` use the pipeline of this package for its models.
 
     For the name of a model, transformers reads the class from the model's configuration; for an object it goes by the
     task alone, and asks for a tokenizer before it looks at the model.
@@ -191,7 +191,7 @@ def save_remote_code(folder: str | os.PathLike[str]) -> None:
 
 
 def find_file(name_or_path: str | os.PathLike[str], name: str, options: dict[str, Any]) -> str | None:
-    """Path of a file in a model's folder or Hub repository; None if it is not there.
+    """Finds a file in a model's folder or Hub repository; None if it is not there.
 
     `options` are those of `from_pretrained`. Raises OSError if the Hub cannot be reached, or refuses.
     """
@@ -220,7 +220,7 @@ def refuse_redirections(name_or_path: str | os.PathLike[str], config: str, optio
 
 
 def describe_missing(name_or_path: str | os.PathLike[str], name: str, options: dict[str, Any]) -> str:
-    """Why a file of a model is missing, and what to do about it; arguments as of [`find_file`]."""
+    """Says why a file of a model is missing, and what to do about it; arguments as of [`find_file`]."""
     config_file = find_file(name_or_path, "config.json", options)
     if config_file is None:
         return f"There is no model {name_or_path}: it has neither {name} nor config.json. Check the spelling."
@@ -232,7 +232,7 @@ def describe_missing(name_or_path: str | os.PathLike[str], name: str, options: d
 
 
 def describe_other(model_type: str | None) -> str:
-    """What a model of another type is, and what to give in its place."""
+    """Says what a model of another type is, and what to give in its place."""
     return (
         f"a model of type {model_type!r}, not one that was trained to find entities. Give a trained model, or start a "
         "new one from it with `triaffine-ner train --model_name_or_path` or TriaffineForNestedNER.from_encoder()."
@@ -255,7 +255,7 @@ def check_index(name_or_path: str | os.PathLike[str], options: dict[str, Any]) -
 
 @torch.no_grad()
 def broken_weights(model: nn.Module) -> list[str]:
-    """Names of the weights with NaN or infinity; weights that are quantized or on the meta device are skipped."""
+    """Names the weights with NaN or infinity; weights that are quantized or on the meta device are skipped."""
     return [
         name
         for name, weight in model.named_parameters()

@@ -51,7 +51,7 @@ NO_SPAN_LOGIT = -1e4
 
 @dataclass
 class SpanHeadOutput(ModelOutput):
-    """Output of [`TriaffineSpanHead`]. Span indices (i, j) are both inclusive; with `multi_label` None has no column.
+    """Output of [`TriaffineSpanHead`]. Span indices (i, j) are both inclusive; with `multi_label`, None has no column.
 
     Attributes:
         loss: `aux_loss_weight` · loss_aux + loss_main, or loss_aux alone without the cross-span stage.
@@ -314,7 +314,7 @@ def _binary_cross_entropies(logits: Tensor, labels: Tensor, targets: Tensor | No
 
 
 def smoothed_targets(labels: Tensor, valid: Tensor, config: TriaffineConfig) -> Tensor:
-    """[`smooth_boundaries`] as the configuration says; pairs that are no span, or too wide, take no part."""
+    """Applies [`smooth_boundaries`] as configured; pairs that are no span, or too wide, take no part."""
     scored = valid.unsqueeze(-1) if config.multi_label else valid
     smoothing = config.boundary_smoothing, config.boundary_smoothing_distance
     return smooth_boundaries(torch.where(scored, labels, -100), config.num_labels, *smoothing)

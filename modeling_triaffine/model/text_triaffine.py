@@ -145,7 +145,7 @@ def _of_composed(splitter: Splitter, text: str) -> list[Offsets]:
 
 
 def _goes_on(character: str) -> bool:
-    """Whether a character may be composed with the one before: accents, signs, vowels and finals of Hangul."""
+    """True if a character may be composed with the one before: accents, signs, vowels and finals of Hangul."""
     return unicodedata.category(character)[0] == "M" or "\u1160" <= character <= "\u11ff"
 
 
@@ -216,7 +216,7 @@ def sentence_splitter(choice: str) -> SentenceSplitter:
 
 
 def split_at_punctuation(text: str) -> Iterator[Offsets]:
-    """Sentences end at . ! ? … and their like in other scripts, before white space, and at East Asian marks (。！？).
+    """Ends sentences at . ! ? … and their like in other scripts, before white space, and at East Asian marks (。！？).
 
     They also end at blank lines. No mark ends a sentence before a lowercase letter or a symbol that does not begin
     one, such as $, and no full stop does after an abbreviation or an initial.
@@ -225,7 +225,7 @@ def split_at_punctuation(text: str) -> Iterator[Offsets]:
 
 
 def split_at_lines(text: str) -> Iterator[Offsets]:
-    """Every line that is not blank is a sentence."""
+    """Makes every line that is not blank a sentence."""
     return _trimmed(text, (match.end() for match in re.finditer(r"\n", text)))
 
 
@@ -283,14 +283,14 @@ class Piece(NamedTuple):
     shared_after: int = 0
 
     def owns(self, start: int, end: int) -> bool:
-        """[`belongs`] of an entity in these words."""
+        """True if an entity in these words [`belongs`] to them."""
         return belongs(start, end, len(self.offsets), self.shared_before, self.shared_after)
 
 
 def belongs(start: int, end: int, size: int, shared_before: int, shared_after: int) -> bool:
-    """Whether an entity (`end` exclusive) in the words of a window of `size` words belongs to it, not to a neighbour.
+    """True if an entity (`end` exclusive) in a window of `size` words belongs to this window, not to a neighbour.
 
-    One within the words that two windows share belongs to the window on its side of the middle of these words.
+    An entity within the words that two windows share belongs to the window on its side of the middle of these words.
     """
     in_last = end <= shared_before and start + end <= shared_before
     first_shared = size - shared_after
@@ -338,7 +338,7 @@ def check_words(words: Iterable[Any], text: str, splitter: str, last: int = 0) -
 
 
 def in_windows(sentences: Iterable[Sequence[Offsets]], max_sentence_words: int) -> Iterator[Piece]:
-    """Sentences; one of more than `max_sentence_words` in windows of a quarter as many.
+    """Cuts sentences of more than `max_sentence_words` into windows of a quarter as many; others stay whole.
 
     A window shares a quarter of its words with the next. The time for a word grows with the length of what is scored
     together, so that windows as long as the longest sentence would take several times as long as prose.

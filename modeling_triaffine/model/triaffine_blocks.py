@@ -272,7 +272,7 @@ def without_tiny_gradients(values: Tensor) -> Tensor:
 
 
 def at_least_float32(values: Tensor) -> Tensor:
-    """Half precision to float32, anything else as it is."""
+    """Converts half precision to float32, and leaves anything else as it is."""
     return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
 
 

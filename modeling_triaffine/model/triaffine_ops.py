@@ -335,7 +335,7 @@ def autocast(values: Tensor) -> Tensor:
 
 
 def masked_softmax(scores: Tensor, mask: Tensor, dim: int) -> Tensor:
-    """Softmax over the entries where `mask` is True; 0 elsewhere, also if it is False everywhere."""
+    """Softmax over the entries where `mask` is True; 0 elsewhere, even if `mask` is False everywhere."""
     return torch.where(mask, scores, torch.finfo(scores.dtype).min).softmax(dim) * mask
 
 
@@ -352,7 +352,7 @@ def label_probabilities(logits: Tensor, multi_label: bool = False, temperature: 
 
 
 def entity_likelihood(logits: Tensor, multi_label: bool) -> Tensor:
-    """What spans are ranked by, [..., R] → [...]: the highest probability of a label other than None, the last one.
+    """The likelihood that ranks spans, [..., R] → [...]: the highest probability of a label other than None, the last.
 
     With `multi_label`, where None is no label, it is the highest logit, as sigmoids saturate at 0 and 1.
     """
@@ -427,7 +427,7 @@ def cross_span_scores(queries: Tensor, values: Tensor, candidate_mask: Tensor, a
 
 
 def span_mask(lengths: Tensor, num_words: int, max_width: int | None = None) -> Tensor:
-    """Which (i, j) are spans of the sentence: i ≤ j < length, at most `max_width` words. lengths [B] → [B, N, N]."""
+    """Marks the spans (i, j) of the sentence: i ≤ j < length, at most `max_width` words. lengths [B] → [B, N, N]."""
     words = torch.arange(num_words, device=lengths.device)
     width = words - words[:, None]
     shape = (width >= 0) & (width < (max_width or num_words))

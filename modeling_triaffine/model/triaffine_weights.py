@@ -67,7 +67,7 @@ ACCELERATION = Acceleration()
 
 
 def multiplies_bfloat16() -> bool:
-    """Whether the processor multiplies bfloat16 faster than float32.
+    """True if the processor multiplies bfloat16 faster than float32.
 
     Without instructions for it, bfloat16 takes many times as long. Intel's processors need those of AMX, which virtual
     machines often hide: with `avx512_bf16` alone, a product of bfloat16 took 1.75 times as long as one of float32.

@@ -85,13 +85,13 @@ def _take(path: Path, target: Path) -> None:
 
 
 def has_own_card(folder: Path) -> bool:
-    """Whether a model's folder has a card that is not as its run has written it, under the folder's name."""
+    """True if a model's folder has a card other than its run has written, under the folder's name."""
     path = folder / CARD_NAME
     return path.is_file() and path.read_text(encoding="utf-8", errors="replace") != card_of_folder(folder)
 
 
 def matches(name: str, patterns: Sequence[str]) -> bool:
-    """Whether a name is one of the patterns'."""
+    """True if a name matches one of the patterns."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 

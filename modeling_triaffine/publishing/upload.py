@@ -141,7 +141,7 @@ def patiently(request: Callable[[], Answer]) -> Answer:
 
 @contextlib.contextmanager
 def errors_of_hub(repo_id: str) -> Iterator[None]:
-    """Limits how long each request waits; raises ConnectionError without an answer, OSError for one that refuses."""
+    """Limits the wait for each request; raises ConnectionError without an answer, OSError for a refusal."""
     client = get_session()
     patience, client.timeout = client.timeout, PATIENCE
     try:

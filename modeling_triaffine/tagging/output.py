@@ -136,7 +136,7 @@ class OutputFolder:
             write_text(path, json.dumps(options, indent=2))
 
     def _read_rejections(self) -> Iterator[str]:
-        """Complete lines only: a truncated last line belongs to an unfinished input."""
+        """Reads complete lines only: a truncated last line belongs to an unfinished input."""
         if self.rejections.is_file():
             with open(self.rejections, encoding="utf-8", errors="replace") as lines:
                 yield from (line for line in lines if line.endswith("\n"))

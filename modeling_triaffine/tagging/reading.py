@@ -30,7 +30,7 @@ Inputs = dict[str, dict[str, str]]
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """How input files are read.
+    """The way input files are read.
 
     Args:
         text_column, entities_column: The column or field with the text, and the one to add.
@@ -44,7 +44,7 @@ class Reading:
     chunk_size: int = 256
 
     def reason_against(self, text: Any) -> str | None:
-        """Why a value of the text column cannot be tagged, or None."""
+        """The reason why a value of the text column cannot be tagged, or None."""
         if not isinstance(text, str):
             found = "null" if text is None else f"not a string but {type(text).__name__}"
             return f"{self.text_column!r} is {found}"
@@ -160,7 +160,7 @@ def read_chunks(output: str, files: dict[str, str], reading: Reading) -> Iterato
 
 
 def read_texts(output: str, files: dict[str, str], reading: Reading) -> Chunk:
-    """Documents that are files of their own; those that cannot be read are rejected."""
+    """Reads documents that are files of their own; those that cannot be read are rejected."""
     chunk = Chunk(output, [], [(name, 1) for name in files], [], [])
     for name, path in files.items():
         text = None

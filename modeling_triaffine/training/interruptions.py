@@ -1,4 +1,4 @@
-"""What interrupts a training: faults, signals, and the checkpoints from which it goes on.
+"""Interruptions of a training: faults, signals, and the checkpoints from which it goes on.
 
 The Trainer saves, rotates and loads checkpoints. It writes `trainer_state.json` last, and deletes older checkpoints
 only then. A process killed at any moment therefore leaves at least the previous checkpoint, and the unfinished one

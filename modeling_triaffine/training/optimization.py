@@ -113,5 +113,5 @@ def averaging(optimizer_class: type[Optimizer], decay: float) -> type[Optimizer]
 
 
 def has_average(optimizer: Any) -> bool:
-    """Whether the optimizer has averaged an update."""
+    """True if the optimizer has averaged an update."""
     return any(UPDATES in group for group in optimizer.param_groups)

@@ -51,13 +51,13 @@ def _rate(default: float, of: str) -> Any:
 
 
 def _choice(default: str | None, doc: str, choices: Iterable[str], **facts: Any) -> Any:
-    """Of choices whose names say enough."""
+    """Declares an option of choices whose names say enough."""
     return _scores(default, doc, dict.fromkeys(choices, ""), metavar="WHEN", **facts)
 
 
 @dataclass
 class ModelArguments:
-    """What a run starts from."""
+    """The model, encoder or word vectors that a run starts from."""
 
     model_name_or_path: str | None = _start(
         None,

@@ -134,7 +134,7 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
                 raise ValueError(f"{pair} exclude each other; leave out one of the two.")
 
     def epochs_for_min_steps(self, batches: int) -> float:
-        """`num_train_epochs`, or the first number of epochs, of so many batches, with `min_steps` updates."""
+        """Returns `num_train_epochs`, or the first number of epochs of so many batches that has `min_steps` updates."""
         updates = max(1, math.ceil(batches / self.gradient_accumulation_steps))
         if self.max_steps > 0 or math.ceil(updates * self.num_train_epochs) >= (self.min_steps or 0):
             return self.num_train_epochs
@@ -151,7 +151,7 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
 
 @dataclass(frozen=True)
 class Recipe:
-    """What the two files in `folder` say; the empty recipe has none."""
+    """The contents of the two files in `folder`; the empty recipe has none."""
 
     folder: Path | None = None
     config: dict[str, Any] = field(default_factory=dict)

@@ -147,7 +147,7 @@ def score(run: Run, results: RunResults) -> None:
 
 
 def evaluate(trainer: NestedNERTrainer, split: str, output: Any) -> Evaluation:
-    """All scores of a split in given words, from the `output` of the trainer's `predict`."""
+    """Computes all scores of a split in given words, from the `output` of the trainer's `predict`."""
     references, metrics = output.label_ids, output.metrics
     unscored = trainer.unscored_labels(references)
     predictions = without_labels(output.predictions, unscored)
@@ -164,7 +164,7 @@ def evaluate(trainer: NestedNERTrainer, split: str, output: Any) -> Evaluation:
 
 
 def score_texts(run: Run, evaluation: Evaluation, metrics: dict[str, float]) -> Scores | None:
-    """Scores of an evaluated split's texts by characters, if it has texts; added to `metrics` and logged, too."""
+    """Scores an evaluated split's texts by characters, if it has texts; adds the scores to `metrics` and logs them."""
     split = evaluation.split
     texts = run.corpus.texts.get(split)
     if not texts or not run.trainer.is_world_process_zero():

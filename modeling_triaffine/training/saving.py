@@ -1,4 +1,4 @@
-"""What a training leaves: the facts of its run, from which its card is written, scores, predictions, and a recipe."""
+"""The output of a training: the facts of its run, from which its card is written, scores, predictions, and a recipe."""
 
 import dataclasses
 import itertools
@@ -39,7 +39,7 @@ LONGEST_SENTENCE = 70  # characters that fit into a line of the drawing
 
 @dataclass
 class RunResults:
-    """What a run has measured and predicted: its metrics by name, predictions and scores by split."""
+    """The results of a run: its metrics by name, predictions and scores by split."""
 
     metrics: dict[str, float] = field(default_factory=dict)
     predictions: dict[str, list[list[WordEntity]]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What a run starts with: a model, new or trained, and its processor.
+"""The start of a run: a model, new or trained, and its processor.
 
 `run.py` carries out a whole run with them; [`start_from_recipe`] hands them to a trainer in Python.
 """
@@ -44,7 +44,7 @@ OF_A_RUN = {*(field.name for field in fields(DataArguments)), "resume_from_check
 
 @dataclass(frozen=True)
 class BaseModel:
-    """What a run starts from; of a trained model, configuration and processor, which decide how its corpus is read.
+    """The origin of a run; if a trained model, with configuration and processor, which decide how its corpus is read.
 
     `name` is the folder or Hub name of a trained model, of a checkpoint or of an encoder; None for a new encoder.
     """
@@ -55,7 +55,7 @@ class BaseModel:
 
 
 class StartedModel(NamedTuple):
-    """What a run starts with; `teacher` with --keep_labels only."""
+    """The model, processor and teacher that a run starts with; the teacher with --keep_labels only."""
 
     model: TriaffineForNestedNER
     processor: TriaffineProcessor
@@ -107,7 +107,7 @@ def start_from_recipe(
 
 
 def find_base_model(plan: TrainingPlan) -> BaseModel:
-    """What the run starts from, without the weights."""
+    """Finds what the run starts from, without loading weights."""
     name, model = plan.training.resume_from_checkpoint or plan.model.model_name_or_path, plan.model
     if name is None and "encoder_config" not in plan.config:
         raise ValueError("There is no model to start from: give --model_name_or_path or a --recipe.")

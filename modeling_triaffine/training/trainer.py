@@ -185,7 +185,7 @@ class NestedNERTrainer(Trainer):
     # ---- Optimizer ----
 
     def create_optimizer(self, model: torch.nn.Module | None = None) -> torch.optim.Optimizer:
-        """AdamW (or `args.optim`) with the groups of `optimization.py`."""
+        """Creates AdamW (or `args.optim`) with the groups of `optimization.py`."""
         if self.optimizer is None:
             trained: Any = self.model if model is None else model
             chosen = self.optimizer_cls_and_kwargs or self.get_optimizer_cls_and_kwargs(self.args, trained)
@@ -308,7 +308,7 @@ class NestedNERTrainer(Trainer):
     def training_step(
         self, model: torch.nn.Module, inputs: dict[str, Any], num_items_in_batch: torch.Tensor | int | None = None
     ) -> torch.Tensor:
-        """Forward and backward; raises NotFiniteError before an update whose loss is NaN or infinite.
+        """Runs forward and backward; raises NotFiniteError before an update whose loss is NaN or infinite.
 
         All sentences of an update have the same weight, however it is divided into batches and processes. (With the
         published `loss_reduction="batch"`, a mean over spans, this holds within a batch only.)
@@ -351,7 +351,7 @@ class NestedNERTrainer(Trainer):
             )
 
     def floating_point_ops(self, inputs: dict[str, Any]) -> int:
-        """6 operations a sub-word and weight, as transformers estimates them, without counting weights every time."""
+        """Counts 6 operations a sub-word and weight, as transformers does, without counting weights every time."""
         return int(6 * inputs["input_ids"].numel() * self._size)
 
     def compute_loss(
@@ -497,7 +497,7 @@ class NestedNERTrainer(Trainer):
 
     @contextlib.contextmanager
     def _loading(self, checkpoint: str | None) -> Iterator[None]:
-        """Names the checkpoint before in the error for one of which a file cannot be loaded."""
+        """Names the previous checkpoint in the error for one of which a file cannot be loaded."""
         try:
             yield
         except Exception as error:  # pickle, torch, JSON and safetensors have their own errors for damaged files

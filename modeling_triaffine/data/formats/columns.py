@@ -58,7 +58,7 @@ SHOWN_VALUES = 5
 TEXT_OF_WORDS = re.compile(rf"(?m)^# *text *=|[\t |]{NO_SPACE}")
 """Says how the words of a file are written: a comment with the text of a sentence, or words without a space after."""
 OTHER_FORMAT = "#FORMAT="
-"""How a file begins that names its format, which is another one."""
+"""The beginning of a file that names its format, which is another than this."""
 
 Paragraph = list[tuple[int, str]]
 Rows = Sequence[tuple[int, list[str]]]
@@ -67,7 +67,7 @@ Rows = Sequence[tuple[int, list[str]]]
 
 @dataclass
 class Layout:
-    """How a line is split into columns, and the index of the columns with tokens, tags, ids and parts of speech.
+    """The way a line is split into columns, and the index of the columns with tokens, tags, ids and parts of speech.
 
     Args:
         width: the number of columns.
@@ -107,7 +107,7 @@ class Layout:
         return line.startswith("#") and bool(self.problem(row))
 
     def read_comment(self, name: str, value: str, where: str, check: RecordChecker) -> None:
-        """Takes what a comment says of the layout."""
+        """Updates the layout by what a comment says of it."""
 
     def has_token(self, line: str, row: Sequence[str]) -> bool:
         """A line has a token before its tags, or is none of these columns but has something to be seen."""
@@ -118,7 +118,7 @@ class Layout:
         return bool(line.translate(INVISIBLE_SPACES).strip()) and not is_comment and (self.joins or not without_first)
 
     def problem(self, row: Sequence[str]) -> str:
-        """What is wrong with a row; empty if nothing is."""
+        """Says what is wrong with a row; empty if nothing is."""
         if len(row) != self.width:
             width = f"{self.width} or more" if self.joins else self.width
             return f"there are {len(row)} columns, {width} in the lines before"
@@ -446,7 +446,7 @@ def written_text(
 
 
 def _places(forms: Sequence[str], text: str) -> list[int] | None:
-    """Where the forms begin in the text; None if it has other characters besides them and white space."""
+    """The places where the forms begin in the text; None if it has characters other than them and white space."""
     starts, end = [], 0
     for form in forms:
         starts.append(text.find(form, end))

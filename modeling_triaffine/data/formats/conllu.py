@@ -113,7 +113,7 @@ def _tags(misc: str, where: str, check: RecordChecker) -> list[Tag]:
 
 
 def _brackets(misc: str, where: str, check: RecordChecker) -> Sequence[tuple[str, str, str]]:
-    """Of each bracket, whether it opens, its parts, and whether it closes."""
+    """Yields of each bracket whether it opens, its parts, and whether it closes."""
     value = next((pair.partition("=")[2] for pair in misc.split("|") if pair.startswith("Entity=")), "")
     brackets = BRACKET.findall(value)
     if "".join(map("".join, brackets)) != value or not all(opens or closes for opens, _, closes in brackets):

@@ -57,7 +57,7 @@ Written = tuple[str, list[int], list[Mention]]
 
 @dataclass(frozen=True)
 class Release:
-    """How the files of a corpus are named and written.
+    """The way the files of a corpus are named and written.
 
     Args:
         suffixes: of the annotations; none ends with another.

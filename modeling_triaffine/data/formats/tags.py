@@ -61,7 +61,7 @@ class TagScheme:
         return self.read(cell) is not None
 
     def describes(self, values: Collection[str]) -> bool:
-        """All values of a column are tags of this scheme, and show that it is used."""
+        """True if all values of a column are tags of this scheme, and show that it is used."""
         if not all(map(self.fits, values)):
             return False
         return not self.evidence or any(

@@ -169,7 +169,7 @@ def _tags_of(cell: object) -> list[Any]:
 
 
 def _are_levels(values: Sequence[object], num_tokens: int) -> bool:
-    """These can be the tags of each level, one for every token."""
+    """True if these can be the tags of each level, one for every token."""
     return all(isinstance(value, list) and len(value) == num_tokens for value in values)
 
 
