@@ -79,8 +79,8 @@ def try_kernels(device: torch.device) -> None:
             for p in (attend_by_kernels(plan, attention, scoring), _attend_by_blocks(plan, attention, scoring)):
                 gradients = torch.autograd.grad(p.triu().square().sum(), [*attention, *scoring])
                 results.append([p.triu(), *gradients])
-            for one, other in zip(*results, strict=True):
-                torch.testing.assert_close(one, other, rtol=0.01, atol=0.01 * other.abs().max().item())
+            for by_kernels, by_blocks in zip(*results, strict=True):
+                torch.testing.assert_close(by_kernels, by_blocks, rtol=0.01, atol=0.01 * by_blocks.abs().max().item())
 
 
 def _attend_by_blocks(plan: Plan, attention: Cube, scoring: Cube) -> Tensor:

@@ -193,7 +193,7 @@ def load_split(
     parts = read_parts(corpus, corpus_format, max_bad_records=max_bad_records, only=wanted)
     found = [(part.name or key, key, part) for part in parts for key in part.texts]
     is_any = split is None and len(found) == 1
-    matching = [one for one in found if is_any or wanted in one]
+    matching = [entry for entry in found if is_any or wanted in entry]
     check_splits([] if matching else [wanted], [name for name, _, _ in found], corpus)
     name, key, part = matching[0]
     records = part.sentences(processor.split_words, processor.sentence_splitter, own_words=True)[key]

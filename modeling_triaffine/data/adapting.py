@@ -134,12 +134,12 @@ def _readable(value: Any, feature: Any) -> Any:
     if isinstance(feature, ClassLabel):
         return feature.int2str(value)
     if isinstance(feature, (List, LargeList)):
-        return [_readable(one, feature.feature) for one in value]
+        return [_readable(item, feature.feature) for item in value]
     if isinstance(feature, Mapping):
         fields = {name: _readable(value[name], feature[name]) for name in feature}
         # A list of values in each field is a table; a list of objects is none.
-        lists = [one for one in feature.values() if isinstance(one, (List, LargeList))]
-        if not fields or len(lists) < len(fields) or any(isinstance(one.feature, Mapping) for one in lists):
+        lists = [inner for inner in feature.values() if isinstance(inner, (List, LargeList))]
+        if not fields or len(lists) < len(fields) or any(isinstance(inner.feature, Mapping) for inner in lists):
             return fields
         columns = [values or [] for values in fields.values()]
         return [dict(zip(fields, row, strict=True)) for row in zip(*columns, strict=True)]

@@ -106,13 +106,13 @@ def find_splits(path: CorpusPath, format: str | None, only: str | None = None) -
 def _existing(given: object) -> list[Path]:
     """The files and folders of a path, a pattern, or several of either."""
     found: list[Path] = []
-    for one in given if isinstance(given, (list, tuple)) else [given]:
-        if not isinstance(one, (str, os.PathLike)):
+    for entry in given if isinstance(given, (list, tuple)) else [given]:
+        if not isinstance(entry, (str, os.PathLike)):
             raise TypeError(
-                f"A corpus is a file or folder, but the data is of type {type(one).__name__}. Data in memory is for "
+                f"A corpus is a file or folder, but the data is of type {type(entry).__name__}. Data in memory is for "
                 f"adapt_dataset, which takes a Dataset. {TO_DATASET}."
             )
-        path = Path(one).expanduser()
+        path = Path(entry).expanduser()
         if any((path / name).is_file() for name in OF_SAVED_DATA):
             remedy = "Load it with datasets.load_from_disk, and write it with write_nested_ner (docs/corpora.md)"
             raise CorpusError.at(path, "", "it is a data set saved by save_to_disk", remedy)
@@ -166,12 +166,12 @@ def _named_splits(paths: Sequence[Path], known: CorpusFormat | None, only: str |
             of its kind are.
     """
     folder = _around(paths)
-    visible = [*paths] if len(paths) > 1 else sorted(one for one in folder.iterdir() if not one.name.startswith("."))
+    visible = [*paths] if len(paths) > 1 else sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     named = [(entry, split) for entry in visible if (split := split_of(entry))]
     bare = {entry: SHARD.sub("", plain_name(entry)).partition(".")[0] for entry, _ in named}
     alone = [(entry, split) for entry, split in named if SPLIT_IN_NAME.fullmatch(bare[entry])]
     formats = {entry: of_entry for entry, _ in named if (of_entry := format_if_known(entry))}
-    beside = next(iter(formats.values())) if len({one.name for one in formats.values()}) == 1 else None
+    beside = next(iter(formats.values())) if len({kind.name for kind in formats.values()}) == 1 else None
     by_split: dict[str, list[SplitFiles]] = defaultdict(list)
     unread: dict[Path, tuple[str, Exception]] = {}
     for entry, split in alone or named:
@@ -196,11 +196,11 @@ def _named_splits(paths: Sequence[Path], known: CorpusFormat | None, only: str |
 
 def _one_of(folder: Path, split: str, found: Sequence[SplitFiles]) -> SplitFiles:
     """Of files and folders with the name of a split, the file; all of them if they are the shards of one."""
-    files = [one for one in found if one.path.is_file()] or [*found]
-    if all(SHARD.search(one.path.name) for one in files) and len(files) > 1:
-        return SplitFiles(folder, tuple(one.path for one in files), files[0].format)
+    files = [entry for entry in found if entry.path.is_file()] or [*found]
+    if all(SHARD.search(entry.path.name) for entry in files) and len(files) > 1:
+        return SplitFiles(folder, tuple(entry.path for entry in files), files[0].format)
     if len(files) > 1:
-        names = _shown(folder, [one.path for one in files])
+        names = _shown(folder, [entry.path for entry in files])
         raise CorpusError.at(folder, "", f"{names} could each be its {split} split", EACH_BY_ITSELF)
     return files[0]
 
@@ -281,8 +281,8 @@ def detect_format(path: Path) -> CorpusFormat:
         found = format_of_documents(path) or next(filter(None, map(format_if_known, visible_paths(path))), None)
         problem, remedy = "there are no files of a known format in it", "Give a corpus file or its folder"
     else:
-        lists = (one for one in FORMATS.values() if plain_name(path).endswith(one.lists) and documents_in(path, one))
-        found = format_of_content(path) or next(lists, None)
+        fits = (kind for kind in FORMATS.values() if plain_name(path).endswith(kind.lists) and documents_in(path, kind))
+        found = format_of_content(path) or next(fits, None)
         if found is None and plain_name(path).endswith((*TABLES, ".csv")):
             problem, remedy = "tables are not read", OF_TABLES
         elif found is None and (keys := sorted(record_keys(read_head(path)))):
@@ -344,7 +344,7 @@ def may_be(file: Path, known: CorpusFormat, is_named: bool) -> bool:
         head = read_head(file)
     except CorpusError:
         return False
-    is_recognized = any(one.read == known.read for one in formats_recognizing(head))
+    is_recognized = any(kind.read == known.read for kind in formats_recognizing(head))
     return is_recognized or (known.may_be is not None and known.may_be(head))
 
 

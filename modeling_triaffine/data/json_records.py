@@ -38,7 +38,7 @@ def json_values(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]
                         yield decoded(line.rstrip(b"\r\n"), check, f"line {number}", decode_json), f"line {number}"
             return
         value = decoded(file.read(), check, "", decode_json)
-    yield from ((one, f"record {number}") for number, one in enumerate(value if isinstance(value, list) else [value]))
+    yield from ((raw, f"record {number}") for number, raw in enumerate(value if isinstance(value, list) else [value]))
 
 
 def record_keys(head: str) -> set[str]:
@@ -51,7 +51,7 @@ def record_keys(head: str) -> set[str]:
         value = from_json(HALF_PAIR.sub("?", head), allow_partial="trailing-strings")
     except ValueError:
         return set()
-    return next(({*one} for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict)), set())
+    return next(({*raw} for raw in (value if isinstance(value, list) else [value]) if isinstance(raw, dict)), set())
 
 
 class JsonObject:

@@ -85,7 +85,7 @@ def without_space(text: str, entity: Entity) -> Entity:
 
 def same_but_for_space(quote: str, text: str) -> bool:
     """The quote that a tool wrote is the text, with white space in other places at most."""
-    bare, other = (NOT_COMPARED.sub("", one.translate(INVISIBLE_SPACES)) for one in (quote, text))
+    bare, other = (NOT_COMPARED.sub("", string.translate(INVISIBLE_SPACES)) for string in (quote, text))
     return bare == other
 
 

@@ -190,7 +190,7 @@ def write_brat(texts: Iterable[Any], folder: Path, check: RecordChecker) -> None
         for number, entity in enumerate(document["entities"], start=1):
             start, end, kind = entity["start"], entity["end"], entity["type"]
             # A line end ends a fragment; in the quote it is a space.
-            pieces = [(start + one.start(), start + one.end()) for one in re.finditer(r"[^\r\n]+", text[start:end])]
+            pieces = [(start + part.start(), start + part.end()) for part in re.finditer(r"[^\r\n]+", text[start:end])]
             if re.search(r"\s", kind) or not pieces:
                 raise _unfit("brat", name, f"an entity of line ends alone, or white space in the type {kind!r}")
             check.note("line ends at the boundaries of entities", (pieces[0][0], pieces[-1][1]) != (start, end))

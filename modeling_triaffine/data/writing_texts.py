@@ -25,7 +25,7 @@ def brat_type(label: str) -> str:
 
 def write_brat_predictions(texts: Predicted, folder: Path) -> None:
     """Writes brat's files with line ends of one character, which programs that translate line ends count alike."""
-    written = ({**one, "text": one["text"].replace("\r\n", " \n").replace("\r", "\n")} for one in texts)
+    written = ({**text, "text": text["text"].replace("\r\n", " \n").replace("\r", "\n")} for text in texts)
     write_brat(written, folder, RecordChecker(folder))
 
 

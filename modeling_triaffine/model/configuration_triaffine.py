@@ -400,7 +400,7 @@ def _calibration_of_renamed(fields: dict[str, Any], old: dict[int, str], new: di
     if not fields.get("label_thresholds"):
         return {}
     names = {label: new[number] for number, label in old.items()}
-    return {"label_thresholds": {names.get(name, name): one for name, one in fields["label_thresholds"].items()}}
+    return {"label_thresholds": {names.get(name, name): lowest for name, lowest in fields["label_thresholds"].items()}}
 
 
 complete_import(__name__)

@@ -160,7 +160,7 @@ class FoundInText:
         self, text: str, overlap: str | Keep = PredictionOptions.overlap, labels: Collection[str] | None = None
     ) -> list[TextEntity]:
         """The entities with these labels (None: all) that a policy for overlaps keeps, by characters of the text."""
-        wanted = [one for one in self.entities if labels is None or one["type"] in labels]
+        wanted = [entity for entity in self.entities if labels is None or entity["type"] in labels]
         return [self._in_characters(text, entity) for entity in resolve_overlaps(wanted, overlap)]
 
     def _in_characters(self, text: str, entity: WordEntity) -> TextEntity:

@@ -143,13 +143,13 @@ def _place(entity: WordEntity) -> tuple[int, int, float]:
     return entity["start"], -entity["end"], -entity["score"]
 
 
-def _overlap(one: WordEntity, other: WordEntity) -> bool:
-    is_same = one["start"] == other["start"] and one["end"] == other["end"]  # several labels of one span
-    return not is_same and one["start"] < other["end"] and other["start"] < one["end"]
+def _overlap(entity: WordEntity, other: WordEntity) -> bool:
+    is_same = entity["start"] == other["start"] and entity["end"] == other["end"]  # several labels of one span
+    return not is_same and entity["start"] < other["end"] and other["start"] < entity["end"]
 
 
-def _cross(one: WordEntity, other: WordEntity) -> bool:
-    first, second = sorted((one, other), key=_place)
+def _cross(entity: WordEntity, other: WordEntity) -> bool:
+    first, second = sorted((entity, other), key=_place)
     return first["start"] < second["start"] < first["end"] < second["end"]
 
 

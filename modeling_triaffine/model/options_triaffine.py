@@ -92,8 +92,8 @@ def option(default: Any, doc: str, choices: Mapping[str, str] | None = None, **f
 
 def options_of(holder: Any) -> dict[str, Option]:
     """The options that a dataclass declares, by name."""
-    declared = {one.name: (one.type, one.metadata[DECLARED]) for one in fields(holder) if DECLARED in one.metadata}
-    return {name: _completed(name, annotation, option) for name, (annotation, option) in declared.items()}
+    declared = [member for member in fields(holder) if DECLARED in member.metadata]
+    return {member.name: _completed(member.name, member.type, member.metadata[DECLARED]) for member in declared}
 
 
 def _completed(name: str, annotation: Any, declared: Option) -> Option:

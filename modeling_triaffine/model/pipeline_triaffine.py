@@ -241,14 +241,14 @@ class NestedNERPipeline(ChunkPipeline):
         sentences = (sentence for number, text in enumerate(inputs) for sentence in self.preprocess(text, number))
 
         def encode(some: list[_Sentence]) -> list[Feature]:
-            return self.processor.encode_sentences([one.words for one in some])
+            return self.processor.encode_sentences([sentence.words for sentence in some])
 
         def stream() -> Iterator[Any]:
             found = FoundInText()  # in the text so far
-            for one, entities in reader.read(sentences, encode):
-                found.add(one.words.piece, entities)
-                if one.is_last:
-                    yield self.postprocess((one.text, found), **postprocess_params)
+            for sentence, entities in reader.read(sentences, encode):
+                found.add(sentence.words.piece, entities)
+                if sentence.is_last:
+                    yield self.postprocess((sentence.text, found), **postprocess_params)
                     found = FoundInText()
 
         return stream()
@@ -301,7 +301,7 @@ class NestedNERPipeline(ChunkPipeline):
                 "be missed. Raise `max_candidates` in the model's configuration, or lower `max_sentence_words` of the "
                 "processor: more sentences are then scored in windows, each with as many places."
             )
-        return [[one for one in of if one["type"] not in ignore_labels] for of in found] if ignore_labels else found
+        return [[span for span in of if span["type"] not in ignore_labels] for of in found] if ignore_labels else found
 
     def _forward(self, *inputs: Any, **parameters: Any) -> Any:
         """Not used: [`BatchReader`] runs the model."""

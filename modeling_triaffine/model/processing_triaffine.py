@@ -211,7 +211,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
                     "the processor finds them itself."
                 )
             texts = text if isinstance(text, Iterable) and not isinstance(text, str | Mapping) else [text]
-            features = [feature for one in texts for feature, _ in self.encode_text(one)]
+            features = [feature for string in texts for feature, _ in self.encode_text(string)]
         else:
             assert words is not None
             given: Any = words if isinstance(words, str) else list(words)
@@ -268,7 +268,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
 
     def encode_sentences(self, sentences: Sequence[TextSentence]) -> list[Feature]:
         """Encodes sentences of raw text, as [`encode`] does."""
-        words, left, right = ([getattr(one, name) for one in sentences] for name in ("words", "left", "right"))
+        words, left, right = ([getattr(item, name) for item in sentences] for name in ("words", "left", "right"))
         return self._encode(words, [[]] * len(words), left, right)
 
     def encode(
@@ -292,7 +292,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         for name, side in (("pos", pos), ("left_tokens", left_tokens), ("right_tokens", right_tokens)):
             if side is not None and len(side) != len(words):
                 raise ValueError(f"`{name}` is given for {len(side)} sentences, `words` for {len(words)}.")
-            given[name] = [[] if one is None else one for one in ([None] * len(words) if side is None else side)]
+            given[name] = [[] if part is None else part for part in ([None] * len(words) if side is None else side)]
         for name, sentences in given.items():
             for number, sentence in enumerate(sentences):
                 is_list = isinstance(sentence, Iterable) and not isinstance(sentence, str)

@@ -136,12 +136,12 @@ Factor = TriaffineFactor | ProductFactor
 def additive_factor(insides: Tensor, heads: Tensor | None = None, tails: Tensor | None = None) -> ProductFactor:
     """s_ijkr = head_ir + tail_jr + inside_kr, each [B, N, R], as u · 1 · 1 + 1 · x · 1 + 1 · 1 · v."""
     insides = insides.transpose(1, 2).unsqueeze(-1)
-    one = torch.ones_like(insides)
+    ones = torch.ones_like(insides)
     if heads is None or tails is None:
-        return ProductFactor(torch.stack([one, one]), insides)
+        return ProductFactor(torch.stack([ones, ones]), insides)
     heads, tails = (part.transpose(1, 2).unsqueeze(-1) for part in (heads, tails))
     heads, insides, tails = (
-        torch.cat(part, dim=-1) for part in ((heads, one, one), (one, insides, one), (one, one, tails))
+        torch.cat(part, dim=-1) for part in ((heads, ones, ones), (ones, insides, ones), (ones, ones, tails))
     )
     return ProductFactor(torch.stack([heads, tails]), insides)
 

@@ -83,7 +83,7 @@ def _fetch_origin(model: TriaffineForNestedNER, token: str | bool | None, folder
 
 def _are_equal(folder: Path, origin: Path) -> bool:
     """Returns whether two saved models have the same weights, in equal files, and the same labels."""
-    labels, theirs = (json.loads((one / CONFIG_NAME).read_bytes()).get("id2label") for one in (folder, origin))
+    labels, theirs = (json.loads((saved / CONFIG_NAME).read_bytes()).get("id2label") for saved in (folder, origin))
     names = [path.name for path in folder.glob("*.safetensors")]
     _, different, missing = filecmp.cmpfiles(folder, origin, names, shallow=False)
     return bool(labels == theirs and not different and not missing)

@@ -108,7 +108,7 @@ class OutputFolder:
         counted.tagged += len(found)
         counted.entities += Counter(entity["entity_group"] for entities in found for entity in entities)
         if isinstance(chunk.rows, list):
-            return [{**chunk.rows[row], self.entities_column: one} for row, one in zip(good, found, strict=True)]
+            return [{**chunk.rows[row], self.entities_column: spans} for row, spans in zip(good, found, strict=True)]
         table = chunk.rows.take(pa.array(good, pa.int64()))
         return table.append_column(self.entities_column, pa.array(found, ENTITIES))
 

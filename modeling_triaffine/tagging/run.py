@@ -96,10 +96,10 @@ def write_outputs(output: OutputFolder, inputs: Inputs, tagging: Tagging, readin
     with connected():
         actors = actors.fitted(ray.cluster_resources())
         tagged = with_progress(
-            tagged_chunks(chunks, tagging, actors), "documents", count_rows(inputs), size=lambda one: len(one[1])
+            tagged_chunks(chunks, tagging, actors), "documents", count_rows(inputs), size=lambda pair: len(pair[1])
         )
         try:
-            for name, of_output in groupby(tagged, key=lambda one: one[0].output):
+            for name, of_output in groupby(tagged, key=lambda pair: pair[0].output):
                 output.write(name, of_output)
         except ray.exceptions.RayError as error:
             cause = error.cause if isinstance(error, ray.exceptions.RayTaskError) else error  # of the actor, or Ray

@@ -271,9 +271,9 @@ OWN_OPTIONS = {
     for holder, section in ((ModelArguments, START), (DataArguments, DATA), (TrainingOptions, TRAINING))
     for name, declared in options_of(holder).items()
 }
-for one in fields(TrainingOptions):
+for member in fields(TrainingOptions):
     # What transformers' argument parser takes.
-    one.metadata = MappingProxyType({"help": OWN_OPTIONS[one.name].doc.replace("%", "%%")})
+    member.metadata = MappingProxyType({"help": OWN_OPTIONS[member.name].doc.replace("%", "%%")})
 # What `--help` shows.
 TRAIN_OPTIONS = {
     "recipe": RECIPE,

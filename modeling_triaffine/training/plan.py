@@ -175,28 +175,28 @@ class TrainingPlan:
 def training_options() -> dict[str, Option]:
     """All options of `triaffine-ner train`: those declared here, and those of transformers."""
     types = get_type_hints(NestedNERTrainingArguments)
-    own = [one for one in fields(NestedNERTrainingArguments) if one.init and one.name not in TRAIN_OPTIONS]
-    return TRAIN_OPTIONS | {one.name: _option_of_field(one, types[one.name]) for one in own}
+    own = [member for member in fields(NestedNERTrainingArguments) if member.init and member.name not in TRAIN_OPTIONS]
+    return TRAIN_OPTIONS | {member.name: _option_of_field(member, types[member.name]) for member in own}
 
 
-def _option_of_field(one: Any, annotation: Any) -> Option:
+def _option_of_field(member: Any, annotation: Any) -> Option:
     """The option that a field of transformers' `TrainingArguments` is."""
     kinds = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
     choices = [choice.value for kind in kinds if isinstance(kind, type) and issubclass(kind, Enum) for choice in kind]
-    choices = choices or one.metadata.get("choices") or []
+    choices = choices or member.metadata.get("choices") or []
     plain = {*kinds} - {NoneType}
     known = next((kind for kind in (float, int, bool, str) if plain <= {kind, int} and kind in plain), object)
     return Option(
-        one.name,
+        member.name,
         str if choices else known,
-        None if one.default is MISSING else getattr(one.default, "value", one.default),
-        " ".join(one.metadata.get("help", "").replace("%%", "%").split()).removesuffix("."),  # written for argparse
+        None if member.default is MISSING else getattr(member.default, "value", member.default),
+        " ".join(member.metadata.get("help", "").replace("%%", "%").split()).removesuffix("."),  # written for argparse
         dict.fromkeys(choices, ""),
         optional=NoneType in kinds,
         section=INHERITED,
         is_path=dict in {get_origin(kind) or kind for kind in kinds},  # or a file with one
-        is_of_one_run=one.name.startswith("hub_"),
-        bare=str(one.metadata.get("const", "")),
+        is_of_one_run=member.name.startswith("hub_"),
+        bare=str(member.metadata.get("const", "")),
         many=known is object and any(get_origin(kind) is list for kind in kinds) and str not in kinds,
     )
 
@@ -240,8 +240,8 @@ def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
     config = {name: options.pop(name) for name in [*options] if name in MODEL_OPTIONS or name in RECIPE_FIELDS}
     if not options.get("output_dir"):
         raise CommandLineError("--output_dir is missing; give a folder for checkpoints and the model.")
-    of_start = {one.name: options[one.name] for one in fields(ModelArguments) if one.name in options}
-    of_data = {one.name: options[one.name] for one in fields(DataArguments) if one.name in options}
+    of_start = {member.name: options[member.name] for member in fields(ModelArguments) if member.name in options}
+    of_data = {member.name: options[member.name] for member in fields(DataArguments) if member.name in options}
     of_training = {name: value for name, value in options.items() if name not in of_start and name not in of_data}
     try:
         training = NestedNERTrainingArguments(**of_training)
@@ -263,7 +263,7 @@ def _read(name: str, value: Any) -> Any:
     """The value of an option, given by name; None and an empty text stay."""
     known = training_options()
     if name not in known:
-        near = [one for one in known if one.startswith(name)] or difflib.get_close_matches(name, known, 1, cutoff=0.8)
+        near = [key for key in known if key.startswith(name)] or difflib.get_close_matches(name, known, 1, cutoff=0.8)
         remedy = f"Did you mean {near[0]}?" if near else "See `triaffine-ner train --help-all`."
         raise CommandLineError(f"No such option: {name}. {remedy}")
     try:

@@ -191,7 +191,7 @@ def describe_labels(records: Iterable[Mapping[str, Any]], names: Iterable[str], 
             counts[entity["type"]][detokenize(record["tokens"][entity["start"] : entity["end"]])] += 1
     labels = {}
     for name in names:
-        ordered = sorted((spelling for spelling, _ in counts[name].most_common()), key=lambda one: len(one) > 60)
+        ordered = sorted((spelling for spelling, _ in counts[name].most_common()), key=lambda text: len(text) > 60)
         labels[name] = Label(counts[name].total(), ordered[:spellings])
     return labels
 

@@ -298,7 +298,7 @@ def _warn_of_missed_entities(config: TriaffineConfig, processor: TriaffineProces
     for split, records in dataset.items():
         spans = [spans_of(record) for record in records]
         windows = Windows(records, processor)
-        typed = [{(one["start"], one["end"], one["type"]) for one in entities} for entities in records["entities"]]
+        typed = [{(span["start"], span["end"], span["type"]) for span in entities} for entities in records["entities"]]
         second = 0 if config.multi_label else sum(map(len, typed)) - sum(map(len, spans))
         beyond = sum(max(0, len(spans_of(window)) - most) for window in windows) if config.cross_span else 0
         wide = sum(width is not None and end - start > width for of_sentence in spans for start, end in of_sentence)

@@ -145,12 +145,12 @@ def bigbio_text(record: JsonObject, default_id: str) -> Text:
         passages.append((offsets[0][0], _joined(passage), passage.name))
     annotations = (
         (
-            one,
-            one.value("offsets", list[Pair], "It has pairs [start, end]"),
-            one.value("type", str),
-            _joined(one) or None,
+            annotation,
+            annotation.value("offsets", list[Pair], "It has pairs [start, end]"),
+            annotation.value("type", str),
+            _joined(annotation) or None,
         )
-        for one in record.objects("entities", optional=True)
+        for annotation in record.objects("entities", optional=True)
     )
     doc_id = str(record.fields.get("document_id") or record.fields.get("id") or default_id)
     return _text(record, doc_id, passages, annotations)

@@ -88,7 +88,7 @@ def _read_document(file: Path, name: str, check: RecordChecker) -> Text:
             check.note("lines that are not annotations ignored", example=where)
     doc_id = name.removesuffix(file.suffix)
     text = read_text(text_file, check, f"{doc_id}{TEXT_SUFFIX}")
-    entities = (check.entity(text, one.fragments, one.type, one.quote, one.where, one.name) for one in found)
+    entities = (check.entity(text, mark.fragments, mark.type, mark.quote, mark.where, mark.name) for mark in found)
     return Text(doc_id=doc_id, text=text, entities=[entity for entity in entities if entity], where=name)
 
 

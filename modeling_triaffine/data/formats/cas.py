@@ -77,10 +77,10 @@ def _text(cas: Cas, layer: str, feature: str, where: str, check: RecordChecker) 
     if not (text := found["text"]):
         return found
     known = cas.typesystem.contains_type(layer)
-    features = [one.name for one in cas.typesystem.get_type(layer).all_features] if known else []
+    features = [declared.name for declared in cas.typesystem.get_type(layer).all_features] if known else []
     value = f"{feature}_" if feature in ("self", "type") else feature  # as cassis names it
     if value not in features:
-        there = sorted(features or {one.type.name for one in cas.select_all_annotations()})
+        there = sorted(features or {annotation.type.name for annotation in cas.select_all_annotations()})
         what = (
             f"the layer {layer!r} has no feature {feature!r}; its features are"
             if known
@@ -88,17 +88,17 @@ def _text(cas: Cas, layer: str, feature: str, where: str, check: RecordChecker) 
         )
         remedy = "Name the layer and feature: columns={'entities': 'layer:feature'}"
         raise check.error(where, f"{what} {', '.join(map(repr, there)) or 'none'}", remedy)
-    for number, one in enumerate(cas.select(layer)):
-        if not one.get(value):
-            check.drop("entities without a type dropped", example=f"{where}: {text[one.begin : one.end]!r}")
-        elif entity := check.entity(text, [(one.begin, one.end)], one.get(value), None, where, f"{layer}[{number}]"):
+    for number, span in enumerate(cas.select(layer)):
+        if not span.get(value):
+            check.drop("entities without a type dropped", example=f"{where}: {text[span.begin : span.end]!r}")
+        elif entity := check.entity(text, [(span.begin, span.end)], span.get(value), None, where, f"{layer}[{number}]"):
             found["entities"].append(entity)
     for other in cas.select_all_annotations():
         if other.type.name not in (layer, SENTENCE, TOKEN, METADATA, WHOLE):
             check.note(f"annotations of the layer {other.type.name!r} ignored", example=where)
     sentences = cas.select(SENTENCE) if cas.typesystem.contains_type(SENTENCE) else ()
     if sentences:
-        borders = {border for one in sentences for border in (one.begin, one.end) if 0 < border < len(text)}
+        borders = {border for span in sentences for border in (span.begin, span.end) if 0 < border < len(text)}
         found["sentences"] = [*pairwise((0, *sorted(borders), len(text)))]
     return found
 

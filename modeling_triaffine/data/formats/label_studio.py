@@ -28,7 +28,7 @@ def _text_of_task(task: JsonObject, _: str) -> Text | None:
     if len(made) > 1:
         note(FURTHER_ANNOTATIONS, len(made) - 1, task.where)
     # The ground truth, or else the last one: of several maxima, max() returns the first.
-    last = max(made, key=lambda one: (bool(one.fields.get("ground_truth")), str(one.fields.get("created_at", ""))))
+    last = max(made, key=lambda item: (bool(item.fields.get("ground_truth")), str(item.fields.get("created_at", ""))))
     data = task.object("data", "It must contain the text")
     texts = [name for name, value in data.fields.items() if isinstance(value, str)]
     if "text" not in texts and len(texts) != 1:

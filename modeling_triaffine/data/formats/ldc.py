@@ -98,8 +98,8 @@ class Release:
         content = read_text(sources[0], check, sources[0].name).removeprefix(BYTE_ORDER_MARK).replace("\r\n", "\n")
         text, borders, mentions = self.written(content, mentions, check)
         entities = (
-            check.entity(text, [(one.start, one.end)], one.type, one.quote or None, one.where, "mention")
-            for one in mentions
+            check.entity(text, [(found.start, found.end)], found.type, found.quote or None, found.where, "mention")
+            for found in mentions
         )
         return Text(
             doc_id=document,
@@ -126,7 +126,7 @@ class Release:
 
     def _document(self, file: Path) -> str:
         """The name of the document, without suffixes."""
-        return next(file.name.removesuffix(one) for one in self.suffixes if file.name.endswith(one))
+        return next(file.name.removesuffix(suffix) for suffix in self.suffixes if file.name.endswith(suffix))
 
     def _annotations(self, folder: Path) -> list[Path]:
         return [file for file in visible_paths(folder) if file.name.endswith(self.suffixes)]
@@ -154,7 +154,7 @@ class Release:
             for suffix in (*self.suffixes, *self.sources):
                 wanted = wanted.removesuffix(suffix)
             files = by_name.get(wanted.rpartition("/")[2], [])
-            listed = [one for one in files if f"/{one.parent.as_posix()}/{self._document(one)}".endswith(f"/{wanted}")]
+            listed = [doc for doc in files if f"/{doc.parent.as_posix()}/{self._document(doc)}".endswith(f"/{wanted}")]
             if wanted and not listed:
                 problem = f"there is no document {line[:60]!r} in the folder of the list"
                 remedy = "Move the list to the folder of the corpus, or correct the name"

@@ -54,8 +54,8 @@ def _document(lines: list[tuple[int, str]], check: RecordChecker) -> Text:
     title, abstract = texts["t"], texts.get("a", "")
     whole = f"{title} {abstract}" if abstract else title
     entities = (
-        check.entity(whole, [(int(one[2]), int(one[3]))], one[5], one[4] or None, where, where)
-        for where, one in annotations
+        check.entity(whole, [(int(fields[2]), int(fields[3]))], fields[5], fields[4] or None, where, where)
+        for where, fields in annotations
     )
     return Text(
         doc_id=doc_id,

@@ -118,10 +118,10 @@ def _is_pair(value: object) -> bool:
 def _first_response(responses: Mapping[str, Any], where: str, check: RecordChecker) -> list[Any] | None:
     """The spans in the first response to the question of spans; None if nobody answered it."""
     found = [
-        (question, one["value"])
+        (question, reply["value"])
         for question, given in responses.items()
-        for one in (given if isinstance(given, list) else ())
-        if isinstance(one, Mapping) and isinstance(one.get("value"), list) and all(map(_is_object, one["value"]))
+        for reply in (given if isinstance(given, list) else ())
+        if isinstance(reply, Mapping) and isinstance(reply.get("value"), list) and all(map(_is_object, reply["value"]))
     ]
     if len(questions := dict(found)) > 1:
         problem = f"field {RESPONSES!r} has spans of {' and '.join(map(repr, questions))}"
@@ -235,7 +235,7 @@ def fragments_of(span: JsonObject, form: Mapping[str, Any], inclusive_end: bool)
         return [(start, end + inclusive_end)], used
     found = span.value(listed, list)
     fragments = []
-    for index, pair in enumerate([found] if all(type(one) is int for one in found) else found):
+    for index, pair in enumerate([found] if all(type(offset) is int for offset in found) else found):
         fields = dict(zip(("start", "end"), pair, strict=False)) if isinstance(pair, list) else pair
         part = JsonObject(fields, span.where, span.check, f"{span.name_of(listed)}[{index}]")
         start, end = (part.value(part.first_of(names), int) for names in (START, END))

@@ -54,8 +54,8 @@ def _published_record(record: JsonObject, name: str) -> Text:
 
 def _text(record: JsonObject, fields: dict[str, Any]) -> Text:
     record.require(NEEDED, "a sentence of words", NOT_OF_WORDS)
-    if any(isinstance(one, dict) and "span" in one for one in record.value("entities", list)):  # as in Pyramid's data
-        fields["entities"] = [word_entity(one, {}) for one in record.objects("entities")]
+    if any(isinstance(raw, dict) and "span" in raw for raw in record.value("entities", list)):  # as in Pyramid's data
+        fields["entities"] = [word_entity(entity, {}) for entity in record.objects("entities")]
     return text_of_words(fields, record.where, record.check)
 
 
@@ -183,7 +183,7 @@ def read_mrc(path: Path, check: RecordChecker) -> Iterator[Text]:
         with check.record():
             tokens = first.value("context", str).split()
             entities = [
-                found for one in (first, *(other for _, other in others)) for found in _answers(one, len(tokens))
+                found for query in (first, *(other for _, other in others)) for found in _answers(query, len(tokens))
             ]
             name = f"{file_name}:{number}"
             fields = {"id": name, "doc_id": name, "sent_id": 0, "tokens": tokens, "entities": entities}

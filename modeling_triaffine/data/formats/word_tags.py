@@ -147,7 +147,7 @@ class TagField:
             raise record.error(name, f"has numbers, up to {max(numbers)}", NUMBERS)
         entities: list[Entity] = []
         for level in levels:
-            cells = ([one for tag in cell for one in scheme.read(tag) or ()] for cell in level)
+            cells = ([part for tag in cell for part in scheme.read(tag) or ()] for cell in level)
             entities += decode_tags(cells, record.check, scheme.note)
         return entities
 
