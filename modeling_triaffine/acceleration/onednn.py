@@ -28,7 +28,7 @@ def linear_layers(module: nn.Module) -> contextlib.AbstractContextManager[Any]:
     CPU and precisions other than float32, layer by layer.
 
     Args:
-        module: what runs inside the block. If it recomputes activations in the backward pass, outside the block, torch
+        module: runs inside the block. If it recomputes activations in the backward pass, outside the block, torch
             computes all of it: both passes must keep the same tensors.
     """
     left = not _is_wanted() or (module.training and _recomputes(module))

@@ -42,7 +42,7 @@ def adapt_dataset(
             and `doc_id`; without `doc_id`, and for texts, every row is a document of its own. Or "bigbio_kb", for a
             data set with that schema.
         labels: the entity types allowed; None allows any.
-        word_splitter, sentence_splitter, offsets: how texts are split, and what the offsets in them count, see
+        word_splitter, sentence_splitter, offsets: the way to split texts, and the unit of offsets in them, see
             `load_nested_ner`.
 
     Returns:

@@ -51,7 +51,7 @@ class DataCollatorForNestedNER:
     Args:
         processor: the [`TriaffineProcessor`] that encoded the sentences.
         label2id: label ids of the model's configuration.
-        flat_annotation: which entities a corpus annotates if its annotation is flat, that is, without nested entities.
+        flat_annotation: the entities that a corpus annotates if its annotation is flat, without nested entities.
             With "outermost", spans inside an entity get -100 and are left out of the loss, because they may be entities
             too; with "innermost", spans around an entity; with "any", both. None means that all entities are annotated.
         multi_label: as in the model's configuration.

@@ -31,7 +31,7 @@ SPLIT_OF_NAME = {
 
 SPLIT_IN_NAME = re.compile(rf"(?<![a-z0-9])({'|'.join(SPLIT_OF_NAME)})(?:set)?(?![a-z0-9])")
 SHARD = re.compile(r"-\d+-of-0*(\d+)")
-"""What the names of the parts of a split have, with their number."""
+"""The number in the names of the parts of a split."""
 OF_SAVED_DATA = ("dataset_dict.json", "state.json")
 """Files in folders that `save_to_disk` of `datasets` writes: of all splits, and of one."""
 TABLES = (".parquet", ".arrow", ".xlsx")

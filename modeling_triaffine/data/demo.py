@@ -28,7 +28,7 @@ def demo_corpus(sentences: int = 1500) -> dict[str, list[Record]]:
     """Returns the records of each split in the order of their documents, which have four to six sentences.
 
     Args:
-        sentences: how many of the 1,500, at least 10: the first of each split, of which `train` has four fifths.
+        sentences: number of the 1,500, at least 10: the first of each split, of which `train` has four fifths.
     """
     others = sentences // 10
     sizes = {"train": sentences - 2 * others, "validation": others, "test": others}

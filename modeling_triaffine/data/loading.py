@@ -130,7 +130,7 @@ class CorpusPart:
     """The contents of files that belong together: the texts of a split, or of all splits of GENIA's XML.
 
     Attributes:
-        check: what was counted in reading them.
+        check: the counts of reading them.
         texts: split → its texts.
         name: name of the split in place of `train` if nobody names it: the split in the file's name, or that name.
     """

@@ -27,7 +27,7 @@ OFFSET_UNITS = {
     **{name: meaning for name, (meaning, _) in UNITS.items()},
     **{f"{name}{AS_ONE}": rf"{meaning}, but \r\n as one" for name, (meaning, _) in UNITS.items()},
 }
-"""What offsets may count → its meaning."""
+"""The units that offsets may count → their meaning."""
 NOT_COMPARED = re.compile(rf"[\s{BYTE_ORDER_MARK}]+|\\[nrt]")
 """White space, for which some tools write backslash and n in quotes, and marks of the byte order."""
 SHOWN_AROUND = 20  # characters of context on either side of an example

@@ -28,7 +28,7 @@ LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 NO_CORPUS = {head: said for head, said in NO_TEXT.items() if head != GZIP_MAGIC} | {
     LFS_POINTER: ("it is a pointer of Git LFS, not the file itself", "Run git lfs pull")
 }
-"""How files begin that hold no corpus → what they are, and what to do."""
+"""The beginnings of files that hold no corpus → what they are, and what to do."""
 HEAD_SIZE = 1 << 16
 MAX_DEPTH = 200  # of XML; Python limits the depth of functions that follow it
 

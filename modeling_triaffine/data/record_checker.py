@@ -51,8 +51,8 @@ class RecordChecker:
         path: the file, for messages.
         labels: the entity types allowed; None allows any.
         read_as: the end of errors: which format the file was taken for.
-        offsets: what offsets count, one of `OFFSET_UNITS`.
-        max_bad_records: how many records and entities that cannot be read are dropped, each named in the report.
+        offsets: the unit of offsets, one of `OFFSET_UNITS`.
+        max_bad_records: number of unreadable records and entities to drop, each named in the report.
 
     Attributes:
         counts: what was dropped, ignored or changed, in words ("relations ignored") → how often.

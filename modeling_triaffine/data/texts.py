@@ -44,7 +44,7 @@ class WrittenSentence(NamedTuple):
 
     Args:
         text, offsets: as written, with (start, end) of each word in it; empty: the words, joined by spaces.
-        gap: what separates it from the sentence before.
+        gap: the text between it and the sentence before.
     """
 
     record: Record
@@ -123,7 +123,7 @@ LAYERS: dict[str, tuple[Any, str]] = {
     "forms": (list[str], "words"),
     "word_entities": (list[dict[str, Any]], "words"),
 }
-"""What a text may have beside its entities → its type, and what it belongs to."""
+"""The fields that a text may have beside its entities → type, and what the field belongs to."""
 
 
 def json_of_text(text: Text) -> dict[str, Any]:

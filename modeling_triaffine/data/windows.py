@@ -35,7 +35,7 @@ class Windows(Sequence[dict[str, Any]]):
 
     Args:
         records: with `tokens`, and the other fields of records if they have them.
-        processor: that of the model; None: windows of the default size, without context.
+        processor: the model's processor; None: windows of the default size, without context.
     """
 
     def __init__(self, records: Sequence[Mapping[str, Any]], processor: TriaffineProcessor | None = None):

@@ -55,7 +55,7 @@ def lay_out(
     """[CLS] left [SEP] sentence [SEP] right [SEP] of each sentence, or windows where one alone is too long.
 
     Args:
-        sentences: whose words are counted within each sentence.
+        sentences: their sub-words; words are counted within each sentence.
         sides: the context before and after each, of at most `width` sub-words, if any.
         width: sub-words that the encoder reads at once, special tokens included.
         start_id, separator_id: of [CLS] and [SEP].
@@ -196,10 +196,10 @@ class BatchReader:
         start: begins a batch, from its tensors on the device, and returns what `finish` needs. On a GPU, the host
             finishes a batch while the next one runs.
         finish: the results of the sentences of a batch.
-        device: where the model is.
+        device: the model's device.
         batch_size: sentences of average length in a batch; batches of long sentences have fewer. By default 32, or as
             many as fit on a GPU.
-        batches: how many are run before the first result; later twice as many each time, up to `BATCHES_AT_ONCE`,
+        batches: number of batches run before the first result; later twice as many each time, up to `BATCHES_AT_ONCE`,
             unless batches have one sentence.
         max_subwords: most sub-words of a batch on a GPU, padding included; halved where memory runs out.
         inside: a context for each run of the model.

@@ -24,7 +24,7 @@ def find_entities(
     """Entities of each sentence of a batch, in words, sorted by start, then longest first, then likeliest.
 
     Args:
-        output: what the model returned: the final scores of the candidates, or the span scores of a model without the
+        output: the model's output: the final scores of the candidates, or the span scores of a model without the
             cross-span stage; or [`CopiedScores`] of it. They are decoded on the CPU.
         config: the model's [`TriaffineConfig`], with labels, `multi_label`, `temperature` and the thresholds of labels
             that `threshold` does not name.

@@ -100,7 +100,7 @@ def resolve_overlaps(entities: Iterable[WordEntity], overlap: str | Keep) -> lis
     """The entities that a policy keeps, sorted by start, longest first, then likeliest.
 
     Args:
-        entities: those of a text, or of a sentence without a text.
+        entities: the entities of a text, or of a sentence without a text.
         overlap: the name of a policy, which keeps of two entities in conflict the likelier, then the longer, then the
             first; or a function from entities to those that are kept.
 

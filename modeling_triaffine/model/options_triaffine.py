@@ -27,7 +27,7 @@ class Option:
         meanings: the choices of a str with their meanings ("" where the name says it); empty if any str is valid.
         least, most, below: bounds of a number: at least `least`, at most `most` or below `below`.
         optional: whether it may be None.
-        unset: what None means.
+        unset: meaning of None.
         metavar: placeholder of the value in help texts.
         section: heading under which help lists it.
         in_card: whether a model card lists it among the settings.

@@ -110,7 +110,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         max_sentence_words: longer sentences of raw text are scored in windows of a quarter as many words, which share
             a quarter of theirs with the next. An entity of at most these many words (16 by default) is complete in at
             least one window, and is found once.
-        vocabulary_parts: which of "words", "pos", "chars" the model reads beside sub-words; set by
+        vocabulary_parts: those of "words", "pos", "chars" that the model reads beside sub-words; set by
             [`build_vocabularies`].
 
     Attributes:

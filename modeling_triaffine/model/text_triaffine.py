@@ -156,7 +156,7 @@ def word_splitter(choice: str | dict[str, Any], tokenizer: Any = None) -> Splitt
         choice: as declared in [`ProcessorOptions`]. All but "whitespace" keep a mark repeated more than `LONGEST_RUN`
             times, and a string of more than `LONGEST_STRING` characters without spaces, as one word. Or any
             pre-tokenizer of the `tokenizers` library in JSON (`json.loads(pre_tokenizer.__getstate__())`).
-        tokenizer: that of the encoder, for "subwords".
+        tokenizer: the encoder's tokenizer, for "subwords".
     """
     if choice == SUBWORDS and tokenizer is not None:
         return partial(_of_composed, partial(_subwords, tokenizer))

@@ -64,7 +64,7 @@ def build_model_card(
     Args:
         config: the model's `TriaffineConfig`: labels and parts of the model.
         model_name: the repository's Hub id, `"user/name"`, or another name, for title, usage and results.
-        summary: what is known of the run. Without one, the card says "Not known" instead of numbers.
+        summary: the facts known of the run. Without one, the card says "Not known" instead of numbers.
         tags: further tags.
         purpose: for the short card of a recipe, what it is for, in Markdown. `summary` then has the recipe's name and
             settings.

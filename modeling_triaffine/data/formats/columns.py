@@ -41,13 +41,13 @@ NODE = re.compile(r"[0-9]{1,9}(?:[-.][0-9]{1,9})?")
 """The id of a word, of a multi-word token (1-2) or of an empty node (1.1)."""
 NO_WORD = re.compile("[0-9]+[-.][0-9]+")
 ID = re.compile(r".*\d\W*|\W*")
-"""What numbers words, sentences or documents: 001, 1.1, s1_w1, doc1, "Sentence: 1"."""
+"""The form of numbers of words, sentences or documents: 001, 1.1, s1_w1, doc1, "Sentence: 1"."""
 DOCUMENT_START = re.compile(r"-DOCSTART-(?!\S)")
 CONLL_2012 = "#begin document"
-"""How files of CoNLL-2012 begin, whose columns are always the same, but for those of predicates behind the entities."""
+"""The beginning of CoNLL-2012's files, which all have the same columns but for predicates behind the entities."""
 NUMBERS_NAME, TOKENS_NAME, POS_NAME, TAGS_NAME = "ID", "FORM", "UPOS", "NER"
 NAMES_OF_TOKENS = {"form", "text", "token", "tokens", "word", "words"}
-"""What a line of column names, if there is one, calls its first column."""
+"""The names that the first column may have in a line of column names."""
 NO_VALUE = "_"
 NO_SPACE = "SpaceAfter=No"
 COMMENT_ALONE = re.compile(r"# ?\S+ = [^\t]*\t*")

@@ -19,7 +19,7 @@ INSIDE, LAST, SINGLE = "IM", "EL", "SU"
 TYPELESS = "entity"
 """The type of entities whose tags have none."""
 BETWEEN_TAGS = re.compile(r"\|(?=[BIMELSU]-|O(?:\||\Z))")
-"""Where the tags of one word are joined."""
+"""The separator that joins the tags of one word."""
 RULE = (
     "A tag is O, or B-, I- and a type (IOB2), also with E-, S- (BIOES), L-, U- (BILOU) or M- (BMES); B_, b- and the "
     "prefix behind the type, as in LOC-B, are read, too, and types without any prefix"

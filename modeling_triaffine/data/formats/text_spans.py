@@ -18,7 +18,7 @@ from ..texts import layers_of
 TEXTS = ("text", "sentence", "full_text", "content", "data")
 SPANS = ("entities", "spans", "label", "labels", "denotations", "annotations", "annotation")
 DATATURKS = "annotation"
-"""Whose ends are the offsets of last characters."""
+"""The field of Dataturks's spans, whose ends are the offsets of last characters."""
 LAST = "end_idx"
 """The offset of a span's last character, in data sets of CBLUE (CMeEE). In some of their versions it is the offset
 after it, as the length of the quote then shows."""
@@ -32,9 +32,9 @@ QUOTES = ("text", "points.0.text", "word", "entity_text", "mention", "value", "e
 BOOKKEEPING = {"id", "token_start", "token_end", "input_hash", "source", "score"}
 """Fields of a span that only matter to the tool that wrote it."""
 OF_SPAN = ("start", "end", "type", "inclusive_end")
-"""What `columns` may say of spans."""
+"""The fields of spans that `columns` may name."""
 RESPONSES = "responses"
-"""Of Argilla 2: question → one response for each annotator."""
+"""The field of Argilla 2's records: question → one response for each annotator."""
 FURTHER_ANNOTATIONS = "further annotations of a task ignored"
 REJECTED = ("reject", "ignore")
 """Values of Prodigy's `answer` for texts that should not be used."""
@@ -51,7 +51,7 @@ FORM: Mapping[str, Any] = {
     "id": ("id",),
     "inclusive_end": None,
 }
-"""Where records have their text and its spans; each has one of the names given, or paths as "data.text".
+"""The fields of records with the text and its spans; each has one of the names given, or paths as "data.text".
 
 `start`, `end` and `type` are those of a span that is an object; a list is [start, end, type]. With `inclusive_end` the
 end is the offset of the last character; None: only in `LAST`, and of Dataturks.

@@ -27,7 +27,7 @@ NESTED = "nested_ner_tags"
 """The inner level, where it stands beside the first of `TAGS`."""
 MENTIONS = "entity_mentions"
 HEAD = 1000
-"""How many records show how tags are written."""
+"""The number of records that show how tags are written."""
 NUMBERS = (
     "Name them in the order of the numbers: triaffine-ner convert --columns names=O,B-City,… (columns={'names': […]} "
     "in Python), in a data set cast_column(column, List(ClassLabel(names=[…])))"
