@@ -34,8 +34,8 @@ def find_model(name: str | None = None) -> str:
         name: None takes [`DEFAULT_MODEL`].
 
     Raises:
-        FileNotFoundError: a name without a slash is none of them, or the package lacks the weights; the message lists
-            the models that are installed.
+        FileNotFoundError: a name that is not OWNER/NAME is none of them, or the package lacks the weights; the message
+            lists the models that are installed.
 
     Examples:
         >>> from modeling_triaffine.installed_models import find_model
@@ -51,7 +51,7 @@ def find_model(name: str | None = None) -> str:
     models = installed_models()
     if name in models:
         return str(models[name])
-    if "/" in name or "\\" in name:
+    if name.count("/") == 1 and name[0].isalnum():  # others are paths
         return name
     listed = ", ".join(models) or "none: its files are incomplete, so install it again"
     raise FileNotFoundError(

@@ -44,7 +44,7 @@ SHARED_FILES = {
 BUDGET = {
     ".": (1_249, 2_067),
     "acceleration": (1_204, 744),
-    "commands": (1_474, 802),
+    "commands": (1_468, 802),
     "conversion": (871, 595),
     "data": (6_288, 2_916),
     "drawing": (692, 519),

@@ -89,11 +89,7 @@ def command(
 
 
 def write_lines(
-    source: TextSource,
-    pipeline: Any,
-    output: Path | None,
-    html: Path | None,
-    decoding: dict[str, Any],
+    source: TextSource, pipeline: Any, output: Path | None, html: Path | None, decoding: dict[str, Any]
 ) -> Counter[str]:
     """Writes records with their entities; returns the number of entities by label."""
     from ..drawing import draw_entities
@@ -129,7 +125,7 @@ def write_lines(
     if html is not None:
         from ..drawing.predictions_page import predictions_page
 
-        write_text(html, predictions_page(drawn, f"Entities in {source.name}"))
+        write_text(html, predictions_page(drawn, f"Entities in {source.name}", source.rejected))
     return counts
 
 
@@ -139,5 +135,5 @@ def summarize(source: TextSource, entities: Counter[str]) -> int:
 
     labels = ", ".join(f"{clean(label)} {count:,}" for label, count in entities.most_common())
     documents = f"{source.accepted:,} documents, {entities.total():,} entities{f' ({labels})' if labels else ''}"
-    print(f"{documents}, {source.rejected:,} rejected.", file=sys.stderr)
+    print(f"{documents}, {len(source.rejected):,} rejected.", file=sys.stderr)
     return REJECTED if source.rejected else 0

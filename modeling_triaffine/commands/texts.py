@@ -12,6 +12,7 @@ from ..drawing.safe_text import clean
 from ..parsing import JSON_SUFFIXES, NO_TEXT, DataError, check_is_line, decode_object, decode_text, shown
 
 TABLES = (".csv", ".tsv", ".parquet", ".xlsx")
+DOCUMENTS = (".pdf", ".doc", ".docx")
 MOST_NAMED = 20
 
 
@@ -19,8 +20,8 @@ class TextSource:
     """The texts of a file, of a folder of .txt files, or of standard input (-), as records.
 
     The name of a file, and the first character of standard input, tell JSON lines from plain ones. What cannot be read
-    is named on standard error and counted in `rejected`. A line of a plain file is a text, also a
-    blank one; a blank JSON line is skipped.
+    is named on standard error and in `rejected`, also a PDF or Word file of a folder. A line of a
+    plain file is a text, also a blank one; a blank JSON line is skipped.
 
     Args:
         text: a text in place of a file.
@@ -28,11 +29,7 @@ class TextSource:
     """
 
     def __init__(
-        self,
-        name: str,
-        text: str | None = None,
-        text_column: str = "text",
-        entities_column: str = "entities",
+        self, name: str, text: str | None = None, text_column: str = "text", entities_column: str = "entities"
     ):
         self.name, self.text, self.text_column, self.entities_column = name, text, text_column, entities_column
         self.path = Path(name)
@@ -40,7 +37,8 @@ class TextSource:
         self.is_typed = self.is_standard and text is None and sys.stdin.isatty()
         self.is_folder = not self.is_standard and self.path.is_dir()
         self.is_json = name.lower().endswith(JSON_SUFFIXES)
-        self.accepted = self.rejected = 0
+        self.accepted = 0
+        self.rejected: list[str] = []
         if not self.is_standard and not self.path.exists():
             raise ValueError(f"There is no file {name}. Give a file of texts, a folder of .txt files, or --text.")
         if self.is_folder and not self.files:
@@ -50,8 +48,8 @@ class TextSource:
 
     @cached_property
     def files(self) -> list[Path]:
-        """The texts of a folder; hidden ones are left out."""
-        found = sorted(self.path.rglob("*.txt"))
+        """The texts of a folder, and documents that are to be rejected; hidden ones are left out."""
+        found = sorted(file for file in self.path.rglob("*") if file.suffix.lower() in (".txt", *DOCUMENTS))
         return [file for file in found if not any(part.startswith(".") for part in file.relative_to(self.path).parts)]
 
     @cached_property
@@ -74,9 +72,9 @@ class TextSource:
             try:
                 record = self._read(name, data, where)
             except DataError as error:
-                self.rejected += 1
-                if self.rejected <= MOST_NAMED:
-                    print(clean(f"rejected: {where}: {error}"), file=sys.stderr)
+                self.rejected.append(clean(f"{where}: {error}"))
+                if len(self.rejected) <= MOST_NAMED:
+                    print(f"rejected: {self.rejected[-1]}", file=sys.stderr)
             else:
                 self.accepted += 1
                 yield str(record.get("id") or name), record

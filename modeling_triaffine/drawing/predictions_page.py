@@ -1,7 +1,7 @@
 """`predictions_page`: predictions as one HTML page to look at and to send, which loads and runs nothing."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..model.text_triaffine import clean_text
@@ -15,38 +15,38 @@ MOST_TEXTS = 500
 MOST_NAMES = 10  # of each label
 
 
-def predictions_page(texts_with_entities: Iterable[tuple[str, Iterable[Mapping[str, Any]]]], title: str) -> str:
+def predictions_page(
+    texts_with_entities: Iterable[tuple[str, Iterable[Mapping[str, Any]]]], title: str, rejected: Sequence[str] = ()
+) -> str:
     """Draws texts and counts the most frequent entities of each label, on a page for light and dark screens and phones.
 
     Args:
         texts_with_entities: each text with its entities as [`NestedNERPipeline`] returns them; may be a generator.
         title: the title of the page.
+        rejected: names of the documents that could not be read, with reasons; the page lists them.
 
     Raises:
         ValueError: an entity is malformed or outside its text.
     """
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    shown: list[tuple[str, list[Mapping[str, Any]]]] = []
-    number = 0
-    for number, (text, given) in enumerate(texts_with_entities, 1):
-        entities = list(given)
+    texts = [(text, [*entities]) for text, entities in texts_with_entities]
+    for text, entities in texts:
         for entity in read_entities(entities, text, clean_text):
             counts[entity.label][" ".join(text[entity.start : entity.end].split())] += 1
-        if number <= MOST_TEXTS:
-            shown.append((text, entities))
     labels = sorted(counts, key=lambda label: (-counts[label].total(), label))
     tables = []
     for label in labels:
         ranked = sorted(counts[label].items(), key=lambda counted: (-counted[1], counted[0]))
         tables.append(Table(["Entity", "Times"], ranked[:MOST_NAMES], f"{label} ({counts[label].total():,})"))
-    introduction = f"{sum(counts[label].total() for label in labels):,} entities in {number:,} texts."
-    if number > MOST_TEXTS:
+    introduction = f"{sum(counts[label].total() for label in labels):,} entities in {len(texts):,} texts."
+    if len(texts) > MOST_TEXTS:
         introduction += f" The first {MOST_TEXTS} texts are drawn; the tables count all."
     return render_html(
         "drawing/predictions.html",
         title=title,
         introduction=introduction,
+        rejected=rejected,
         tables=list(enumerate(tables)),
-        drawings=[draw_entities_html(text, entities, labels, embedded=True) for text, entities in shown],
+        drawings=[draw_entities_html(text, entities, labels, embedded=True) for text, entities in texts[:MOST_TEXTS]],
         drawing_style=drawing_style(len(labels)),
     )
