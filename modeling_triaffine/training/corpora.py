@@ -187,11 +187,14 @@ def _choose_dev(splits: Mapping[str, Any], share: float, seed: int) -> list[Any]
     """The documents of the training data to validate on; of a single one, numbers of its sentences."""
     if "train" not in splits or "validation" in splits:
         raise ValueError("--dev_share needs training data; leave it out if there is validation data.")
-    names = sorted({*splits["train"]["doc_id"]})
-    unit, keys = ("documents", names) if len(names) > 1 else ("sentences", sorted({*splits["train"]["sent_id"]}))
+    # Texts of one document, such as its pages, are numbered after its name: "report", "report#2".
+    names = {name: name.rsplit("#", 1)[0] for name in sorted({*splits["train"]["doc_id"]})}
+    if len(documents := sorted({*names.values()})) == 1:
+        names, documents = dict(zip(names, names, strict=True)), [*names]
+    unit, keys = ("documents", documents) if len(names) > 1 else ("sentences", sorted({*splits["train"]["sent_id"]}))
     chosen = random.Random(seed).sample(keys, max(1, round(share * len(keys))))
     logger.info("Validation data: %d of %d training %s (--dev_share).", len(chosen), len(keys), unit)
-    return chosen
+    return [name for name in names if names[name] in chosen] if len(names) > 1 else chosen
 
 
 def _check_splits(training: NestedNERTrainingArguments, splits: DatasetDict) -> None:
@@ -199,10 +202,7 @@ def _check_splits(training: NestedNERTrainingArguments, splits: DatasetDict) -> 
     if "train" not in splits and training.do_train:
         raise ValueError("There is no training data; give --train_file, or --no_do_train to score a trained model.")
     if "validation" not in splits and training.do_train and training.eval_strategy != "no":
-        raise ValueError(
-            "There is no validation data: give --validation_file, or --dev_share 0.1 to hold out a tenth of the "
-            "training data (docs/corpora.md#dev-sets), or --eval_strategy no."
-        )
+        raise ValueError("There is no validation data: give --validation_file, --dev_share 0.1 or --eval_strategy no.")
     if "validation" not in splits and not training.do_train and training.do_eval:
         raise ValueError("There is no validation data to score; give --validation_file, or add --no_do_eval.")
     if "test" not in splits and training.do_predict:

@@ -149,8 +149,8 @@ def test_a_corpus_is_read_once(tmp_path: Path, monkeypatch, words):
 
 
 def test_a_share_of_the_documents_is_held_out(tmp_path: Path, caplog):
-    """Whole documents, the same for the same seed, with their texts; of a single document, sentences."""
-    texts = [{"id": str(number), "text": f"One {number}. Two {number}.", "label": []} for number in range(10)]
+    """Whole documents, with all of their texts, the same for the same seed; of a single document, sentences."""
+    texts = [{"id": str(number), "text": f"One {number}. Two {number}.", "label": []} for number in [*range(10)] * 2]
     file = tmp_path / "train.jsonl"
     file.write_text("".join(json.dumps(text) + "\n" for text in texts))
     caplog.set_level("INFO")
@@ -158,11 +158,11 @@ def test_a_share_of_the_documents_is_held_out(tmp_path: Path, caplog):
     def held_out(seed: int) -> list[str]:
         data = DataArguments(train_file=str(file), dev_share=0.3)
         corpus = read_corpus(data, SPLITTER, False, seed=seed)
-        found = {split: {*corpus.given[split]["doc_id"]} for split in ("train", "validation")}
-        assert (len(found["train"]), len(found["validation"])) == (7, 3)
+        names = {split: {*corpus.given[split]["doc_id"]} for split in ("train", "validation")}
+        found = {split: {name.removesuffix("#2") for name in names[split]} for split in names}
+        assert (len(found["train"]), len(found["validation"]), len(corpus.given["validation"])) == (7, 3, 12)
         assert found["train"].isdisjoint(found["validation"])
-        assert len(corpus.given["validation"]) == 6
-        assert {text["doc_id"] for text in corpus.texts["validation"]} == found["validation"]
+        assert {text["doc_id"] for text in corpus.texts["validation"]} == names["validation"]
         return sorted(found["validation"])
 
     assert held_out(1) == held_out(1) != held_out(2)
