@@ -46,7 +46,7 @@ BUDGET = {
     "acceleration": (1_204, 744),
     "commands": (1_468, 802),
     "conversion": (871, 595),
-    "data": (6_288, 2_916),
+    "data": (6_288, 2_914),
     "drawing": (692, 519),
     "evaluation": (1_504, 769),
     "explanation": (514, 352),

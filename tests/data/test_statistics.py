@@ -77,7 +77,6 @@ def test_quantile(values, share):
     assert sum(value < result for value in values) / len(values) < share
 
 
-@pytest.mark.nightly
 def test_genia_has_the_published_numbers(genia_corpus):
     statistics = corpus_statistics(chain.from_iterable(genia_corpus.values()))
     names = ("sentences", "entities", "nested_entities", "most_entities", "longest_sentence")

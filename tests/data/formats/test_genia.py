@@ -116,7 +116,6 @@ def test_words_may_be_split_again(tmp_path):
     )
 
 
-@pytest.mark.nightly
 def test_the_whole_corpus(genia_corpus, genia_xml):
     kept = {split: sum(map(len, rows["entities"])) for split, rows in genia_corpus.items()}
     assert {split: len(rows) for split, rows in genia_corpus.items()} == {"train": 15_023, "validation": 1_669}
