@@ -46,7 +46,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 
 def unfinished(path: Path) -> Path:
-    """Where [`atomic_path`] writes: what a process that was killed leaves behind."""
+    """Returns where [`atomic_path`] writes: what a process that was killed leaves behind."""
     return path.with_name(f"{path.name}.incomplete")
 
 

@@ -86,7 +86,7 @@ class Batcher:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the thread of the model runs."""
+        """True if the thread of the model runs."""
         return self._thread.is_alive()
 
     def submit(self, items: Sequence[Item]) -> list[Future[list[TextEntity]]]:

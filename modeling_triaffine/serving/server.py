@@ -40,7 +40,7 @@ class Server(uvicorn.Server):
         on_ready: Called when the server accepts requests.
         stop_seconds: Time limit of the shutdown. Shortly before it, waiting requests are dropped, as are clients that
             have not read their response; the process ends at it, whatever still runs.
-        access_log: Whether to log each request to standard output.
+        access_log: If True, logs each request to standard output.
     """
 
     def __init__(self, application: FastAPI, on_ready: Callable[[], None], stop_seconds: int, access_log: bool = False):
@@ -91,8 +91,8 @@ class Server(uvicorn.Server):
     async def _close_slow_connections(self) -> None:
         """Closes connections whose request is not there in time: uvicorn limits idle ones between requests only."""
         now = time.monotonic()
-        connections: list[Any] = [one for one in self.server_state.connections if is_receiving(one)]
-        keys = [(one, one.cycle) for one in connections]
+        connections: list[Any] = list(filter(is_receiving, self.server_state.connections))
+        keys = [(connection, connection.cycle) for connection in connections]
         self._receiving = {key: self._receiving.get(key, now) for key in keys}
         for (connection, _), since in self._receiving.items():
             if now - since > RECEIVE_SECONDS:
@@ -107,7 +107,7 @@ class Server(uvicorn.Server):
 
 
 def is_receiving(connection: Any) -> bool:
-    """Whether a connection of uvicorn has not got its request completely, or not begun to."""
+    """True if a connection of uvicorn has not got its request completely, or not begun to."""
     cycle = connection.cycle
     if cycle is None or cycle.response_complete:
         return connection.timeout_keep_alive_task is None
