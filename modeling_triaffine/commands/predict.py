@@ -93,18 +93,19 @@ def write_lines(
 ) -> Counter[str]:
     """Writes records with their entities; returns the number of entities by label."""
     from ..drawing import draw_entities
+    from ..drawing.predictions_page import predictions_page
     from ..drawing.safe_text import visible_json
     from ..files import open_output, write_text
     from ..progress import with_progress
 
     is_drawn = output is None and html is None and sys.stdout.isatty()
-    waiting: deque[dict[str, Any]] = deque()
+    waiting: deque[tuple[str, dict[str, Any]]] = deque()
     counts: Counter[str] = Counter()
-    drawn: list[tuple[str, Any]] = []
+    drawn: list[tuple[str, str, Any]] = []
 
     def texts() -> Iterator[str]:
-        for _, record in source:
-            waiting.append(record)
+        for name, record in source:
+            waiting.append((name, record))
             yield record[source.text_column]
 
     if source.is_typed:
@@ -112,20 +113,19 @@ def write_lines(
     found: Iterable[Any] = pipeline(texts(), **decoding)
     with open_output(output) as written:
         for entities in found if is_drawn else with_progress(found, "documents", source.total):
-            record = waiting.popleft()
+            name, record = waiting.popleft()
             text = record[source.text_column]
             counts.update(entity["entity_group"] for entity in entities)
             if html is not None:
-                drawn.append((text, entities))
+                drawn.append((name, text, entities))
             if is_drawn:
                 print(draw_entities(text, entities), end="\n\n", flush=True)
             elif output is not None or html is None:
                 line = visible_json(json.dumps({**record, source.entities_column: entities}, ensure_ascii=False))
                 print(line, file=written, flush=written is sys.stdout)
     if html is not None:
-        from ..drawing.predictions_page import predictions_page
-
-        write_text(html, predictions_page(drawn, f"Entities in {source.name}", source.rejected))
+        pairs, names = [(text, of_text) for _, text, of_text in drawn], [name for name, *_ in drawn]
+        write_text(html, predictions_page(pairs, f"Entities in {source.name}", source.rejected, names))
     return counts
 
 
