@@ -202,7 +202,7 @@ def _check_splits(training: NestedNERTrainingArguments, splits: DatasetDict) -> 
     if "train" not in splits and training.do_train:
         raise ValueError("There is no training data; give --train_file, or --no_do_train to score a trained model.")
     if "validation" not in splits and training.do_train and training.eval_strategy != "no":
-        raise ValueError("There is no validation data: give --validation_file, --dev_share 0.1 or --eval_strategy no.")
+        raise ValueError("There is no validation data: --dev_share 0.1 holds out a tenth (docs/corpora.md#dev-sets).")
     if "validation" not in splits and not training.do_train and training.do_eval:
         raise ValueError("There is no validation data to score; give --validation_file, or add --no_do_eval.")
     if "test" not in splits and training.do_predict:
