@@ -71,10 +71,10 @@ def create_application(
     )
     async def predict(body: PredictionRequest, request: Request) -> Response:
         items = []
-        for one in [body] if body.items is None else body.items:
-            check_labels(one, labels)
-            texts = [one.text] if one.text is not None else getattr(one, "texts", [])
-            items += [Item(text, one.threshold, one.overlap, one.labels) for text in texts]
+        for given in [body] if body.items is None else body.items:
+            check_labels(given, labels)
+            texts = [given.text] if given.text is not None else getattr(given, "texts", [])
+            items += [Item(text, given.threshold, given.overlap, given.labels) for text in texts]
         found = await find(items, request)
         return json_answer({"entities": found if body.text is None else found[0]})
 
@@ -91,7 +91,7 @@ def create_application(
     @application.get("/", include_in_schema=False)
     async def home(request: Request) -> Response:
         paths = application.openapi()["paths"]
-        routes = [(verb.upper(), path, one["summary"]) for path, verbs in paths.items() for verb, one in verbs.items()]
+        routes = [(verb.upper(), path, its["summary"]) for path, verbs in paths.items() for verb, its in verbs.items()]
         url = str(request.base_url).rstrip("/")
         return HTMLResponse(render_html("serving/home.html", model=name, labels=labels, url=url, routes=routes))
 
@@ -185,8 +185,8 @@ async def answer_invalid(request: Request, error: Exception) -> Response:
     if isinstance(error.body, bytes):  # FastAPI parses only JSON
         return problem_answer(request.scope, 415, "Send JSON, with the header Content-Type: application/json.")
     described = []
-    for one in error.errors()[:MAX_ERRORS]:
-        place = ".".join(map(str, one["loc"][1:])) or "body"
-        reason = f" ({one['ctx']['error']})" if one["type"] == "json_invalid" else ""
-        described.append(f"{place}: {one['msg']}{reason}."[-MAX_CHARACTERS:])
+    for fault in error.errors()[:MAX_ERRORS]:
+        place = ".".join(map(str, fault["loc"][1:])) or "body"
+        reason = f" ({fault['ctx']['error']})" if fault["type"] == "json_invalid" else ""
+        described.append(f"{place}: {fault['msg']}{reason}."[-MAX_CHARACTERS:])
     return problem_answer(request.scope, 422, " ".join(described))

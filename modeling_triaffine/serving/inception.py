@@ -56,11 +56,11 @@ class Document:
         try:
             self.root = ElementTree.fromstring(request.document.xmi)  # expat limits the growth of declared entities
             types = ElementTree.fromstring(request.type_system)
-            sofa = next(one for one in self.root.iter(f"{{{CAS}}}Sofa") if one.get("sofaString"))
+            sofa = next(text for text in self.root.iter(f"{{{CAS}}}Sofa") if text.get("sofaString"))
             self.text, self.sofa = sofa.attrib["sofaString"], sofa.attrib[ID]
             views = self.root.iter(f"{{{CAS}}}View")
             self.view = next(view for view in views if view.get("sofa") == self.sofa)
-            self.last_id = max(int(one.get(ID, 0)) for one in self.root)
+            self.last_id = max(int(element.get(ID, 0)) for element in self.root)
         except (ElementTree.ParseError, ValueError, KeyError, StopIteration) as error:
             reason = f"{type(error).__name__} {error}".strip()
             raise HTTPException(422, f"document: It is no CAS with a text in XMI ({reason}).") from None

@@ -122,7 +122,7 @@ def prediction(text: Any, outcome: Outcome, interface: Interface, model: str) ->
     """
     if isinstance(outcome, HTTPException):
         return {"result": [], "score": 0.0, "model_version": f"{model}: no prediction", "error": outcome.detail}
-    entities = [{**one, "type": one["entity_group"]} for one in outcome]
+    entities = [{**entity, "type": entity["entity_group"]} for entity in outcome]
     made = label_studio_prediction(text, entities, interface.from_name, interface.to_name)
     return {**made, "model_version": model}
 

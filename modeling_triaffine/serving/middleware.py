@@ -111,4 +111,4 @@ class ApiKeys:
             except ValueError:
                 return False
         # All keys are compared, each in constant time, so that timing reveals nothing.
-        return scheme.lower() in ("basic", "bearer") and sum(secrets.compare_digest(key, one) for one in self._keys) > 0
+        return scheme.lower() in ("basic", "bearer") and sum(secrets.compare_digest(key, own) for own in self._keys) > 0
