@@ -44,7 +44,7 @@ SHARED_FILES = {
 BUDGET = {
     ".": (1_249, 2_067),
     "acceleration": (1_204, 744),
-    "commands": (1_468, 802),
+    "commands": (1_465, 802),
     "conversion": (871, 595),
     "data": (6_288, 2_914),
     "drawing": (692, 519),
@@ -53,7 +53,7 @@ BUDGET = {
     "model": (5_151, 4_089),
     "page": (484, 655),
     "publishing": (882, 736),
-    "serving": (1_077, 1_058),
+    "serving": (1_076, 1_057),
     "tagging": (662, 644),
     "training": (3_243, 3_428),
     "helpers": (0, 2_586),

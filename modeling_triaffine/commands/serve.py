@@ -72,7 +72,4 @@ def command(
             ready = f"Serving {model or DEFAULT_MODEL} at {url_of(listener)}"
             server = Server(application, lambda: print(ready, flush=True), stop_seconds, access_log)
             find_entities.model.register_forward_pre_hook(batcher.between_passes)
-            try:
-                server.serve_on(listener)
-            finally:
-                batcher.give_up()  # every request has been answered, or its client is gone
+            server.serve_on(listener)

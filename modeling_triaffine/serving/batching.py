@@ -67,7 +67,7 @@ class Batcher:
         self._running: list[Job] = []
         self._turn, self._numbers = 0, count()
         self._changed = threading.Condition()
-        self._closed = self._given_up = False
+        self._closed = False
         self._thread = threading.Thread(target=self._work, name="batcher")
 
     def __enter__(self) -> "Batcher":
@@ -79,10 +79,6 @@ class Batcher:
             self._closed = True
             self._changed.notify()
         self._thread.join()
-
-    def give_up(self) -> None:
-        """Ends the running texts before the model's next forward pass, and all waiting ones."""
-        self._given_up = True
 
     @property
     def is_alive(self) -> bool:
@@ -104,7 +100,7 @@ class Batcher:
 
     def between_passes(self, model: Any, *_: object) -> None:
         """Ends a batch that nobody waits for, and lets shorter ones go first: a forward pre-hook of the model."""
-        if self._running and (self._given_up or all(job.answer.cancelled() for job in self._running)):
+        if self._running and all(job.answer.cancelled() for job in self._running):
             raise GivenUpError
         characters = sum(len(job.item.text) for job in self._running)
         if characters > LONG_BATCH and model.device.type == "cpu":  # a GPU may be recording a graph

@@ -33,7 +33,7 @@ SHARE_FOR_REQUESTS = 0.8
 
 
 class Server(uvicorn.Server):
-    """Serves an application until SIGTERM or SIGINT, then answers pending requests before it returns.
+    """Serves an application until SIGTERM or SIGINT, then answers pending requests and ends the process.
 
     Args:
         application: Its `state.stopping` is set on the signal.
@@ -67,15 +67,18 @@ class Server(uvicorn.Server):
         )
 
     def serve_on(self, listener: socket.socket) -> None:
-        """Returns after SIGTERM, raises KeyboardInterrupt after SIGINT (Ctrl+C)."""
+        """Does not return: the process ends with code 0 after SIGTERM, 130 after SIGINT (Ctrl+C)."""
         guard_host(self._application, listener)
-        # uvicorn raises the signal again at the end; SIGTERM must not kill the process after an orderly shutdown.
-        signal.signal(signal.SIGTERM, self.handle_exit)
+        for number in (signal.SIGTERM, signal.SIGINT):  # which uvicorn raises again at the end
+            signal.signal(number, self.handle_exit)
         self.run([listener])
+        # All is answered. The model's thread, and the interpreter's own end, take seconds on a busy machine.
+        os._exit(self._exit_code)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begins the shutdown, which a thread that goes on, such as one that parses XML, does not hold up."""
-        end = threading.Timer(self._stop_seconds, os._exit, [0 if sig == signal.SIGTERM else 128 + sig])
+        self._exit_code = 0 if sig == signal.SIGTERM else 128 + sig
+        end = threading.Timer(self._stop_seconds, os._exit, [self._exit_code])
         end.daemon = True
         end.start()
         super().handle_exit(sig, frame)

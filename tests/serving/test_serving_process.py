@@ -113,6 +113,10 @@ def test_sigterm_ends_it_when_all_is_answered(serving, model, find_entities, mon
 
 PROGRAM = """
 import resource, time
+class Late:  # the interpreter's own end, during which no other thread runs, takes long
+    def __del__(self, sleep=time.sleep):
+        sleep(1000)
+late = Late()
 resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))
 from modeling_triaffine.serving import batching, server
 server.RECEIVE_SECONDS = 4
