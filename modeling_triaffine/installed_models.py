@@ -1,10 +1,8 @@
 """The trained models that the package brings along, found by a name without a slash: `names-en`, `genia`."""
 
-import json
 import logging
 import os
 from pathlib import Path
-from typing import Any
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +51,7 @@ def find_model(name: str | None = None) -> str:
         return str(models[name])
     if name.count("/") == 1 and name[0].isalnum():  # others are paths
         return name
-    listed = ", ".join(models) or "none: its files are incomplete, so install it again"
+    listed = ", ".join(models) or "none: install it again"
     raise FileNotFoundError(
         f"There is no model {name!r}: it is neither a folder nor one of the models of this package ({listed}). Give a "
         "folder, one of these names, or a name on the Hub, OWNER/NAME."
@@ -61,26 +59,21 @@ def find_model(name: str | None = None) -> str:
 
 
 def find_and_describe(name: str | os.PathLike[str] | None) -> str:
-    """[`find_model`], which logs one line on a model of the package: as a warning if nobody named it."""
+    """Calls [`find_model`], and logs one line on the model that is taken where nobody named one."""
     found = find_model(None if name is None else str(name))
-    if Path(found) in installed_models().values():
-        logger.log(logging.WARNING if name is None else logging.INFO, describe_model(Path(found)))
+    if name is None:
+        logger.warning(describe_model(Path(found)))
     return found
 
 
 def describe_model(folder: Path) -> str:
-    """One line on what a model finds: its labels, language, F1 and license, as far as its files say."""
-    from huggingface_hub import metadata_load
+    """Returns one line on what a model of the package finds: its labels, language, F1 and license."""
+    from huggingface_hub import ModelCard
 
-    config = json.loads((folder / "config.json").read_bytes())
-    hidden = {"None", *(config.get("auxiliary_labels") or ())}
-    labels = [label for label in config["id2label"].values() if label not in hidden]
-    card: dict[str, Any] = {}
-    if (folder / "README.md").is_file():
-        card = metadata_load(folder / "README.md") or {}
-    results = [result for index in card.get("model-index", ()) for result in index["results"]]
-    scores = [metric["value"] for result in results for metric in result["metrics"] if metric["type"] == "f1"]
-    facts = [f"language {card['language']}"] if card.get("language") else []
-    facts += [f"F1 {100 * score if score <= 1 else score:.1f}" for score in scores[:1]]
-    facts += [f"license {card['license']}"] if card.get("license") else []
-    return "; ".join([f"{folder.name} finds {', '.join(labels)}", *facts])
+    from .model.configuration_triaffine import TriaffineConfig
+
+    labels = TriaffineConfig.from_pretrained(folder).entity_labels
+    card = ModelCard.load(folder / "README.md").data
+    f1 = next(result.metric_value for result in card.eval_results if result.metric_type == "f1")
+    facts = f"language {card.language}; F1 {100 * f1:.1f}; license {card.license}"
+    return f"{folder.name} finds {', '.join(labels)}; {facts}"

@@ -1,4 +1,4 @@
-"""Writes predictions for an annotation tool, optionally with the least certain ones first."""
+"""Writes predictions for an annotation tool, optionally the least certain ones."""
 
 import sys
 from pathlib import Path
@@ -22,13 +22,12 @@ def check_output(tool: str, output: Path | None) -> Path:
 
 
 def write_for_tool(
-    tool: str, output: Path, source: TextSource, pipeline: Any, sort: str, budget: int | None, **options: Any
+    tool: str, output: Path, source: TextSource, pipeline: Any, uncertain: int | None, **options: Any
 ) -> list[Any]:
     """Writes the predictions on the texts of `source`, and returns them as [`read_texts`] does.
 
     Args:
-        sort: "input" or "uncertain".
-        budget: number of texts to write.
+        uncertain: number of texts to write, the least certain ones first; None writes all, in their order.
         options: arguments of `read_texts`.
     """
     from ..data.formats.cas import make_cas
@@ -39,7 +38,6 @@ def write_for_tool(
     from ..model.text_triaffine import clean_text
 
     named = [(name, record[source.text_column]) for name, record in source]
-    is_ranked = sort == "uncertain" and tool in FOLDERS
     if tool in FOLDERS:  # before the prediction, which can take hours
         for name, _ in named:
             check_file_name(name, tool)
@@ -51,16 +49,17 @@ def write_for_tool(
         (unfinished.mkdir if tool in FOLDERS else unfinished.touch)()  # if it cannot be written, this is known before
         read = read_texts(pipeline, [text for _, text in named], **options)
         found = [(name, text) for (name, _), text in zip(named, read, strict=True) if any(text.sentences)]
-        if sort == "uncertain":
-            found.sort(key=lambda named_text: -named_text[1].uncertainty)
+        if uncertain:
+            found = sorted(found, key=lambda named_text: -named_text[1].uncertainty)[:uncertain]
+            if tool in FOLDERS:  # tools sort by name
+                found = [(f"{place:05}-{name.replace('/', '-')}", text) for place, (name, text) in enumerate(found, 1)]
         documents = []
-        for place, (name, text) in enumerate(found[:budget], start=1):
+        for name, text in found:
             entities = [
                 {"start": e["start"], "end": e["end"], "type": types[e["entity_group"]], "score": e["score"]}
                 for e in text.entities
             ]
-            doc_id = f"{place:05}-{name.replace('/', '-')}" if is_ranked else name  # tools sort by name
-            document = {"doc_id": doc_id, "text": clean_text(text.text), "entities": entities, "words": text.sentences}
+            document = {"doc_id": name, "text": clean_text(text.text), "entities": entities, "words": text.sentences}
             documents.append({**document, "fields": {"uncertainty": round(text.uncertainty, 6)}})
         PREDICTION_WRITERS[tool](documents, unfinished)
     print(f"{len(documents):,} of {len(named):,} texts written to {output}.", file=sys.stderr)

@@ -49,12 +49,12 @@ def command(
     if (least := recall if precision is None else precision) is not None:
         goal = ThresholdObjective("recall" if precision is None else "precision", least)
     pipeline = NestedNERPipeline(model, device=device)
-    read = load_split(corpus, corpus_format, split, pipeline.processor, max_bad_records)
-    check_unscored(model, read.name, read.records["entities"])
-    in_context = with_context(read.records, pipeline.processor)
+    name, records, _ = load_split(corpus, corpus_format, split, pipeline.processor, max_bad_records)
+    check_unscored(model, name, records["entities"])
+    in_context = with_context(records, pipeline.processor)
     if unknown := unknown_labels(in_context, pipeline.model.config):
         print(f"The model has no label {', '.join(unknown)}; such entities do not count.", file=sys.stderr)
-    found = calibrate(pipeline.model, pipeline.processor, in_context, read.name, goal, batch_size)
+    found = calibrate(pipeline.model, pipeline.processor, in_context, name, goal, batch_size)
     before, after = (f"{100 * error:.2f} %" for error in found.errors)
     try:
         save_calibration(model, found)

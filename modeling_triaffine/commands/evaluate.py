@@ -22,72 +22,48 @@ import typer
 
 from ..installed_models import DEFAULT_MODEL
 from ..model.options_triaffine import PredictionOptions
-from .options import (
-    BatchSize,
-    Bf16,
-    Corpus,
-    Device,
-    Format,
-    Int8,
-    MaxBadRecords,
-    Model,
-    Overlap,
-    Split,
-    Threshold,
-    check_new,
-    load_split,
-    open_model,
-)
+from . import options as shared
 
 
 def command(
-    data: Corpus,
-    model: Model = None,
-    split: Split = None,
-    corpus_format: Format = None,
-    max_bad_records: MaxBadRecords = 0,
-    threshold: Threshold = None,
-    overlap: Overlap = PredictionOptions.overlap,  # type: ignore[assignment]
-    batch_size: BatchSize = PredictionOptions.batch_size,
-    device: Device = None,
-    raw_text: Annotated[
-        bool | None,
-        typer.Option("--raw-text/--no-raw-text", help="Also score raw text.  [default: if the corpus has its text]"),
-    ] = None,
-    int8: Int8 = False,
-    bf16: Bf16 = False,
+    data: shared.Corpus,
+    model: shared.Model = None,
+    split: shared.Split = None,
+    corpus_format: shared.Format = None,
+    max_bad_records: shared.MaxBadRecords = 0,
+    threshold: shared.Threshold = None,
+    overlap: shared.Overlap = PredictionOptions.overlap,  # type: ignore[assignment]
+    batch_size: shared.BatchSize = PredictionOptions.batch_size,
+    device: shared.Device = None,
+    no_raw_text: Annotated[bool, typer.Option("--no-raw-text", help="Score the words of the corpus only.")] = False,
+    int8: shared.Int8 = False,
+    bf16: shared.Bf16 = False,
     output: Annotated[Path | None, typer.Option(help="File for all scores as JSON, with null for –.")] = None,
     report: Annotated[Path | None, typer.Option(help="New folder for the report.")] = None,
-    candidates: Annotated[
-        list[int] | None,
-        typer.Option(min=1, help="Number m of candidates to try in the report.  [default: 5 10 … 100]", metavar="M"),
-    ] = None,
     compare: Annotated[str | None, typer.Option(help="Another model to compare with.", metavar="MODEL")] = None,
 ) -> None:
     if report is not None:
-        check_new(report, "--report")
+        shared.check_new(report, "--report")
     from ..evaluation.analysis import NamedModel, analyse, summarize, write_report
-    from ..evaluation.prediction import score_raw_text
+    from ..evaluation.prediction import DEFAULT_COUNTS, score_raw_text
     from ..evaluation.scores import RATIO_NAMES, percentages, with_nulls
     from ..files import new_folder, open_output
 
-    pipeline = open_model(model, device, None, int8, bf16, batch_size=batch_size)
-    corpus = load_split(data, corpus_format, split, pipeline.processor, max_bad_records)
-    if output is not None and output.is_file() and any(map(output.samefile, corpus.files)):
-        raise ValueError(f"--output {output} is a file of the corpus, which would be lost. Give another name.")
-    other = open_model(compare, device) if compare else None
+    pipeline = shared.open_model(model, device, int8, bf16, batch_size=batch_size)
+    name, records, texts = shared.load_split(data, corpus_format, split, pipeline.processor, max_bad_records)
+    other = shared.open_model(compare, device) if compare else None
     decoding: dict[str, Any] = {"threshold": threshold, "overlap": overlap, "batch_size": batch_size}
     analysis = analyse(
         NamedModel(model or DEFAULT_MODEL, pipeline.model, pipeline.processor),
-        corpus.records,
-        data[0] if data[0].endswith(corpus.name) else f"{data[0]}, {corpus.name}",
-        counts=candidates if report else [],
+        records,
+        data[0] if data[0].endswith(name) else f"{data[0]}, {name}",
+        counts=DEFAULT_COUNTS if report else [],
         other=NamedModel(str(compare), other.model, other.processor) if other else None,
         **decoding,
     )
     scores = {"given_words": analysis["scores"]}
-    if raw_text or (raw_text is None and corpus.is_written):
-        scores["raw_text"] = score_raw_text(pipeline, corpus.texts, **decoding)
+    if texts and not no_raw_text:
+        scores["raw_text"] = score_raw_text(pipeline, texts, **decoding)
     try:
         if report is not None:
             with new_folder(report) as folder:

@@ -12,7 +12,6 @@ from typing import Annotated
 
 import typer
 
-from ..installed_models import find_model
 from .options import Model, check_new
 
 
@@ -27,16 +26,13 @@ def command(
     warnings.simplefilter("ignore")
     from ..conversion.onnx_export import export_onnx, quantize_onnx
     from ..files import new_folder
-    from ..model.model_triaffine import TriaffineForNestedNER
-    from ..model.processing_triaffine import TriaffineProcessor
+    from ..model.pipeline_triaffine import NestedNERPipeline
 
-    found = find_model(model)
-    loaded, processor = TriaffineForNestedNER.from_pretrained(found), TriaffineProcessor.from_pretrained(found)
-    processor.check_fits(loaded.config)
+    pipeline = NestedNERPipeline(model, device="cpu")
     with new_folder(output) as folder:
-        difference = export_onnx(loaded, processor, folder / "model.onnx")
+        difference = export_onnx(pipeline.model, pipeline.processor, folder / "model.onnx")
         if int8:
             quantize_onnx(folder / "model.onnx", folder / "model_int8.onnx")
-        loaded.config.save_pretrained(folder)
-        processor.save_pretrained(folder)
+        pipeline.model.config.save_pretrained(folder)
+        pipeline.processor.save_pretrained(folder)
     print(f"{output / 'model.onnx'}: scores within {difference:.1e} of the model's")

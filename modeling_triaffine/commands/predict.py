@@ -26,21 +26,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 from ..model.options_triaffine import PredictionOptions
+from . import options as shared
 from .annotation_tools import check_output, write_for_tool
-from .options import (
-    BatchSize,
-    Bf16,
-    Device,
-    EntitiesColumn,
-    Int8,
-    Model,
-    Overlap,
-    Splitter,
-    TextColumn,
-    Threshold,
-    count,
-    open_model,
-)
 from .texts import TextSource
 
 REJECTED = 3
@@ -48,7 +35,7 @@ REJECTED = 3
 
 def command(
     input: Annotated[str, typer.Argument(help="File of texts, folder of .txt files, or - for standard input.")] = "-",
-    model: Model = None,
+    model: shared.Model = None,
     text: Annotated[str | None, typer.Option(help="A text to read in place of a file.")] = None,
     output: Annotated[
         Path | None,
@@ -59,32 +46,27 @@ def command(
         Literal["json_lines", "label_studio", "brat", "doccano", "inception"],
         typer.Option(help="JSON lines, or what an annotation tool imports."),
     ] = "json_lines",
-    sort: Annotated[
-        Literal["input", "uncertain"], typer.Option(help="With --to: order of the texts, or least certain ones first.")
-    ] = "input",
-    budget: Annotated[int | None, count("With --to: number of texts to write.  [default: all]")] = None,
-    text_column: TextColumn = "text",
-    entities_column: EntitiesColumn = "entities",
-    threshold: Threshold = None,
-    overlap: Overlap = PredictionOptions.overlap,  # type: ignore[assignment]
-    batch_size: BatchSize = PredictionOptions.batch_size,
-    device: Device = None,
-    splitter: Splitter = None,
-    int8: Int8 = False,
-    bf16: Bf16 = False,
+    uncertain: Annotated[int | None, shared.count("With --to: write the N least certain texts, these first.")] = None,
+    text_column: shared.TextColumn = "text",
+    entities_column: shared.EntitiesColumn = "entities",
+    threshold: shared.Threshold = None,
+    overlap: shared.Overlap = PredictionOptions.overlap,  # type: ignore[assignment]
+    batch_size: shared.BatchSize = PredictionOptions.batch_size,
+    device: shared.Device = None,
+    int8: shared.Int8 = False,
+    bf16: shared.Bf16 = False,
 ) -> int:
     source = TextSource(input, text, text_column, entities_column)
     if output is not None and output.is_file() and not source.is_standard and source.path.samefile(output):
         raise ValueError(f"--output {output} is the input, which would be lost. Give another name.")
     decoding: dict[str, Any] = {"threshold": threshold, "overlap": overlap, "batch_size": batch_size}
-    if to != "json_lines":
-        output = check_output(to, output)
-    pipeline = open_model(model, device, splitter, int8, bf16)
-    if output is not None and to != "json_lines":
-        found = write_for_tool(to, output, source, pipeline, sort, budget, **decoding)
-        entities = Counter(entity["entity_group"] for of_text in found for entity in of_text.entities)
+    if to == "json_lines":
+        entities = write_lines(source, shared.open_model(model, device, int8, bf16), output, html, decoding)
     else:
-        entities = write_lines(source, pipeline, output, html, decoding)
+        output = check_output(to, output)
+        pipeline = shared.open_model(model, device, int8, bf16)
+        found = write_for_tool(to, output, source, pipeline, uncertain, **decoding)
+        entities = Counter(entity["entity_group"] for of_text in found for entity in of_text.entities)
     return summarize(source, entities)
 
 

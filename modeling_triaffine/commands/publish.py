@@ -1,5 +1,6 @@
-"""Publishes a trained model: a complete repository, on the Hub or (--dry-run) in a folder.
+"""Publishes a trained model: a complete repository, on the Hub or (--output) in a folder.
 
+    triaffine-ner publish --model outputs/mine --repo-id owner/name --output outputs/repository
     triaffine-ner publish --model outputs/mine --repo-id owner/name
 
 The repository has the weights, code that loads them with transformers alone, tokenizer and processor, the model card,
@@ -25,15 +26,10 @@ def command(
         str, typer.Option(help="Folder or Hub name of a trained model with its processor.", metavar="MODEL")
     ],
     public: Annotated[bool, typer.Option("--public", help="Make a new repository public.  [default: private]")] = False,
-    branch: Annotated[
-        str | None, typer.Option(help="Branch to publish to, created if missing.  [default: main]")
-    ] = None,
+    branch: Annotated[str | None, typer.Option(help="Branch to publish to.  [default: main]")] = None,
     message: Annotated[str | None, typer.Option(help="Message of the commit.")] = None,
     new_card: Annotated[
         bool, typer.Option("--new-card", help="Write the card anew, in place of one in the folder or on the Hub.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Assemble and check the repository without uploading it.")
     ] = False,
     output: Annotated[
         Path | None, typer.Option(help="New folder for the repository, which is not uploaded then.", metavar="FOLDER")
@@ -46,11 +42,10 @@ def command(
 
     with tempfile.TemporaryDirectory() as fetched, tempfile.TemporaryDirectory() as staging:
         folder = fetch_model(model, Path(fetched))
-        if dry_run or output:
+        if output:
             print(assemble_repository(folder, Path(staging), repo_id, new_card=new_card))
-            if output is not None:
-                shutil.copytree(staging, output)
-            print(f"Nothing was uploaded{f'; the files are in {output}' if output else ''}.")
+            shutil.copytree(staging, output)
+            print(f"Nothing was uploaded; the files are in {output}.")
             return
         published = publish_folder(
             folder, repo_id, private=not public, new_card=new_card, revision=branch, commit_message=message

@@ -19,7 +19,7 @@ import typer
 from ..addresses import HOST, listen, url_of
 from ..installed_models import DEFAULT_MODEL, find_model
 from ..model.options_triaffine import PredictionOptions
-from .options import BatchSize, Bf16, Device, Int8, Model, Port, Splitter, count, open_model
+from .options import BatchSize, Bf16, Device, Int8, Model, Port, count, open_model
 
 
 def command(
@@ -37,7 +37,6 @@ def command(
     max_batch_characters: Annotated[int, count("Characters in a batch; a longer text runs alone.")] = 50_000,
     batch_size: BatchSize = PredictionOptions.batch_size,
     device: Device = None,
-    splitter: Splitter = None,
     int8: Int8 = False,
     bf16: Bf16 = False,
     threads: Annotated[int | None, count("Threads of the model.  [default: OMP_NUM_THREADS, or one per core]")] = None,
@@ -55,7 +54,7 @@ def command(
         if threads is not None:
             torch.set_num_threads(threads)
         logging.disable_progress_bar()
-        find_entities = open_model(model, device, splitter, int8, bf16, batch_size=batch_size)
+        find_entities = open_model(model, device, int8, bf16, batch_size=batch_size)
         own_weights(find_entities.model)
         logging.set_verbosity_error()  # on a GPU, the pipeline warns of repeated calls
         limits = Limits(

@@ -1,9 +1,9 @@
 """Reads the texts for a command: lines of a file, JSON lines, or the .txt files of a folder."""
 
-import contextlib
 import sys
 from codecs import BOM_UTF8
 from collections.abc import Iterator
+from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,8 @@ class TextSource:
     """The texts of a file, of a folder of .txt files, or of standard input (-), as records.
 
     The name of a file, and the first character of standard input, tell JSON lines from plain ones. What cannot be read
-    is named on standard error and in `rejected`, also a PDF or Word file of a folder. A line of a
-    plain file is a text, also a blank one; a blank JSON line is skipped.
+    is named on standard error and in `rejected`, also a PDF or Word file of a folder. A line of a plain file is a text,
+    also a blank one; a blank JSON line is skipped.
 
     Args:
         text: a text in place of a file.
@@ -52,22 +52,18 @@ class TextSource:
         found = sorted(file for file in self.path.rglob("*") if file.suffix.lower() in (".txt", *DOCUMENTS))
         return [file for file in found if not any(part.startswith(".") for part in file.relative_to(self.path).parts)]
 
-    @cached_property
+    @property
     def total(self) -> int | None:
         """Number of texts, unless they come from standard input."""
         if self.is_folder:
             return len(self.files)
         if self.is_standard:
-            return None if self.text is None else 1
+            return None
         with open(self.path, "rb") as lines:
             return sum(1 for _ in lines)
 
     def __iter__(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yields the name of each text and its record: the `id` of a JSON line, the path in the folder, or a number."""
-        if self.text is not None:
-            self.accepted = 1
-            yield "text", {self.text_column: self.text}
-            return
         for name, where, data in self._files() if self.is_folder else self._lines():
             try:
                 record = self._read(name, data, where)
@@ -84,13 +80,12 @@ class TextSource:
             yield file.relative_to(self.path).with_suffix("").as_posix(), str(file), file.read_bytes()
 
     def _lines(self) -> Iterator[tuple[str, str, bytes]]:
+        if self.text is not None:
+            yield "text", "--text", self.text.encode(errors="surrogateescape")
+            return
         stem, file = ("text", "standard input") if self.is_standard else (self.path.stem, self.name)
-        with contextlib.ExitStack() as opened:
-            lines: Any
-            if self.is_standard:
-                lines = iter(_read_typed, b"") if self.is_typed else sys.stdin.buffer
-            else:
-                lines = opened.enter_context(open(self.path, "rb"))
+        lines: Any = iter(_read_typed, b"") if self.is_typed else sys.stdin.buffer
+        with nullcontext(lines) if self.is_standard else open(self.path, "rb") as lines:
             for number, line in enumerate(lines, start=1):
                 where = f"{file}, line {number}"
                 if number == 1:

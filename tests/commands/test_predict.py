@@ -144,15 +144,6 @@ def test_entities_get_a_field_of_their_own(predict):
     assert record["found"]
 
 
-def test_lines_are_flushed_as_they_come(saved_model, tmp_path, monkeypatch):
-    (tmp_path / "texts.txt").write_text("gene\nDNA")
-    stream, flushed = io.StringIO(), []
-    monkeypatch.setattr(stream, "flush", lambda: flushed.append(stream.getvalue().count("\n")))
-    monkeypatch.setattr(sys, "stdout", stream)
-    main(["predict", "--model", str(saved_model), str(tmp_path / "texts.txt")])
-    assert 1 in flushed
-
-
 def test_a_reader_may_close_the_pipe_early(saved_model, tmp_path, monkeypatch):
     (tmp_path / "texts.txt").write_text(f"{TEXTS[0]}\n" * 2000)
     options = ["predict", "--model", str(saved_model), "--batch-size", "4", str(tmp_path / "texts.txt")]
@@ -165,12 +156,6 @@ def test_a_reader_may_close_the_pipe_early(saved_model, tmp_path, monkeypatch):
         print("more", flush=True)
     assert json.loads(first.result())["text"] == TEXTS[0]
     assert end.value.code == PIPE_CLOSED
-
-
-def test_the_models_of_the_package_are_named_where_there_is_none(command):
-    result = command("predict", "--model", "nonesuch", "--text", "x")
-    assert result.code == 2
-    assert "There is no model 'nonesuch'" in result.err
 
 
 # ---- annotation tools
@@ -222,8 +207,8 @@ def test_predictions_are_read_again(for_tool, found, tool):
     assert sorted(again) == sorted(written)
 
 
-def test_the_least_sure_come_first_within_the_budget(for_tool, saved_model):
-    output, _ = for_tool("doccano", "--sort", "uncertain", "--budget", 3)
+def test_the_least_sure_come_first(for_tool, saved_model):
+    output, _ = for_tool("doccano", "--uncertain", 3)
     rows = [json.loads(line) for line in output.read_text().splitlines()]
     read_again = read_texts(NestedNERPipeline(saved_model), WRITTEN)
     expected = sorted(read_again, key=lambda text: -text.uncertainty)[:3]
@@ -232,7 +217,7 @@ def test_the_least_sure_come_first_within_the_budget(for_tool, saved_model):
 
 
 def test_ranked_documents_are_named_by_their_place(for_tool, found):
-    folder, _ = for_tool("brat", "--sort", "uncertain", "--budget", 1)
+    folder, _ = for_tool("brat", "--uncertain", 1)
     (text,) = folder.glob("*.txt")
     assert text.name.startswith("00001-texts-0000")
     assert text.read_text() == max(found, key=lambda text: text.uncertainty).text

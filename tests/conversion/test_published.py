@@ -14,7 +14,8 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER, TriaffineProcessor
-from modeling_triaffine.conversion import CheckpointError, convert_published
+from modeling_triaffine.conversion import CORPORA, CheckpointError, convert_published
+from modeling_triaffine.conversion.published import PublishedCorpus
 from tests.helpers.published_stand_ins import (
     CHARS,
     POS,
@@ -307,14 +308,14 @@ def test_labels_and_vocabularies_must_fit(small, pretrained, vocabularies, tmp_p
 # ---- The command ----
 
 
-def test_the_command_writes_a_whole_model(pretrained, vocabularies, tmp_path, command):
+def test_the_command_writes_a_whole_model(pretrained, vocabularies, tmp_path, command, monkeypatch):
     tensors = published_tensors("full_shared")
     published = published_model("SpanAttModelV3", "TriAffineParser", tensors, published_encoder(pretrained, parts=True))
     path = save_published(published, tmp_path / "best_epoch.pth")
     output = tmp_path / "out" / "model"
-    options = [path, output, "--encoder", pretrained, "--vocabularies", vocabularies]
-    options += [word for label in LABELS for word in ("--labels", label)]
-    result = command("convert", *options, "--context", "document")
+    monkeypatch.setitem(CORPORA, "genia", PublishedCorpus(LABELS, "document"))
+    options = [path, output, "--trained-on", "genia", "--encoder", pretrained, "--vocabularies", vocabularies]
+    result = command("convert", *options)
     assert result.code == 0
     assert "labels DNA, RNA, protein" in result.out
     assert [file.name for file in output.parent.iterdir()] == ["model"]

@@ -1,13 +1,10 @@
 """Sentences and words by a function given to the processor, such as spaCy's pipelines."""
 
-import json
-
 import pytest
 
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.data.splitting import spacy_splitter
 from modeling_triaffine.model.text_triaffine import sentences_by
-from tests.helpers.corpora import write_files
 from tests.helpers.tiny import tiny_model, tiny_processor
 
 spacy = pytest.importorskip("spacy")
@@ -73,13 +70,3 @@ def test_what_splits_no_sentences_is_named():
         spacy_splitter(spacy.blank("xx"))
     with pytest.raises(ValueError, match="'letters'"):
         spacy_splitter(sentencizer(), words="letters")
-
-
-def test_the_command_takes_a_pipeline(command, saved_model, tmp_path):
-    sentencizer(punct_chars=[";"]).to_disk(tmp_path / "pipeline")
-    texts = write_files(tmp_path, {"a.txt": "gene; DNA"})
-    result = command("predict", texts, "--model", saved_model, "--splitter", tmp_path / "pipeline", "--threshold", "0")
-    entities = json.loads(result.out)["entities"]
-    assert {entity["end"] <= 5 for entity in entities} == {True, False}
-    assert not any(entity["start"] < 5 < entity["end"] for entity in entities)
-    assert command("predict", texts, "--model", saved_model, "--splitter", tmp_path / "none").code == 2

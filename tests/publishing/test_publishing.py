@@ -129,7 +129,7 @@ def test_all_ways_write_the_same_repository(checkpoint, online, publish, tmp_pat
     assert set(published) == MODEL_FILES | CODE_FILES
     assert "## Calibration" in card_on(online).text
 
-    publish("--dry-run", "--output", tmp_path / "dry")
+    publish("--output", tmp_path / "dry")
     assert {path.name: path.read_bytes() for path in (tmp_path / "dry").iterdir()} == published
     assert expected_answer(tmp_path / "dry") == near(expected_answer(checkpoint))
 
@@ -273,7 +273,7 @@ def test_a_card_is_written_once_or_if_it_is_asked_for(checkpoint, online, publis
 
 
 def test_another_kind_of_model_is_refused_without_warnings_of_its_fields(encoder, command, caplog):
-    result = command("publish", "--model", encoder, "--repo-id", NAME, "--dry-run")
+    result = command("publish", "--model", encoder, "--repo-id", NAME)
     assert result.code == 2
     assert "Give a trained model, or start a new one from it with `triaffine-ner train" in result.err
     assert caplog.text == ""
@@ -292,7 +292,7 @@ def link_out(checkpoint):
         (lambda checkpoint: (checkpoint / "vocabularies.json").unlink(), "has no vocabularies.json"),
         (lambda checkpoint: (checkpoint / "NOTICE").mkdir(), "NOTICE is a folder"),
         (link_out, "LICENSE is a folder, or a link out of the model's folder"),
-        (lambda checkpoint: ["--output", checkpoint, "--dry-run"], "exists already. Give the name of a new folder"),
+        (lambda checkpoint: ["--output", checkpoint], "exists already. Give the name of a new folder"),
         (lambda checkpoint: ["--repo-id", "a//b"], "'a//b', which cannot be a repository"),
         (lambda checkpoint: ["--model", "owner/nothing"], "owner/nothing: 404 Client Error"),
     ],

@@ -90,7 +90,7 @@ def test_sentences_of_a_docbin_without_any_are_those_of_the_model(tmp_path: Path
     corpus = read_corpus(DataArguments(train_file=str(file)), SPLITTER, False, "none")
     assert [list(part["train"]["tokens"]) for part in (corpus.given, corpus.to_train_on)] == [[words]] * 2
     processor = SimpleNamespace(split_words=None, sentence_splitter="none")
-    assert list(load_split(str(file), None, None, processor, 0).records["tokens"]) == [words]
+    assert list(load_split(str(file), None, None, processor, 0)[1]["tokens"]) == [words]
 
 
 def test_sentences_that_the_corpus_marks_stay(tmp_path: Path):
