@@ -15,7 +15,6 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER, TriaffineProcessor
 from modeling_triaffine.conversion import CORPORA, CheckpointError, convert_published
-from modeling_triaffine.conversion.published import PublishedCorpus
 from tests.helpers.published_stand_ins import (
     CHARS,
     POS,
@@ -313,7 +312,7 @@ def test_the_command_writes_a_whole_model(pretrained, vocabularies, tmp_path, co
     published = published_model("SpanAttModelV3", "TriAffineParser", tensors, published_encoder(pretrained, parts=True))
     path = save_published(published, tmp_path / "best_epoch.pth")
     output = tmp_path / "out" / "model"
-    monkeypatch.setitem(CORPORA, "genia", PublishedCorpus(LABELS, "document"))
+    monkeypatch.setitem(CORPORA, "genia", CORPORA["ace04"]._replace(labels=LABELS))
     options = [path, output, "--trained-on", "genia", "--encoder", pretrained, "--vocabularies", vocabularies]
     result = command("convert", *options)
     assert result.code == 0
