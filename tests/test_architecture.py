@@ -44,19 +44,19 @@ SHARED_FILES = {
 BUDGET = {
     ".": (1_242, 2_067),
     "acceleration": (1_204, 744),
-    "commands": (1_306, 773),
+    "commands": (1_305, 773),
     "conversion": (871, 595),
-    "data": (6_288, 2_914),
+    "data": (6_047, 2_784),
     "drawing": (692, 519),
     "evaluation": (1_504, 769),
     "explanation": (514, 352),
-    "model": (5_151, 4_089),
+    "model": (5_151, 4_088),
     "page": (484, 655),
     "publishing": (882, 736),
     "serving": (1_076, 1_057),
     "tagging": (662, 644),
     "training": (3_243, 3_428),
-    "helpers": (0, 2_586),
+    "helpers": (0, 2_585),
 }
 
 

@@ -6,8 +6,7 @@ r"""Converts a corpus to another format, or a checkpoint of the published implem
         --vocabularies data/genia91
 
 Of a corpus in any supported format, it writes a file or folder for each split, and reports on standard error what was
-dropped in reading and what the new format cannot represent. Texts stay as they are, with all offsets; to columns, they
-are split into words.
+dropped in reading and what the new format cannot represent. Texts stay as they are, with all offsets.
 
 A published checkpoint (SpanAttModelV3, or SpanModel of the ablations) is a pickled model; only its tensors and settings
 are read. It does not contain the names of its labels and the context it was trained with (pass --trained-on), or the
@@ -29,8 +28,8 @@ def command(
     corpus: Corpus,
     output: Annotated[Path, typer.Argument(help="Folder to write, new or empty.")],
     to: Annotated[
-        Literal["json_lines", "iob2", "brat"],
-        typer.Option(help="Format to write: JSON lines, which all commands read, words in columns, or texts."),
+        Literal["json_lines", "brat"],
+        typer.Option(help="Format to write: JSON lines, which all commands read, or brat."),
     ] = "json_lines",
     corpus_format: Format = None,
     max_bad_records: MaxBadRecords = 0,

@@ -1,4 +1,4 @@
-"""Corpora of nested entities: readers and writers, context, statistics, retokenization, and the collator for training.
+"""Corpora of nested entities: readers and writers, context, statistics, and the collator for training.
 
 `load_nested_ner` reads every format into the one schema of `FEATURES`, `write_nested_ner` writes it; the formats
 themselves are in `formats/`. Not here: how the processor encodes text (`model/`) and how batches are drawn in training
@@ -11,7 +11,6 @@ from ..lazy import on_first_use
 
 if TYPE_CHECKING:
     from .adapting import adapt_dataset as adapt_dataset
-    from .adapting import retokenize as retokenize
     from .alignment import WordSplitter as WordSplitter
     from .alignment import align_entities as align_entities
     from .context import add_context as add_context
@@ -31,13 +30,13 @@ if TYPE_CHECKING:
     from .schema import Entity as Entity
     from .schema import Record as Record
     from .schema import Text as Text
-    from .splitting import spacy_splitter as spacy_splitter
+    from .spacy_pipelines import spacy_splitter as spacy_splitter
     from .statistics import corpus_statistics as corpus_statistics
     from .writing import WRITERS as WRITERS
     from .writing import write_nested_ner as write_nested_ner
 
 _MODULES = {
-    **dict.fromkeys(("adapt_dataset", "retokenize"), "adapting"),
+    "adapt_dataset": "adapting",
     **dict.fromkeys(("WordSplitter", "align_entities"), "alignment"),
     "add_context": "context",
     **dict.fromkeys(("CorpusFormat", "Keys"), "corpus_format"),
@@ -48,7 +47,7 @@ _MODULES = {
     **dict.fromkeys(("document_name", "numbered_lines"), "reading"),
     "RecordChecker": "record_checker",
     **dict.fromkeys(("CorpusError", "Entity", "Record", "Text"), "schema"),
-    "spacy_splitter": "splitting",
+    "spacy_splitter": "spacy_pipelines",
     "corpus_statistics": "statistics",
     **dict.fromkeys(("WRITERS", "write_nested_ner"), "writing"),
 }

@@ -1,13 +1,12 @@
-"""Converts data sets to the schema of this package, such as those on the Hub, or to other words."""
+"""Converts data sets to the schema of this package, such as those on the Hub."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from datasets import ClassLabel, Dataset, DatasetDict, LargeList, List
-from datasets.fingerprint import generate_random_fingerprint
 
-from .alignment import WordSplitter, join_tokens
+from .alignment import WordSplitter
 from .corpus_format import check_columns
 from .features import AnyDataset, as_records
 from .formats.bioc import BIGBIO, bigbio_text
@@ -17,7 +16,7 @@ from .json_records import JsonObject
 from .loading import as_dataset
 from .offsets import check_unit
 from .record_checker import RecordChecker
-from .schema import CONTEXT_FIELDS, Text
+from .schema import Text
 from .texts import DEFAULT_SENTENCE_SPLITTER, numbered, sentences_of
 
 
@@ -25,7 +24,6 @@ def adapt_dataset(
     dataset: AnyDataset,
     columns: Mapping[str, Any] | str,
     *,
-    labels: Iterable[str] | None = None,
     word_splitter: WordSplitter | None = None,
     sentence_splitter: str = DEFAULT_SENTENCE_SPLITTER,
     offsets: str | None = None,
@@ -41,7 +39,6 @@ def adapt_dataset(
             with `inclusive_end` their last token or character is that at the end. Optionally `id`, and for tokens `pos`
             and `doc_id`; without `doc_id`, and for texts, every row is a document of its own. Or "bigbio_kb", for a
             data set with that schema.
-        labels: the entity types allowed; None allows any.
         word_splitter, sentence_splitter, offsets: the way to split texts, and the unit of offsets in them, see
             `load_nested_ner`.
 
@@ -61,11 +58,10 @@ def adapt_dataset(
         >>> adapt_dataset(rows, {"tokens": "words", "entities": "ner"})[0]["entities"]
         [{'start': 0, 'end': 3, 'type': 'Person'}]
     """
-    allowed = [labels] if isinstance(labels, str) else None if labels is None else list(labels)
     check_unit(offsets)
 
     def adapted(part: Dataset, split: str) -> Dataset:
-        check = RecordChecker(split, allowed, offsets=offsets)
+        check = RecordChecker(split, offsets=offsets)
         texts = numbered(_texts(part, columns, split, check), check)
         splitters = word_splitter, sentence_splitter
         rows = as_dataset((record for text in texts for record in sentences_of(text, check, *splitters)), part.split)
@@ -144,53 +140,3 @@ def _readable(value: Any, feature: Any) -> Any:
         columns = [values or [] for values in fields.values()]
         return [dict(zip(fields, row, strict=True)) for row in zip(*columns, strict=True)]
     return value
-
-
-def retokenize(dataset: AnyDataset, word_splitter: WordSplitter) -> AnyDataset:
-    """Splits a data set of words alone into the words of another splitter.
-
-    The tokens of a record, joined by single spaces, are the text that is split, and so is its context. Entities that
-    the new words cannot express, and parts of speech, which belong to the old words, are dropped and counted. A file is
-    better read with `load_nested_ner(path, word_splitter=…)`.
-
-    Args:
-        dataset: a `Dataset` with `tokens` and `entities`, or a `DatasetDict`; other columns are kept.
-        word_splitter: text → [(start, end)] in characters.
-
-    Returns:
-        A data set of the same kind; what was lost is logged as one warning for each split and kept in
-        `info.description`.
-
-    Examples:
-        >>> from datasets import Dataset
-        >>> from modeling_triaffine.data import retokenize
-        >>> from modeling_triaffine.model.text_triaffine import word_splitter
-        >>> words = Dataset.from_list([{"tokens": ["CD28-mediated"], "entities": []}])
-        >>> retokenize(words, word_splitter("punctuation"))[0]["tokens"]
-        ['CD28', '-', 'mediated']
-    """
-    if isinstance(dataset, DatasetDict):
-        return DatasetDict({split: retokenize(part, word_splitter) for split, part in dataset.items()})
-    rows = as_records(dataset, ("tokens", "entities"), "retokenize")
-    check = RecordChecker(str(rows.split or "dataset"))
-
-    def split_again(record: dict[str, Any]) -> dict[str, Any]:
-        text, entities = join_tokens(record["tokens"], record["entities"])
-        left, right = (record.get(side) or [] for side in CONTEXT_FIELDS)
-        made = Text(
-            doc_id="", text=text, entities=entities, sentences=[(0, len(text))], left_tokens=left, right_tokens=right
-        )
-        changed: dict[str, Any] = {"tokens": [], "entities": []}
-        for cut in sentences_of(made, check, word_splitter):
-            changed = {name: cut[name] for name in ("tokens", "entities", *CONTEXT_FIELDS)}  # type: ignore[literal-required]
-        if record.get("pos"):
-            check.note("part-of-speech tags of sentences dropped")
-            changed["pos"] = []
-        return {name: value if value is None else changed.get(name, value) for name, value in record.items()}
-
-    # From the cache, nothing would be counted.
-    options = {"load_from_cache_file": False, "new_fingerprint": generate_random_fingerprint()}
-    cut = rows.map(split_again, features=rows.features, desc="Retokenizing", **options)
-    cut.info.description = check.report() or cut.info.description
-    check.tell()
-    return cut

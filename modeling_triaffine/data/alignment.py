@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from ..model.text_triaffine import FINER_SPLITTERS, INVISIBLE_SPACES, LONGEST_STRING, Offsets, check_words
-from ..model.text_triaffine import word_splitter as named_word_splitter
+from ..model.text_triaffine import INVISIBLE_SPACES, Offsets, check_words
 from .schema import Entity
 
 WordSplitter = Callable[[str], Sequence[tuple[int, int]]]
@@ -78,16 +77,6 @@ def align_entities(
         else:
             lost.append(entity)
     return aligned, lost
-
-
-def kept_by(text: str, entity: Entity) -> Iterator[str]:
-    """The named splitters, of the fewest words first, with which an entity of the text begins and ends with words."""
-    first = max(0, entity["start"] - LONGEST_STRING)
-    around = text[first : entity["end"] + LONGEST_STRING]
-    moved = Entity(start=entity["start"] - first, end=entity["end"] - first, type=entity["type"])
-    for name in FINER_SPLITTERS:
-        if align_entities(around, [moved], named_word_splitter(name)(around))[0]:
-            yield name
 
 
 def by_sentence(entities: Iterable[Entity], sizes: Sequence[int]) -> tuple[list[list[Entity]], list[Entity]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Strict
 from pydantic_core import from_json
@@ -73,7 +73,7 @@ class JsonObject:
         remedy: str = "See docs/corpora.md",
         number: int = 0,
     ):
-        self.fields = check.mapping(raw, where, f"field '{name}'" if name else "the record", remedy)
+        self.fields: dict[str, Any] = check.valid(raw, dict, where, name, remedy)
         self.where, self.check, self.name, self.number = where, check, name, number
 
     def name_of(self, field: str) -> str:
@@ -81,10 +81,10 @@ class JsonObject:
 
     def value(self, field: str, kind: type[Value], remedy: str = "") -> Value:
         """The value of a required field of this type; the field may be a path, such as "data.text"."""
-        fields = self.fields
-        if field not in fields and (found := self.get(field)) is not None:
-            fields = {field: found}
-        return self.check.typed(fields, field, kind, self.where, self.name, remedy)
+        found = self.get(field)
+        if found is None and field not in self.fields:
+            raise self.error(field, f"is missing; the fields are {names_of(self.fields)}", "Add it")
+        return self.check.valid(found, kind, self.where, self.name_of(field), remedy)
 
     def get(self, field: str) -> object:
         """The value of a field, which may be a path; None if it is missing."""

@@ -1,7 +1,7 @@
 """`load_nested_ner`: a corpus in any known format → its texts → `datasets`, with its splits."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import chain, islice
@@ -28,7 +28,6 @@ def load_nested_ner(
     path: CorpusPath,
     format: str | None = None,
     *,
-    labels: Iterable[str] | None = None,
     word_splitter: WordSplitter | None = None,
     sentence_splitter: str | None = None,
     columns: Mapping[str, Any] | None = None,
@@ -46,15 +45,14 @@ def load_nested_ner(
             XML has its own splits, counted over the whole corpus; any other file is `train`. A pattern such as
             "gum/*.conllu", or a list: as the files in a folder. Or a mapping of splits to any of these.
         format: one of `FORMATS` (see docs/corpora.md); None detects it from content and name.
-        labels: the entity types allowed; None allows any.
         word_splitter: text → [(start, end)] of its words in characters; None takes the words of the corpus, or if it
             has none, those of the pipeline. The text of a corpus of words alone is these, joined by spaces.
         sentence_splitter: how texts are split into sentences whose corpus marks none: "punctuation" (the default, as in
             the pipeline), "lines" or "none".
         columns: the columns, layer, span group or fields to read, as the format takes them (docs/corpora.md), such as
             {"tokens": 0, "entities": [1, 2]} of "iob2", {"text": "body", "entities": "marks"} of JSON. None: detected.
-        offsets: what the offsets in texts count: "characters", "utf16" (units of UTF-16) or "bytes" (of UTF-8), or with
-            "_lf" at the end the same, a line end of two characters as one. None takes characters.
+        offsets: what the offsets in texts count: "characters", "utf16" (units of UTF-16) or "bytes" (of UTF-8). None
+            takes characters.
         max_bad_records: how many records and entities of each split that cannot be read are dropped, each named with
             its place in the report: a line of JSON, a sentence of columns, a document of a folder, an entity that
             differs from its quote. One more raises CorpusError, and so does what is no single record, such as JSON or
@@ -80,9 +78,7 @@ def load_nested_ner(
     if word_splitter is not None and not callable(word_splitter):
         raise TypeError(f"`word_splitter` is {word_splitter!r}. Give a function, such as {NAMED_SPLITTER}.")
     splits = DatasetDict()
-    for part in read_parts(
-        path, format, labels=labels, columns=columns, offsets=offsets, max_bad_records=max_bad_records
-    ):
+    for part in read_parts(path, format, columns=columns, offsets=offsets, max_bad_records=max_bad_records):
         splits |= part.sentences(word_splitter, sentence_splitter)
     return splits
 
@@ -183,7 +179,6 @@ def read_parts(
     path: CorpusPath,
     format: str | None = None,
     *,
-    labels: Iterable[str] | None = None,
     columns: Mapping[str, Any] | None = None,
     offsets: str | None = None,
     max_bad_records: int = 0,
@@ -192,13 +187,12 @@ def read_parts(
     """Reads the files of a corpus, each once, whatever is made of them: sentences of one or other words, and texts.
 
     Args:
-        path, format, labels, columns, offsets, max_bad_records: as of [`load_nested_ner`].
+        path, format, columns, offsets, max_bad_records: as of [`load_nested_ner`].
         only: the split to read, if others are other files.
     """
     if columns is not None and not isinstance(columns, Mapping):
         raise TypeError(f"`columns` is {columns!r}. Give a mapping, such as {{'tokens': 0, 'entities': [1, 2]}}.")
     check_unit(offsets)
-    labels = None if labels is None else [labels] if isinstance(labels, str) else list(labels)
     is_named = format is not None
     if columns is not None and format is None:
         of_words = isinstance(columns.get("tokens"), str) or "names" in columns
@@ -211,7 +205,7 @@ def read_parts(
             raise CorpusError.at(files.path, "", f"the format {known.name!r} has no columns", "Leave them out")
         how = "as named" if is_named else "--format (format=) names another"
         read_as = f"Read as {known.name!r} ({known.description}); {how}"
-        part = CorpusPart(files, RecordChecker(files.path, labels, read_as, offsets, max_bad_records))
+        part = CorpusPart(files, RecordChecker(files.path, read_as, offsets, max_bad_records))
         for text in numbered(_texts(files, part.check, {} if columns is None else {"columns": columns}), part.check):
             part.texts.setdefault(split or text.get("split") or "train", []).append(text)
         if offsets is not None and not part.is_written:

@@ -15,19 +15,12 @@ from .schema import Entity
 
 BYTE_ORDER_MARK = "\ufeff"
 CHARACTERS = "characters"
-AS_ONE = "_lf"
-"""At the end of a name: as if lines ended in a line feed alone."""
-UNITS: dict[str, tuple[str, Callable[[str], int]]] = {
-    CHARACTERS: ("characters, as Python counts", lambda character: 1),
-    "utf16": ("UTF-16 units, as JavaScript and Java count", lambda character: 1 + (ord(character) > 0xFFFF)),
-    "bytes": ("bytes of UTF-8", lambda character: len(character.encode())),
+OFFSET_UNITS: dict[str, Callable[[str], int]] = {
+    CHARACTERS: lambda character: 1,
+    "utf16": lambda character: 1 + (ord(character) > 0xFFFF),
+    "bytes": lambda character: len(character.encode()),
 }
-"""Unit → its meaning, and how many a character has."""
-OFFSET_UNITS = {
-    **{name: meaning for name, (meaning, _) in UNITS.items()},
-    **{f"{name}{AS_ONE}": rf"{meaning}, but \r\n as one" for name, (meaning, _) in UNITS.items()},
-}
-"""The units that offsets may count → their meaning."""
+"""What offsets may count (UTF-16 units: JavaScript and Java; bytes: of UTF-8) → how many of these a character has."""
 NOT_COMPARED = re.compile(rf"[\s{BYTE_ORDER_MARK}]+|\\[nrt]")
 """White space, for which some tools write backslash and n in quotes, and marks of the byte order."""
 SHOWN_AROUND = 20  # characters of context on either side of an example
@@ -45,11 +38,7 @@ def positions(text: str, unit: str) -> Sequence[int]:
     """The offset of each character of the text in one of `OFFSET_UNITS`, and at last that of its end."""
     if unit == CHARACTERS:
         return range(len(text) + 1)
-    _, size_of = UNITS[unit.removesuffix(AS_ONE)]
-    sizes = [size_of(character) for character in text]
-    if unit.endswith(AS_ONE):
-        sizes = [0 if text.startswith("\r\n", place) else size for place, size in enumerate(sizes)]
-    return list(accumulate(sizes, initial=0))
+    return list(accumulate(map(OFFSET_UNITS[unit], text), initial=0))
 
 
 def in_characters(offsets: Offsets, at: Sequence[int]) -> Offsets | None:

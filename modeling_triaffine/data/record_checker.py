@@ -11,37 +11,65 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, NotRequired, TypeVar, cast
 
-from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict
 
 from ..model.kinds_triaffine import NONE_LABEL
-from ..model.text_triaffine import FINER_SPLITTERS, Offsets
+from ..model.text_triaffine import Offsets
 from ..parsing import shown
 from .offsets import CHARACTERS, in_characters, in_context, joined, positions, same_but_for_space, without_space
-from .schema import CONTEXT_FIELDS, ENTITY_FIELDS, RECORD_FIELDS, CorpusError, Entity, Record
+from .schema import ENTITY_FIELDS, RECORD_FIELDS, CorpusError, Entity, Record
 
 logger = logging.getLogger(__name__)
 
 Value = TypeVar("Value")
 
 UnicodeText = Annotated[str, StringConstraints(min_length=0)]
-"""pydantic looks for half surrogate pairs, which JSON can escape (\\ud800) and UTF-8 not represent, under any bound."""
+"""pydantic looks for half surrogate pairs, which JSON can escape (\ud800) and UTF-8 not represent, under any bound."""
 Words = list[Annotated[str, StringConstraints(min_length=1)]]
+STRICT = ConfigDict(strict=True)
 
 MAX_EXAMPLES = 3
-MUCH_LOST = 0.05
 WITHOUT_SPANS = "texts without a field of spans, read as texts without entities"
 BAD_RECORDS = "bad records dropped"
 BAD_ENTITIES = "bad entities dropped"
 DISCONTINUOUS = "discontinuous entities dropped"
 OF_WHITE_SPACE = "entities of white space alone dropped"
-OFFSETS = "If the offsets do not count characters, name what they count (convert --offsets, offsets=)"
+OFFSETS = (
+    "If the offsets do not count characters, name what they count (convert --offsets, offsets=); if they count a line "
+    "end of two characters as one, give the text with line ends of one"
+)
+
+
+@with_config(STRICT)
+class FoundEntity(TypedDict):
+    """An entity of a sentence as it is found, by words."""
+
+    start: int
+    end: int
+    type: UnicodeText
+
+
+@with_config(STRICT)
+class FoundSentence(TypedDict):
+    """A sentence as it is found. `pos` may be missing (no tags), and so may the context."""
+
+    id: UnicodeText
+    doc_id: UnicodeText
+    sent_id: int
+    tokens: Annotated[Words, Field(min_length=1)]
+    entities: list[FoundEntity]
+    pos: NotRequired[Words | None]
+    left_tokens: NotRequired[Words | None]
+    right_tokens: NotRequired[Words | None]
 
 
 @cache
 def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(UnicodeText if kind is str else kind, config=ConfigDict(strict=True))
+    has_config = hasattr(kind, "__pydantic_config__")
+    return TypeAdapter(UnicodeText if kind is str else kind, config=None if has_config else STRICT)
 
 
 class RecordChecker:
@@ -49,7 +77,6 @@ class RecordChecker:
 
     Args:
         path: the file, for messages.
-        labels: the entity types allowed; None allows any.
         read_as: the end of errors: which format the file was taken for.
         offsets: the unit of offsets, one of `OFFSET_UNITS`.
         max_bad_records: number of unreadable records and entities to drop, each named in the report.
@@ -67,16 +94,8 @@ class RecordChecker:
         Counter({'relations ignored': 1})
     """
 
-    def __init__(
-        self,
-        path: Path | str,
-        labels: Iterable[str] | None = None,
-        read_as: str = "",
-        offsets: str | None = None,
-        max_bad_records: int = 0,
-    ):
+    def __init__(self, path: Path | str, read_as: str = "", offsets: str | None = None, max_bad_records: int = 0):
         self.path = path
-        self.labels = None if labels is None else frozenset(labels)
         self.read_as = read_as
         self.offsets = offsets or CHARACTERS
         self.max_bad_records = max_bad_records
@@ -84,8 +103,6 @@ class RecordChecker:
         self.is_document = False
         self.counts = Counter[str]()
         self.sentences = self.entities_kept = self.entities_dropped = 0
-        self._labels_kept, self._labels_dropped = Counter[str](), Counter[str]()
-        self._kept_by: dict[str, Counter[str]] = {}
         self._examples: dict[str, list[str]] = {}
         self._ids: dict[str, str] = {}
 
@@ -95,19 +112,9 @@ class RecordChecker:
 
     # ---- Counts ----
 
-    def drop(
-        self, why: str, number: int = 1, example: str = "", label: str | None = None, kept_by: Iterable[str] = ()
-    ) -> None:
-        """Counts entities of the file that are in no record.
-
-        Args:
-            label: their type, if it is known.
-            kept_by: word splitters that would keep them, the one of the fewest words first.
-        """
+    def drop(self, why: str, number: int = 1, example: str = "") -> None:
+        """Counts entities of the file that are in no record."""
         self.entities_dropped += number
-        if label is not None:
-            self._labels_dropped[label] += number
-        self._kept_by.setdefault(why, Counter()).update(dict.fromkeys(kept_by, number))
         self.note(why, number, example)
 
     def note(self, what: str, number: int = 1, example: str = "") -> None:
@@ -121,13 +128,6 @@ class RecordChecker:
         """Counts the fields that are not read; `what` describes them."""
         for name in fields.keys() - known:
             self.note(f"{what} '{name}' ignored")
-
-    def keep(self, entities: Iterable[Entity]) -> None:
-        """Counts a sentence with these entities."""
-        types = [entity["type"] for entity in entities]
-        self.sentences += 1
-        self.entities_kept += len(types)
-        self._labels_kept.update(types)
 
     def unique(self, entities: Sequence[Entity]) -> list[Entity]:
         """The entities, each once; the others are counted."""
@@ -162,30 +162,19 @@ class RecordChecker:
         """Sums up in one line what was kept and what was not; empty if nothing was dropped or noted."""
         if not self.counts:
             return ""
-        found = self.entities_kept + self.entities_dropped
-        kept = (
-            f"sentences: {self.sentences}; entities kept: {self.entities_kept} of {found}; " if self.sentences else ""
-        )
-        noted = [
-            f"{what}: {count}{self._shown_examples(what)}{describe_remedies(self._kept_by.get(what, {}))}"
-            for what, count in sorted(self.counts.items())
-        ]
-        losses = describe_losses(self._labels_dropped, self._labels_kept + self._labels_dropped)
-        if losses and self.sentences:  # of texts, the entities kept are not counted
-            noted.append(losses)
-        return f"{Path(self.path).name}: {kept}{'; '.join(noted)}."
+        noted = [f"sentences: {self.sentences}"] if self.sentences else []
+        if self.sentences:  # of texts, the entities kept are not counted
+            noted.append(f"entities kept: {self.entities_kept} of {self.entities_kept + self.entities_dropped}")
+        for what, count in sorted(self.counts.items()):
+            examples = self._examples[what]
+            more = ["…"] if len(examples) < count else []
+            noted.append(f"{what}: {count}" + (f" ({' | '.join([*examples, *more])})" if examples else ""))
+        return f"{Path(self.path).name}: {'; '.join(noted)}."
 
     def tell(self) -> None:
         """Logs the report as one warning, if there is one."""
         if report := self.report():
             logger.warning("%s", report)
-
-    def _shown_examples(self, what: str) -> str:
-        examples = self._examples.get(what)
-        if not examples:
-            return ""
-        more = ["…"] if len(examples) < self.counts[what] else []
-        return f" ({' | '.join([*examples, *more])})"
 
     # ---- Checks ----
 
@@ -219,15 +208,15 @@ class RecordChecker:
             parts = self._in_text(text, fragments, quote, where, name)
         except CorpusError as error:
             self._drop_bad(error)
-            self.drop(BAD_ENTITIES, 1, error.summary, type)
+            self.drop(BAD_ENTITIES, 1, error.summary)
             return None
         if len(parts) > 1:
-            self.drop(DISCONTINUOUS, 1, f"{where}: {type} {in_context(text, parts[0][0], parts[-1][1])}", type)
+            self.drop(DISCONTINUOUS, 1, f"{where}: {type} {in_context(text, parts[0][0], parts[-1][1])}")
             return None
         start, end = parts[0] if parts else (0, 0)
         entity = without_space(text, Entity(start=start, end=end, type=type))
         if entity["start"] == entity["end"]:
-            self.drop(OF_WHITE_SPACE, 1, f"{where}: {name}", type)
+            self.drop(OF_WHITE_SPACE, 1, f"{where}: {name}")
             return None
         return entity
 
@@ -255,9 +244,6 @@ class RecordChecker:
             raise self.error(
                 where, problem, f"A type is no {NONE_LABEL!r}, is not empty and has no white space around it"
             )
-        if self.labels is not None and type not in self.labels:
-            problem = f"field '{name}.type' is {type!r}, which is not among the labels {sorted(self.labels)}"
-            raise self.error(where, problem, "Correct it, or add it to `labels`")
 
     def __call__(self, raw: object, where: str) -> Record:
         """Checks one sentence in the words of the corpus and returns its record, with each entity once.
@@ -267,50 +253,30 @@ class RecordChecker:
                 one of these is given, the other side is empty.
             where: the place in the file, for messages: "line 3".
         """
-        fields = self.mapping(raw, where, "the record", f"A record has the fields {', '.join(RECORD_FIELDS)}")
-        self.note_other_fields(fields, RECORD_FIELDS)
-        name, doc_id = (self.typed(fields, field, str, where) for field in ("id", "doc_id"))
-        tokens = self.typed(fields, "tokens", Words, where)
-        pos, left, right = (
-            self.typed(fields, field, Words, where) if fields.get(field) is not None else None
-            for field in ("pos", *CONTEXT_FIELDS)
-        )
-        if not tokens:
-            raise self.error(where, "field 'tokens' is empty", "A sentence needs at least one word")
-        if pos and len(pos) != len(tokens):
-            problem = f"field 'pos' has {len(pos)} tags for {len(tokens)} tokens"
+        found: Any = self.valid(raw, FoundSentence, where)
+        given = cast("Mapping[str, Any]", raw)
+        self.note_other_fields(given, RECORD_FIELDS)
+        size, pos = len(found["tokens"]), found.get("pos") or []
+        if pos and len(pos) != size:
+            problem = f"field 'pos' has {len(pos)} tags for {size} tokens"
             raise self.error(where, problem, "Give one tag for each token, or an empty list")
-        entities = self.unique(self.entities(fields, len(tokens), where))
+        entities = self.unique(self.entities(given["entities"], size, where))
+        left, right = found.get("left_tokens"), found.get("right_tokens")
         if left is not None or right is not None:
             left, right = left or [], right or []
-        number = self.typed(fields, "sent_id", int, where)
-        self.once(name, where)
-        return Record(
-            id=name,
-            doc_id=doc_id,
-            sent_id=number,
-            tokens=tokens,
-            pos=pos or [],
-            entities=entities,
-            left_tokens=left,
-            right_tokens=right,
-        )
+        self.once(found["id"], where)
+        return cast(Record, {**found, "pos": pos, "entities": entities, "left_tokens": left, "right_tokens": right})
 
-    def entities(self, fields: Mapping[str, Any], size: int, where: str) -> list[Entity]:
-        """Checks the field `entities` of a sentence of `size` tokens."""
-        checked = []
-        for index, raw in enumerate(self.typed(fields, "entities", list, where)):
+    def entities(self, given: Sequence[Mapping[str, Any]], size: int, where: str) -> list[Entity]:
+        """Checks the entities of a sentence of `size` tokens, which have their fields."""
+        for index, entity in enumerate(given):
             name = f"entities[{index}]"
-            entity = self.mapping(raw, where, f"field '{name}'", f"An entity has the fields {', '.join(ENTITY_FIELDS)}")
             self.note_other_fields(entity, ENTITY_FIELDS, "entity field")
-            start, end = (self.typed(entity, side, int, where, name) for side in ("start", "end"))
-            kind = self.typed(entity, "type", str, where, name)
-            self.label(kind, where, name)
-            if not 0 <= start < end <= size:
-                problem = f"field '{name}' runs from {start} to {end}, and there are {size} tokens"
+            self.label(entity["type"], where, name)
+            if not 0 <= entity["start"] < entity["end"] <= size:
+                problem = f"field '{name}' runs from {entity['start']} to {entity['end']}, and there are {size} tokens"
                 raise self.error(where, problem, "Start and end count tokens from 0, the end is exclusive")
-            checked.append(Entity(start=start, end=end, type=kind))
-        return checked
+        return [Entity(start=entity["start"], end=entity["end"], type=entity["type"]) for entity in given]
 
     def once(self, id: str, where: str) -> None:
         """Raises CorpusError if a sentence before had the same id."""
@@ -319,54 +285,28 @@ class RecordChecker:
             raise self.error(where, problem, "Give each sentence its own id, or remove the repeated one")
         self._ids[id] = f"{self.path}, {where}"
 
-    def mapping(self, raw: object, where: str, name: str, remedy: str) -> Mapping[str, Any]:
-        """Returns `raw` if it is an object with fields; `name` is its name in the file."""
-        if not isinstance(raw, Mapping):
-            raise self.error(where, f"{name} should be an object, found {shown(raw)}", remedy)
-        return raw
-
-    def typed(
-        self, fields: Mapping[str, Any], name: str, kind: type[Value], where: str, parent: str = "", remedy: str = ""
-    ) -> Value:
-        """The value of a required field of a type that pydantic knows: str, int, list[int], …
+    def valid(self, raw: object, kind: type[Value], where: str, name: str = "", remedy: str = "") -> Value:
+        """Returns the value as one of a type that pydantic knows: str, int, list[int], a TypedDict.
 
         Args:
-            parent: the object that the field belongs to, for messages.
+            name: of the field that has it; empty for the record itself.
             remedy: what to do if it is of another type; by default what pydantic says of that.
         """
-        path = f"{parent}.{name}" if parent else name
-        if name not in fields:
-            raise self.error(where, f"field '{path}' is missing; the fields are {names_of(fields)}", "Add it")
         try:
-            return cast(Value, _adapter(cast(Any, kind)).validate_python(fields[name]))
+            return cast(Value, _adapter(kind).validate_python(raw))
         except ValidationError as error:
             found = error.errors(include_url=False)[0]
-        # Of a list that is too short, what is missing has no value to show: the list is shown.
-        place = found["loc"][:-1] if found["type"] == "missing" else found["loc"]
-        path += "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
-        raise self.error(where, f"field '{path}' is {shown(found['input'])}", remedy or found["msg"])
+        place, value = found["loc"], found["input"]
+        is_missing = found["type"] == "missing" and isinstance(value, Mapping)
+        if found["type"] == "missing" and not is_missing:  # of a list that is too short, the list is shown
+            place = place[:-1]
+        path = name + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
+        what = f"field '{path.removeprefix('.')}'" if path else "the record"
+        if is_missing:
+            raise self.error(where, f"{what} is missing; the fields are {names_of(value)}", remedy or "Add it")
+        raise self.error(where, f"{what} is {shown(value)}", remedy or found["msg"])
 
 
 def names_of(fields: Mapping[str, Any]) -> str:
     """The first names of fields, for messages."""
     return ", ".join(map(repr, list(fields)[:10])) or "none"
-
-
-def describe_remedies(kept_by: Mapping[str, int]) -> str:
-    """The word splitters that would keep more entities than those of fewer words, each with how many."""
-    best: list[str] = []
-    for name in FINER_SPLITTERS:
-        if kept_by.get(name, 0) > max((kept_by[other] for other in best), default=0):
-            best.append(name)
-    kept = ", ".join(f"--word_splitter {name} would keep {kept_by[name]}" for name in best)
-    return f", of which {kept}" if kept else ""
-
-
-def describe_losses(lost: Mapping[str, int], entities: Mapping[str, int]) -> str:
-    """The labels that lose more than 5 % of their entities, with those that lose all; empty if none does."""
-    much = [label for label in sorted(lost) if lost[label] > MUCH_LOST * entities[label]]
-    shown = ", ".join(
-        f"{label} {lost[label]} of {entities[label]}{' (all)' if lost[label] == entities[label] else ''}"
-        for label in much
-    )
-    return f"labels that lose more than {100 * MUCH_LOST:g} %: {shown}" if much else ""

@@ -25,12 +25,11 @@ from .alignment import (
     align_entities,
     by_sentence,
     joined_tokens,
-    kept_by,
     split_words,
 )
 from .json_records import JsonObject, Pair
 from .offsets import BYTE_ORDER_MARK, in_context, without_space
-from .record_checker import RecordChecker
+from .record_checker import FoundEntity, RecordChecker
 from .schema import CorpusError, Entity, Record, Text
 
 DEFAULT_SENTENCE_SPLITTER = ProcessorOptions.sentence_splitter
@@ -121,7 +120,7 @@ LAYERS: dict[str, tuple[Any, str]] = {
     "words": (list[Pair], "text"),
     "pos": (list[str], "words"),
     "forms": (list[str], "words"),
-    "word_entities": (list[dict[str, Any]], "words"),
+    "word_entities": (list[FoundEntity], "words"),
 }
 """The fields that a text may have beside its entities → type, and what the field belongs to."""
 
@@ -151,8 +150,7 @@ def layers_of(record: JsonObject, text: str) -> dict[str, Any]:
             problem = f"has {len(found[name])} values for {len(found[owner])} {owner}"
             raise record.error(name, problem, "Give one for each")
     if "word_entities" in found:
-        fields = {"entities": found["word_entities"]}
-        found["word_entities"] = record.check.entities(fields, len(found["words"]), record.where)
+        found["word_entities"] = record.check.entities(found["word_entities"], len(found["words"]), record.where)
     for name in found.get("sentence_ids", ()):
         record.check.once(name, record.where)
     del found["text"]
@@ -214,7 +212,8 @@ def sentences_of(
             left_tokens=left,
             right_tokens=right,
         )
-        check.keep(record["entities"])
+        check.sentences += 1
+        check.entities_kept += len(record["entities"])
         yield record
 
 
@@ -234,17 +233,16 @@ def _aligned(
     words = [word for sentence in sentences for word in sentence]
     where = text.get("where", "")
 
-    def drop(why: str, entity: Entity, keeping: Iterable[str] = ()) -> None:
+    def drop(why: str, entity: Entity) -> None:
         example = f"{where}: " if where else ""
-        example += f"{entity['type']} {in_context(written, entity['start'], entity['end'])}"
-        check.drop(why, 1, example, entity["type"], keeping)
+        check.drop(why, 1, f"{example}{entity['type']} {in_context(written, entity['start'], entity['end'])}")
 
     if in_own_words and "word_entities" in text:
         aligned = text["word_entities"]
     else:
         aligned, lost = align_entities(written, text["entities"], words)
         for entity in lost:
-            drop(LOST_IN_A_WORD, entity, kept_by(written, entity))
+            drop(LOST_IN_A_WORD, entity)
     inside, crossing = by_sentence(aligned, list(map(len, sentences)))
     for entity in crossing:
         start, end = words[entity["start"]][0], words[entity["end"] - 1][1]

@@ -133,7 +133,7 @@ def test_raw_text_is_scored_by_characters(encoder):
 # ---- statistics and convert
 
 
-@pytest.mark.parametrize(("name", "more"), [("statistics", []), ("convert", ["out", "--to", "iob2"])])
+@pytest.mark.parametrize(("name", "more"), [("statistics", []), ("convert", ["out", "--to", "brat"])])
 def test_bad_records_of_a_corpus(command, caplog, tmp_path, name, more):
     good = '{"tokens": ["Orsk"], "entities": [{"start": 0, "end": 1, "type": "City"}]}\n'
     (tmp_path / "a.jsonl").write_text(f"{good}{{\n{good}")

@@ -1,13 +1,12 @@
-"""Entities by characters and by words, and corpora cut anew."""
+"""Entities by characters and by words."""
 
 import re
 
 import pytest
-from datasets import Dataset, DatasetDict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modeling_triaffine.data import FEATURES, align_entities, retokenize
+from modeling_triaffine.data import align_entities
 from modeling_triaffine.data.alignment import split_words
 
 
@@ -17,11 +16,6 @@ def at_punctuation(text):
 
 def entity(start, end, kind="X"):
     return {"start": start, "end": end, "type": kind}
-
-
-def row(tokens, entities, **fields):
-    record = {"id": "a:0", "doc_id": "a", "sent_id": 0, "tokens": tokens, "pos": [], "entities": entities}
-    return {**record, "left_tokens": None, "right_tokens": None, **fields}
 
 
 TEXT = "a (CD28)-like one"
@@ -74,48 +68,3 @@ def test_alignment_keeps_exactly_what_words_spell(text, data):
 def test_words_of_a_splitter_are_checked(words):
     with pytest.raises(ValueError, match="The word splitter returned"):
         split_words(TEXT, lambda text: words)
-
-
-class TestRetokenize:
-    def test_entities_follow_and_losses_are_reported(self, caplog):
-        entities = [entity(0, 1, "DNA"), entity(0, 2, "protein"), entity(1, 2, "DNA")]
-        rows = [row(["IL-2", "gene"], entities, pos=["N", "N"]), row(["x"], [], id="a:1", left_tokens=["a-b"])]
-
-        def glued(text):
-            return [(0, len(text))] if text.startswith("IL") else at_punctuation(text)
-
-        cut = retokenize(Dataset.from_list(rows, features=FEATURES), glued)
-        assert cut.features == FEATURES
-        assert cut[0] == row(["IL-2 gene"], [entity(0, 1, "protein")])
-        assert cut[1] == row(["x"], [], id="a:1", left_tokens=["a", "-", "b"])
-        assert caplog.messages == [cut.info.description]
-        assert cut.info.description == (
-            "dataset: sentences: 2; entities kept: 1 of 3; entities with a boundary inside a word dropped: 2 "
-            "(DNA [IL-2] gene | DNA IL-2 [gene]), of which --word_splitter letters_and_digits would keep 2; "
-            "part-of-speech tags of sentences dropped: 1; labels that lose more than 5 %: DNA 2 of 2 (all)."
-        )
-
-    def test_entities_on_the_same_new_words_are_one_and_white_space_has_none(self):
-        entities = [entity(0, 1), entity(0, 2), entity(0, 2, "Y")]
-        rows = [row(["a", "\u00a0"], entities, left_tokens=["\u00a0"], right_tokens=["b-c"])]
-        assert list(retokenize(Dataset.from_list(rows, features=FEATURES), at_punctuation)) == [
-            row(["a"], [entity(0, 1), entity(0, 1, "Y")], left_tokens=[], right_tokens=["b", "-", "c"])
-        ]
-
-    def test_of_splits_and_of_data_in_any_form(self):
-        part = Dataset.from_list([row(["a-b"], [entity(0, 1)], pos=["X"])], features=FEATURES)
-        cut = retokenize(
-            DatasetDict(train=part, **{form: part.with_format(form) for form in ("numpy", "pandas", "torch")}),
-            at_punctuation,
-        )
-        assert cut["train"][0] == row(["a", "-", "b"], [entity(0, 3)])
-        assert all(list(rows) == list(cut["train"]) for rows in cut.values())
-        report = "dataset: sentences: 1; entities kept: 1 of 1; part-of-speech tags of sentences dropped: 1."
-        assert cut["train"].info.description == report
-
-    def test_a_data_set_of_tokens_and_entities_alone_or_of_no_rows(self):
-        cut = retokenize(Dataset.from_list([{"tokens": ["a-b"], "entities": [entity(0, 1)]}]), at_punctuation)
-        assert list(cut) == [{"tokens": ["a", "-", "b"], "entities": [entity(0, 3)]}]
-        assert len(retokenize(Dataset.from_list([row(["a"], [])], features=FEATURES).select([]), at_punctuation)) == 0
-        with pytest.raises(ValueError, match=r"needs the columns \['entities'\]"):
-            retokenize(Dataset.from_list([{"tokens": ["a"]}]), at_punctuation)

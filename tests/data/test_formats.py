@@ -209,7 +209,7 @@ def bad_files():
 def test_errors_name_file_place_and_facts(tmp_path, format, files, place, facts):
     path = write_files(tmp_path, files)
     with pytest.raises(CorpusError) as caught:
-        read(path, format, labels=["Person", "City", "protein"])
+        read(path, format)
     message = str(caught.value)
     assert message.startswith(f"{path}, {place}" if place else f"{path}: ")
     for fact in facts:

@@ -192,9 +192,9 @@ def write_json(path, *values, as_list=False):
     return path
 
 
-def read(path, format=None, labels=None, columns=None, word_splitter=None, sentence_splitter=DEFAULT_SENTENCE_SPLITTER):
+def read(path, format=None, columns=None, word_splitter=None, sentence_splitter=DEFAULT_SENTENCE_SPLITTER):
     """The records of a file or folder, and the checker with its counts."""
-    check = RecordChecker(path, labels)
+    check = RecordChecker(path)
     known = detect_format(path) if format is None else FORMATS[format]
     options = {} if columns is None else {"columns": columns}
     texts = list(known.read(path, check, **options))
@@ -211,9 +211,9 @@ def spelled(record):
     return [(" ".join(record["tokens"][start:end]), kind) for start, end, kind in triples(record)]
 
 
-def cut(text, *spans, labels=None, offsets=None, max_bad_records=0, **options):
+def cut(text, *spans, offsets=None, max_bad_records=0, **options):
     """The records of a text with entities at these spans, (start, end) or (start, end, quote), and what was counted."""
-    check = RecordChecker("a.txt", labels, offsets=offsets, max_bad_records=max_bad_records)
+    check = RecordChecker("a.txt", offsets=offsets, max_bad_records=max_bad_records)
     found = [check.entity(text, [span[:2]], "X", *span[2:], where="line 1", name="T1") for span in spans]
     made = Text(doc_id="a", text=text, entities=[entity for entity in found if entity], where="a")
     return list(sentences_of(made, check, **options)), check

@@ -285,7 +285,6 @@ CASES = {
             "tags": (changed(pos=["DET"]), "'pos' has 1 tags for 6 tokens"),
             "entity past the end": (entity(2, 7), "'entities[0]' runs from 2 to 7"),
             "white space around a label": (entity(0, 1, " City"), "'entities[0].type' is ' City'"),
-            "unknown label": (entity(0, 1, "X"), "'entities[0].type' is 'X'", "'City', 'Person'"),
             "duplicate id": (RECORD, "'id': 'a:0'", "line 1"),
             "context": (changed(left_tokens="so"), "'left_tokens' is 'so' (str)"),
         },

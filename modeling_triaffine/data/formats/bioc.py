@@ -46,7 +46,7 @@ def _text(record: JsonObject, doc_id: str, passages: list[Passage], annotations:
     entities = []
     for found, fragments, kind, quote in annotations:
         if not fragments:  # of the whole document, or of something outside of it
-            check.drop("entities without offsets dropped", 1, f"{found.where}: {found.name}", kind)
+            check.drop("entities without offsets dropped", 1, f"{found.where}: {found.name}")
         elif entity := check.entity(text, fragments, kind, quote, found.where, found.name):
             entities.append(entity)
     borders = sorted({border for border in borders if 0 < border < len(text)})
@@ -98,7 +98,7 @@ def _bioc_documents(path: Path, check: RecordChecker) -> Iterator[tuple[object, 
         if wrapper is None:
             yield value, where
         else:
-            for index, document in enumerate(check.typed(fields, wrapper, list, where)):
+            for index, document in enumerate(check.valid(fields[wrapper], list, where, wrapper)):
                 yield document, f"{where}, {wrapper}[{index}]"
 
 

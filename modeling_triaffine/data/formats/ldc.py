@@ -248,7 +248,7 @@ def _ere_written(source: str, mentions: list[Mention], check: RecordChecker) -> 
     tags = [match.span() for match in TAG.finditer(source)]
     kept = [mention for mention in mentions if not any(mention.overlaps(tag) for tag in tags)]
     for mention in (mention for mention in mentions if mention not in kept):
-        check.drop("mentions inside tags dropped", 1, f"{mention.where}: {mention.quote}", mention.type)
+        check.drop("mentions inside tags dropped", 1, f"{mention.where}: {mention.quote}")
     quotes = (match.span() for match in QUOTE.finditer(source))
     unread = [quote for quote in quotes if not any(mention.overlaps(quote) for mention in kept)]
     return _blanked(_unescape(source), [*tags, *unread]), [border for tag in tags for border in tag], kept

@@ -99,11 +99,11 @@ def _entities(
             listing = JsonObject(span, record.where, record.check, place)
             words, kind = listing.value("index", list[int]), listing.value("type", str)
             if not words or words != [*range(words[0], words[-1] + 1)]:
-                record.check.drop(DISCONTINUOUS, 1, f"{record.where}: {place}", kind)
+                record.check.drop(DISCONTINUOUS, 1, f"{record.where}: {place}")
                 continue
             span = (words[0], words[-1], kind)
         remedy = f"A span is the numbers of its first and last {unit}, and its type"
-        start, last, kind = record.check.typed({place: span}, place, cast(Any, TypedSpan), record.where, remedy=remedy)
+        start, last, kind = record.check.valid(span, cast(Any, TypedSpan), record.where, place, remedy)
         if not first <= start <= last < first + size:
             problem = f"runs from {start} to {last}, its sentence from {first} to {first + size - 1}"
             raise record.error(place, problem, "Words count from 0, and the last one is part of the span")

@@ -111,8 +111,7 @@ def test_words_may_be_split_again(tmp_path):
     assert (rows[0]["tokens"], spelled(rows[0])) == (["the", "Cd9-like", "X", "2", "."], [("X 2", "cell_line")])
     assert rows.info.description == (
         "a.xml: sentences: 1; entities kept: 1 of 2; entities with a boundary inside a word dropped: 1 "
-        "(article MEDLINE:1: protein the [Cd9]-like X 2 .), of which "
-        "--word_splitter letters_and_digits would keep 1; labels that lose more than 5 %: protein 1 of 1 (all)."
+        "(article MEDLINE:1: protein the [Cd9]-like X 2 .)."
     )
 
 

@@ -132,9 +132,8 @@ class TestListsOfLdc:
 def test_line_ends_of_windows_in_brat(tmp_path):
     files = {"a.txt": "He slept.\r\nShe likes Orsk.", "a.ann": "T1\tCity 20 24\tOrsk\r\n"}
     write_files(tmp_path, files)
-    with pytest.raises(CorpusError, match=r"a\.ann, line 1: field 'T1' quotes 'Orsk'.*--offsets"):
+    with pytest.raises(CorpusError, match=r"a\.ann, line 1: field 'T1' quotes 'Orsk'.*--offsets.*line ends of one"):
         load_nested_ner(tmp_path)
-    assert spelled(load_nested_ner(tmp_path, offsets="characters_lf")["train"][1]) == [("Orsk", "City")]
 
 
 WRONG = {
