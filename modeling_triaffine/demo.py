@@ -19,7 +19,6 @@ from .data.alignment import record_as_text
 from .data.demo import write_demo_corpus
 from .errors import ending_plainly
 from .installed_models import installed_models
-from .training.corpora import DEMO_NAME
 from .training.interruptions import TrainingFault
 from .training.run import prepare_run, start_logging, train_and_save
 
@@ -84,7 +83,7 @@ def train(folder: Path) -> None:
     write_demo_corpus(folder / "corpus")
     started = time.perf_counter()
     options = ["--recipe", "demo", "--train_file", str(folder / "corpus"), "--output_dir", str(folder / "model")]
-    card = ["--dataset_name", DEMO_NAME, "--language", "en", "--license", "apache-2.0"]
+    card = ["--dataset_name", "made-up demo corpus", "--language", "en", "--license", "apache-2.0"]
     train_and_save(prepare_run([*options, *card, "--do_predict"]))
     print(f"\nTrained, scored and saved in {time.perf_counter() - started:.0f} s: {folder / 'model'}")
 

@@ -55,7 +55,7 @@ BUDGET = {
     "publishing": (882, 736),
     "serving": (1_076, 1_057),
     "tagging": (662, 644),
-    "training": (3_243, 3_428),
+    "training": (3_024, 3_251),
     "helpers": (0, 2_585),
 }
 

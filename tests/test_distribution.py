@@ -101,7 +101,7 @@ def test_trains_by_the_name_of_a_recipe_and_predicts_from_an_empty_folder(progra
     empty = tmp_path / "empty"
     empty.mkdir()
     environment = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "home"), "OMP_NUM_THREADS": "1", "PATH": ""}
-    options = ("--max_train_samples", 48, "--max_eval_samples", 8, "--num_train_epochs", 1, "--use_cpu")
+    options = ("--max_train_samples", 48, "--num_train_epochs", 1, "--use_cpu")
     task = ("--recipe", "demo", "--train_file", "corpus", "--output_dir", "model")
     text = "The mayor of Port Velmar resigned."
     python = program.with_name("python")

@@ -38,7 +38,7 @@ def with_fields(feature: Mapping[str, Any], record: Mapping[str, Any]) -> dict[s
 
 
 class DataCollatorForNestedNER:
-    """Pads encoded sentences and builds the label matrix [B, N, N] of their entities.
+    """Pads sentences, which it encodes if they are not, and builds the label matrix [B, N, N] of their entities.
 
     The label of span (i, j), both inclusive, is that of its entity, None's id if there is no entity, or -100 if it is
     not a span (i > j, or beyond the sentence). Of two types of one span, the matrix has the last one in label order.
@@ -57,7 +57,7 @@ class DataCollatorForNestedNER:
         multi_label: as in the model's configuration.
 
     Raises:
-        ValueError: an unknown value of `flat_annotation`; records that are not encoded yet; entities in some sentences
+        ValueError: an unknown value of `flat_annotation`; sentences encoded together; entities in some sentences
             of a batch only, without one of their fields, outside of their sentence, or of a type that is not a label.
 
     Examples:
@@ -86,12 +86,10 @@ class DataCollatorForNestedNER:
         self.multi_label = multi_label
 
     def __call__(self, features: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
-        if np.ndim(features[0].get("num_words", [0])):
-            raise ValueError(
-                "DataCollatorForNestedNER pads sentences that are encoded alone, but these are records or batches. "
-                "Encode words with `processor.encode([words])[0]`, also in `Dataset.map`, and add their `entities`, or "
-                "train with NestedNERTrainer, which encodes records."
-            )
+        if "input_ids" not in features[0]:
+            features = encode_records(self.processor, features)
+        if np.ndim(features[0]["num_words"]):
+            raise ValueError("Features are sentences, but these are batches: use `processor.encode([words])[0]`.")
         batch = self.processor.pad(features)
         unlabelled = [number for number, feature in enumerate(features) if feature.get("entities") is None]
         if not unlabelled:

@@ -63,7 +63,7 @@ def as_records(dataset: object, columns: Iterable[str], function: str) -> Datase
             f"{function} needs the columns {missing}, but the data set has {dataset.column_names}. adapt_dataset "
             "converts texts with spans, tags and other forms."
         )
-    return name_types(dataset.with_format(None))
+    return name_types(dataset if dataset.format["type"] is None else dataset.with_format(None))
 
 
 def name_types(dataset: Dataset) -> Dataset:

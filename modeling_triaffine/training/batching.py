@@ -7,22 +7,20 @@ sub-words allows.
 No order is drawn from a global random generator: a resumed training sees the batches of an uninterrupted one.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 import datasets
 import numpy as np
-import torch
-from torch.utils.data import ConcatDataset, Dataset, IterableDataset, Sampler, Subset
+from torch.utils.data import Dataset, Sampler
 from tqdm import tqdm
 
-from ..data.collator import encode_records, encode_words, with_fields
-from ..data.features import as_records, name_types
-from ..data.schema import CONTEXT_FIELDS, ENTITY_FIELDS
+from ..data.collator import encode_words, with_fields
+from ..data.features import as_records
+from ..data.schema import ENTITY_FIELDS
 from ..data.windows import Windows
-from ..model.batches_triaffine import INPUT_NAMES, batches_by_length, feature_size
+from ..model.batches_triaffine import batches_by_length, feature_size
 from ..model.processing_triaffine import TriaffineProcessor
 from ..parsing import shown
 
@@ -32,8 +30,6 @@ BATCHES_IN_POOL = 50
 RECORDS_AT_ONCE = 1000
 
 ORDERS = ("group_by_length", "random", "sequential")
-# Key of the record ids in a training batch; not an input of the model.
-RECORD_IDS = "record_ids"
 # (sub-words, words) of a sentence.
 Size = tuple[int, int]
 # What a trainer takes as a data set.
@@ -44,22 +40,18 @@ Records = datasets.Dataset | Sequence[Mapping[str, Any]] | Dataset[Any]
 
 
 def as_dataset(records: Any, what: str) -> Any:
-    """A data set of records in other forms, such as a list; None of None. `what` names them in messages."""
-    if records is None or (isinstance(records, datasets.Dataset) and records.format["type"] == "custom"):
-        return records  # a transform may make the types
-    if isinstance(records, Subset):
-        return as_dataset(records.dataset, what).select(records.indices)
-    if isinstance(records, ConcatDataset):
-        return datasets.concatenate_datasets([as_dataset(part, what) for part in records.datasets])
-    if isinstance(records, Iterator | IterableDataset | datasets.IterableDataset):
-        raise ValueError(f"{what} is a stream ({type(records).__name__}), not a whole data set; give list(stream).")
+    """Returns records in any form, such as a list, as a data set of Python types; `what` names them in errors."""
+    if records is None:
+        return None
     if not len(records):
         raise ValueError(f"{what} has 0 records.")
-    if isinstance(records, datasets.Dataset):
-        return name_types(records)
-    rows = [records[row] for row in range(len(records))]
-    columns = dict.fromkeys(column for row in rows for column in row)
-    return datasets.Dataset.from_dict({column: [row.get(column) for row in rows] for column in columns})
+    if not isinstance(records, datasets.Dataset):
+        rows = [records[row] for row in range(len(records))]
+        columns = dict.fromkeys(column for row in rows for column in row)
+        records = datasets.Dataset.from_dict({column: [row.get(column) for row in rows] for column in columns})
+    elif records.format["type"] == "custom":
+        raise ValueError(f"{what} has a transform, but its records are encoded once. Give it after `map`.")
+    return as_records(records, ("tokens",), what)
 
 
 def entity_types(records: datasets.Dataset, what: str) -> list[set[str]]:
@@ -96,8 +88,6 @@ def check_types(records: datasets.Dataset, what: str, known: Iterable[str]) -> N
 class EncodedRecords(Sequence[Any]):
     """Records as the model reads them, encoded once and kept in memory: about 1 kB for a sentence of 40 sub-words.
 
-    Those of a user's transform, which may differ each time, are encoded when they are read, by [`RecordCollator`].
-
     Attributes:
         sizes: (sub-words with context, words) of each record.
     """
@@ -106,22 +96,17 @@ class EncodedRecords(Sequence[Any]):
         self.windows = windows
         self.sizes: list[Size] = []
         self._features: list[dict[str, Any]] = []
-        is_fixed = not isinstance(windows.records, datasets.Dataset) or windows.records.format["type"] != "custom"
         waiting = iter(tqdm(windows, desc="Encoding sentences", leave=False, disable=not show_progress))
         while chunk := list(islice(waiting, RECORDS_AT_ONCE)):
             features = encode_words(processor, chunk)
             self.sizes += map(feature_size, features)
-            if is_fixed:
-                self._features += (_with_arrays(feature, np.int32) for feature in features)  # in half of the memory
+            self._features += (_with_arrays(feature, np.int32) for feature in features)  # in half of the memory
 
     def __len__(self) -> int:
         return len(self.windows)
 
     def __getitem__(self, row: Any) -> Any:
-        record = self.windows[row]
-        if not self._features:
-            return record
-        return with_fields(_with_arrays(self._features[row], np.int64), record)
+        return with_fields(_with_arrays(self._features[row], np.int64), self.windows[row])
 
 
 def _with_arrays(feature: Mapping[str, Any], dtype: type) -> dict[str, Any]:
@@ -169,15 +154,11 @@ class TrainingBatchSampler(Sampler[list[int]]):
         self.num_processes = num_processes
         self.order = order
         self.drop_last = drop_last
-        self._epoch = torch.zeros((), dtype=torch.int64).share_memory_()  # workers that stay alive have a copy of this
+        self.epoch = 0
         self.num_turns = len(self._turns())
 
-    @property
-    def epoch(self) -> int:
-        return int(self._epoch)
-
     def set_epoch(self, epoch: int) -> None:
-        self._epoch.fill_(epoch)
+        self.epoch = epoch
 
     def __len__(self) -> int:
         return self.num_turns * self.num_processes
@@ -209,54 +190,6 @@ class TrainingBatchSampler(Sampler[list[int]]):
         if self.max_subwords is not None:
             return len(turn) < self.num_processes
         return sum(map(len, turn)) < self.rows_in_batch * self.num_processes
-
-
-@dataclass
-class CaseAugmentation(Sequence[dict[str, Any]]):
-    """Training records of which a share is changed, half of them to capitals, half to lower case.
-
-    Which these are is decided by seed, epoch and row, so that a resumed training sees the same.
-    """
-
-    records: Sequence[dict[str, Any]]
-    share: float
-    sampler: TrainingBatchSampler
-
-    def __len__(self) -> int:
-        return len(self.records)
-
-    def __getitem__(self, row: Any) -> Any:
-        record = self.records[row]  # encoded; what is changed is encoded anew
-        draw = np.random.default_rng([self.sampler.seed, self.sampler.epoch, row]).random()
-        if draw >= self.share:
-            return record
-        change = str.upper if draw < self.share / 2 else str.lower
-        changed = {name: list(map(change, record[name])) for name in ("tokens", *CONTEXT_FIELDS) if record.get(name)}
-        return {**{name: value for name, value in record.items() if name not in INPUT_NAMES}, **changed}
-
-
-def record_name(record: Mapping[str, Any]) -> str:
-    """The id of a record, or its words if it has none."""
-    return str(record.get("id") or " ".join(record["tokens"]))
-
-
-@dataclass
-class RecordCollator:
-    """Makes a batch of records, and encodes those that are not encoded yet, such as the rows of a user's own loader.
-
-    `collator`, usually a `DataCollatorForNestedNER`, builds the batch; `with_ids` adds the name of each record.
-    """
-
-    processor: TriaffineProcessor
-    collator: Callable[[list[dict[str, Any]]], dict[str, Any]]
-    with_ids: bool = False
-
-    def __call__(self, records: list[dict[str, Any]]) -> dict[str, Any]:
-        encoded = iter(encode_records(self.processor, [record for record in records if "input_ids" not in record]))
-        batch = self.collator([record if "input_ids" in record else next(encoded) for record in records])
-        if self.with_ids:
-            batch[RECORD_IDS] = [record_name(record) for record in records]
-        return batch
 
 
 def _cut(items: list[Any], size: int) -> list[list[Any]]:

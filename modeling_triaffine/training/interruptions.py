@@ -12,13 +12,14 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import torch
 from filelock import FileLock, Timeout
+from safetensors import SafetensorError
 from torch.utils.data import Sampler
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer import TRAINER_STATE_NAME
@@ -81,18 +82,46 @@ class StoppedError(TrainingFault):
 
 
 @contextlib.contextmanager
-def explaining_memory(batch: Sequence[int] = ()) -> Iterator[None]:
-    """Raises OutOfMemoryError for what does not fit; `batch` has the sentences and sub-words of the batch then."""
+def explaining_memory() -> Iterator[None]:
+    """Raises OutOfMemoryError for what does not fit."""
     try:
         yield
     except (torch.OutOfMemoryError, MemoryError) as error:
-        where = f" at a batch of {batch[0]} sentences of up to {batch[1]} sub-words" if batch else ""
         raise OutOfMemoryError(
-            f"Out of memory{where} ({str(error).partition('. GPU ')[0] or 'on the CPU'}). To reduce memory: "
+            f"Out of memory ({str(error).partition('. GPU ')[0] or 'on the CPU'}). To reduce memory: "
             "--max_subwords_per_batch, or a smaller --per_device_train_batch_size with a larger "
             f"--gradient_accumulation_steps; --{ACTIVATION_CHECKPOINTING}; --bf16; or a new model with "
             "--triaffine_rank 64."
         ) from error
+
+
+def loading(load: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a method of the Trainer with an error for damaged files that names the checkpoint before."""
+
+    def loads(trainer: Any, checkpoint: str | None, *arguments: Any) -> None:
+        try:
+            load(trainer, checkpoint, *arguments)
+        except Exception as error:  # pickle, torch, JSON and safetensors have their own errors for damaged files
+            raise damaged(str(checkpoint), error) from error
+
+    return loads
+
+
+def writing(save: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a method of the Trainer with an error for a full or failing disk that says what to do."""
+
+    def saves(trainer: Any, *arguments: Any) -> None:
+        try:
+            save(trainer, *arguments)
+        except TrainingFault:
+            raise
+        except (OSError, RuntimeError, SafetensorError) as error:  # torch and safetensors have errors of their own
+            raise SavingError(
+                f"{trainer.args.output_dir} could not be written to ({str(error).splitlines()[0]}). Make room or "
+                f"restore the permissions; then {RESUME}."
+            ) from error
+
+    return saves
 
 
 class Signals:

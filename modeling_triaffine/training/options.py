@@ -79,12 +79,9 @@ class ModelArguments:
     )
     word_vectors: str | None = _model(
         None,
-        "Static word vectors for a new model: fastText (.vec or .bin), word2vec (text or binary) or GloVe",
+        "Static word vectors for a new model: fastText (.vec), word2vec (text or binary) or GloVe",
         metavar="FILE",
         is_path=True,
-    )
-    keep_all_word_vectors: bool = _rare(
-        False, "Keep all vectors of the file: each number takes 4 bytes in the model and 16 during training"
     )
     tokenizer_vocab_size: int = _rare(
         8000,
@@ -140,8 +137,6 @@ class DataArguments:
         metavar="WHICH",
     )
     max_train_samples: int | None = option(None, "Train on the first N sentences only", least=1)
-    max_eval_samples: int | None = _rare(None, "Validate on the first N sentences only", least=1)
-    max_predict_samples: int | None = _rare(None, "Test on the first N sentences only", least=1)
     pos_tagger: str | None = _model(
         None,
         "spaCy pipeline that tags sentences without parts of speech, for --pos_embedding_size",
@@ -205,13 +200,6 @@ class TrainingOptions:
         metavar="DECAY",
     )
     max_grad_norm: float = _main(0.1, "Clip gradients to this norm; 0: never", least=0, metavar="NORM")
-    case_augmentation: float = option(
-        0.0,
-        "Share of the training sentences, others in every epoch, to read in capitals or lower case, such as 0.1",
-        least=0,
-        most=1,
-        metavar="SHARE",
-    )
     seed: int = _main(42, "Seed of all random numbers", least=0)
     # The card has the precision and the hardware.
     bf16: bool = _unsaid(False, "Mixed precision on a GPU, or a CPU that multiplies bfloat16 faster")

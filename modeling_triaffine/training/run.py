@@ -22,7 +22,7 @@ from ..evaluation.scores import Scores, format_scores
 from ..evaluation.scoring import score_entities, scores_by_length, without_labels
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..publishing.run_summary import Evaluation
-from .corpora import Corpus, read_splits
+from .corpora import Corpus, read_corpus
 from .interruptions import choose_checkpoint, format_metrics, lock_folder
 from .plan import TrainingPlan, parse_training_plan
 from .saving import RunResults, save_run
@@ -60,7 +60,7 @@ def prepare_run(arguments: Sequence[str]) -> Run:
     )
     with training.main_process_first():
         base = find_base_model(plan)
-        corpus = read_splits(plan, base)
+        corpus = read_corpus(plan, base)
     trained_on = {"train": corpus.to_train_on["train"]} if training.do_train else {}
     # Sentences to score in their own words: raw text may lack entities of a type.
     to_start_from = DatasetDict({**corpus.given, **trained_on})

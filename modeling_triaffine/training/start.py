@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from datasets import Dataset, DatasetDict
@@ -31,7 +31,7 @@ from .interruptions import damaged
 from .new_labels import Teacher, extend_labels, missing_labels
 from .options import DataArguments
 from .plan import NestedNERTrainingArguments, TrainingPlan, make_plan
-from .word_vectors import read_word_vectors
+from .word_vectors import read_word_vectors, vectors_of
 
 logger = logging.getLogger(__name__)
 
@@ -52,14 +52,6 @@ class BaseModel:
     name: str | None
     config: TriaffineConfig | None = None
     processor: TriaffineProcessor | None = None
-
-
-class StartedModel(NamedTuple):
-    """The model, processor and teacher that a run starts with; the teacher with --keep_labels only."""
-
-    model: TriaffineForNestedNER
-    processor: TriaffineProcessor
-    teacher: Teacher | None = None
 
 
 def start_from_recipe(
@@ -102,8 +94,8 @@ def start_from_recipe(
     splits = DatasetDict({name: as_dataset(records, f"the split {name!r}") for name, records in corpus.items()})
     types = {name: set().union(*entity_types(records, f"the split {name!r}")) for name, records in splits.items()}
     tagger = None if plan.data.pos_tagger is None else spacy_tagger(plan.data.pos_tagger)
-    start = start_model(plan, find_base_model(plan), splits, types["train"], tagger)
-    return start.model, start.processor, plan.training
+    model, processor, _ = start_model(plan, find_base_model(plan), splits, types["train"], tagger)
+    return model, processor, plan.training
 
 
 def find_base_model(plan: TrainingPlan) -> BaseModel:
@@ -132,8 +124,6 @@ def find_base_model(plan: TrainingPlan) -> BaseModel:
 
 
 def _is_trained_model(name_or_path: str) -> bool:
-    if name_or_path.count("/") > 1 and not Path(name_or_path).is_dir():
-        raise FileNotFoundError(f"There is no folder {name_or_path}, and no model on the Hub has such a name.")
     config, _ = PretrainedConfig.get_config_dict(name_or_path)
     return config.get("model_type") == TriaffineConfig.model_type
 
@@ -144,8 +134,8 @@ def start_model(
     dataset: DatasetDict,
     types: Collection[str],
     tagger: PosTagger | None = None,
-) -> StartedModel:
-    """Returns the model that the run starts with, new or trained, its processor, and its teacher if it has one.
+) -> tuple[TriaffineForNestedNER, TriaffineProcessor, Teacher | None]:
+    """Returns the model that the run starts with, new or trained, its processor, and with --keep_labels its teacher.
 
     Warns of entities that the model cannot find, and says which sentences to score are training sentences. Labels are
     the `types` of the training data in alphabetical order, and None is the last; `tagger` tags raw text.
@@ -170,7 +160,7 @@ def start_model(
         # Made of the model that the run, now perhaps at a checkpoint, began with.
         old: Any = TriaffineForNestedNER.from_pretrained(plan.model.model_name_or_path, dtype=torch.float32)
         teacher = Teacher(old.to(plan.training.device), model, labels)
-    return StartedModel(model, processor, teacher if teacher and teacher.kept else None)
+    return model, processor, teacher if teacher and teacher.kept else None
 
 
 def _load_trained(
@@ -216,29 +206,27 @@ def _start_new(
     if plan.model.learn_span_width and fields.get("max_span_width") is None:
         entities = (entity for of_sentence in dataset["train"]["entities"] for entity in of_sentence)
         fields["max_span_width"] = max((entity["end"] - entity["start"] for entity in entities), default=None)
-    vectors = None
+    vectors = {}
     if (file := plan.model.word_vectors) is not None:
         if not Path(file).exists():
             raise FileNotFoundError(
                 f"There is no file {file}. To train without: --word_vectors= --word_embedding_size 0."
             )
         words = {composed(word) for split in dataset.values() for tokens in split["tokens"] for word in tokens}
-        vectors = read_word_vectors(file, words, plan.model.keep_all_word_vectors)
-        logger.info(
-            "Word vectors of %d numbers; %d of %d words have none.", vectors.size, len(vectors.unknown), len(words)
-        )
-        size = fields["word_embedding_size"] = fields.get("word_embedding_size") or vectors.size
-        if size != vectors.size:
-            raise ValueError(
-                f"word_embedding_size is {size}, but the vectors have {vectors.size} numbers; leave it out."
-            )
+        vectors = read_word_vectors(file, words)
+        unknown = sum(vectors.keys().isdisjoint((word, word.lower())) for word in words)
+        size = len(next(iter(vectors.values())))
+        logger.info("Word vectors of %d numbers; %d of %d words have none.", size, unknown, len(words))
+        if (given := fields.get("word_embedding_size") or size) != size:
+            raise ValueError(f"word_embedding_size is {given}, but the vectors have {size} numbers; leave it out.")
+        fields["word_embedding_size"] = size
     parts, train = [part for part, name in WORD_PARTS.items() if fields.get(f"{name}_embedding_size")], dataset["train"]
     if "pos" in parts and not ("pos" in train.column_names and any(train["pos"])):
         raise ValueError("no training sentence has parts of speech: add --pos_tagger, or --pos_embedding_size 0.")
     if parts:
         processor.build_vocabularies(train, parts)
-    if vectors is not None:  # only words with a vector are known
-        processor.vocabularies["words"] = number_names(vectors.vectors)
+    if vectors:  # only words with a vector are known
+        processor.vocabularies["words"] = number_names(vectors)
     fields |= {
         f"{WORD_PARTS[part]}_vocab_size": len(processor.vocabularies[part]) for part in processor.vocabulary_parts
     }
@@ -247,9 +235,8 @@ def _start_new(
     else:
         model = TriaffineForNestedNER(TriaffineConfig(encoder_config=encoder_config, **fields))
         match_low_rank_start(model)
-    if vectors is not None:
-        table = vectors.table(processor.vocabularies["words"])
-        model.words.word_embedding.weight.data.copy_(torch.from_numpy(table))
+    if vectors:
+        model.words.word_embedding.weight.data.copy_(vectors_of(processor.vocabularies["words"], vectors))
     return model, processor
 
 

@@ -5,7 +5,6 @@ entities, checkpoints in time and at a signal, and publishing in one commit. Eve
 accumulation, distributed training, logging and trackers, checkpoints and their rotation, the choice of the best one.
 """
 
-import contextlib
 import copy
 import dataclasses
 import hashlib
@@ -20,14 +19,12 @@ import datasets
 import torch
 from accelerate.utils import gather_object
 from huggingface_hub import CommitInfo, HfApi
-from safetensors import SafetensorError
 from torch.utils.data import BatchSampler, DataLoader, Dataset
 from transformers import DataCollatorForTokenClassification, EvalPrediction, Trainer, TrainingArguments
 from transformers.trainer import TRAINER_STATE_NAME, TRAINING_ARGS_NAME
 from transformers.trainer_utils import EvalLoopOutput, IntervalStrategy, TrainOutput, denumpify_detensorize
 
 from ..data.collator import DataCollatorForNestedNER
-from ..data.features import as_records
 from ..data.schema import CONTEXT_FIELDS
 from ..data.windows import Windows
 from ..evaluation.prediction import candidate_spans
@@ -44,10 +41,7 @@ from ..publishing.model_card import CARD_NAME, build_model_card, repository_name
 from ..publishing.run_summary import SUMMARY_FILE, RunSummary
 from ..publishing.upload import errors_of_hub, publish_folder, saved_before
 from .batching import (
-    RECORD_IDS,
-    CaseAugmentation,
     EncodedRecords,
-    RecordCollator,
     Records,
     TrainingBatchSampler,
     as_dataset,
@@ -58,16 +52,15 @@ from .interruptions import (
     RESUME,
     CheckpointError,
     NotFiniteError,
-    SavingError,
     Signals,
     StoppedError,
     TrainingCallback,
-    TrainingFault,
-    damaged,
     explaining_memory,
     find_checkpoint,
+    loading,
     read_state,
     remove_incomplete,
+    writing,
 )
 from .new_labels import Teacher
 from .optimization import averaging, build_parameter_groups
@@ -157,9 +150,8 @@ class NestedNERTrainer(Trainer):
             args = copy.copy(args)
             args.eval_strategy, args.load_best_model_at_end = IntervalStrategy.NO, False
         self.teacher: Teacher | None = None  # as --keep_labels sets it
-        self._batch_shape: list[int] = []  # sentences and sub-words, for errors
         self._encoded: dict[str, EncodedRecords] = {}
-        self._update: list[tuple[torch.Tensor, list[str]]] = []  # loss and ids of each batch of the update
+        self._losses: list[torch.Tensor] = []  # of the batches of the update
         self._sentences = 0  # of the update, in all processes
         self._signals = Signals()
         options |= {"processing_class": processing_class, "train_dataset": train, "eval_dataset": evaluation}
@@ -168,11 +160,11 @@ class NestedNERTrainer(Trainer):
         _check_model(self.model, processing_class)
         config = self.model.config
         for name, data in {"train_dataset": train, **sets}.items():
-            if data is not None and data.format["type"] != "custom":
+            if data is not None:
                 check_types(data, name, config.trained_labels)
         label2id: Any = config.label2id
         default = DataCollatorForNestedNER(processing_class, label2id, multi_label=config.multi_label)
-        self.data_collator: Any = RecordCollator(processing_class, options.get("data_collator") or default)
+        self.data_collator: Any = options.get("data_collator") or default
         self._callback = TrainingCallback()
         self.add_callback(self._callback)
         if self.is_fsdp_enabled or self.is_deepspeed_enabled:
@@ -223,13 +215,9 @@ class NestedNERTrainer(Trainer):
 
     def get_train_dataloader(self) -> DataLoader[Any]:
         encoded = self._encode(self.train_dataset)
-        sampler, records = self._get_train_sampler(encoded), cast("Sequence[Any]", encoded)
-        if isinstance(sampler, TrainingBatchSampler):
-            self._callback.sampler = sampler
-            if share := self._own("case_augmentation"):
-                records = CaseAugmentation(encoded, share, sampler)
-        collate = dataclasses.replace(self.data_collator, with_ids=True)
-        loader: DataLoader[Any] = self.accelerator.prepare(self._dataloader(records, sampler, collate))
+        sampler = self._get_train_sampler(encoded)
+        self._callback.sampler = sampler if isinstance(sampler, TrainingBatchSampler) else None
+        loader: DataLoader[Any] = self.accelerator.prepare(self._dataloader(encoded, sampler))
         return loader
 
     def get_eval_dataloader(self, eval_dataset: Any = None) -> DataLoader[Any]:
@@ -239,33 +227,33 @@ class NestedNERTrainer(Trainer):
         encoded = self._encode(as_dataset(dataset, "the dataset to evaluate on"))
         most = self._own("max_subwords_per_batch")
         batches = batches_by_length(encoded.sizes, None if most else self.args.eval_batch_size, most)
-        return self._dataloader(encoded, batches[self.args.process_index :: self.args.world_size], self.data_collator)
+        return self._dataloader(encoded, batches[self.args.process_index :: self.args.world_size])
 
     def get_test_dataloader(self, test_dataset: datasets.Dataset) -> DataLoader[Any]:
         return self.get_eval_dataloader(test_dataset)
 
     def _encode(self, dataset: Any) -> EncodedRecords:
         """The records, long ones in windows, encoded once per dataset."""
-        records, key = _plain(dataset), dataset._fingerprint
+        key = dataset._fingerprint
         if key not in self._encoded:
             processor, context = cast(TriaffineProcessor, self.processing_class), self.model.config.context
-            if context != "none" and all(record.get(side) is None for record in records for side in CONTEXT_FIELDS):
+            if context != "none" and all(record.get(side) is None for record in dataset for side in CONTEXT_FIELDS):
                 raise ValueError(
                     f"The model reads the context of a sentence ({context!r}), and no record has one. Pass the data "
                     f"through add_context(data, {context!r}, {self.model.config.max_subwords}) of "
                     "modeling_triaffine.data."
                 )
             show_progress = self.is_local_process_zero() and not self.args.disable_tqdm
-            self._encoded[key] = EncodedRecords(processor, Windows(records, processor), show_progress)
+            self._encoded[key] = EncodedRecords(processor, Windows(dataset, processor), show_progress)
         return self._encoded[key]
 
-    def _dataloader(self, records: Sequence[Any], sampler: Any, collate: RecordCollator) -> DataLoader[Any]:
+    def _dataloader(self, records: EncodedRecords, sampler: Any) -> DataLoader[Any]:
         makes_batches = isinstance(sampler, list | TrainingBatchSampler | BatchSampler)
         rows = {"sampler": sampler, "batch_size": self._train_batch_size, "drop_last": self.args.dataloader_drop_last}
         return DataLoader(
             cast("Dataset[Any]", records),
             **({"batch_sampler": sampler} if makes_batches else rows),
-            collate_fn=collate,
+            collate_fn=self.data_collator,
             num_workers=self.args.dataloader_num_workers,
             multiprocessing_context=self.args.dataloader_multiprocessing_context,
             in_order=self.args.dataloader_in_order,
@@ -297,7 +285,7 @@ class NestedNERTrainer(Trainer):
     ) -> tuple[list[Any], torch.Tensor | int | None]:
         """As the Trainer's; counts the sentences of the update, and what processes were told, over all of them."""
         batches, num_items = super().get_batch_samples(epoch_iterator, num_batches, device)
-        self._update.clear()
+        self._losses.clear()
         sentences = sum(len(batch["num_words"]) for batch in batches)
         counts = [sentences, self._signals.received is not None, self._callback.wants_checkpoint(self.args)]
         if self.args.world_size > 1:
@@ -313,8 +301,6 @@ class NestedNERTrainer(Trainer):
         All sentences of an update have the same weight, however it is divided into batches and processes. (With the
         published `loss_reduction="batch"`, a mean over spans, this holds within a batch only.)
         """
-        sentences = inputs.pop(RECORD_IDS, [])  # not an input of the model
-        self._batch_shape[:] = inputs["input_ids"].shape
         # Gradients are averaged over the processes, hence the factor.
         self.current_gradient_accumulation_steps: Any = self._sentences / (
             len(inputs["num_words"]) * self.args.world_size
@@ -325,7 +311,7 @@ class NestedNERTrainer(Trainer):
             loss = super().training_step(model, inputs, num_items_in_batch)
         finally:
             model.__dict__.pop("train", None)
-        self._update.append((loss, sentences))
+        self._losses.append(loss)
         if self.accelerator.sync_gradients:
             self._check_loss()
         return loss
@@ -335,16 +321,12 @@ class NestedNERTrainer(Trainer):
 
     def _check_loss(self) -> None:
         """Raises NotFiniteError in all processes if the loss of this update is NaN or infinite in any of them."""
-        losses = [loss for loss, _ in self._update]
-        loss = losses[0] if len(losses) == 1 else torch.stack(losses).sum()
+        loss = self._losses[0] if len(self._losses) == 1 else torch.stack(self._losses).sum()
         if self.args.world_size > 1:
             loss = self.accelerator.reduce(loss, "mean")
         if not math.isfinite(loss.item()):
-            at_fault = [name for loss, sentences in self._update if not loss.isfinite() for name in sentences]
-            named = ", ".join(map(repr, gather_object(at_fault)[:20]))
-            cause = f"All weights are finite, so the cause is in the batch of the sentences {named}."
-            if broken := broken_weights(self.model):
-                cause = f"The cause is the previous update, or the model at the start: {_describe(broken)}."
+            broken = broken_weights(self.model)
+            cause = f"Since the update before, {_describe(broken)}." if broken else "All weights are finite."
             update = self.state.global_step + 1
             raise NotFiniteError(
                 f"The loss of update {update} is {loss.item()}, so training stopped before it. {cause}"
@@ -362,7 +344,6 @@ class NestedNERTrainer(Trainer):
         num_items_in_batch: torch.Tensor | int | None = None,
     ) -> Any:
         """The mean loss of the batch's sentences; a subclass may have another, for training and evaluation."""
-        inputs = {name: value for name, value in inputs.items() if name != RECORD_IDS}
         if self.teacher is not None and "labels" in inputs:
             inputs = {**inputs, "targets": self.teacher.targets(inputs)}
         return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
@@ -379,8 +360,8 @@ class NestedNERTrainer(Trainer):
         metrics of the same name.
         """
         encoded: Any = dataloader.dataset
-        windows = encoded.windows if isinstance(encoded, EncodedRecords) else Windows(_plain(encoded))
-        with explaining_memory(self._batch_shape):
+        windows = encoded.windows if isinstance(encoded, EncodedRecords) else Windows(encoded)
+        with explaining_memory():
             rows, loss = self._predict_rows(dataloader)
         dataset: Any = windows.records
         predictions: Any = windows.join(entities for entities, _ in rows)
@@ -423,7 +404,6 @@ class NestedNERTrainer(Trainer):
         found: list[tuple[int, tuple[list[WordEntity], list[Span]]]] = []
         losses: list[float] = []
         for rows, inputs in zip(sampler, dataloader, strict=True):
-            self._batch_shape[:] = inputs["input_ids"].shape
             sentences, loss = self._predict_batch(model, inputs)
             found += zip(rows, sentences, strict=True)
             losses.append(loss * len(rows))
@@ -472,7 +452,7 @@ class NestedNERTrainer(Trainer):
             self.model.config.temperature, self.model.config.label_thresholds = 1.0, None  # of the weights before
         if checkpoint is not None:
             logger.info("Resuming from %s.", checkpoint)
-        with explaining_memory(self._batch_shape), Signals() as self._signals:
+        with explaining_memory(), Signals() as self._signals:
             return super().train(checkpoint, *arguments, **options)
 
     def _take_facts(self, state: Any) -> None:
@@ -487,7 +467,7 @@ class NestedNERTrainer(Trainer):
         if changed:
             named = ", ".join(f"{name} {value:g}" for name, value in changed.items() if value is not None)
             logger.warning("Options stay as in the checkpoint: %s. A new run from it can have others.", named)
-        data = _digest(self.train_dataset)
+        data = None if self.train_dataset is None else _digest(self.train_dataset)
         if data != earlier.get("data", data):
             raise CheckpointError(
                 "The checkpoint is of a training on other sentences than this training data. Resume with its data, or "
@@ -495,46 +475,15 @@ class NestedNERTrainer(Trainer):
             )
         self._callback.facts = {"data": data, **{name: self._own(name) for name in KEPT if hasattr(self.args, name)}}
 
-    @contextlib.contextmanager
-    def _loading(self, checkpoint: str | None) -> Iterator[None]:
-        """Names the previous checkpoint in the error for one of which a file cannot be loaded."""
-        try:
-            yield
-        except Exception as error:  # pickle, torch, JSON and safetensors have their own errors for damaged files
-            raise damaged(str(checkpoint), error) from error
-
-    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
-        with self._loading(checkpoint):
-            super()._load_optimizer_and_scheduler(checkpoint)
-
-    def _load_rng_state(self, checkpoint: str | None) -> None:
-        with self._loading(checkpoint):
-            super()._load_rng_state(checkpoint)
-
-    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: torch.nn.Module | None = None) -> None:
-        with self._loading(resume_from_checkpoint):
-            super()._load_from_checkpoint(resume_from_checkpoint, model)
+    _load_optimizer_and_scheduler = loading(Trainer._load_optimizer_and_scheduler)
+    _load_rng_state = loading(Trainer._load_rng_state)
+    _load_from_checkpoint = loading(Trainer._load_from_checkpoint)
 
     def _load_best_model(self) -> None:
         self._use_averages()  # else the next `save_model` would take the last average for the training's weights
         super()._load_best_model()
 
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
-        """Says what to do about a full or failing disk."""
-        try:
-            yield
-        except TrainingFault:
-            raise
-        except (OSError, RuntimeError, SafetensorError) as error:  # torch and safetensors have errors of their own
-            raise SavingError(
-                f"{self.args.output_dir} could not be written to ({str(error).splitlines()[0]}). Make room or restore "
-                f"the permissions; then {RESUME}."
-            ) from error
-
-    def _save_checkpoint(self, model: torch.nn.Module, trial: Any) -> None:
-        with self._writing():
-            super()._save_checkpoint(model, trial)
+    _save_checkpoint = writing(Trainer._save_checkpoint)
 
     def _finalize_training(self, *arguments: Any) -> TrainOutput:
         if self._callback.is_stopping:  # else the best checkpoint would replace the last one
@@ -549,8 +498,7 @@ class NestedNERTrainer(Trainer):
         self.accelerator.wait_for_everyone()  # the Trainer writes the state next, which makes the checkpoint complete
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
-        with self._writing():
-            super()._save(output_dir, state_dict)
+        writing(Trainer._save)(self, output_dir, state_dict)
         if self.args.should_save:
             # A pickle that nothing reads and nobody should publish.
             (Path(output_dir or self.args.output_dir) / TRAINING_ARGS_NAME).unlink(missing_ok=True)
@@ -660,10 +608,6 @@ def _check_model(model: TriaffineForNestedNER, processor: Any) -> None:
             "NestedNERTrainer: the model has adapters added by `add_adapter`, which checkpoints would not contain. "
             "Wrap its encoder instead: model.encoder = peft.get_peft_model(model.encoder, config)."
         )
-    if not hasattr(processor, "check_fits"):  # whose class may be that of remote code
-        raise ValueError(
-            f"NestedNERTrainer: processing_class is a {type(processor).__name__}; give the model's TriaffineProcessor."
-        )
     model.config.validate()  # names may have been changed one by one
     processor.check_fits(model.config)
     if processor.context != model.config.context:  # of which one decides for records, the other for raw text
@@ -676,18 +620,10 @@ def _check_model(model: TriaffineForNestedNER, processor: Any) -> None:
         setattr(model.config, name, getattr(processor.tokenizer, name, None))
 
 
-def _plain(dataset: datasets.Dataset) -> datasets.Dataset:
-    """The records with rows of Python types whatever their format; of a transform, which may add columns, as it is."""
-    return dataset if dataset.format["type"] == "custom" else as_records(dataset, ("tokens",), "NestedNERTrainer")
-
-
 def _digest(dataset: Any) -> str:
-    """A digest of the sentences to train on and their entities; empty for those of a transform, which may differ."""
-    if dataset is None or dataset.format["type"] == "custom":
-        return ""
-    rows = _plain(dataset)
+    """Returns a digest of the sentences to train on and their entities."""
     digest = hashlib.blake2b(digest_size=8)
-    for row in zip(rows["tokens"][:], rows["entities"][:], strict=True):
+    for row in zip(dataset["tokens"][:], dataset["entities"][:], strict=True):
         digest.update(json.dumps(row).encode())
     return digest.hexdigest()
 

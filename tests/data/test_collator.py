@@ -136,10 +136,10 @@ def test_what_the_model_reads_is_not_replaced_by_a_field_of_the_record(encoder):
     assert feature["input_ids"].tolist() == expected["input_ids"].tolist()
 
 
-def test_what_is_not_encoded_one_by_one_is_refused(collate, encoder):
-    for features in ({"tokens": ["gene"]}, tiny_processor(encoder)(words=["gene"])):
-        with pytest.raises(ValueError, match="NestedNERTrainer"):
-            collate.collator([{**features, "entities": []}])
+def test_records_are_encoded_and_batches_refused(collate, encoder):
+    assert collate.collator([{"tokens": ["gene"], "entities": []}])["labels"].tolist() == [[[2]]]
+    with pytest.raises(ValueError, match="these are batches"):
+        collate.collator([{**tiny_processor(encoder)(words=["gene"]), "entities": []}])
     rows = Dataset.from_list([{"tokens": ["gene", "binds"], "entities": []}])
     rows = rows.map(lambda row: collate.encode([row["tokens"]])[0])
     assert collate.collator(list(rows))["num_words"].tolist() == [2]

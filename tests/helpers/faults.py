@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import torch
 
-from modeling_triaffine import NestedNERTrainer
 from tests.helpers.micro_training import micro_records
 
 # 2 epochs of 6 batches.
@@ -28,16 +27,6 @@ def failing_at_batch(number: int, fail: Callable) -> Callable:
 
 def make_loss_nan(output) -> None:
     output.loss = output.loss * float("nan")
-
-
-def ids_of_update(trainer: NestedNERTrainer, update: int, accumulation: int) -> list[list[str]]:
-    """The ids of the records in each batch of an update, as the sampler cuts them."""
-    sampler = trainer.get_train_dataloader().batch_sampler
-    in_an_epoch = len(sampler) // accumulation
-    epoch, place = divmod(update - 1, in_an_epoch)
-    sampler.set_epoch(epoch)
-    batches = list(sampler)[place * accumulation : (place + 1) * accumulation]
-    return [[trainer.train_dataset[row]["id"] for row in batch] for batch in batches]
 
 
 def assert_same_weights(weights: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:

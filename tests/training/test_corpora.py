@@ -8,11 +8,10 @@ import pytest
 
 from modeling_triaffine.commands.options import load_split
 from modeling_triaffine.data import loading
-from modeling_triaffine.model.text_triaffine import word_splitter
 from modeling_triaffine.training.corpora import Corpus, read_corpus
-from modeling_triaffine.training.options import DataArguments
+from modeling_triaffine.training.plan import make_plan
+from modeling_triaffine.training.start import BaseModel
 
-SPLITTER = word_splitter("punctuation")
 WORDS = [
     {"tokens": ["CD28", "-mediated"], "entities": [{"start": 0, "end": 1, "type": "protein"}]},
     {"tokens": ["It", "works"], "entities": []},
@@ -21,18 +20,24 @@ CONLLU = "1\tCD28\t" + "_\t" * 7 + "Entity=(1-protein)|SpaceAfter=No\n2\t-mediat
 CUT = ["CD28", "-", "mediated"]
 
 
+def read_with(**options: object) -> Corpus:
+    """Reads a corpus with these options, for a new model."""
+    given = {"output_dir": "unused", "use_cpu": True, "eval_strategy": "no", "do_eval": False, **options}
+    return read_corpus(make_plan({"do_train": "train_file" in options, **given}), BaseModel(None))
+
+
 @pytest.fixture
 def read(tmp_path: Path):
     """Reads a training file of a format with options of the data."""
 
-    def read(format: str, reads_tags: bool = False, **options: object) -> Corpus:
+    def read(format: str, **options: object) -> Corpus:
         contents = {
             "a.jsonl": "".join(f"{json.dumps(record)}\n" for record in WORDS),
             "a.conllu": CONLLU,
             "texts.jsonl": json.dumps({"text": "CD28-mediated", "label": [[0, 4, "protein"]]}),
         }
         (tmp_path / format).write_text(contents[format], encoding="utf-8")
-        return read_corpus(DataArguments(train_file=str(tmp_path / format), **options), SPLITTER, reads_tags)
+        return read_with(train_file=tmp_path / format, **options)
 
     return read
 
@@ -49,7 +54,7 @@ def trained_on(corpus: Corpus) -> list[list[str]]:
         ("a.conllu", {}, "text", [CUT]),
         ("a.conllu", {"words": "corpus"}, "corpus", [["CD28", "-mediated"]]),
         ("a.conllu", {"words": "both"}, "both", [["CD28", "-mediated"], CUT]),
-        ("a.conllu", {"reads_tags": True}, "corpus", [["CD28", "-mediated"]]),
+        ("a.conllu", {"pos_embedding_size": 2}, "corpus", [["CD28", "-mediated"]]),
         ("a.jsonl", {}, "both", [["CD28", "-mediated"], ["It", "works"], CUT]),
     ],
 )
@@ -78,7 +83,7 @@ def test_a_limit_counts_sentences_of_the_corpus(read):
 def test_sentences_of_texts_are_those_of_the_model(tmp_path: Path, splitter, sentences):
     file = tmp_path / "texts.jsonl"
     file.write_text(json.dumps({"text": "One. Two\nthree.", "label": []}))
-    corpus = read_corpus(DataArguments(train_file=str(file)), word_splitter("whitespace"), False, splitter)
+    corpus = read_with(train_file=file, word_splitter="whitespace", sentence_splitter=splitter)
     assert trained_on(corpus) == [sentence.split() for sentence in sentences]
 
 
@@ -87,7 +92,7 @@ def test_sentences_of_a_docbin_without_any_are_those_of_the_model(tmp_path: Path
     file = tmp_path / "train.spacy"
     spacy.tokens.DocBin(docs=[spacy.blank("en")("Bee. See.")]).to_disk(file)
     words = ["Bee", ".", "See", "."]
-    corpus = read_corpus(DataArguments(train_file=str(file)), SPLITTER, False, "none")
+    corpus = read_with(train_file=file, sentence_splitter="none")
     assert [list(part["train"]["tokens"]) for part in (corpus.given, corpus.to_train_on)] == [[words]] * 2
     processor = SimpleNamespace(split_words=None, sentence_splitter="none")
     assert list(load_split(str(file), None, None, processor, 0)[1]["tokens"]) == [words]
@@ -95,25 +100,15 @@ def test_sentences_of_a_docbin_without_any_are_those_of_the_model(tmp_path: Path
 
 def test_sentences_that_the_corpus_marks_stay(tmp_path: Path):
     (tmp_path / "a.conllu").write_text(CONLLU * 2)
-    corpus = read_corpus(DataArguments(train_file=str(tmp_path / "a.conllu")), SPLITTER, False, "none")
+    corpus = read_with(train_file=tmp_path / "a.conllu", sentence_splitter="none")
     assert trained_on(corpus) == [CUT, CUT]
-
-
-def test_texts_of_a_limited_split_are_those_read_completely(tmp_path: Path):
-    file = tmp_path / "dev.jsonl"
-    texts = ["One. Two.", "Three. Four."]
-    file.write_text("".join(json.dumps({"id": text, "text": text, "label": []}) + "\n" for text in texts))
-    for limit, expected in ((None, texts), (9, texts), (3, texts[:1]), (1, [])):
-        for split, limited in (("validation", "max_eval_samples"), ("test", "max_predict_samples")):
-            corpus = read_corpus(DataArguments(**{f"{split}_file": str(file), limited: limit}), SPLITTER, False)
-            assert [text["text"] for text in corpus.texts[split]] == expected
 
 
 def test_each_split_of_a_folder_is_read_in_its_own_format(tmp_path: Path):
     """Words without their text in one split do not hide the text of another."""
     (tmp_path / "train.jsonl").write_text(json.dumps(WORDS[0]))
     (tmp_path / "test.jsonl").write_text(json.dumps({"text": "It works. Yes", "label": []}))
-    corpus = read_corpus(DataArguments(train_file=str(tmp_path)), word_splitter("characters"), False, "none")
+    corpus = read_with(train_file=tmp_path, word_splitter="characters", sentence_splitter="none")
     assert [text["text"] for text in corpus.texts["test"]] == ["It works. Yes"]
     for splits in (corpus.given, corpus.to_train_on):
         assert list(splits["test"]["tokens"]) == [[*"Itworks.Yes"]]
@@ -122,8 +117,7 @@ def test_each_split_of_a_folder_is_read_in_its_own_format(tmp_path: Path):
 
 def test_a_corpus_of_words_has_no_texts_to_score(tmp_path: Path):
     (tmp_path / "dev.jsonl").write_text(json.dumps(WORDS[0]))
-    data = DataArguments(validation_file=str(tmp_path / "dev.jsonl"))
-    assert read_corpus(data, SPLITTER, False).texts == {}
+    assert read_with(validation_file=tmp_path / "dev.jsonl").texts == {}
 
 
 @pytest.mark.parametrize("words", ["text", "both"])
@@ -137,8 +131,7 @@ def test_a_corpus_is_read_once(tmp_path: Path, monkeypatch, words):
 
     monkeypatch.setattr(loading, "_texts", counted)
     (tmp_path / "dev.conllu").write_text(f"# {words}\n{CONLLU}")
-    data = DataArguments(validation_file=str(tmp_path / "dev.conllu"), words=words)
-    corpus = read_corpus(data, SPLITTER, False)
+    corpus = read_with(validation_file=tmp_path / "dev.conllu", words=words)
     (text,) = corpus.texts["validation"]
     assert text["text"] == "CD28-mediated"
     assert [list(part["validation"]["tokens"]) for part in (corpus.given, corpus.to_train_on)] == [
@@ -156,8 +149,7 @@ def test_a_share_of_the_documents_is_held_out(tmp_path: Path, caplog):
     caplog.set_level("INFO")
 
     def held_out(seed: int) -> list[str]:
-        data = DataArguments(train_file=str(file), dev_share=0.3)
-        corpus = read_corpus(data, SPLITTER, False, seed=seed)
+        corpus = read_with(train_file=file, dev_share=0.3, seed=seed)
         names = {split: {*corpus.given[split]["doc_id"]} for split in ("train", "validation")}
         found = {split: {name.removesuffix("#2") for name in names[split]} for split in names}
         assert (len(found["train"]), len(found["validation"]), len(corpus.given["validation"])) == (7, 3, 12)
@@ -168,7 +160,7 @@ def test_a_share_of_the_documents_is_held_out(tmp_path: Path, caplog):
     assert held_out(1) == held_out(1) != held_out(2)
     assert "3 of 10 training documents (--dev_share)" in caplog.text
     file.write_text("".join(json.dumps({**WORDS[1], "doc_id": "a", "sent_id": n}) + "\n" for n in range(8)))
-    splits = read_corpus(DataArguments(train_file=str(file), dev_share=0.25), SPLITTER, False).given
+    splits = read_with(train_file=file, dev_share=0.25).given
     assert (len(splits["train"]), len(splits["validation"])) == (6, 2)
     with pytest.raises(ValueError, match="leave it out if there is validation data"):
-        read_corpus(DataArguments(validation_file=str(file), dev_share=0.25), SPLITTER, False)
+        read_with(validation_file=file, dev_share=0.25)

@@ -165,7 +165,6 @@ def test_with_keep_labels_the_probabilities_of_old_labels_are_learned(options, c
     run = prepare_run([*options, "--keep_labels"])
     trainer = run.trainer
     inputs = next(iter(trainer.get_train_dataloader()))
-    inputs.pop("record_ids")
     trainer.model.eval()
     with torch.no_grad():
         loss = trainer.compute_loss(trainer.model, inputs)

@@ -49,7 +49,7 @@ class Row(NamedTuple):
     context: str
 
 
-FASTTEXT, BIOWORDVEC = ("cc.en.300.bin", 300), ("BioWordVec_PubMed_MIMICIII_d200.bin", 200)
+FASTTEXT, BIOWORDVEC = ("cc.en.300.vec.gz", 300), ("BioWordVec_PubMed_MIMICIII_d200.vec.bin", 200)
 BERT, BIOBERT, ALBERT = "google-bert/bert-large-cased", "dmis-lab/biobert-v1.1", "albert/albert-xxlarge-v2"
 ACE, KBP = ("PER LOC ORG GPE FAC VEH WEA", "document"), ("GPE FAC ORG PER LOC", "document")
 GENIA = ("protein cell_type cell_line DNA RNA", "previous_sentence")
@@ -196,7 +196,7 @@ def test_files_that_a_recipe_needs_are_required_unless_left_out(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     arguments = shrunken("genia-biobert", corpus, tmp_path / "out", encoder)
-    with pytest.raises((ValueError, OSError), match=r"BioWordVec_PubMed_MIMICIII_d200\.bin"):
+    with pytest.raises((ValueError, OSError), match=r"BioWordVec_PubMed_MIMICIII_d200\.vec\.bin"):
         prepare_run(arguments)
     without_vectors = ("--word_vectors=", "--word_embedding_size", "0")
     untagged = ("--train_file", write_lines(tmp_path / "plain.jsonl", micro_records(4)))

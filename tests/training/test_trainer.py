@@ -99,10 +99,8 @@ def other_trainer(folder: Path, args: TrainingArguments | None = None, **options
 def test_a_model_and_processor_that_do_not_fit_are_refused_before_the_training(tmp_path):
     like = micro_trainer(tmp_path, micro_records(4))
     narrow = TriaffineProcessor(like.processing_class.tokenizer, max_subwords=32)
-    expected = {narrow.tokenizer: "processing_class is a .*; give the model's", narrow: "windows of 32 .* of 64"}
-    for processor, message in expected.items():
-        with pytest.raises(ValueError, match=message):
-            NestedNERTrainer(like.model, like.args, processing_class=processor)
+    with pytest.raises(ValueError, match=r"windows of 32 .* of 64"):
+        NestedNERTrainer(like.model, like.args, processing_class=narrow)
     like.model.config.context = "document"
     with pytest.raises(ValueError, match=r"context 'document', and the processor .* 'none'.* context='document'"):
         trainer_like(like)

@@ -1,7 +1,6 @@
 """Two real processes on the CPU train, score, save and resume as one does; one that is killed takes nothing with it."""
 
 import json
-import re
 import signal
 from pathlib import Path
 
@@ -110,5 +109,4 @@ def test_of_two_processes_both_stop_if_one_loss_is_not_finite(tmp_path) -> None:
     messages = [(tmp_path / f"{rank}.txt").read_text() for rank in range(2)]
     assert messages[0] == messages[1]
     assert "The loss of update 3 is nan" in messages[0]
-    assert len(set(re.findall(r"'(\d+)'", messages[0]))) == 2
     assert [path.name for path in list_checkpoints(tmp_path)] == ["checkpoint-1", "checkpoint-2"]
