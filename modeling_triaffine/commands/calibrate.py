@@ -1,12 +1,10 @@
 """Tunes thresholds by label, and a temperature that calibrates probabilities; saves both in the model.
 
     triaffine-ner calibrate outputs/demo/corpus --model outputs/demo/model --split validation
-    triaffine-ner calibrate my_sentences.jsonl --model outputs/genia --precision 0.9
 
-Each label gets the threshold with the best F1 on these sentences; with --precision, the one with the highest recall at
-this precision, and with --recall vice versa. Prediction uses them unless you pass another threshold. Calibrate on
-sentences that were used neither for training nor for the scores in the model card. The card shows thresholds and
-expected calibration error.
+Each label gets the threshold with the best F1 on these sentences. Prediction uses them unless you pass another
+threshold. Calibrate on sentences that were used neither for training nor for the scores in the model card. The card
+shows thresholds and expected calibration error.
 """
 
 import sys
@@ -18,15 +16,11 @@ import typer
 from ..model.options_triaffine import PredictionOptions
 from .options import BatchSize, Corpus, Device, Format, MaxBadRecords, Split, load_split
 
-Ratio = typer.Option(min=0, max=1, help="Reach this in every label, in place of the best F1.", metavar="RATIO")
-
 
 def command(
     corpus: Corpus,
     model: Annotated[Path, typer.Option(help="Folder of a trained model.", metavar="FOLDER")],
     split: Split = None,
-    precision: Annotated[float | None, Ratio] = None,
-    recall: Annotated[float | None, Ratio] = None,
     corpus_format: Format = None,
     max_bad_records: MaxBadRecords = 0,
     batch_size: BatchSize = PredictionOptions.batch_size,
@@ -37,24 +31,19 @@ def command(
             f"--model {model} has no config.json to save thresholds in. Download a model on the Hub first: "
             "hf download NAME --local-dir FOLDER."
         )
-    if precision is not None and recall is not None:
-        raise ValueError("Give either --precision or --recall: a threshold cannot be tuned for both.")
-    from ..evaluation.calibration import ThresholdObjective, calibrate
+    from ..evaluation.calibration import calibrate
     from ..evaluation.prediction import unknown_labels, with_context
     from ..evaluation.reliability import reliability_table, threshold_table
     from ..model.pipeline_triaffine import NestedNERPipeline
     from ..publishing.calibration import check_unscored, save_calibration
 
-    goal = ThresholdObjective()
-    if (least := recall if precision is None else precision) is not None:
-        goal = ThresholdObjective("recall" if precision is None else "precision", least)
     pipeline = NestedNERPipeline(model, device=device)
     name, records, _ = load_split(corpus, corpus_format, split, pipeline.processor, max_bad_records)
     check_unscored(model, name, records["entities"])
     in_context = with_context(records, pipeline.processor)
     if unknown := unknown_labels(in_context, pipeline.model.config):
         print(f"The model has no label {', '.join(unknown)}; such entities do not count.", file=sys.stderr)
-    found = calibrate(pipeline.model, pipeline.processor, in_context, name, goal, batch_size)
+    found = calibrate(pipeline.model, pipeline.processor, in_context, name, batch_size)
     before, after = (f"{100 * error:.2f} %" for error in found.errors)
     try:
         save_calibration(model, found)

@@ -9,8 +9,8 @@ entities, and the kinds of errors. If the corpus has its text, raw text is score
 words itself, and an entity is correct if its characters and label are correct.
 
 --report writes a new folder with report.html (a single file) and report.json: scores by label, length and depth of
-nesting, errors by label, the sentences with the most errors, recall of the candidates and F1 by their number m, and
-with --compare a paired bootstrap test against another model.
+nesting, errors by label, the sentences with the most errors, and with --compare a paired bootstrap test against
+another model.
 """
 
 import json
@@ -44,21 +44,19 @@ def command(
 ) -> None:
     if report is not None:
         shared.check_new(report, "--report")
-    from ..evaluation.analysis import NamedModel, analyse, summarize, write_report
-    from ..evaluation.prediction import DEFAULT_COUNTS, score_raw_text
+    from ..evaluation.analysis import analyse, summarize, write_report
+    from ..evaluation.prediction import score_raw_text
     from ..evaluation.scores import RATIO_NAMES, percentages, with_nulls
     from ..files import new_folder, open_output
 
     pipeline = shared.open_model(model, device, int8, bf16, batch_size=batch_size)
     name, records, texts = shared.load_split(data, corpus_format, split, pipeline.processor, max_bad_records)
-    other = shared.open_model(compare, device) if compare else None
+    others = [(compare, shared.open_model(compare, device))] if compare else []
     decoding: dict[str, Any] = {"threshold": threshold, "overlap": overlap, "batch_size": batch_size}
     analysis = analyse(
-        NamedModel(model or DEFAULT_MODEL, pipeline.model, pipeline.processor),
+        [(model or DEFAULT_MODEL, pipeline), *others],
         records,
         data[0] if data[0].endswith(name) else f"{data[0]}, {name}",
-        counts=DEFAULT_COUNTS if report else [],
-        other=NamedModel(str(compare), other.model, other.processor) if other else None,
         **decoding,
     )
     scores = {"given_words": analysis["scores"]}

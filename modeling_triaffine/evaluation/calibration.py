@@ -9,7 +9,7 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -39,16 +39,6 @@ LEAST_ENTITIES = 5
 # Expected calibration error below which half of F1 is the best threshold.
 CALIBRATED = 0.05
 ROUNDS = 20
-
-
-class ThresholdObjective(NamedTuple):
-    """The goal of a threshold: the best F1, or a precision or recall of at least `least`."""
-
-    measure: Literal["F1", "precision", "recall"] = "F1"
-    least: float = 0.0
-
-    def __str__(self) -> str:
-        return "best F1" if self.measure == "F1" else f"{self.measure} ≥ {self.least:g}"
 
 
 @dataclass(frozen=True)
@@ -85,14 +75,12 @@ def calibrate(
     processor: TriaffineProcessor,
     records: Sequence[dict[str, Any]],
     split: str,
-    goal: ThresholdObjective = ThresholdObjective(),  # noqa: B008 - immutable
     batch_size: int | None = PredictionOptions.batch_size,
 ) -> Calibration:
     """Finds the temperature and thresholds of a model on sentences that it was not trained on, without changing it.
 
     Args:
         records: sentences with `tokens` and `entities`, and context if the model reads it; `split` is their name.
-        goal: the goal of each label's threshold on them.
     """
     config = model.config
     types = {entity["type"] for record in records for entity in record["entities"]}
@@ -104,9 +92,8 @@ def calibrate(
     return Calibration(
         split=split,
         sentences=len(records),
-        goal=str(goal),
         temperature=temperature,
-        labels=_calibrate_labels(config.entity_labels, spans, temperature, goal),
+        labels=_calibrate_labels(config.entity_labels, spans, temperature),
         bins_before=reliability(spans),
         bins_after=reliability(spans, temperature),
     )
@@ -184,32 +171,25 @@ def reliability(spans: ScoredSpans, temperature: float = 1.0) -> list[Bin]:
     return [Bin(*row) for row in zip(counts.tolist(), *means, strict=True)]
 
 
-def _calibrate_labels(
-    names: Sequence[str], spans: ScoredSpans, temperature: float, goal: ThresholdObjective
-) -> dict[str, LabelCalibration]:
+def _calibrate_labels(names: Sequence[str], spans: ScoredSpans, temperature: float) -> dict[str, LabelCalibration]:
+    """The labels with the thresholds of their best F1; without where that is chance, or hardly better."""
     probabilities = spans.probabilities(temperature)
     by_default, could_be = spans.found(None), spans.found(0.0)  # the latter is what a threshold accepts or rejects
     labels = {}
     for number, name in enumerate(names):
         rows, entities = could_be[:, number], spans.entities[number]
         scores, gold = probabilities[rows, number].double(), spans.gold[rows, number]
-        before = _count(gold[by_default[rows, number]], entities)
-        threshold = choose_threshold(scores, gold, entities, goal) if entities else None
-        after = before if threshold is None else _count(gold[scores >= threshold], entities)
-        # The best of many thresholds is overestimated: a gain within a standard error is lost on other sentences.
-        # Its estimate counts one more entity of either kind, since an F1 of 1 is not exact either.
-        f1 = (after.f1 * entities + 1) / (entities + 2)
-        noise = (f1 * (1 - f1) / max(1, entities)) ** 0.5
-        reasons = {
-            "no entities": not entities,
-            f"fewer than {LEAST_ENTITIES} entities": goal.measure == "F1" and entities < LEAST_ENTITIES,
-            "as good": goal.measure == "F1" and after.f1 - before.f1 <= noise,
-            f"{goal} not reached": threshold is None,
-        }
-        reason = next((reason for reason, holds in reasons.items() if holds), None)
-        if reason is not None:
-            threshold, after = None, before
-        labels[name] = LabelCalibration(before.scores(), after.scores(), threshold, reason)
+        before = after = _count(gold[by_default[rows, number]], entities)
+        threshold = None
+        if entities >= LEAST_ENTITIES and len(scores):
+            best = choose_threshold(scores, gold, entities)
+            found = _count(gold[scores >= best], entities)
+            # The best of many thresholds is overestimated: a gain within a standard error is lost on other sentences.
+            # Its estimate counts one more entity of either kind, since an F1 of 1 is not exact either.
+            f1 = (found.f1 * entities + 1) / (entities + 2)
+            if found.f1 - before.f1 > (f1 * (1 - f1) / entities) ** 0.5:
+                threshold, after = best, found
+        labels[name] = LabelCalibration(before.scores(), after.scores(), threshold)
     return labels
 
 
@@ -237,28 +217,16 @@ def _count(is_correct: Tensor, entities: int) -> Counts:
     return Counts(correct=correct, predicted=len(is_correct), found=correct, gold=entities)
 
 
-def choose_threshold(scores: Tensor, gold: Tensor, entities: int, goal: ThresholdObjective) -> float | None:
-    """The best threshold for the goal, halfway between two scores; None if none reaches it.
-
-    For a precision, the one of highest recall that reaches it; for a recall, the one of highest precision.
+def choose_threshold(scores: Tensor, gold: Tensor, entities: int) -> float:
+    """The threshold with the best F1, halfway between two scores.
 
     Args:
-        scores: [S], probabilities of a label; gold: [S], whether the spans have it; entities: number of gold entities,
-            including those without a score.
+        scores: [S], positive probabilities of a label; gold: [S], whether the spans have it; entities: number of gold
+            entities, including those without a score.
     """
     order = scores.argsort(descending=True, stable=True)
     ranked, correct = scores[order], gold[order].cumsum(0)
-    predicted = torch.arange(1, len(ranked) + 1)
-    precision, recall = correct / predicted, correct / entities
-    f1 = 2 * correct / (predicted + entities)
+    f1 = 2 * correct / (torch.arange(1, len(ranked) + 1) + entities)
     following = torch.cat([ranked[1:], ranked.new_zeros(1)])
-    possible = ranked > following  # no threshold lies between equal scores
-    if goal.measure == "F1":
-        value = f1
-    else:
-        reached, value = (precision, recall) if goal.measure == "precision" else (recall, precision)
-        possible &= reached >= goal.least
-    if not possible.any():
-        return None
-    best = int(value.masked_fill(~possible, -1.0).argmax())
+    best = int(f1.masked_fill(ranked <= following, -1.0).argmax())  # no threshold lies between equal scores
     return float((ranked[best] + following[best]) / 2)

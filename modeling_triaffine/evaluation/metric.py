@@ -7,7 +7,7 @@ import evaluate
 from datasets import Features, List, Value
 
 from .scores import Scores
-from .scoring import Sentences, check_same_sentences, read_entities, score_entities
+from .scoring import Sentences, as_dicts, paired_sentences, score_entities
 
 Entities = Sequence[Mapping[str, Any]]
 
@@ -34,22 +34,17 @@ class NestedNERMetric(evaluate.Metric):
             features=Features({"predictions": _ENTITIES, "references": _ENTITIES}),
         )
 
-    def add(self, *, prediction: Entities | None = None, reference: Entities | None = None, **kwargs: Any) -> None:
-        """Adds the entities of one sentence; `evaluate.combine` passes them as `predictions` and `references`."""
-        sides = {"predictions": prediction, "references": reference, **kwargs}
-        self.add_batch(**{side: [entities] for side, entities in sides.items()})
+    def add(self, *, prediction: Entities, reference: Entities, **kwargs: Any) -> None:
+        """Adds the entities of one sentence."""
+        self.add_batch(predictions=[prediction], references=[reference], **kwargs)
 
     # Arrow would truncate floats to integers, reject the other keys of pipeline output, and lose sentences where one
     # side is empty; hence entities are checked and normalised first.
     def add_batch(self, *, predictions: Iterable[Entities], references: Iterable[Entities], **kwargs: Any) -> None:
         """Adds the entities of several sentences."""
-        rows: dict[str, list[Any]] = {"predictions": [], "references": []}
-        for side, sentences in (("predictions", predictions), ("references", references)):
-            for number, entities in enumerate(() if sentences is None else sentences):  # `compute` passes None
-                found = sorted(read_entities(entities, f"{side}, sentence {number}"))
-                rows[side].append([dict(zip(("start", "end", "type"), entity, strict=True)) for entity in found])
-        check_same_sentences(**rows)
-        super().add_batch(**rows, **kwargs)
+        pairs = list(paired_sentences(list(predictions), list(references)))
+        found, gold = [as_dicts(found) for found, _ in pairs], [as_dicts(gold) for _, gold in pairs]
+        super().add_batch(predictions=found, references=gold, **kwargs)
 
     def _compute(self, *, predictions: Sentences, references: Sentences, labels: Iterable[str] | None = None) -> Scores:
         return score_entities(predictions, references, labels)

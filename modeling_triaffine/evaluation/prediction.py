@@ -1,4 +1,4 @@
-"""Runs a model on sentences and texts: entities by word, by candidates m, and by character with uncertainty."""
+"""Runs a model on sentences and texts: entities by word, and by character with uncertainty."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,10 +26,9 @@ from ..model.triaffine_ops import label_probabilities
 from ..model.triaffine_weights import ACCELERATION
 from ..nesting import Span
 from .scores import Scores
-from .scoring import candidate_recall, score_entities, without_labels
+from .scoring import score_entities, without_labels
 
 Result = TypeVar("Result")
-DEFAULT_COUNTS = tuple(range(5, 105, 5))
 
 
 def with_context(
@@ -98,53 +97,6 @@ def predict_words(
     return [resolve_overlaps(entities, overlap) for entities in found]
 
 
-def sweep_candidates(
-    model: TriaffineForNestedNER,
-    processor: TriaffineProcessor,
-    records: Sequence[dict[str, Any]],
-    counts: Sequence[int] = DEFAULT_COUNTS,
-    batch_size: int | None = PredictionOptions.batch_size,
-) -> list[dict[str, Any]]:
-    """Evaluates a model with other numbers of candidates m, without retraining (the paper's analysis of m).
-
-    Each batch is encoded once; the head runs once for each m. The model is not changed.
-
-    Returns:
-        For each m, in ascending order: `max_candidates`, `candidates` (see [`candidate_recall`]) and `scores` (see
-        [`score_entities`]).
-    """
-    if not model.config.cross_span:
-        raise ValueError("The model has no cross-span stage (`cross_span` is false) and therefore no candidates.")
-    tried, config = sorted(set(counts)), model.head.config
-    kept = config.max_candidates
-
-    def read(inputs: dict[str, Tensor]) -> Iterable[tuple[tuple[list[Span], list[WordEntity]], ...]]:
-        """For each sentence of a batch, its candidates and entities with each m."""
-        packed_words, _ = inputs.pop("packed_words"), inputs.pop("max_words", None)
-        hidden = model.represent_words(**inputs)
-        by_count = []
-        for count in tried:
-            config.max_candidates = count
-            output = model.head(hidden, inputs["num_words"], None, packed_words)
-            by_count.append(zip(candidate_spans(output), find_entities(output, model.config), strict=True))
-        return zip(*by_count, strict=True)
-
-    windows = Windows(records, processor)
-    try:
-        found: list[Any] = read_records(model, processor, windows, read, batch_size, doing="Trying candidates")
-    finally:
-        config.max_candidates = kept
-    references = [record["entities"] for record in records]
-    return [
-        {
-            "max_candidates": count,
-            "candidates": candidate_recall(windows.join_spans(of_window[number][0] for of_window in found), references),
-            "scores": score_entities(windows.join(of_window[number][1] for of_window in found), references),
-        }
-        for number, count in enumerate(tried)
-    ]
-
-
 def candidate_spans(output: Any) -> list[list[Span]]:
     """The candidates of each sentence as (start, end exclusive), from the output of a model with a cross-span stage."""
     return [
@@ -181,7 +133,6 @@ class ReadText:
     """A text with its predicted entities.
 
     Attributes:
-        entities: as [`NestedNERPipeline`] returns them.
         sentences: the character offsets of the words of each sentence.
         uncertainty: of its least certain sentence, see [`uncertainty`].
     """

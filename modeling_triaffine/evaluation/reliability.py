@@ -23,13 +23,12 @@ class LabelCalibration:
 
     Attributes:
         before, after: `Counts.scores()` without and with the threshold.
-        threshold: None if the label keeps the default, for this `reason`.
+        threshold: None if the label keeps the default, because it has few entities or would gain little.
     """
 
     before: dict[str, Any]
     after: dict[str, Any]
     threshold: float | None = None
-    reason: str | None = None
 
 
 @dataclass
@@ -42,7 +41,6 @@ class Calibration:
 
     split: str
     sentences: int
-    goal: str
     temperature: float
     labels: dict[str, LabelCalibration] = field(default_factory=dict)
     bins_before: list[Bin] = field(default_factory=list)
@@ -69,7 +67,7 @@ def threshold_table(labels: Mapping[str, LabelCalibration]) -> Table:
     ratios = [*RATIO_NAMES, *(f"{name} before" for name in RATIO_NAMES)]
     rows: list[list[Cell]] = []
     for name, label in labels.items():
-        threshold = f"default ({label.reason})" if label.threshold is None else f"{label.threshold:.3f}"
+        threshold = "default" if label.threshold is None else f"{label.threshold:.3f}"
         rows.append([Code(name), label.after["gold"], threshold, *percentages(label.after), *percentages(label.before)])
     return Table(["Label", "Entities", "Threshold", *ratios], rows)
 

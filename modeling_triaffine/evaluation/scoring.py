@@ -111,8 +111,6 @@ def candidate_recall(candidates: Sequence[Iterable[Span]], references: Sentences
 
 def without_labels(predictions: Sentences, labels: Collection[str]) -> Sentences:
     """The predictions without those of some labels, such as labels that the references do not annotate."""
-    if not labels:
-        return predictions
     return [
         [entity for entity in entities if all(entity.get(key) not in labels for key in TYPE_KEYS)]
         for entities in predictions
@@ -121,19 +119,14 @@ def without_labels(predictions: Sentences, labels: Collection[str]) -> Sentences
 
 def paired_sentences(predictions: Sentences, references: Sentences) -> Iterator[tuple[set[TypedSpan], set[TypedSpan]]]:
     """The distinct predicted and gold entities, sentence by sentence; errors as in [`score_entities`]."""
-    check_same_sentences(predictions, references)
+    if len(predictions) != len(references):
+        raise ValueError(
+            f"There are predictions for {len(predictions)} sentences and references for {len(references)}."
+        )
     for sentence, (predicted, gold) in enumerate(zip(predictions, references, strict=True)):
         yield (
             read_entities(predicted, f"predictions, sentence {sentence}"),
             read_entities(gold, f"references, sentence {sentence}"),
-        )
-
-
-def check_same_sentences(predictions: Sequence[Any], references: Sequence[Any]) -> None:
-    """Raises ValueError unless both sides have the same number of sentences."""
-    if len(predictions) != len(references):
-        raise ValueError(
-            f"There are predictions for {len(predictions)} sentences and references for {len(references)}."
         )
 
 
@@ -146,6 +139,12 @@ def read_entities(entities: Sequence[Mapping[str, Any]], where: str) -> set[Type
     if isinstance(entities, str | Mapping) or not isinstance(entities, Iterable):
         raise ValueError(f"{where}: expected a list of entities, got {entities!r}.")
     return {read_entity(entity, f"{where}, entity {index}") for index, entity in enumerate(entities)}
+
+
+def as_dicts(entities: Iterable[TypedSpan]) -> list[dict[str, Any]]:
+    """The entities as dicts with `start`, `end` and `type`, sorted by start, then longest first."""
+    ordered = sorted(entities, key=lambda entity: (entity[0], -entity[1], entity[2]))
+    return [{"start": start, "end": end, "type": label} for start, end, label in ordered]
 
 
 def _count_rows(
