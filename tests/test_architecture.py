@@ -46,7 +46,7 @@ BUDGET = {
     "acceleration": (1_204, 744),
     "commands": (1_292, 772),
     "conversion": (871, 595),
-    "data": (6_047, 2_781),
+    "data": (5_686, 2_739),
     "drawing": (692, 519),
     "evaluation": (1_304, 637),
     "explanation": (514, 352),
@@ -56,7 +56,7 @@ BUDGET = {
     "serving": (1_076, 1_057),
     "tagging": (662, 644),
     "training": (3_024, 3_251),
-    "helpers": (0, 2_585),
+    "helpers": (0, 2_574),
 }
 
 

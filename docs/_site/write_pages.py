@@ -1,11 +1,10 @@
-"""Writes what the documentation says of options and formats from their declarations. Run it after a change of one.
+"""Writes what the documentation says of options and commands from their declarations. Run it after a change of one.
 
 python docs/_site/write_pages.py
 """
 
 import re
 from collections.abc import Callable, Iterable
-from html import escape
 from inspect import cleandoc
 from itertools import chain
 from pathlib import Path
@@ -13,8 +12,6 @@ from typing import Any
 
 from modeling_triaffine.commands import PROGRAM, build_application
 from modeling_triaffine.commands.options import as_typed, as_written, describe
-from modeling_triaffine.data.corpus_format import CorpusFormat
-from modeling_triaffine.data.formats import BUILT_IN, FORMATS
 from modeling_triaffine.files import write_text
 from modeling_triaffine.model.options_triaffine import (
     MODEL_OPTIONS,
@@ -27,9 +24,7 @@ from modeling_triaffine.training.options import INHERITED, MODEL, SECTIONS
 from modeling_triaffine.training.plan import training_options
 
 DOCS = Path(__file__).resolve().parents[1]
-FORMAT_TABLE = re.compile(r"(?<=<!-- formats -->\n).*?(?=<!-- end of formats -->)", re.DOTALL)
 GUIDE = re.compile(r"\bdocs/(\w+\.md)")  # named in a help text
-HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
 COMMANDS_PAGE = f"""# Reference of the commands
 
@@ -64,37 +59,6 @@ PREDICTION_SECTION = """## Prediction
 Arguments of [`NestedNERPipeline`](python.md#modeling_triaffine.NestedNERPipeline), and options of the
 [commands](commands.md) that predict (`--batch-size 32`).
 """
-
-
-def corpora() -> str:
-    """The page on corpora, with the table of all formats between its marks, in the order of their paragraphs."""
-    page = (DOCS / "corpora.md").read_text(encoding="utf-8")
-    headings = {name: heading for heading in HEADING.findall(page) for name in re.findall(r"`(\w+)`", heading)}
-    without = set(BUILT_IN) - set(headings)
-    if without:
-        raise ValueError(f"corpora.md has no paragraph on {', '.join(sorted(without))}: a heading with `its name`.")
-    rows = [_format_row(FORMATS[name], heading) for name, heading in headings.items() if name in BUILT_IN]
-    header = "| `--format` | Written by | One line |\n|---|---|---|\n"
-    return FORMAT_TABLE.sub(lambda _: header + "".join(rows), page)
-
-
-def _format_row(known: CorpusFormat, heading: str) -> str:
-    return f"| [`{known.name}`](#{_anchor(heading)}) | {known.tools} | {_code(known.example)} |\n"
-
-
-def _anchor(heading: str) -> str:
-    """As GitHub and MkDocs make it."""
-    return re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-")
-
-
-def _code(text: str) -> str:
-    """Code in the cell of a table, where a tab would be shown as a space and a bar would end the cell.
-
-    MkDocs shows the backslash of a bar between backticks.
-    """
-    if "|" in text:
-        return f"<code>{escape(text)}</code>".replace("|", "&#124;")
-    return f"`{text}`".replace("\t", " ")
 
 
 def commands() -> str:
@@ -163,7 +127,6 @@ def _entry(option: Option, name: str) -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "corpora.md": corpora,
     "reference/commands.md": commands,
     "reference/configuration.md": configuration,
     "reference/options.md": training,

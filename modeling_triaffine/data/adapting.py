@@ -33,8 +33,8 @@ def adapt_dataset(
     Args:
         dataset: rows of tokens or of texts; a `DatasetDict` is converted split by split.
         columns: field → column. Either `tokens` or `text`; `entities`: for tokens, one or several columns of tags
-            (strings, class labels, or numbers of the tags `names`; also lists of these, one for each token or for each
-            level of nesting) or of spans by tokens; for texts, a column of spans by characters in the forms of the
+            (strings, class labels, or numbers of the tags `names`; also lists of these, one for each level of
+            nesting) or of spans by tokens; for texts, a column of spans by characters in the forms of the
             format "text_spans". Spans have start, end and label, or the names given as `start`, `end` and `type`, and
             with `inclusive_end` their last token or character is that at the end. Optionally `id`, and for tokens `pos`
             and `doc_id`; without `doc_id`, and for texts, every row is a document of its own. Or "bigbio_kb", for a

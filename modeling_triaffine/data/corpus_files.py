@@ -66,8 +66,8 @@ class SplitFiles:
 
     def split_in_name(self) -> str | None:
         """The split that the name of the file, or of the folder around its files, tells."""
-        is_document = self.format.documents is not None and not plain_name(self.path).endswith(self.format.lists)
-        return None if is_document and self.path.is_file() else split_of(self.path)
+        is_document = self.format.documents is not None and self.path.is_file()
+        return None if is_document else split_of(self.path)
 
 
 def split_of(path: Path) -> str | None:
@@ -138,11 +138,8 @@ def _splits_among(paths: Sequence[Path], known: CorpusFormat | None, only: str |
         in_order = [split for split in dict.fromkeys(SPLIT_OF_NAME.values()) if split in named]
         read = [file for found in named.values() for file in found.files]
         suffixes = {Path(plain_name(file)).suffix for file in read if file.suffix != ".txt"} - {""}
-        # Folders beside a list of documents may have others of their names, as ACE's have.
-        listed = {file.name for found in named.values() if found.path.is_file() for file in found.files}
         others = [file for file in _files_in(paths) if plain_name(file).endswith(tuple(suffixes)) and file not in read]
-        left_out = [file for file in others if file.name not in listed]
-        _tell(_around(paths), "files outside all splits left out", left_out)
+        _tell(_around(paths), "files outside all splits left out", others)
         return {split: named[split] for split in in_order}
     found = files_among(paths, known)
     of_documents = found.format.documents is not None
@@ -281,8 +278,7 @@ def detect_format(path: Path) -> CorpusFormat:
         found = format_of_documents(path) or next(filter(None, map(format_if_known, visible_paths(path))), None)
         problem, remedy = "there are no files of a known format in it", "Give a corpus file or its folder"
     else:
-        fits = (kind for kind in FORMATS.values() if plain_name(path).endswith(kind.lists) and documents_in(path, kind))
-        found = format_of_content(path) or next(fits, None)
+        found = format_of_content(path)
         if found is None and plain_name(path).endswith((*TABLES, ".csv")):
             problem, remedy = "tables are not read", OF_TABLES
         elif found is None and (keys := sorted(record_keys(read_head(path)))):
@@ -337,7 +333,7 @@ def may_be(file: Path, known: CorpusFormat, is_named: bool) -> bool:
     """A file can be of the format that the user names, or otherwise that its neighbours have."""
     has_suffix = bool(known.suffixes) and plain_name(file).endswith(known.suffixes)
     if known.documents is not None:
-        return has_suffix or (plain_name(file).endswith(known.lists) and bool(documents_in(file, known)))
+        return has_suffix
     if has_suffix and (is_named or known.may_be is None):
         return True
     try:

@@ -63,10 +63,7 @@ class CorpusFormat:
         columns: what `read(columns=…)` names, as in "{'entities': 'layer:feature'}"; empty if it takes none.
         documents: for a format of many small files, `documents(path) → files`: all files of this format that belong to
             the folder or document `path`, empty if there are none. `read` is then called with that `path`.
-        lists: suffixes of files that list the documents of a split; `documents` and `read` accept them as `path`.
         by_name_only: it is never detected.
-        tools: what writes it, for the documentation.
-        example: one line of it, for the documentation.
 
     Examples:
         >>> from modeling_triaffine.data import FORMATS
@@ -83,10 +80,7 @@ class CorpusFormat:
     may_be: Callable[[str], bool] | None = None
     columns: str = ""
     documents: Callable[[Path], list[Path]] | None = None
-    lists: tuple[str, ...] = ()
     by_name_only: bool = False
-    tools: str = ""
-    example: str = ""
 
     def __post_init__(self) -> None:
         if self.keys and not self.suffixes:

@@ -123,8 +123,6 @@ BIOC = CorpusFormat(
     suffixes=(".xml", *JSON_SUFFIXES),
     keys=(*map(Keys.of, WRAPPERS), Keys.of("passages")),
     recognizes=lambda head: "<collection" in head,
-    tools="PubTator's service, PubMed Central, TeamTat, shared tasks",
-    example='{"documents": [{"id": "1", "passages": [{"offset": 0, "text": "…", "annotations": […]}]}]}',
 )
 
 
@@ -168,6 +166,4 @@ BIGBIO = CorpusFormat(
     read=json_reader(bigbio_text, "passages and entities"),
     # `entities` may follow after the part of a long document that is looked at.
     keys=(Keys.of("passages document_id"), Keys.of("passages entities")),
-    tools="bigbio's loaders of more than a hundred biomedical corpora",
-    example='{"document_id": "1", "passages": [{"text": ["Orsk"], "offsets": [[0, 4]]}], "entities": […]}',
 )

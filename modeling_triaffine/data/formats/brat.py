@@ -22,7 +22,6 @@ SOLUTION_SUFFIX = ".a2"
 TEXT_BOUND = re.compile(
     r"(T[^\t]*)\t(\S+) ([0-9]{1,15} [0-9]{1,15}(?:;[0-9]{1,15} [0-9]{1,15})*)(?:\t(.*))?", re.DOTALL
 )
-ID = re.compile(r"[*#A-Z][0-9]*\t")
 OTHER_ANNOTATIONS = {
     "R": "relations",
     "*": "equivalences",
@@ -78,9 +77,7 @@ def _read_document(file: Path, name: str, check: RecordChecker) -> Text:
     found: list[TextBound] = []
     for number, line in numbered_lines(file, check, name):
         where = f"{name}, line {number}"
-        if found and _is_cut(found[-1]) and not ID.match(line):
-            found[-1] = found[-1]._replace(quote=f"{found[-1].quote}\n{line}")
-        elif line[:1] in OTHER_ANNOTATIONS:
+        if line[:1] in OTHER_ANNOTATIONS:
             check.note(f"{OTHER_ANNOTATIONS[line[0]]} ignored")
         elif line.startswith("T") or "\t" in line:
             found.append(_text_bound(line, where, check))
@@ -90,11 +87,6 @@ def _read_document(file: Path, name: str, check: RecordChecker) -> Text:
     text = read_text(text_file, check, f"{doc_id}{TEXT_SUFFIX}")
     entities = (check.entity(text, mark.fragments, mark.type, mark.quote, mark.where, mark.name) for mark in found)
     return Text(doc_id=doc_id, text=text, entities=[entity for entity in entities if entity], where=name)
-
-
-def _is_cut(annotation: TextBound) -> bool:
-    """The quote is shorter than its text, since it contains line ends, as some converters write them."""
-    return len(annotation.quote) < sum(end - start for start, end in annotation.fragments)
 
 
 def _text_bound(line: str, where: str, check: RecordChecker) -> TextBound:
@@ -112,6 +104,4 @@ BRAT = CorpusFormat(
     read=read_brat,
     suffixes=ANNOTATION_SUFFIXES,  # by these alone, which lead to its text
     documents=brat_documents,
-    tools="brat, shared tasks of BioNLP, converters of other tools",
-    example="T1\tPerson 0 17\tThe mayor of Orsk",
 )

@@ -49,18 +49,13 @@ def read_cas(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None
     """
     check_columns(columns or {"entities": LAYER}, ("entities",))
     layer, _, feature = str((columns or {}).get("entities", LAYER)).partition(":")
-    texts: set[int] = set()
     for file in cas_documents(path):
         name = name_in_corpus(file, path)
         if file.stem == NOT_ANNOTATED:
             check.note("documents before annotation left out", example=name)
         elif file.name != TYPE_SYSTEM:
             with check.record():
-                text = _text(_load(file, name, check), layer, feature or FEATURE, name, check)
-                if text["text"] and hash(text["text"]) in texts:
-                    check.note("repeated texts read, perhaps of another annotator", example=name)
-                texts.add(hash(text["text"]))
-                yield text
+                yield _text(_load(file, name, check), layer, feature or FEATURE, name, check)
 
 
 def cas_documents(path: Path) -> list[Path]:
@@ -76,22 +71,16 @@ def _text(cas: Cas, layer: str, feature: str, where: str, check: RecordChecker) 
     found = Text(doc_id=where.rpartition(".")[0], text=cas.sofa_string or "", entities=[], where=where)
     if not (text := found["text"]):
         return found
-    known = cas.typesystem.contains_type(layer)
-    features = [declared.name for declared in cas.typesystem.get_type(layer).all_features] if known else []
-    value = f"{feature}_" if feature in ("self", "type") else feature  # as cassis names it
-    if value not in features:
-        there = sorted(features or {annotation.type.name for annotation in cas.select_all_annotations()})
-        what = (
-            f"the layer {layer!r} has no feature {feature!r}; its features are"
-            if known
-            else f"no layer {layer!r}; there are"
-        )
-        remedy = "Name the layer and feature: columns={'entities': 'layer:feature'}"
-        raise check.error(where, f"{what} {', '.join(map(repr, there)) or 'none'}", remedy)
+    there = sorted({annotation.type.name for annotation in cas.select_all_annotations()})
+    if cas.typesystem.contains_type(layer):
+        there = [declared.name for declared in cas.typesystem.get_type(layer).all_features]
+    if feature not in there:
+        problem = f"there is no layer {layer!r} with a feature {feature!r}, but {', '.join(map(repr, there)) or 'none'}"
+        raise check.error(where, problem, "Name the layer and feature: columns={'entities': 'layer:feature'}")
     for number, span in enumerate(cas.select(layer)):
-        if not span.get(value):
+        if not (value := span.get(feature)):
             check.drop("entities without a type dropped", example=f"{where}: {text[span.begin : span.end]!r}")
-        elif entity := check.entity(text, [(span.begin, span.end)], span.get(value), None, where, f"{layer}[{number}]"):
+        elif entity := check.entity(text, [(span.begin, span.end)], value, None, where, f"{layer}[{number}]"):
             found["entities"].append(entity)
     for other in cas.select_all_annotations():
         if other.type.name not in (layer, SENTENCE, TOKEN, METADATA, WHOLE):
@@ -169,6 +158,4 @@ CAS = CorpusFormat(
     recognizes=lambda head: "<xmi:XMI" in head,
     columns="the layer: {'entities': 'layer:feature'}",
     documents=cas_documents,
-    tools="INCEpTION, WebAnno",
-    example='{"%TYPES": {…}, "%FEATURE_STRUCTURES": [{"%TYPE": "…", "begin": 13, "end": 17, "value": "City"}]}',
 )

@@ -19,23 +19,13 @@ from itertools import accumulate, count, groupby, pairwise
 from pathlib import Path
 from typing import Any
 
-from ...model.text_triaffine import INVISIBLE_SPACES, Offsets
+from ...model.text_triaffine import Offsets
 from ..corpus_format import CorpusFormat, check_columns
 from ..reading import HEAD_SIZE, document_name, numbered_lines, numbered_paragraphs, read_head
 from ..record_checker import RecordChecker
-from ..schema import OF_TABLES, CorpusError, Entity, Text
+from ..schema import OF_TABLES, Entity, Text
 from ..texts import WrittenSentence, text_of_sentences
-from .tags import (
-    OUTSIDE,
-    RULE,
-    STANDARD,
-    WITH_PREFIXES,
-    WITHOUT_PREFIXES,
-    TagScheme,
-    decode_tags,
-    prefixes_of,
-    scheme_of,
-)
+from .tags import OUTSIDE, RULE, STANDARD, WITHOUT_PREFIXES, TagScheme, decode_tags, scheme_of
 
 NODE = re.compile(r"[0-9]{1,9}(?:[-.][0-9]{1,9})?")
 """The id of a word, of a multi-word token (1-2) or of an empty node (1.1)."""
@@ -46,15 +36,14 @@ DOCUMENT_START = re.compile(r"-DOCSTART-(?!\S)")
 CONLL_2012 = "#begin document"
 """The beginning of CoNLL-2012's files, which all have the same columns but for predicates behind the entities."""
 NUMBERS_NAME, TOKENS_NAME, POS_NAME, TAGS_NAME = "ID", "FORM", "UPOS", "NER"
+NAMED_COLUMNS = re.compile(r"(?m)^#\s*global\.columns\s*=(.*)$")
 NAMES_OF_TOKENS = {"form", "text", "token", "tokens", "word", "words"}
 """The names that the first column may have in a line of column names."""
 NO_VALUE = "_"
 NO_SPACE = "SpaceAfter=No"
-COMMENT_ALONE = re.compile(r"# ?\S+ = [^\t]*\t*")
-"""A comment between the words of a document, as in HIPE 2020, which cannot be a token: it has no other cells."""
+COMMENT = re.compile(r"# ?\S+ = ")
+"""A comment between the words of a sentence, as in HIPE 2020."""
 NAME_COLUMNS = "Name the columns, counted from 0: columns={'tokens': 0, 'entities': [1, 2]}, convert --columns"
-
-SHOWN_VALUES = 5
 TEXT_OF_WORDS = re.compile(rf"(?m)^# *text *=|[\t |]{NO_SPACE}")
 """Says how the words of a file are written: a comment with the text of a sentence, or words without a space after."""
 OTHER_FORMAT = "#FORMAT="
@@ -73,7 +62,6 @@ class Layout:
         width: the number of columns.
         schemes: how the tags of each column of `entities` are written.
         has_entities: the first lines have a tag other than O.
-        names: the line of column names, if there is one.
         joins: a token has any number of tags after it, which are read as one column of joined tags.
         doubt: what speaks against this layout, which was guessed.
     """
@@ -86,7 +74,6 @@ class Layout:
     numbers: int | None = None
     schemes: tuple[TagScheme, ...] = ()
     has_entities: bool = True
-    names: tuple[str, ...] = ()
     joins: bool = False
     doubt: str = ""
 
@@ -95,33 +82,20 @@ class Layout:
         row = split_row(line, self.separator, self.width)
         if not self.joins or len(row) < 2:
             return row
-        wrong = [tag for tag in row[1:] if not STANDARD.fits(tag)]
-        return [row[0], wrong[0] if wrong else "|".join(row[1:])]
+        wrong = (tag for tag in row[1:] if not STANDARD.fits(tag))
+        return [row[0], next(wrong, "|".join(row[1:]))]
 
     def is_word(self, row: Sequence[str]) -> bool:
         """A row is a word, not a multi-word token or an empty node of CoNLL-U."""
         return self.numbers is None or len(row) != self.width or not NO_WORD.fullmatch(row[self.numbers])
 
-    def is_comment(self, line: str, row: Sequence[str]) -> bool:
-        """A line before the first token of a sentence is a comment, not a token that begins with #."""
-        return line.startswith("#") and bool(self.problem(row))
-
     def read_comment(self, name: str, value: str, where: str, check: RecordChecker) -> None:
         """Updates the layout by what a comment says of it."""
-
-    def has_token(self, line: str, row: Sequence[str]) -> bool:
-        """A line has a token before its tags, or is none of these columns but has something to be seen."""
-        if len(row) == self.width:
-            return bool(row[self.tokens])
-        without_first = self.separator == " " and len(row) == self.width - 1 and line.startswith(" ")
-        is_comment = self.separator == "\t" and COMMENT_ALONE.fullmatch(line)
-        return bool(line.translate(INVISIBLE_SPACES).strip()) and not is_comment and (self.joins or not without_first)
 
     def problem(self, row: Sequence[str]) -> str:
         """Says what is wrong with a row; empty if nothing is."""
         if len(row) != self.width:
-            width = f"{self.width} or more" if self.joins else self.width
-            return f"there are {len(row)} columns, {width} in the lines before"
+            return f"there are {len(row)} columns, {self.width} in the lines before"
         if self.numbers is not None and not NODE.fullmatch(row[self.numbers]):
             return f"column {self.numbers} is {row[self.numbers][:20]!r}, which does not number a word"
         for column, scheme in zip(self.entities, self.schemes, strict=False):
@@ -171,52 +145,45 @@ def split_row(line: str, separator: str, width: int = 0) -> list[str]:
     return row
 
 
-def comment_field(line: str) -> tuple[str, str]:
-    """Name and value of a comment: "# newdoc id = a" → ("newdoc id", "a"); without "=" the value is empty."""
-    name, _, value = line.removeprefix("#").partition("=")
-    return " ".join(name.split()), value.strip()
+def is_header(row: Sequence[str]) -> bool:
+    """The first row has names of columns."""
+    return row[0].lower() in NAMES_OF_TOKENS and not any(map(STANDARD.fits, row[1:]))
 
 
 # ---- The layout of a file ----
 
 
-def find_layout(head: str, columns: Mapping[str, Any] | None) -> Layout | None:
+def find_layout(head: str, columns: Mapping[str, Any] | None = None) -> Layout | None:
     """The layout as named by the caller or the file, otherwise detected from the values."""
-    if head.startswith(CONLL_2012) and columns is None:
-        return Conll2012(" ", width=11, tokens=3, entities=(10,), pos=4)
-    rows, names, comments, separator = rows_of(head)
+    if columns is None and head.startswith((CONLL_2012, OTHER_FORMAT)):
+        return Conll2012(" ", 11, tokens=3, entities=(10,), pos=4) if head.startswith(CONLL_2012) else None
+    lines, separator = lines_of_words(head)
+    rows = [split_row(line, separator) for line in lines]
     if not rows:
         return None
     if columns is not None:
         layout: Layout | None = _layout_given(columns, separator, len(rows[0]))
     else:
-        layout = _layout_named(comments.get("global.columns", "").split()) or _layout_detected(rows, separator)
+        names = NAMED_COLUMNS.search(head)
+        layout = (_layout_named(names[1].split()) if names else None) or _layout_detected(rows, separator)
     if layout is None:
         return None
-    split = [layout.split(separator.join(row)) for row in rows]
-    words = [row for row in split if len(row) == layout.width and layout.is_word(row)]
+    words = [row for row in map(layout.split, lines) if len(row) == layout.width and layout.is_word(row)]
     by_column = [{row[column] for row in words} for column in layout.entities]
-    found = [scheme_of(column - {OUTSIDE} and column) for column in by_column]
+    found = [scheme_of(values) if values - {OUTSIDE} else None for values in by_column]
     used = next(filter(None, found), STANDARD)  # elsewhere in the file, a column of O alone may have tags
-    has_entities = any(column - {OUTSIDE} for column in by_column)
-    schemes = tuple(scheme or used for scheme in found)
-    return replace(layout, schemes=schemes, has_entities=has_entities, names=tuple(names))
+    has_entities = any(values - {OUTSIDE} for values in by_column)
+    return replace(layout, schemes=tuple(scheme or used for scheme in found), has_entities=has_entities)
 
 
-def rows_of(head: str) -> tuple[list[list[str]], list[str], dict[str, str], str]:
-    """The rows of the first lines, the names of their columns, if a line has them, the comments, and the separator."""
+def lines_of_words(head: str) -> tuple[list[str], str]:
+    """The lines with words among the first of a file, and what separates their columns."""
     lines = [line.rstrip("\r") for line in head.split("\n")]
     if len(head) > HEAD_SIZE // 4:  # the file may continue, and the last line be incomplete
         lines = lines[:-1]
-    tokens = [line for line in lines if line.strip() and not line.startswith("#") and not DOCUMENT_START.match(line)]
-    separator = "\t" if any("\t" in line for line in tokens) else " "
-    rows = [split_row(line, separator) for line in tokens]
-    comments = dict(comment_field(line) for line in lines if line.startswith("#"))
-    if len(rows) > 1 and rows[0][0].lower() in NAMES_OF_TOKENS:
-        values = {cell for row in rows[1:] for cell in row[1:]}
-        if not any(name in values or any(scheme.fits(name) for scheme in WITH_PREFIXES) for name in rows[0][1:]):
-            return [split_row(line, separator, len(rows[0])) for line in tokens[1:]], rows[0], comments, separator
-    return rows, [], comments, separator
+    lines = [line for line in lines if line.strip() and not line.startswith("#") and not DOCUMENT_START.match(line)]
+    separator = "\t" if any("\t" in line for line in lines) else " "
+    return lines[1:] if lines and is_header(split_row(lines[0], separator)) else lines, separator
 
 
 def _layout_given(columns: Mapping[str, Any], separator: str, width: int) -> Layout:
@@ -251,12 +218,13 @@ def _layout_detected(rows: Sequence[Sequence[str]], separator: str) -> Layout | 
         return Layout(separator, width=2, tokens=0, entities=(1,), joins=True)
     by_column = list(zip(*(row for row in rows if len(row) == width), strict=True))
     schemes = [scheme_of(column) for column in by_column]
-    used = {scheme for scheme, column in zip(schemes, by_column, strict=True) if {*column} > {OUTSIDE}}
-    if used & {*WITH_PREFIXES}:
-        schemes = [None if scheme is WITHOUT_PREFIXES else scheme for scheme in schemes]
+    has_prefixes = any(
+        scheme not in (None, WITHOUT_PREFIXES) and {*column} > {OUTSIDE}
+        for scheme, column in zip(schemes, by_column, strict=True)
+    )
     tagged: list[int] = []
     for column in range(width - 1, 0, -1):
-        if schemes[column]:
+        if schemes[column] and not (has_prefixes and schemes[column] is WITHOUT_PREFIXES):
             tagged.insert(0, column)
         elif tagged and {*by_column[column]} != {NO_VALUE}:
             break
@@ -290,7 +258,6 @@ def _has_tags_of_its_own(row: Sequence[str]) -> bool:
 
 
 # ---- Tables of sentences ----
-
 
 TABLE = re.compile(r'"?Sentence #"?,.*\n', re.IGNORECASE)
 """The first line of a table whose first column numbers sentences, filled in at the first word of each."""
@@ -330,15 +297,6 @@ class SentenceIds:
         """Begins a document."""
         self.doc_id, self.sent_id = doc_id or next(self.unnamed), 0
 
-    def read_comment(self, line: str) -> tuple[str, str]:
-        """Name and value of a comment, of which `# newdoc id = …` is for all, `# sent_id = …` for the next sentence."""
-        name, value = comment_field(line)
-        if name in ("newdoc", "newdoc id") or line.startswith(CONLL_2012):
-            self.start(value)
-        elif name == "sent_id":
-            self.id = value
-        return name, value
-
     def next_sentence(self) -> dict[str, Any]:
         """`id`, `doc_id` and `sent_id` of the next sentence."""
         doc_id, sent_id = (self.doc_id, self.sent_id) if self.doc_id else (next(self.unnamed), 0)
@@ -366,25 +324,32 @@ def _sentences(
 ) -> Iterator[tuple[str, WrittenSentence]]:
     """The sentences, each with its place."""
     ids = SentenceIds(path, check)
-    comment, gap, names = "", " ", layout.names
+    comment, gap, is_first = "", " ", True
     for paragraph in paragraphs:
         rows: list[tuple[int, list[str]]] = []
         for number, line in paragraph:
             row = layout.split(line)
-            if not rows and layout.is_comment(line, row):
-                name, value = ids.read_comment(line)
-                layout.read_comment(name, value, f"line {number}", check)
+            # A token may begin with #, too.
+            if line.startswith("#") and (not rows or COMMENT.match(line)) and layout.problem(row):
+                name, _, value = line.removeprefix("#").partition("=")
+                name, value = " ".join(name.split()), value.strip()
+                if name in ("newdoc", "newdoc id") or line.startswith(CONLL_2012):
+                    ids.start(value)
+                elif name == "sent_id":
+                    ids.id = value
                 comment = value if name == "text" else comment
                 gap = "\n\n" if name in ("newpar", "newpar id") else gap
+                layout.read_comment(name, value, f"line {number}", check)
             elif not rows and DOCUMENT_START.match(line):
                 ids.start()
-            elif names and tuple(row) == names:
-                names = ()
+            elif is_first and is_header(row):
+                is_first = False
                 check.note("lines of column names left out", example=f"line {number}")
-            elif layout.has_token(line, row):
-                rows.append((number, row))
-            else:
+            elif len(row) == layout.width and not row[layout.tokens]:
                 check.note("lines without a token dropped", example=f"line {number}")
+            else:
+                is_first = False
+                rows.append((number, row))
         words = [(number, row) for number, row in rows if layout.is_word(row)]
         if words:
             text, before = comment, gap
@@ -466,9 +431,13 @@ def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | Non
         columns: {"tokens": 0, "entities": [1, 2], "pos": 3}, indices from 0; None detects them.
     """
     head = _in_columns(whole := read_head(path))
-    layout = None if head.startswith(OTHER_FORMAT) and columns is None else find_layout(head, columns)
+    layout = find_layout(head, columns)
     if layout is None:
-        raise _without_tags(head, check)
+        lines, separator = lines_of_words(head)
+        last = (split_row(line, separator)[-1] for line in lines)
+        wrong = next((f"; {value[:20]!r} in the last column is none" for value in last if not STANDARD.fits(value)), "")
+        problem = f"there are no columns of tags (O, B-type, I-type) in its first lines{wrong}"
+        raise check.error("", problem, f"{NAME_COLUMNS}. {RULE}. {OF_TABLES}")
     if layout.doubt:
         raise check.error("", f"nobody says which column has the words: {layout.doubt}", NAME_COLUMNS)
     of_table = head is not whole
@@ -479,25 +448,6 @@ def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | Non
 def _in_columns(head: str) -> str:
     """The first lines of a file, those of a table without its first column, separated by tabs."""
     return "\n".join(rows_of_table(head.splitlines()[:-1])) if TABLE.match(head) else head
-
-
-def _without_tags(head: str, check: RecordChecker) -> CorpusError:
-    """The error for a file without columns of tags, which says what it has in their place."""
-    if head.startswith(f"{OTHER_FORMAT}WebAnno"):
-        problem = "WebAnno's TSV is not read"
-        return check.error("", problem, "Import it into INCEpTION, and export UIMA CAS in JSON or XMI")
-    problem, remedy = "there are no columns of tags (O, B-type, I-type) in its first lines", NAME_COLUMNS
-    if len({"\t" in line for line in head.splitlines() if len(line.split()) > 1 and line[0] not in "#-"}) == 2:
-        problem += ", some of which are separated by tabs, others only by spaces"
-        return check.error("", problem, f"Separate the columns of all lines by tabs. {OF_TABLES}")
-    last = list(dict.fromkeys(row[-1] for row in rows_of(head)[0] if len(row) > 1))
-    wrong = [value for value in last if value != OUTSIDE and not prefixes_of(value)]
-    if 0 < len(wrong) < len(last) / 2 or len(wrong) == 1 < len(last):
-        problem, remedy = f"{wrong[0][:20]!r} in the last column is not a tag as the others", RULE
-    elif last:
-        shown = ", ".join(repr(value[:20]) for value in last[:SHOWN_VALUES])
-        problem += f", whose last column has {shown}{', …' if last[SHOWN_VALUES:] else ''}"
-    return check.error("", problem, f"{remedy}. {OF_TABLES}")
 
 
 def _recognizes(head: str) -> bool:
@@ -512,11 +462,11 @@ def _layout_of(head: str) -> Layout | None:
     Of running text, some line may end in what could be a tag: "NF-kappa B".
     """
     head = _in_columns(head)
-    layout = None if head.startswith(OTHER_FORMAT) else find_layout(head, None)
+    layout = find_layout(head)
     if layout is None:
         return None
-    lines = [line for line in head.split("\n") if line.strip() and not line.startswith("#")]
-    fitting = sum(len(layout.split(line)) == layout.width or bool(DOCUMENT_START.match(line)) for line in lines)
+    lines, _ = lines_of_words(head)
+    fitting = sum(len(layout.split(line)) == layout.width for line in lines)
     is_one_word = len(lines) > 1 or layout.separator == "\t" or layout.width == 2
     return layout if fitting > len(lines) / 2 and is_one_word else None
 
@@ -529,6 +479,4 @@ IOB2 = CorpusFormat(
     recognizes=_recognizes,
     may_be=lambda head: _layout_of(head) is not None,
     columns="the columns, counted from 0: {'tokens': 0, 'entities': [1, 2], 'pos': 3}",
-    tools="CoNLL columns: CoNLL-U Plus, CoNLL-2003, CoNLL-2012, GermEval 2014, DaN+, Wojood, Few-NERD, KIND",
-    example="Orsk\tI-Person\tB-City",
 )

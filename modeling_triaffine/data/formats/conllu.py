@@ -41,9 +41,6 @@ class Conllu(Layout):
     type_part: int = 1
     left_open: Counter[str] = field(default_factory=Counter)
 
-    def is_comment(self, line: str, row: Sequence[str]) -> bool:
-        return line.startswith("#")
-
     def read_comment(self, name: str, value: str, where: str, check: RecordChecker) -> None:
         """Reads the meaning of a bracket's parts; the start of a document closes all entities."""
         if name == "global.Entity":
@@ -147,6 +144,4 @@ CONLLU = CorpusFormat(
     read=read_conllu,
     suffixes=(".conllu",),
     recognizes=lambda head: bool(re.search(r"(?m)^1\t(?:[^\t\n]*\t){8}[^\t\n]*$", head)) and "Entity=(" in head,
-    tools="GUM, CorefUD, NorNE, Stanza",
-    example="4\tOrsk\tOrsk\tPROPN\tNNP\t_\t2\tnmod\t_\tEntity=(2-place-new)1)",
 )

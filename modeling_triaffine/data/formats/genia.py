@@ -26,7 +26,7 @@ from ..corpus_format import CorpusFormat
 from ..reading import xml_elements
 from ..record_checker import OF_WHITE_SPACE, RecordChecker
 from ..schema import Entity, Text
-from ..texts import WrittenSentence, moved, text_of_sentences
+from ..texts import WrittenSentence, text_of_sentences
 
 SPLIT_STARTS = {"train": 0, "validation": 15_023, "test": 16_692}
 """Index of each split's first sentence in the corpus."""
@@ -58,20 +58,20 @@ def _sentences(path: Path, check: RecordChecker, all_types: bool, other_types: b
     for element in xml_elements(path, check):
         if element.tag == "article":
             with check.record():
-                yield from list(_sentences_of(element, occurrences, check, all_types, other_types))
+                name = (element.findtext(".//bibliomisc") or "").strip()
+                if not name:
+                    problem = "its <bibliomisc>, the article's name, is missing"
+                    remedy = "Give GENIA's term corpus, GENIAcorpus3.02.xml, as published"
+                    raise check.error(f"article {occurrences.total() + 1} of the file", problem, remedy)
+                occurrences[name] += 1
+                doc_id = name if occurrences[name] == 1 else f"{name}#{occurrences[name]}"
+                yield from list(_sentences_of(element, doc_id, check, all_types, other_types))
             element.clear()
 
 
 def _sentences_of(
-    article: Element, occurrences: Counter[str], check: RecordChecker, all_types: bool, other_types: bool
+    article: Element, doc_id: str, check: RecordChecker, all_types: bool, other_types: bool
 ) -> Iterator[WrittenSentence]:
-    name = (article.findtext(".//bibliomisc") or "").strip()
-    if not name:
-        number = occurrences.total() + 1
-        remedy = "Give GENIA's term corpus, GENIAcorpus3.02.xml, as published"
-        raise check.error(f"article {number} of the file", "its <bibliomisc>, the article's name, is missing", remedy)
-    occurrences[name] += 1
-    doc_id = name if occurrences[name] == 1 else f"{name}#{occurrences[name]}"
     titles = {sentence for title in article.iter("title") for sentence in title.iter("sentence")}
     after_title = False
     for number, element in enumerate(article.iter("sentence")):
@@ -96,22 +96,22 @@ def _sentences_of(
         after_title = element in titles
 
 
-def _written(element: Element, other_types: bool, check: RecordChecker) -> tuple[str, list[Entity], set[int]]:
-    """The text of an element, the entities in it, inner ones first, and where the tags of entities are."""
+def _written(
+    element: Element, other_types: bool, check: RecordChecker, first: int = 0
+) -> tuple[str, list[Entity], set[int]]:
+    """The text of an element that begins at `first`, the entities in it, and where the tags of entities are."""
     text, entities, borders = element.text or "", [], set()
     for child in element:
-        start = len(text)
-        inside, found, places = _written(child, other_types, check)
+        start = first + len(text)
+        inside, found, places = _written(child, other_types, check, start)
         text += inside
-        entities += [moved(entity, start) for entity in found]
-        borders |= {start + place for place in places}
+        entities += found
+        borders |= places
         if child.tag == "cons":
-            borders |= {start, len(text)}
+            borders |= {start, start + len(inside)}
             kind = _type(child.get("sem", ""), other_types, check)
             if kind and inside:
-                entities.append(Entity(start=start, end=len(text), type=kind))
-        else:
-            check.note(f"tags <{child.tag}> ignored, their text kept")
+                entities.append(Entity(start=start, end=start + len(inside), type=kind))
         text += child.tail or ""
     return text, entities, borders
 
@@ -154,8 +154,6 @@ GENIA = CorpusFormat(
     read=read_genia,
     suffixes=(".xml",),
     recognizes=lambda head: head.startswith("<") and ("gpml" in head or "GENIA" in head),
-    tools="the GENIA project",
-    example='<sentence>The <cons lex="x" sem="G#protein_molecule">CD28</cons> receptor</sentence>',
 )
 # The literature's figures are those of one of the five types per span.
 GENIA_ALL_TYPES = replace(

@@ -1,11 +1,11 @@
 """Reads Label Studio's full export: tasks with the text in `data` and labelled regions in `annotations`."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from ..corpus_format import CorpusFormat, Keys
 from ..json_records import JsonObject, json_reader
 from ..schema import Entity, Text
-from .text_spans import FURTHER_ANNOTATIONS, entity_of_each_type
+from .text_spans import entity_of_each_type
 
 PLAIN, HYPERTEXT = "labels", "hypertextlabels"
 
@@ -26,7 +26,7 @@ def _text_of_task(task: JsonObject, _: str) -> Text | None:
         note("tasks without an annotation ignored", example=task.where)
         return None
     if len(made) > 1:
-        note(FURTHER_ANNOTATIONS, len(made) - 1, task.where)
+        note("further annotations of a task ignored", len(made) - 1, task.where)
     # The ground truth, or else the last one: of several maxima, max() returns the first.
     last = max(made, key=lambda item: (bool(item.fields.get("ground_truth")), str(item.fields.get("created_at", ""))))
     data = task.object("data", "It must contain the text")
@@ -36,11 +36,11 @@ def _text_of_task(task: JsonObject, _: str) -> Text | None:
         raise task.error("data", problem, "Name the one that was labelled 'text'")
     name = "text" if "text" in texts else texts[0]
     text = data.value(name, str)
-    entities = [entity for entity in _entities(last, text, {*texts} - {name}) if entity]
+    entities = [entity for entity in _entities(last, text) if entity]
     return Text(doc_id=str(identifier), text=text, entities=entities, where=task.where)
 
 
-def _entities(annotation: JsonObject, text: str, other_texts: Collection[str]) -> Iterator[Entity | None]:
+def _entities(annotation: JsonObject, text: str) -> Iterator[Entity | None]:
     check = annotation.check
     labelled = None
     for region in annotation.objects("result"):
@@ -48,22 +48,15 @@ def _entities(annotation: JsonObject, text: str, other_texts: Collection[str]) -
         if kind not in (PLAIN, HYPERTEXT):
             check.note(f"results of type {kind!r} ignored")
             continue
-        if of_text in other_texts:
-            check.drop(f"entities in the text {of_text!r} dropped", example=region.where)
-            continue
         labelled = labelled or of_text
         if of_text != labelled:
             problem = f"is {of_text!r}, but that of other regions is {labelled!r}"
-            raise region.error("to_name", problem, "Name each text as its field of the data, of which `text` is read")
-        offsets = value = region.object("value", "A region has a value")
-        if kind == HYPERTEXT:
-            if value.get("globalOffsets") is None:
-                check.drop("entities of HyperText without offsets in the text dropped", 1, region.where)
-                continue
-            offsets = value.object("globalOffsets", "It has start and end")
-        fragments = [(offsets.value("start", int), offsets.value("end", int))]
+            raise region.error("to_name", problem, "Export a project that labels one text")
+        value = region.object("value", "A region has a value")
+        offsets = value if kind == PLAIN else value.object("globalOffsets", "HyperText needs offsets in its text")
+        fragment = (offsets.value("start", int), offsets.value("end", int))
         types = value.value(kind, list) if kind in value.fields else []
-        yield from entity_of_each_type(value, text, fragments, types)
+        yield from entity_of_each_type(value, text, fragment, types)
 
 
 LABEL_STUDIO = CorpusFormat(
@@ -76,6 +69,4 @@ LABEL_STUDIO = CorpusFormat(
         Keys.of("data predictions"),
         Keys.of("id annotations", forbidden="text sentence tokens passages"),
     ),
-    tools="Label Studio",
-    example='[{"id": 1, "data": {"text": …}, "annotations": [{"result": [{"type": "labels", "value": {…}}]}]}]',
 )

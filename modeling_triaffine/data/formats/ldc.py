@@ -9,13 +9,12 @@ tag.
   post of a forum quotes from another one (`<quote>`) is not annotated, and not read. Mentions in a tag (the author of a
   post) are dropped and counted.
 
-The corpora have no splits of their own: a list (`train.txt`, `dev.txt`, `test.txt`) in a folder above the documents
-names the documents of a split, one per line, with or without folders and suffix: `nw/adj/AFP_ENG_20030401.0476`.
+The corpora have no splits of their own: folders called `train`, `dev` and `test` make them.
 """
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,18 +23,24 @@ from xml.etree.ElementTree import Element
 from ...model.text_triaffine import Offsets
 from ..corpus_format import CorpusFormat
 from ..offsets import BYTE_ORDER_MARK
-from ..reading import name_in_corpus, numbered_lines, open_corpus, parse_xml, read_text, visible_paths
+from ..reading import name_in_corpus, open_corpus, parse_xml, read_text, visible_paths
 from ..record_checker import RecordChecker
-from ..schema import CorpusError, Text
+from ..schema import Text
 
 TAG = re.compile(r"<[^<>]+>")
 QUOTE = re.compile(r"<quote\b.*?</quote\s*>", re.DOTALL | re.IGNORECASE)
 ESCAPE = re.compile(r"&(amp|lt|gt|quot|apos);", re.IGNORECASE)
 ESCAPED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
-LISTS = (".txt", ".lst", ".list", ".filelist")
-"""Suffixes of a list of documents."""
 STAGES = ("fp1", "fp2", "adj", "timex2norm")
 """Folders of ACE 2005 that hold the same documents, from the first to the last stage of annotation."""
+IGNORED = {
+    "value_mention": "values",
+    "timex2_mention": "times",
+    "filler": "fillers",
+    "relation_mention": "relations",
+    "event_mention": "events",
+}
+"""Tag of what is no entity → its name."""
 
 
 class Mention(NamedTuple):
@@ -62,31 +67,37 @@ class Release:
     Args:
         suffixes: of the annotations; none ends with another.
         sources: suffixes of the texts that they annotate, beside them or in the folder `source` beside theirs.
-        ignored: tag of what is no entity → its name.
         span_of: element of a mention → start, end and quote; fails if they are not there.
         written: source and mentions → what is read.
     """
 
     suffixes: tuple[str, ...]
     sources: tuple[str, ...]
-    ignored: Mapping[str, str]
     span_of: Callable[[Element], tuple[int, int, str]]
     written: Callable[[str, list[Mention], RecordChecker], Written]
 
     def documents(self, path: Path) -> list[Path]:
-        """The annotations in a folder or of a list, and their sources, after the list; none if it lists others."""
-        try:
-            annotations = self._annotations(path) if path.is_dir() else self._find(path, RecordChecker(path))
-        except CorpusError:  # a list of something else
-            return []
-        lists = [path] if annotations and path.suffix in LISTS else []
-        return [*lists, *annotations, *(source for file in annotations for source in self._sources(file))]
+        """The annotations in a folder, searched recursively, or the one file, and their sources."""
+        annotations = [file for file in visible_paths(path) if file.name.endswith(self.suffixes)]
+        return [*annotations, *(source for file in annotations for source in self._sources(file))]
 
     def read(self, path: Path, check: RecordChecker) -> Iterator[Text]:
-        """Reads the documents in the order of their names or of the list."""
-        for file in self._find(path, check):
+        """Reads the documents in the order of their names; of several stages of annotation, the last."""
+        by_name = defaultdict(list)
+        for file in visible_paths(path):
+            if file.name.endswith(self.suffixes):
+                by_name[self._document(file)].append(file)
+        for document, files in by_name.items():
+            stages = {file.parent.name: file for file in files}
+            last = files[0]
+            if len(files) > 1:
+                if len(stages) < len(files) or not stages.keys() <= {*STAGES}:
+                    problem = f"there are several documents {document!r}: {', '.join(map(str, files))}"
+                    raise check.error("", problem, "Keep one")
+                check.note("earlier stages of annotation ignored", len(files) - 1)
+                last = stages[max(stages, key=STAGES.index)]
             with check.record():
-                yield self._read_document(file, name_in_corpus(file, path), check)
+                yield self._read_document(last, name_in_corpus(last, path), check)
 
     def _read_document(self, file: Path, name: str, check: RecordChecker) -> Text:
         document, sources = self._document(file), self._sources(file)
@@ -112,7 +123,7 @@ class Release:
     def _mentions(self, file: Path, name: str, check: RecordChecker) -> Iterator[Mention]:
         with open_corpus(file) as opened:
             root = parse_xml(opened.read(), check, name)
-        for tag, what in self.ignored.items():
+        for tag, what in IGNORED.items():
             if number := sum(1 for _ in root.iter(tag)):
                 check.note(f"{what} ignored", number)
         for entity in root.iter("entity"):
@@ -128,49 +139,11 @@ class Release:
         """The name of the document, without suffixes."""
         return next(file.name.removesuffix(suffix) for suffix in self.suffixes if file.name.endswith(suffix))
 
-    def _annotations(self, folder: Path) -> list[Path]:
-        return [file for file in visible_paths(folder) if file.name.endswith(self.suffixes)]
-
     def _sources(self, file: Path) -> list[Path]:
         """The files that may be the text of these annotations: one, if the corpus is complete."""
         folders = dict.fromkeys((file.parent, file.parent.parent / "source"))
         places = (folder / f"{self._document(file)}{suffix}" for folder in folders for suffix in self.sources)
         return [place for place in places if place.is_file()]
-
-    def _find(self, path: Path, check: RecordChecker) -> list[Path]:
-        """The annotations of a folder (searched recursively), of a list in or above their folders, or the one file."""
-        if path.name.endswith(self.suffixes):
-            return [path]
-        if not path.is_dir() and path.suffix not in LISTS:
-            return []
-        by_name = defaultdict(list)
-        for file in self._annotations(path if path.is_dir() else path.parent):
-            by_name[self._document(file)].append(file)
-        if path.is_dir():
-            return [self._last_stage(files, check) for files in by_name.values()]
-        found = []
-        for number, line in numbered_lines(path, check) if by_name else ():
-            wanted = line.strip().replace("\\", "/")
-            for suffix in (*self.suffixes, *self.sources):
-                wanted = wanted.removesuffix(suffix)
-            files = by_name.get(wanted.rpartition("/")[2], [])
-            listed = [doc for doc in files if f"/{doc.parent.as_posix()}/{self._document(doc)}".endswith(f"/{wanted}")]
-            if wanted and not listed:
-                problem = f"there is no document {line[:60]!r} in the folder of the list"
-                remedy = "Move the list to the folder of the corpus, or correct the name"
-                raise check.error(f"line {number}", problem, remedy)
-            found += [self._last_stage(listed, check)] if wanted else []
-        return found
-
-    def _last_stage(self, files: list[Path], check: RecordChecker) -> Path:
-        """The file with the last stage of annotation of several files of one document."""
-        stages = {file.parent.name for file in files}
-        if len(files) > 1 and (len(stages) < len(files) or not stages <= {*STAGES}):
-            problem = f"there are several documents {self._document(files[0])!r}: {', '.join(map(str, files))}"
-            raise check.error("", problem, "Keep one, or list its folder")
-        if len(files) > 1:
-            check.note("earlier stages of annotation ignored", len(files) - 1)
-        return max(files, key=lambda file: STAGES.index(file.parent.name) if len(files) > 1 else 0)
 
 
 def _unescape(text: str) -> str:
@@ -211,18 +184,7 @@ def _ace_written(source: str, mentions: list[Mention], check: RecordChecker) -> 
     return _blanked(text, unread), borders, mentions
 
 
-ACE_RELEASE = Release(
-    suffixes=(".apf.xml",),
-    sources=(".sgm",),
-    ignored={
-        "value_mention": "values",
-        "timex2_mention": "times",
-        "relation_mention": "relations",
-        "event_mention": "events",
-    },
-    span_of=_ace_span,
-    written=_ace_written,
-)
+ACE_RELEASE = Release((".apf.xml",), (".sgm",), _ace_span, _ace_written)
 ACE = CorpusFormat(
     name="ace",
     description="ACE as distributed by LDC, a folder of .sgm and .apf.xml",
@@ -230,9 +192,6 @@ ACE = CorpusFormat(
     suffixes=ACE_RELEASE.suffixes,
     recognizes=lambda head: head.startswith("<") and "<source_file" in head,
     documents=ACE_RELEASE.documents,
-    lists=LISTS,
-    tools="LDC's ACE 2004 and 2005",
-    example='<entity_mention ID="1-1"><extent><charseq START="13" END="16">Orsk</charseq></extent></entity_mention>',
 )
 
 
@@ -255,11 +214,10 @@ def _ere_written(source: str, mentions: list[Mention], check: RecordChecker) -> 
 
 
 ERE_RELEASE = Release(
-    suffixes=(".rich_ere.xml", ".light_ere.xml", ".ere.xml"),
-    sources=(".cmp.txt", ".mpdf.xml", ".mp.txt", ".txt", ".xml", ".sgm"),
-    ignored={"filler": "fillers", "relation_mention": "relations", "event_mention": "events"},
-    span_of=_ere_span,
-    written=_ere_written,
+    (".rich_ere.xml", ".light_ere.xml", ".ere.xml"),
+    (".cmp.txt", ".mpdf.xml", ".mp.txt", ".txt", ".xml", ".sgm"),
+    _ere_span,
+    _ere_written,
 )
 ERE = CorpusFormat(
     name="ere",
@@ -268,7 +226,4 @@ ERE = CorpusFormat(
     suffixes=ERE_RELEASE.suffixes,
     recognizes=lambda head: "<deft_ere" in head,
     documents=ERE_RELEASE.documents,
-    lists=LISTS,
-    tools="LDC's TAC KBP and DEFT ERE",
-    example='<entity_mention id="m-1" offset="13" length="4"><mention_text>Orsk</mention_text></entity_mention>',
 )

@@ -72,6 +72,4 @@ PUBTATOR = CorpusFormat(
     read=read_pubtator,
     suffixes=(".pubtator", ".pubtator.txt"),
     recognizes=lambda head: bool(re.match(r"[^|\t\n]+\|t\|", head)),
-    tools="PubTator, BioCreative",
-    example="227508\t0\t8\tNaloxone\tChemical\tD009270",
 )

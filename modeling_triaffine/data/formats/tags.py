@@ -1,13 +1,13 @@
 """Tags of words: the ways in which corpora write them, and the entities that they mean.
 
 Orsk	B-City        IOB2, BIOES, BILOU, BMES; several of one word joined by |
-Orsk	B_City        with an underscore, perhaps before I alone; b-City in small letters; City-B with the prefix last
+Orsk	B_City        with an underscore, perhaps before I alone; City-B with the prefix last
 Orsk	B             without types: every entity is of the type "entity"
 Orsk	City          without B and I: adjacent words of one type are one entity
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..record_checker import RecordChecker
@@ -21,8 +21,8 @@ TYPELESS = "entity"
 BETWEEN_TAGS = re.compile(r"\|(?=[BIMELSU]-|O(?:\||\Z))")
 """The separator that joins the tags of one word."""
 RULE = (
-    "A tag is O, or B-, I- and a type (IOB2), also with E-, S- (BIOES), L-, U- (BILOU) or M- (BMES); B_, b- and the "
-    "prefix behind the type, as in LOC-B, are read, too, and types without any prefix"
+    "A tag is O, or B-, I- and a type (IOB2), also with E-, S- (BIOES), L-, U- (BILOU) or M- (BMES), as B_LOC or "
+    "LOC-B, or a type without any prefix"
 )
 MAX_TYPES = 200
 """Different values of a column beyond which they are not types."""
@@ -37,12 +37,10 @@ class TagScheme:
 
     Args:
         form: of a tag that is not O, with the groups `prefix` and `type`, if it has them.
-        evidence: one of these prefixes occurs where the scheme is used; empty if it has none.
         note: what is counted for each entity, if that is to be said.
     """
 
     form: re.Pattern[str]
-    evidence: str = ""
     note: str = ""
 
     def read(self, cell: str) -> list[Tag] | None:
@@ -54,33 +52,22 @@ class TagScheme:
                 if found is None:
                     return None
                 parts = found.groupdict()
-                tags.append((parts.get("prefix", "").upper(), parts.get("type", TYPELESS) or ""))
+                tags.append((parts.get("prefix", ""), parts.get("type", TYPELESS) or ""))
         return tags
 
     def fits(self, cell: str) -> bool:
         return self.read(cell) is not None
 
-    def describes(self, values: Collection[str]) -> bool:
-        """True if all values of a column are tags of this scheme, and show that it is used."""
-        if not all(map(self.fits, values)):
-            return False
-        return not self.evidence or any(
-            prefix in self.evidence for value in values for prefix, _ in self.read(value) or ()
-        )
-
 
 STANDARD = TagScheme(re.compile(r"(?P<prefix>[BIMELSU])-(?P<type>.+)", re.DOTALL))
-WITHOUT_PREFIXES = TagScheme(
-    re.compile(r"(?P<type>(?![BI][-_])[^\W\d_][^\s|]*)"),  # B-LOC is not a type
-    note="entities of tags without B and I, with adjacent words of one type read as one entity",
+OTHER_PREFIXES = (
+    TagScheme(re.compile(r"(?P<prefix>[BIMELSU])(?:_(?P<type>.+)|(?<=I))")),
+    TagScheme(re.compile(r"(?P<type>.+)[-_](?P<prefix>[BIMELSU])")),
+    TagScheme(re.compile("(?P<prefix>[BIMELSU])"), f"entities of tags without types, read as {TYPELESS!r}"),
 )
-WITH_PREFIXES = (
-    STANDARD,
-    TagScheme(re.compile(r"(?P<prefix>[BIMELSU])(?:_(?P<type>.+)|(?<=I))"), "BISU"),
-    TagScheme(re.compile(r"(?P<prefix>[bimelsu])[-_](?P<type>.+)"), "BISU"),
-    TagScheme(re.compile(r"(?P<type>.+)[-_](?P<prefix>[BIMELSU])"), "BSU"),
-    TagScheme(re.compile(r"(?P<type>.+)[-_](?P<prefix>[bimelsu])"), "B"),
-    TagScheme(re.compile("(?P<prefix>[BIMELSU])"), "BI", f"entities of tags without types, read as {TYPELESS!r}"),
+WITHOUT_PREFIXES = TagScheme(
+    re.compile(r"(?P<type>(?!B\Z|[BI][-_]|.*[-_]B\Z)[^\W\d_][^\s|]*)"),  # neither B-LOC nor LOC-B is a type
+    "entities of tags without B and I, with adjacent words of one type read as one entity",
 )
 
 
@@ -91,16 +78,15 @@ def scheme_of(values: Iterable[str]) -> TagScheme | None:
     (True, True, None)
     """
     values = {value.strip(" ") for value in values}
-    found = next((scheme for scheme in WITH_PREFIXES if values and scheme.describes(values)), None)
-    are_types = OUTSIDE in values and 1 < len(values) <= MAX_TYPES and WITHOUT_PREFIXES.describes(values)
-    if found is None and are_types and "B" not in "".join(map(prefixes_of, values)):
-        return WITHOUT_PREFIXES
-    return found
-
-
-def prefixes_of(value: str) -> str:
-    """The prefixes that a value has in the schemes with prefixes."""
-    return "".join(prefix for scheme in WITH_PREFIXES for prefix, _ in scheme.read(value) or ())
+    if not values or all(map(STANDARD.fits, values)):
+        return STANDARD if values else None
+    for scheme in OTHER_PREFIXES:
+        if all(map(scheme.fits, values)) and any(
+            tag[0] in "BI" for value in values for tag in scheme.read(value) or ()
+        ):
+            return scheme
+    are_types = OUTSIDE in values and len(values) <= MAX_TYPES and all(map(WITHOUT_PREFIXES.fits, values))
+    return WITHOUT_PREFIXES if are_types else None
 
 
 def decode_tags(tags_of_words: Iterable[Sequence[Tag]], check: RecordChecker, note: str = "") -> Iterator[Entity]:

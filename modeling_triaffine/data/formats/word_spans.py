@@ -6,7 +6,7 @@
   the triaffine experiments and in related work: each record is a document.
 - `INCLUSIVE_SPANS`, whose spans have their last word in them: GLiNER's, W2NER's, whose entities list their words, and
   that of DyGIE++ and PURE: a document, whose words are numbered through its sentences; in `ners`, of biaffine-ner,
-  through each sentence, and where the sentences are texts, by their characters.
+  through each sentence.
 - `MRC`, questions and answers of machine reading comprehension (Li et al., ACL 2020). A record has the entities of one
   type in a sentence, and the records of a sentence follow each other.
 - `SPAN_LINES`, a line of words, perhaps one of parts of speech, and one of spans, `0,4 Person|3,4 City`. Ends are
@@ -15,20 +15,21 @@
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate, groupby
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from ..corpus_format import IN_LIST, CorpusFormat, Keys, check_columns
-from ..json_records import JsonObject, TypedSpan, json_reader, json_values
+from ..json_records import JsonObject, json_reader, json_values
 from ..reading import document_name, name_in_corpus, numbered_paragraphs
 from ..record_checker import DISCONTINUOUS, RecordChecker
 from ..schema import Entity, Text
 from ..texts import WrittenSentence, text_of_sentences
 from .columns import SentenceIds
 from .tags import STANDARD
-from .word_tags import MENTIONS, TAGS, text_of_words, word_entity
+from .text_spans import FORM, word_entity
+from .word_tags import MENTIONS, TAGS, text_of_words
 
 # ---- Records of words and entities ----
 
@@ -54,9 +55,26 @@ def _published_record(record: JsonObject, name: str) -> Text:
 
 def _text(record: JsonObject, fields: dict[str, Any]) -> Text:
     record.require(NEEDED, "a sentence of words", NOT_OF_WORDS)
-    if any(isinstance(raw, dict) and "span" in raw for raw in record.value("entities", list)):  # as in Pyramid's data
-        fields["entities"] = [word_entity(entity, {}) for entity in record.objects("entities")]
+    entities = record.value("entities", list)
+    if any(isinstance(raw, dict) and "span" in raw for raw in entities):  # as in Pyramid's data
+        fields["entities"] = [*_entities(record, entities, "entities", FORM)]
     return text_of_words(fields, record.where, record.check)
+
+
+def _entities(
+    record: JsonObject, spans: Iterable[Any], name: str, form: Mapping[str, Any], first: int = 0
+) -> Iterator[Entity]:
+    """The entities of a sentence whose first word has the number `first`; an entity of W2NER lists its words."""
+    for index, span in enumerate(spans):
+        place = f"{name}[{index}]"
+        if isinstance(span, Mapping) and "index" in span:
+            listing = JsonObject(span, record.where, record.check, place)
+            words, kind = listing.value("index", list[int]), listing.value("type", str)
+            if not words or words != [*range(words[0], words[-1] + 1)]:
+                record.check.drop(DISCONTINUOUS, 1, f"{record.where}: {place}")
+                continue
+            span = [words[0], words[-1], kind]
+        yield word_entity(span, record, place, form, first)
 
 
 JSON_LINES = CorpusFormat(
@@ -68,8 +86,6 @@ JSON_LINES = CorpusFormat(
         Keys.of("tokens entities doc_id"),
         Keys.of("tokens doc_id sent_id", forbidden=" ".join((*TAGS, MENTIONS))),
     ),
-    tools="this project",
-    example='{"tokens": ["The", "mayor"], "entities": [{"start": 0, "end": 2, "type": "Person"}]}',
 )
 PUBLISHED_JSON = CorpusFormat(
     name="published_json",
@@ -77,8 +93,6 @@ PUBLISHED_JSON = CorpusFormat(
     read=json_reader(_published_record, " and ".join(NEEDED)),
     suffixes=(".json",),
     keys=(Keys.of(f"tokens entities {IN_LIST}", forbidden="doc_id"), Keys.of("tokens entities ltokens rtokens")),
-    tools="the triaffine experiments, locate-and-label and its successors",
-    example='[{"tokens": ["The"], "entities": [], "ltokens": ["It", "rained", "."], "rtokens": []}]',
 )
 
 
@@ -86,28 +100,7 @@ PUBLISHED_JSON = CorpusFormat(
 
 WORDS = ("tokenized_text", "sentence", "sentences")
 """Fields of the words, of GLiNER, W2NER and documents."""
-WordsOrText = list[Any] | str
-
-
-def _entities(
-    record: JsonObject, spans: Sequence[object], name: str, size: int, first: int = 0, unit: str = "word"
-) -> Iterator[Entity]:
-    """The entities of a sentence of this many words or characters, the first of which has the number `first`."""
-    for index, span in enumerate(spans):
-        place = f"{name}[{index}]"
-        if isinstance(span, Mapping):  # W2NER's
-            listing = JsonObject(span, record.where, record.check, place)
-            words, kind = listing.value("index", list[int]), listing.value("type", str)
-            if not words or words != [*range(words[0], words[-1] + 1)]:
-                record.check.drop(DISCONTINUOUS, 1, f"{record.where}: {place}")
-                continue
-            span = (words[0], words[-1], kind)
-        remedy = f"A span is the numbers of its first and last {unit}, and its type"
-        start, last, kind = record.check.valid(span, cast(Any, TypedSpan), record.where, place, remedy)
-        if not first <= start <= last < first + size:
-            problem = f"runs from {start} to {last}, its sentence from {first} to {first + size - 1}"
-            raise record.error(place, problem, "Words count from 0, and the last one is part of the span")
-        yield Entity(start=start - first, end=last - first + 1, type=kind)
+INCLUSIVE = {**FORM, "inclusive_end": True}
 
 
 def _inclusive_spans(record: JsonObject, default_id: str) -> Text:
@@ -116,21 +109,16 @@ def _inclusive_spans(record: JsonObject, default_id: str) -> Text:
     record.note_other_fields((words, name, "doc_key"))
     key = record.fields.get("doc_key")
     doc_id = default_id if key is None else str(key)
-    sentences: list[Any]
-    if words == WORDS[2] and not isinstance(record.fields[words], str):
-        sentences, spans_of_each = record.value(words, list[WordsOrText]), record.value(name, list[list[Any]])
+    sentences, spans_of_each, places = [record.value(words, list)], [record.value(name, list)], [name]
+    if words == WORDS[2]:
+        sentences, spans_of_each = record.value(words, list[list[str]]), record.value(name, list[list[Any]])
         places = [f"{name}[{number}]" for number in range(len(spans_of_each))]
-    else:
-        whole: Any = record.value(words, str if words == WORDS[2] else list)  # a text in RuNNE
-        sentences, spans_of_each, places = [whole], [record.value(name, list)], [name]
     if len(sentences) != len(spans_of_each):
         problem = f"has {len(spans_of_each)} lists for {len(sentences)} sentences"
         raise record.error(name, problem, "Give one for each sentence")
-    if name == "ners" and sentences and all(isinstance(sentence, str) for sentence in sentences):
-        return _of_characters(record, doc_id, sentences, spans_of_each)
     first, written = 0, []
     for number, (tokens, spans, place) in enumerate(zip(sentences, spans_of_each, places, strict=True)):
-        entities = [*_entities(record, spans, place, len(tokens), first)]
+        entities = [*_entities(record, spans, place, INCLUSIVE, first)]
         fields = {"id": f"{doc_id}:{number}", "doc_id": doc_id, "sent_id": number, "tokens": tokens}
         where = record.where if place == name else f"{record.where}, {words}[{number}]"
         written.append(WrittenSentence(record.check({**fields, "entities": entities}, where)))
@@ -138,33 +126,11 @@ def _inclusive_spans(record: JsonObject, default_id: str) -> Text:
     return text_of_sentences(written, record.where)
 
 
-def _of_characters(record: JsonObject, doc_id: str, sentences: list[str], spans_of_each: list[Any]) -> Text:
-    """A document whose sentences are texts, with inclusive spans by the characters of each."""
-    text = "\n".join(sentences)
-    ends = [*accumulate(len(sentence) + 1 for sentence in sentences)]
-    places = [(end - 1 - len(sentence), end - 1) for sentence, end in zip(sentences, ends, strict=True)]
-    entities = []
-    for (start, end), spans in zip(places, spans_of_each, strict=True):
-        for found in _entities(record, spans, "ners", end - start, unit="character"):
-            fragment = (start + found["start"], start + found["end"])
-            entities.append(record.check.entity(text, [fragment], found["type"], None, record.where, "ners"))
-    whole = Text(doc_id=doc_id, text=text, entities=[entity for entity in entities if entity], where=record.where)
-    if len(places) > 1:
-        whole["sentences"] = places
-    return whole
-
-
 INCLUSIVE_SPANS = CorpusFormat(
     name="inclusive_spans",
     description="JSON of words with inclusive spans in `ner`: GLiNER, W2NER, DyGIE++, PURE",
     read=json_reader(_inclusive_spans, f"{', '.join(WORDS)} and ner"),
-    keys=(
-        *(Keys.of(f"{words} ner") for words in WORDS),
-        Keys.of("doc_key sentences"),
-        Keys.of("sentences ners"),
-    ),
-    tools="GLiNER, W2NER, DyGIE++, PURE, biaffine-ner",
-    example='{"tokenized_text": ["the", "mayor", "of", "Orsk"], "ner": [[0, 3, "Person"], [3, 3, "City"]]}',
+    keys=(*(Keys.of(f"{words} ner") for words in WORDS), Keys.of("doc_key sentences"), Keys.of("sentences ners")),
 )
 
 
@@ -173,25 +139,23 @@ INCLUSIVE_SPANS = CorpusFormat(
 QUESTION_FIELDS = ("context", "entity_label", "span_position")
 OTHER_QUESTION_FIELDS = ("qas_id", "query", "impossible", "start_position", "end_position")
 """Fields that repeat these, or say nothing about entities."""
+POSITIONS = re.compile("([0-9]{1,9});([0-9]{1,9})")
 
 
 def read_mrc(path: Path, check: RecordChecker) -> Iterator[Text]:
     """Reads one sentence from the records of all its types; a CorpusError names the record and the field."""
     file_name = document_name(path, check)
-    for number, (_, questions) in enumerate(groupby(_questions(path, check), key=lambda question: question[0])):
-        (_, first), *others = questions
+    for number, ((_, context), questions) in enumerate(groupby(_questions(path, check), key=lambda found: found[0])):
+        records = [record for _, record in questions]
         with check.record():
-            tokens = first.value("context", str).split()
-            entities = [
-                found for query in (first, *(other for _, other in others)) for found in _answers(query, len(tokens))
-            ]
             name = f"{file_name}:{number}"
-            fields = {"id": name, "doc_id": name, "sent_id": 0, "tokens": tokens, "entities": entities}
-            yield text_of_words(fields, first.where, check)
+            fields = {"id": name, "doc_id": name, "sent_id": 0, "tokens": context.split()}
+            fields["entities"] = [entity for record in records for entity in _answers(record)]
+            yield text_of_words(fields, records[0].where, check)
 
 
 def _questions(path: Path, check: RecordChecker) -> Iterator[tuple[tuple[str, str], JsonObject]]:
-    """The records with what those of a sentence have in common: its words, and the number before the point of `qas_id`.
+    """The records with what those of a sentence have in common: the number before the point of `qas_id`, and its words.
 
     A `qas_id` without a point numbers the records, and says nothing about sentences.
     """
@@ -204,14 +168,14 @@ def _questions(path: Path, check: RecordChecker) -> Iterator[tuple[tuple[str, st
             yield (number if point else "", record.value("context", str)), record
 
 
-def _answers(record: JsonObject, num_words: int) -> Iterator[Entity]:
+def _answers(record: JsonObject) -> Iterator[Entity]:
     kind = record.value("entity_label", str)
-    spans: list[object] = []
-    for span in record.value("span_position", list):
-        ends = span.split(";") if isinstance(span, str) else span
-        is_span = isinstance(ends, list) and all(re.fullmatch("[0-9]{1,9}", str(end)) for end in ends)
-        spans.append([*map(int, ends), kind] if is_span else span)
-    return _entities(record, spans, "span_position", num_words)
+    for index, span in enumerate(record.value("span_position", list[str])):
+        found = POSITIONS.fullmatch(span)
+        if found is None:
+            remedy = "A span is the numbers of its first and last word, such as 0;3"
+            raise record.error(f"span_position[{index}]", f"is {span[:60]!r}", remedy)
+        yield Entity(start=int(found[1]), end=int(found[2]) + 1, type=kind)
 
 
 MRC = CorpusFormat(
@@ -219,26 +183,23 @@ MRC = CorpusFormat(
     description="questions and answers of machine reading comprehension, one record for each type in a sentence",
     read=read_mrc,
     keys=(Keys.of("context query"),),
-    tools="models of machine reading comprehension (mrc-ner.train)",
-    example='{"context": "The mayor slept .", "entity_label": "Person", "span_position": ["0;1"], "query": "…"}',
 )
 
 
 # ---- Lines of words and spans ----
 
-SPAN = re.compile(r"(\d{1,9}),(\d{1,9})(,\d{1,9},\d{1,9})? ([^\s|]+)")
+SPAN = re.compile(r"(\d{1,9}),(\d{1,9})(?:,\d{1,9},\d{1,9})? ([^\s|]+)")
 SPANS = re.compile(rf"{SPAN.pattern}(?:\|{SPAN.pattern})*")
 RULE = "A sentence is a line of words, perhaps one of parts of speech, and one of spans, such as 0,4 Person|3,4 City"
 
 
 def read_span_lines(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Text]:
     """Reads sentence by sentence; a CorpusError names the line."""
-    columns = columns or {}
-    check_columns(columns, (), ("inclusive_end",))
+    check_columns(columns or {}, (), ("inclusive_end",))
     ids = SentenceIds(path, check)
     paragraphs = list(numbered_paragraphs(path, check))
     spans = (span for lines in paragraphs for span in _spans_at_end([line for _, line in lines]))
-    inclusive = columns.get("inclusive_end", any(start == end for start, end, _, _ in spans))
+    inclusive = (columns or {}).get("inclusive_end", any(start == end for start, end, _ in spans))
     if inclusive and not columns:
         check.note("files with spans such as 3,3, whose last word is therefore part of every span")
     for lines in paragraphs:
@@ -249,29 +210,23 @@ def read_span_lines(path: Path, check: RecordChecker, columns: Mapping[str, Any]
 
 def _of_lines(lines: list[tuple[int, str]], inclusive: bool, check: RecordChecker) -> dict[str, Any]:
     """Words, parts of speech and entities of a sentence."""
-    (_, words), *others = lines
-    tokens, entities = words.split(), []
-    if spans := _spans_at_end([line for _, line in lines]):
-        number, _ = others.pop()
-        for start, end, head, kind in spans:
-            if head:
-                check.note("heads of mentions ignored")
-            entity = Entity(start=int(start), end=int(end) + inclusive, type=kind)
-            if not entity["start"] < entity["end"] <= len(tokens):
-                problem = f"the span {start},{end} {kind} is not within {len(tokens)} words"
-                how = "the last word is part of a span" if inclusive else "the end is exclusive"
-                remedy = f"Words count from 0, and here {how} (convert --columns inclusive_end=true or false)"
-                raise check.error(f"line {number}", problem, remedy)
-            entities.append(entity)
-    pos = others.pop()[1].split() if others else []
-    if others or (pos and len(pos) != len(tokens)):
+    tokens = lines[0][1].split()
+    spans = _spans_at_end([line for _, line in lines])
+    entities = [Entity(start=int(start), end=int(end) + inclusive, type=kind) for start, end, kind in spans]
+    if wrong := next((e for e in entities if not e["start"] < e["end"] <= len(tokens)), None):
+        problem = f"a span of the words {wrong['start']} to {wrong['end']} (exclusive), of {len(tokens)}"
+        remedy = "Say whether the last word is part of a span: convert --columns inclusive_end=true (columns=)"
+        raise check.error(f"line {lines[-1][0]}", problem, remedy)
+    others = lines[1 : len(lines) - bool(spans)]
+    pos = others[0][1].split() if others else []
+    if len(others) > 1 or (pos and len(pos) != len(tokens)):
         problem = f"{lines[-1][1][:60]!r} is neither spans nor one part of speech for each of {len(tokens)} words"
         raise check.error(f"line {lines[-1][0]}", problem, RULE)
     return {"tokens": tokens, "pos": pos, "entities": entities}
 
 
-def _spans_at_end(lines: Sequence[str]) -> list[tuple[str, str, str, str]]:
-    """Start, end, head and type of each span in the last line of a sentence, if it is one of spans."""
+def _spans_at_end(lines: Sequence[str]) -> list[tuple[str, str, str]]:
+    """Start, end and type of each span in the last line of a sentence, if it is one of spans."""
     return SPAN.findall(lines[-1]) if len(lines) > 1 and SPANS.fullmatch(lines[-1].strip()) else []
 
 
@@ -289,6 +244,4 @@ SPAN_LINES = CorpusFormat(
     read=read_span_lines,
     recognizes=_are_span_lines,
     columns="whether the last word is part of a span: {'inclusive_end': True}",
-    tools="research code for nested entities",
-    example="0,4 Person|3,4 City",
 )

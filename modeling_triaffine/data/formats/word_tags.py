@@ -2,7 +2,7 @@
 
 Tags are those of `tags.py`. Numbers need names, in the order of the numbers: `columns={"names": ["O", "B-City", …]}`.
 Levels of nesting are fields of their own (`nested_ner_tags` of GermEval 2014 and FiNER, or several `entities`), or
-lists in one field, each with a tag for every token; or that field has a list of tags for every token.
+lists in one field, each with a tag for every token.
 """
 
 from collections import Counter
@@ -18,8 +18,8 @@ from ..reading import document_name
 from ..record_checker import RecordChecker
 from ..schema import Entity, Text
 from ..texts import WrittenSentence, text_of_sentences
-from .tags import RULE, STANDARD, TagScheme, decode_tags, scheme_of
-from .text_spans import BOOKKEEPING, FORM, OF_SPAN, TYPE, fragments_of
+from .tags import RULE, STANDARD, Tag, TagScheme, decode_tags, scheme_of
+from .text_spans import OF_SPAN, span_form, word_entity
 
 WORDS = ("tokens", "words")
 TAGS = ("ner_tags", "ner", "tags", "labels", "ner_labels")
@@ -32,7 +32,6 @@ NUMBERS = (
     "Name them in the order of the numbers: triaffine-ner convert --columns names=O,B-City,… (columns={'names': […]} "
     "in Python), in a data set cast_column(column, List(ClassLabel(names=[…])))"
 )
-ONE_EACH = "Give one tag for each token, or lists: one for each token, or one for each level, with a tag for each token"
 OPTIONAL = ("tokens", "entities", "names", "pos", "id", "doc_id", *OF_SPAN)
 
 
@@ -68,7 +67,7 @@ def tagged_sentences(
         raise ValueError(f"`columns` is {dict(columns)!r}. Name a field for tokens, and one or a list for entities.")
     values = iter(values)
     head = list(islice(values, HEAD))
-    fields_of_tags: dict[str, TagField] = {}
+    schemes: dict[str, TagScheme | None] = {}
     sent_ids = Counter[str]()
     for number, (raw, where) in enumerate(chain(head, values)):
         with check.record():
@@ -78,10 +77,9 @@ def tagged_sentences(
             entities: list[Entity] = []
             found = named or _fields_of_entities(record.fields)
             for field in found:
-                if field not in fields_of_tags:
-                    rows = ((raw.get(words), raw.get(field)) for raw, _ in head if isinstance(raw, Mapping))
-                    fields_of_tags[field] = TagField(field, rows, columns)
-                entities += fields_of_tags[field].entities_in(record, len(tokens))
+                if field not in schemes:
+                    schemes[field] = _scheme(field, head, columns.get("names"))
+                entities += _entities(record, field, len(tokens), schemes[field], columns)
             ids = {field: columns.get(field, field) for field in ("id", "doc_id")}
             record.note_other_fields((words, *found, *ids.values(), columns.get("pos", "")))
             given = record.fields.get(ids["id"]) if "id" in columns else None
@@ -100,88 +98,43 @@ def _fields_of_entities(fields: Mapping[str, Any]) -> Sequence[str]:
     return [found, NESTED] if found == TAGS[0] and fields.get(NESTED) is not None else [found]
 
 
-class TagField:
-    """A field of tags, or of objects with positions in words.
-
-    Args:
-        rows: the tokens and this field of the first records.
-        columns: of [`tagged_sentences`].
-    """
-
-    def __init__(self, name: str, rows: Iterable[tuple[object, object]], columns: Mapping[str, Any]):
-        self.name, self.columns = name, columns
-        lists = [(row, len(tokens)) for tokens, row in rows if isinstance(tokens, list) and isinstance(row, list)]
-        cells = [cell for row, _ in lists for inner in row for cell in _tags_of(inner)]
-        self.scheme: TagScheme | None = None  # of objects
-        if cells and not any(isinstance(cell, Mapping) for cell in cells):
-            tags = columns.get("names") or cells
-            self.scheme = scheme_of(tag for tag in tags if isinstance(tag, str)) or STANDARD
-        # Some record shows whether lists are of levels, with a tag for every token, or of tokens, with all tags of one.
-        nested = [(row, size) for row, size in lists if any(isinstance(inner, list) for inner in row)]
-        self.of_levels = any(_are_levels(row, size) and len(row) != size for row, size in nested)
-        self.of_tokens = any(len(row) == size and not _are_levels(row, size) for row, size in nested)
-
-    def entities_in(self, record: JsonObject, num_tokens: int) -> list[Entity]:
-        """The entities of a record."""
-        name, scheme = self.name, self.scheme
-        values = record.value(name, list, f"{RULE}; entities by words are objects with start, end and type")
-        if scheme is None:
-            return [word_entity(mention, self.columns) for mention in record.objects(name)]
-        names = self.columns.get("names", ())
-        levels = [
-            [
-                [names[tag] if type(tag) is int and 0 <= tag < len(names) else tag for tag in _tags_of(cell)]
-                for cell in level
-            ]
-            for level in self._levels(record, values, num_tokens)
-        ]
-        tags = [tag for level in levels for cell in level for tag in cell]
-        numbers = [tag for tag in tags if type(tag) is int]
-        wrong = [tag for tag in tags if type(tag) is not int and not (isinstance(tag, str) and scheme.fits(tag))]
-        if wrong:
-            raise record.error(name, f"has {shown(wrong[0])}", RULE)
-        if numbers and names:
-            problem = f"has the number {numbers[0]}, but the {len(names)} names given are for 0 to {len(names) - 1}"
-            raise record.error(name, problem, "Name all tags, or leave out the tokens without one (-100)")
-        if numbers:
-            raise record.error(name, f"has numbers, up to {max(numbers)}", NUMBERS)
-        entities: list[Entity] = []
-        for level in levels:
-            cells = ([part for tag in cell for part in scheme.read(tag) or ()] for cell in level)
-            entities += decode_tags(cells, record.check, scheme.note)
-        return entities
-
-    def _levels(self, record: JsonObject, values: list[Any], num_tokens: int) -> list[list[Any]]:
-        """The cells of each level, one for each token: a tag, or a list of its tags."""
-        are_levels, are_tokens = bool(values) and _are_levels(values, num_tokens), len(values) == num_tokens
-        if not are_levels and not are_tokens:
-            what = next((f"lists, such as {shown(value)}," for value in values if isinstance(value, list)), "tags")
-            raise record.error(self.name, f"has {len(values)} {what} for {num_tokens} tokens", ONE_EACH)
-        is_unclear = are_levels and are_tokens and not self.of_levels | self.of_tokens
-        if is_unclear and values != [list(tags) for tags in zip(*values, strict=True)]:
-            problem = f"has {num_tokens} lists of {num_tokens} tags, which may be those of levels or those of tokens"
-            raise record.error(self.name, problem, "Give each level a field of its own, or join the tags by |")
-        return values if are_levels and not (are_tokens and self.of_tokens) else [values]
+def _scheme(field: str, records: Iterable[tuple[object, str]], names: Sequence[str] | None) -> TagScheme | None:
+    """The scheme of the tags in a field, as the first records or the names of numbers show; None if it has no tags."""
+    rows = [row for raw, _ in records if isinstance(raw, Mapping) and isinstance(row := raw.get(field), list)]
+    cells = [cell for row in rows for inner in row for cell in (inner if isinstance(inner, list) else [inner])]
+    if not cells or any(isinstance(cell, Mapping) for cell in cells):
+        return None
+    return scheme_of(tag for tag in names or cells if isinstance(tag, str)) or STANDARD
 
 
-def _tags_of(cell: object) -> list[Any]:
-    return cell if isinstance(cell, list) else [cell]
+def _entities(
+    record: JsonObject, name: str, num_tokens: int, scheme: TagScheme | None, columns: Mapping[str, Any]
+) -> Iterator[Entity]:
+    """The entities of a record in a field of spans by words, of tags, or of lists of tags, one for each level."""
+    values = record.value(name, list, f"{RULE}; entities by words are objects with start, end and type")
+    if scheme is None:
+        form = span_form({field: column for field, column in columns.items() if field in OF_SPAN})
+        yield from (word_entity(raw, record, f"{name}[{index}]", form) for index, raw in enumerate(values))
+        return
+    for level in values if values and all(isinstance(value, list) for value in values) else [values]:
+        if len(level) != num_tokens:
+            problem = f"has {len(level)} tags for {num_tokens} tokens"
+            remedy = "Give one tag for each token, several joined by |, or lists: one for each level of nesting"
+            raise record.error(name, problem, remedy)
+        names = columns.get("names", ())
+        yield from decode_tags([_read(tag, record, name, scheme, names) for tag in level], record.check, scheme.note)
 
 
-def _are_levels(values: Sequence[object], num_tokens: int) -> bool:
-    """True if these can be the tags of each level, one for every token."""
-    return all(isinstance(value, list) and len(value) == num_tokens for value in values)
-
-
-def word_entity(mention: JsonObject, columns: Mapping[str, Any]) -> Entity:
-    """The entity of an object with the positions of its words, in two fields or in a list."""
-    form = {**FORM, **{name: (columns[name],) for name in ("start", "end", "type") if name in columns}}
-    fragments, used = fragments_of(mention, form, bool(columns.get("inclusive_end")))
-    if len(fragments) != 1:
-        raise mention.error(used[0], f"has {len(fragments)} parts", "An entity of words is one: [start, end]")
-    kind = mention.first_of(form["type"])
-    mention.note_other_fields({*BOOKKEEPING, *used, kind, "text", *TYPE}, "span field")
-    return Entity(start=fragments[0][0], end=fragments[0][1], type=mention.value(kind, str))
+def _read(tag: object, record: JsonObject, name: str, scheme: TagScheme, names: Sequence[str]) -> list[Tag]:
+    """The tags in a cell, which may be a number with a name."""
+    if type(tag) is int:
+        if not 0 <= tag < len(names):
+            raise record.error(name, f"has the number {tag}", NUMBERS)
+        tag = names[tag]
+    found = scheme.read(tag) if isinstance(tag, str) else None
+    if found is None:
+        raise record.error(name, f"has {shown(tag)}", RULE)
+    return found
 
 
 WORD_TAGS = CorpusFormat(
@@ -190,6 +143,4 @@ WORD_TAGS = CorpusFormat(
     read=read_word_tags,
     keys=tuple(Keys.of(f"{words} {found}", forbidden="entities") for words in WORDS for found in (*TAGS, MENTIONS)),
     columns="the fields: {'tokens': 'words', 'entities': ['outer', 'inner'], 'names': ['O', 'B-City']}",
-    tools="data sets of the Hub as JSON, OneIE",
-    example='{"tokens": ["The", "mayor", "of", "Orsk"], "ner_tags": ["O", "O", "O", "B-City"]}',
 )

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from modeling_triaffine.data import CorpusError
-from tests.helpers.corpora import read, spelled, triples
+from tests.helpers.corpora import read, spelled
 
 spacy = pytest.importorskip("spacy")
 
@@ -13,8 +13,7 @@ from spacy.tokens import DocBin, Span  # noqa: E402
 
 TEXT = "the  mayor of Orsk slept.\n\nHe woke"  # two tokens of white space
 NESTED = [("the mayor of Orsk", "Person"), ("Orsk", "City")]
-IGNORED, NO_GROUP = "spans of the group 'x' ignored", "entities of doc.ents dropped where there is no span group"
-IN_FAVOR = "entities of doc.ents ignored in favor of the span group"
+IGNORED, IGNORED_ENTS = ({f"spans of the group {name!r} ignored": 1} for name in ("x", "ents"))
 
 
 @pytest.fixture
@@ -61,17 +60,9 @@ def test_sentences_of_the_documents_come_first(write, text, words):
 # Span groups of "Orsk", types in doc.ents, the columns named, the types that are read, and what is counted.
 GROUPS = [
     ({}, ["City"], None, ["City"], {}),
-    *(({"x": ["Y"], "empty": []}, ["City"], name, ["City"], {IGNORED: 1}) for name in (None, "ents", "empty")),
-    ({"x": ["Y"], "empty": []}, ["City"], "x", ["Y"], {IN_FAVOR: 1}),
-    ({"sc": ["Y"]}, ["City"], None, ["Y"], {IN_FAVOR: 1}),
-    ({"x": ["X"], "y": ["Y"]}, [], "y", ["Y"], {IGNORED: 1}),
-    ({"x": ["X"], "y": ["Y"]}, [], ["x", "y"], ["X", "Y"], {}),
-    *(
-        ({"x": ["Y"], name: ["No"]}, [], None, ["Y"], {f"spans of the group {name!r} ignored": 1})
-        for name in ("incorrect_spans", "coref_clusters_1", "coref_head_clusters_1", "span_candidates")
-    ),
-    ({"incorrect_spans": ["No"]}, [], None, [], {"spans of the group 'incorrect_spans' ignored": 1}),
-    ({"sc": [], "incorrect_spans": ["No"]}, [], "incorrect_spans", ["No"], {}),
+    *(({"x": ["Y"], "empty": []}, ["City"], name, ["City"], IGNORED) for name in (None, "ents")),
+    ({"x": ["Y"], "empty": []}, ["City"], "x", ["Y"], IGNORED_ENTS),
+    ({"sc": ["Y"]}, ["City"], None, ["Y"], IGNORED_ENTS),
 ]
 
 
@@ -81,13 +72,6 @@ def test_one_group_has_the_entities(write, groups, ents, named, kinds, counts):
     file = write(("Orsk", spans), ents=[(0, 1, kind) for kind in ents])
     records, check = read(file, "docbin", columns=None if named is None else {"entities": named})
     assert (spelled(records[0]), check.counts) == ([("Orsk", kind) for kind in kinds], counts)
-
-
-def test_entities_of_a_document_without_the_group_of_another_are_dropped(write):
-    file = write(("Orsk", {"sc": [(0, 1, "Y")]}), ("Omsk", {}), ents=[(0, 1, "City")])
-    records, check = read(file, "docbin")
-    assert [triples(record) for record in records] == [[(0, 1, "Y")], []]
-    assert (check.counts, check.entities_dropped) == ({NO_GROUP: 1, IN_FAVOR: 1}, 1)
 
 
 def test_errors(write, monkeypatch, tmp_path):

@@ -68,7 +68,7 @@ RULES = {
         [(f"w{n}", kind) for n, kind in enumerate(list(KINDS.values())[:5])],
         {},
     ),
-    "other tags": ("x<sup>2</sup> y", "genia", "x2 y", [], {"tags <sup> ignored, their text kept": 1}),
+    "other tags": ("x<sup>2</sup> y", "genia", "x2 y", [], {}),
 }
 
 

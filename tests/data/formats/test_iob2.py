@@ -32,11 +32,10 @@ NAMED = """# global.columns = ID UPOS FORM NER:1 LEMMA NER:2
 """
 
 
-@pytest.mark.parametrize("form", ["{0}_{1}", "{2}-{1}", "{2}_{1}", "{1}-{0}", "{1}_{0}", "{1}-{2}"])
-@pytest.mark.parametrize("name", ["a.conll", "a.txt"])
-def test_prefixes_written_otherwise(tmp_path, form, name):
-    tags = [form.format(prefix, kind, prefix.lower()) for prefix, kind in (("B", "LOC"), ("I", "LOC"), ("B", "a-x_y"))]
-    (record,), check = read(write_files(tmp_path, {name: "".join(f"w {tag}\n" for tag in (*tags, "O"))}))
+@pytest.mark.parametrize("form", ["{0}_{1}", "{1}-{0}", "{1}_{0}"])
+def test_prefixes_written_otherwise(tmp_path, form):
+    tags = [form.format(prefix, kind) for prefix, kind in (("B", "LOC"), ("I", "LOC"), ("B", "a-x_y"))]
+    (record,), check = read(write_files(tmp_path, {"a.txt": "".join(f"w {tag}\n" for tag in (*tags, "O"))}))
     assert triples(record) == [(0, 2, "LOC"), (2, 3, "a-x_y")]
     assert not check.counts
 
@@ -98,7 +97,7 @@ def test_schemes(entities, scheme):
 
 
 ERRORS = {
-    "a type among tags": ("a B-LOC\nb TIM\nc O\n", "'TIM' in the last column is not a tag as the others"),
+    "a type among tags": ("a B-LOC\nb TIM\nc O\n", "'TIM' in the last column is none"),
     "a tag among types": ("Orsk LOC\na O\n\n" * 8000 + "b O\nc I-LOC\n", "line 24002: .*'I-LOC'"),
     "zeros in front": ("001 Orsk B-LOC\n002 is O\n", "column 0 has '001', and column 1 'Orsk'.*--columns"),
     "points": ("1.1 Orsk B-LOC\n1.2 is O\n", "column 0 has '1.1', and column 1 'Orsk'"),
