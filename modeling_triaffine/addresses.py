@@ -65,21 +65,20 @@ def guard_host(application: Any, listener: socket.socket) -> None:
 
 
 def public_names(places: Sequence[str | os.PathLike[str]]) -> list[str]:
-    """Display names of models, given by folder or Hub id, that do not reveal where on this machine they are stored.
+    """Returns display names of models that do not reveal where on this machine they are stored.
 
-    A Hub id is its own display name. A folder is named by its last part, by its last two where the last is generic
-    (`model`, `checkpoint-500`), and by as many more as distinguish it from the others.
+    A Hub id is its own display name. A folder is named by its last part, or by its last two where the last is generic
+    (`model`, `checkpoint-500`); equal names are numbered.
     """
-    paths = [str(Path(place).resolve()) if Path(place).is_dir() else str(place) for place in places]
-    names = paths
-    for count in range(max(len(Path(path).parts) for path in paths), 0, -1):
-        shorter = [_last_parts(path, count) if Path(path).is_dir() else path for path in paths]
-        if len(set(shorter)) < len(set(paths)):
-            break
-        names = shorter
-    return names
+    names = [_short_name(str(place)) for place in places]
+    return [
+        f"{name} ({names[:place].count(name) + 1})" if names.count(name) > 1 else name
+        for place, name in enumerate(names)
+    ]
 
 
-def _last_parts(path: str, count: int) -> str:
-    parts = Path(path).parts
-    return Path(*parts[-max(count, 2 if _GENERIC_NAME.fullmatch(parts[-1]) else 1) :]).as_posix()
+def _short_name(place: str) -> str:
+    if not os.path.isdir(place):
+        return place
+    parts = Path(place).resolve().parts
+    return Path(*parts[-2 if _GENERIC_NAME.fullmatch(parts[-1]) else -1 :]).as_posix()

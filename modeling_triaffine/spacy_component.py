@@ -14,12 +14,9 @@ The model reads `doc.text` and splits it into sentences and words as in training
 tokens only define the spans of the result. The entities are those of [`NestedNERPipeline`].
 """
 
-import io
 import warnings
-import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -37,12 +34,9 @@ with importing_extra("spacy", 'The component "triaffine_ner" needs spaCy'):
     from spacy import util
     from spacy.language import Language
     from spacy.pipeline import Pipe
-    from spacy.pipeline.span_ruler import prioritize_existing_ents_filter
     from spacy.pipeline.spancat import spancat_score
     from spacy.tokens import Doc, SpanGroup
     from spacy.training import Example
-
-MODEL_FOLDER = "model"
 
 
 @Language.factory("triaffine_ner", assigns=["doc.spans"])
@@ -59,9 +53,7 @@ class TriaffineNER(Pipe):
             own copy and does not need the original.
         device, batch_size (sentences), threshold, overlap: see [`NestedNERPipeline`].
         spans_key: key in `doc.spans`.
-        set_ents: also set `doc.ents`, which cannot overlap: longest first (in tokens), then by start.
-        keep_ents: with `set_ents`, keep the existing entities of `doc.ents` and add only those that do not overlap
-            them; otherwise they are replaced.
+        set_ents: also replace `doc.ents`, which cannot overlap: longest first (in tokens), then by start.
     """
 
     def __init__(
@@ -75,7 +67,6 @@ class TriaffineNER(Pipe):
         overlap: str = PredictionOptions.overlap,
         spans_key: str = "sc",
         set_ents: bool = False,
-        keep_ents: bool = False,
     ):
         check_threshold(threshold)
         overlap_policy(overlap)
@@ -86,9 +77,9 @@ class TriaffineNER(Pipe):
         self.name = name
         self._source = model
         self._pipeline: NestedNERPipeline | None = None
-        options = {"device": device, "batch_size": batch_size, "threshold": threshold, "overlap": overlap}
-        self._options: dict[str, Any] = options
-        self._spans_key, self._set_ents, self._keep_ents = spans_key, set_ents, keep_ents
+        self._options: dict[str, Any] = {"device": device, "batch_size": batch_size}
+        self._options |= {"threshold": threshold, "overlap": overlap}
+        self._spans_key, self._set_ents = spans_key, set_ents
 
     @property
     def pipeline(self) -> NestedNERPipeline:
@@ -124,38 +115,14 @@ class TriaffineNER(Pipe):
         return scores
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Saves model and processor to the subfolder "model", a model folder like any other.
-
-        The settings are part of the spaCy pipeline's configuration. Exclude "model" to save nothing.
-        """
-        util.to_disk(path, {MODEL_FOLDER: self._save}, exclude)
+        """Saves model and processor in a folder; the settings are part of the spaCy pipeline's configuration."""
+        self.pipeline.save_pretrained(path)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "TriaffineNER":
         """Loads the model saved by `to_disk`; the settings do not change."""
-        util.from_disk(path, {MODEL_FOLDER: self._load}, exclude)
-        return self
-
-    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        """Returns the folder of `to_disk` as a ZIP archive."""
-        archive = io.BytesIO()
-        with TemporaryDirectory() as folder, zipfile.ZipFile(archive, "w") as files:
-            self.to_disk(folder, exclude=exclude)
-            for file in sorted(Path(folder).rglob("*")):
-                files.write(file, file.relative_to(folder))
-        return archive.getvalue()
-
-    def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "TriaffineNER":
-        """Loads the model returned by `to_bytes`; the settings do not change."""
-        with TemporaryDirectory() as folder, zipfile.ZipFile(io.BytesIO(data)) as files:
-            files.extractall(folder)
-            return self.from_disk(folder, exclude=exclude)
-
-    def _save(self, folder: Path) -> None:
-        self.pipeline.save_pretrained(folder)
-
-    def _load(self, folder: Path) -> None:
         # An absolute path, so that a missing folder is never taken for a Hub name.
-        self._pipeline = NestedNERPipeline(str(folder.resolve()), **self._options)
+        self._pipeline = NestedNERPipeline(find_model(str(Path(path).resolve())), **self._options)
+        return self
 
     def _annotate(self, docs: list[Doc]) -> None:
         is_misaligned = False
@@ -163,7 +130,7 @@ class TriaffineNER(Pipe):
             group = _span_group(doc, self._spans_key, entities)
             doc.spans[self._spans_key] = group
             if self._set_ents:
-                doc.ents = prioritize_existing_ents_filter(doc.ents if self._keep_ents else (), group)
+                doc.ents = util.filter_spans(group)
             covered = [[span.start_char, span.end_char] for span in group]
             is_misaligned |= covered != group.attrs["char_offsets"].tolist()
         if is_misaligned:

@@ -31,7 +31,7 @@ def test_the_url_is_one_that_clients_can_open():
         assert url_of(listener) == f"http://[::1]:{listener.getsockname()[1]}"
 
 
-def test_display_names_are_as_short_as_distinguishes_the_models(tmp_path):
+def test_display_names_are_short_and_differ(tmp_path):
     for place in ("a/model", "b/model", "b/other", "c/b/model", "a/checkpoint-12"):
         (tmp_path / place).mkdir(parents=True)
 
@@ -40,6 +40,5 @@ def test_display_names_are_as_short_as_distinguishes_the_models(tmp_path):
 
     assert names("b/other") == ["other"]
     assert names("a/model", "a/checkpoint-12", "b/other") == ["a/model", "a/checkpoint-12", "other"]
-    assert names("b/model", "c/b/model") == [f"{tmp_path.name}/b/model", "c/b/model"]
-    assert names("b/other", "b/other") == ["other", "other"]
+    assert names("b/model", "b/other", "c/b/model") == ["b/model (1)", "other", "b/model (2)"]
     assert public_names([tmp_path / "b/other", "owner/other"]) == ["other", "owner/other"]

@@ -68,25 +68,13 @@ def test_settings_are_the_pipelines(folder, finder):
     assert entities_of(doc, "names") == expected(finder(TEXTS[0], threshold=0.0, overlap="flat"))
 
 
-def test_ents_are_the_longest_spans_and_earlier_ones_stay_only_when_asked(folder):
+def test_ents_are_the_longest_spans(folder):
     doc = spacy_pipeline(folder, set_ents=True)(TEXTS[0])
     covering = {token.i: ent for ent in doc.ents for token in ent}
     for span in doc.spans["sc"]:
         assert max(len(covering[token.i]) for token in span if token.i in covering) >= len(span)
     spans = {(span.start, span.end, span.label_) for span in doc.spans["sc"]}
     assert {(ent.start, ent.end, ent.label_) for ent in doc.ents} < spans
-
-    def with_rule(**config):
-        nlp = spacy_pipeline(folder, **config)
-        nlp.add_pipe("entity_ruler", first=True).add_patterns([{"label": "RULE", "pattern": "binds"}])
-        return [(ent.text, ent.label_) for ent in nlp(TEXTS[0]).ents]
-
-    rule = ("binds", "RULE")
-    assert with_rule() == [rule]
-    assert rule not in with_rule(set_ents=True)
-    kept = with_rule(set_ents=True, keep_ents=True)
-    assert rule in kept
-    assert len(kept) > 1
 
 
 def test_streams_equal_single_calls_and_run_in_batches(folder, monkeypatch):
@@ -137,13 +125,12 @@ def test_a_saved_pipeline_brings_its_model(folder, tmp_path):
     shutil.copytree(folder, original)
     nlp = spacy_pipeline(str(original), set_ents=True)
     nlp.to_disk(tmp_path / "saved")
-    copy = spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())
     expected_of = nlp(TEXTS[0])
     shutil.rmtree(original)
-    for loaded in (spacy.load(tmp_path / "saved"), copy):
-        assert loaded.get_pipe(NAME).labels == ("DNA", "protein")
-        assert entities_of(loaded(TEXTS[0])) == entities_of(expected_of)
-        assert loaded(TEXTS[0]).to_json()["ents"] == expected_of.to_json()["ents"]
+    loaded = spacy.load(tmp_path / "saved")
+    assert loaded.get_pipe(NAME).labels == ("DNA", "protein")
+    assert entities_of(loaded(TEXTS[0])) == entities_of(expected_of)
+    assert loaded(TEXTS[0]).to_json()["ents"] == expected_of.to_json()["ents"]
     strict = spacy.load(tmp_path / "saved", config={f"components.{NAME}.threshold": 0.9})
     assert len(strict(TEXTS[0]).spans["sc"]) == 0
 
