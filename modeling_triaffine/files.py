@@ -1,7 +1,6 @@
 """Atomic writing: a file or folder gets its name when it is complete, and a failed attempt leaves nothing behind."""
 
 import contextlib
-import errno
 import os
 import shutil
 import sys
@@ -9,11 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
-from safetensors import SafetensorError
-
 # Lone surrogates, which JSON can hold and UTF-8 cannot, are written as JSON escapes.
 SURROGATES = "backslashreplace"
-FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextlib.contextmanager
@@ -35,12 +31,6 @@ def atomic_path(path: Path) -> Iterator[Path]:
         if path.is_file() and beside.is_file():
             shutil.copymode(path, beside)
         os.replace(beside, path)
-    except OSError as error:
-        if error.errno in FULL and error.filename is None:  # of `write`, which does not name the file
-            error.filename = str(path)
-        raise
-    except SafetensorError as error:  # of a full disk, too
-        raise OSError(f"{path} cannot be written: {error}. Make room, or choose another place.") from error
     finally:
         _remove(beside)
 

@@ -58,22 +58,11 @@ def find_model(name: str | None = None) -> str:
     )
 
 
-def find_and_describe(name: str | os.PathLike[str] | None) -> str:
-    """Calls [`find_model`], and logs one line on the model that is taken where nobody named one."""
+def find_and_name(name: str | os.PathLike[str] | None) -> str:
+    """Calls [`find_model`], and names the model that is taken where nobody named one."""
     found = find_model(None if name is None else str(name))
     if name is None:
-        logger.warning(describe_model(Path(found)))
+        logger.warning(
+            "The model is %s: %s has its labels, scores and license.", DEFAULT_MODEL, Path(found, "README.md")
+        )
     return found
-
-
-def describe_model(folder: Path) -> str:
-    """Returns one line on what a model of the package finds: its labels, language, F1 and license."""
-    from huggingface_hub import ModelCard
-
-    from .model.configuration_triaffine import TriaffineConfig
-
-    labels = TriaffineConfig.from_pretrained(folder).entity_labels
-    card = ModelCard.load(folder / "README.md").data
-    f1 = next(result.metric_value for result in card.eval_results if result.metric_type == "f1")
-    facts = f"language {card.language}; F1 {100 * f1:.1f}; license {card.license}"
-    return f"{folder.name} finds {', '.join(labels)}; {facts}"

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
-from .installed_models import find_and_describe
+from .installed_models import find_and_name
 from .model.configuration_triaffine import TriaffineConfig
 from .model.factors_triaffine import SMALLEST_SQUARED_NORM, TriaffineTensor
 from .model.model_triaffine import TriaffineForNestedNER, evaluating
@@ -26,7 +26,7 @@ def extend_model() -> None:
     """Makes `from_encoder` and `build_vocabularies` methods, and `from_pretrained` scale factors that it draws anew."""
     TriaffineForNestedNER.from_encoder = classmethod(model_on_encoder)  # type: ignore[assignment]
     TriaffineForNestedNER.start_weights = match_low_rank_start
-    TriaffineForNestedNER.find_model = staticmethod(find_and_describe)
+    TriaffineForNestedNER.find_model = staticmethod(find_and_name)
     TriaffineProcessor.from_encoder = classmethod(processor_of_encoder)  # type: ignore[assignment]
     TriaffineProcessor.build_vocabularies = build_vocabularies
 

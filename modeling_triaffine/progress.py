@@ -1,14 +1,14 @@
 """Shows how far a long run is: a bar on a terminal, elsewhere a line a minute."""
 
 import sys
-import time
 from collections.abc import Callable, Generator, Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tqdm import tqdm
 
 Item = TypeVar("Item")
 SECONDS = 60
+LINE = "{n_fmt}{unit} of {total_fmt}, {remaining} left, {rate_fmt}\n"
 
 
 def with_progress(
@@ -21,16 +21,8 @@ def with_progress(
         total: their number, if it is known.
         size: how many an item counts for.
     """
-    with tqdm(total=total, unit=f" {unit}", disable=None) as bar:
-        started = told = time.monotonic()
-        number = 0
+    lines: dict[str, Any] = {"bar_format": LINE, "mininterval": SECONDS, "delay": SECONDS, "miniters": 1}
+    with tqdm(total=total, unit=f" {unit}", **({} if sys.stderr.isatty() else lines)) as bar:
         for item in items:
             yield item
-            number += size(item)
             bar.update(size(item))
-            now = time.monotonic()
-            if bar.disable and now - told >= SECONDS:
-                told = now
-                form = "{n_fmt}{unit} of {total_fmt}, {remaining} left, {rate_fmt}"
-                line = tqdm.format_meter(number, total, now - started, unit=f" {unit}", bar_format=form)
-                print(line, file=sys.stderr, flush=True)

@@ -1,14 +1,12 @@
 """Output files, which appear whole or not at all."""
 
-import errno
 import os
 import threading
 from pathlib import Path
 
 import pytest
-from safetensors.torch import save_file
 
-from modeling_triaffine.files import atomic_path, new_folder, open_output, paths_below
+from modeling_triaffine.files import open_output, paths_below
 
 
 def test_output_appears_when_it_is_whole(tmp_path, capsys):
@@ -54,17 +52,6 @@ def test_a_pipe_is_written_to_and_stays_one(tmp_path):
     assert pipe.is_fifo()
     reader.join()
     assert read == ["é"]
-
-
-def test_a_full_disk_is_named_with_the_file(tmp_path):
-    with pytest.raises(OSError, match=r"No space.*out\.txt"), atomic_path(tmp_path / "out.txt"):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # as `write` raises it
-    with (
-        pytest.raises(OSError, match=r"model cannot be written: .*No such file"),
-        new_folder(tmp_path / "model") as new,
-    ):
-        save_file({}, new / "nowhere" / "model.safetensors")  # raises an error of its own
-    assert not list(tmp_path.iterdir())
 
 
 def test_what_is_below_a_folder_is_found_once_also_behind_links(tmp_path):

@@ -4,9 +4,8 @@ from modeling_triaffine import progress
 
 
 def test_a_line_says_rate_and_time_left(monkeypatch, capsys):
-    monkeypatch.setattr(progress, "SECONDS", 30)
-    clock = iter(range(0, 1000, 10))
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    assert list(progress.with_progress("abc", "documents", total=3)) == [*"abc"]
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(progress, "SECONDS", 0)
     assert list(progress.with_progress("abcdefg", "documents", total=7)) == [*"abcdefg"]
-    lines = ["3 documents of 7, 00:40 left, 10.00s/ documents", "6 documents of 7, 00:10 left, 10.00s/ documents"]
-    assert capsys.readouterr().err.splitlines() == lines
+    assert "3 documents of 7, 00:00 left, " in capsys.readouterr().err

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from ..data.formats import FORMATS
-from ..installed_models import DEFAULT_MODEL, find_and_describe
+from ..installed_models import DEFAULT_MODEL, find_and_name
 from ..model.options_triaffine import PREDICTION_OPTIONS, Option
 from ..training.options import OWN_OPTIONS
 
@@ -115,8 +115,8 @@ Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0:
 def open_model(
     name: str | None, device: str | None = None, int8: bool = False, bf16: bool = False, **options: Any
 ) -> Any:
-    """Opens the pipeline of a model, or of a folder that `export` wrote; says what the default model is."""
-    found = find_and_describe(name)
+    """Opens the pipeline of a model, or of a folder that `export` wrote; names the one that is the default."""
+    found = find_and_name(name)
     from ..conversion.onnx_predictor import open_pipeline
 
     options |= ({"quantize": "int8"} if int8 else {}) | ({"dtype": "bfloat16"} if bf16 else {})

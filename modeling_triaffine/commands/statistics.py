@@ -48,8 +48,6 @@ def command(
     max_bad_records: MaxBadRecords = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print all distributions as JSON.")] = False,
 ) -> None:
-    from datasets import concatenate_datasets
-
     from ..data import corpus_statistics
     from ..data.loading import read_parts
     from ..data.statistics import repeated_sentences
@@ -62,9 +60,8 @@ def command(
     check_splits(chosen, corpus, paths)
     parts = {name: corpus[name] for name in chosen}
     notes = [repeated_sentences(parts), *(Windows(records).describe_long() for records in parts.values())]
-    if len(parts) > 1:
-        parts["total"] = concatenate_datasets(list(parts.values()))
     columns = {name: corpus_statistics(records) for name, records in parts.items()}
+    columns |= {"total": corpus_statistics(parts)} if len(parts) > 1 else {}
     print(json.dumps(columns, indent=2) if as_json else table(columns))
     print("\n".join(filter(None, notes)), file=sys.stderr)
 
