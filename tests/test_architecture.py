@@ -44,7 +44,7 @@ SHARED_FILES = {
 BUDGET = {
     ".": (1_148, 1_987),
     "acceleration": (1_204, 744),
-    "commands": (1_289, 772),
+    "commands": (1_287, 767),
     "conversion": (871, 595),
     "data": (5_686, 2_739),
     "drawing": (692, 519),
@@ -54,7 +54,7 @@ BUDGET = {
     "page": (484, 655),
     "publishing": (882, 736),
     "serving": (1_076, 1_057),
-    "tagging": (662, 644),
+    "tagging": (533, 583),
     "training": (3_024, 3_251),
     "helpers": (0, 2_574),
 }

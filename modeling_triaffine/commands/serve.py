@@ -39,20 +39,16 @@ def command(
     device: Device = None,
     int8: Int8 = False,
     bf16: Bf16 = False,
-    threads: Annotated[int | None, count("Threads of the model.  [default: OMP_NUM_THREADS, or one per core]")] = None,
     stop_seconds: Annotated[int, count("Seconds after SIGTERM to complete requests.")] = 30,
     access_log: Annotated[bool, typer.Option("--access-log", help="Log each request to standard output.")] = False,
 ) -> None:
     with listen(host, port) as listener:  # before libraries and model are loaded, which takes seconds
-        import torch
         from transformers.utils import logging
 
         from ..own_weights import own_weights
         from ..serving import Batcher, Limits, Server, create_application, read_api_keys
 
         api_keys = read_api_keys()
-        if threads is not None:
-            torch.set_num_threads(threads)
         logging.disable_progress_bar()
         find_entities = open_model(model, device, int8, bf16, batch_size=batch_size)
         own_weights(find_entities.model)

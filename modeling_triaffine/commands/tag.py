@@ -4,8 +4,8 @@
 
 Reads Parquet and JSON lines with one text per row, and .txt files with one document each. For each file, it writes one
 of the same name and form to the output folder, with "entities": [{"start", "end", "entity_group", "score", "word"}];
-documents go to texts-00000.jsonl and so on. Rows that cannot be tagged go to rejected.jsonl, with file, row (from 1),
-reason and record. After an interruption, the same command continues with what has no output yet.
+documents go to texts-00000.jsonl and so on. Rows that cannot be tagged are listed in rejected.jsonl, with file, row (from
+1) and reason. After an interruption, the same command continues with what has no output yet.
 
 Runs on the Ray cluster that RAY_ADDRESS names or that this machine belongs to, otherwise on this machine alone. The
 exit code is 0 if every row is tagged, 3 if some are rejected, and 2 if an option is invalid.
@@ -17,7 +17,6 @@ from typing import Annotated
 import typer
 
 from ..errors import ending_plainly
-from ..installed_models import find_model
 from ..model.options_triaffine import PredictionOptions
 from .options import BatchSize, Bf16, EntitiesColumn, Model, Overlap, TextColumn, Threshold, count
 
@@ -25,9 +24,7 @@ REJECTED = 3
 
 
 def command(
-    inputs: Annotated[
-        list[str], typer.Argument(help="Folders, files and patterns of .parquet, .jsonl, .ndjson, .json and .txt.")
-    ],
+    inputs: Annotated[list[str], typer.Argument(help="Folders, files and patterns of .parquet, .jsonl and .txt.")],
     output_dir: Annotated[Path, typer.Option(help="New folder, or that of a run to continue.")],
     model: Model = None,
     text_column: TextColumn = "text",
@@ -40,20 +37,25 @@ def command(
     chunk_size: Annotated[int, count("Rows that an actor processes at a time.")] = 256,
     actors: Annotated[int | None, count("Processes with the model.  [default: as many as fit]")] = None,
     cpus_per_actor: Annotated[float, typer.Option(help="CPUs (and threads) of each actor.", metavar="N")] = 1,
-    gpus_per_actor: Annotated[
-        float | None,
-        typer.Option(help="GPUs of each actor; 0.5: two share one.  [default: 1 if there are any]", metavar="N"),
-    ] = None,
+    gpus_per_actor: Annotated[float | None, typer.Option(help="GPUs of each actor; 0.5: two share one.")] = None,
 ) -> int:
-    from ..tagging import Actors, Reading, Tagging, find_files, tag_corpus
+    from ..tagging import TagOptions, find_files, tag_corpus
 
+    options = TagOptions(
+        model,
+        text_column=text_column,
+        entities_column=entities_column,
+        threshold=threshold,
+        overlap=overlap,
+        batch_size=batch_size,
+        bf16=bf16,
+        max_characters=max_characters,
+        chunk_size=chunk_size,
+        actors=actors,
+        cpus_per_actor=cpus_per_actor,
+        gpus_per_actor=gpus_per_actor,
+    )
     with ending_plainly(RuntimeError):  # of Ray or the model
-        totals = tag_corpus(
-            find_files(inputs, output_dir),
-            output_dir,
-            Tagging(find_model(model), threshold=threshold, overlap=overlap, batch_size=batch_size, bf16=bf16),
-            Reading(text_column, entities_column, max_characters, chunk_size),
-            Actors(count=actors, cpus=cpus_per_actor, gpus=gpus_per_actor),
-        )
-    print(f"{totals.describe()}\n{output_dir} has the outputs{', and rejected.jsonl' if totals.rejected else ''}.")
-    return REJECTED if totals.rejected else 0
+        counts, rejected = tag_corpus(find_files(inputs, output_dir), output_dir, options).describe()
+    print(f"{counts}\n{output_dir} has the outputs{', and rejected.jsonl' if rejected else ''}.")
+    return REJECTED if rejected else 0

@@ -1,7 +1,7 @@
 """Tags a corpus of many files on one machine or on a cluster, with Ray. Needs the extra `ray`.
 
-`reading.py` splits the files into chunks of rows, `tagger.py` is the actor with the model, `output.py` the output
-folder, and `run.py` leads the chunks through the actors.
+`reading.py` turns files into rows, `tagger.py` is the actor with the model, `output.py` the output folder, and `run.py`
+leads the rows through the actors.
 """
 
 from ..errors import importing_extra
@@ -9,9 +9,8 @@ from ..errors import importing_extra
 with importing_extra("ray", "Tagging a corpus needs Ray"):
     import ray  # noqa: F401
 
-from .output import OutputFolder, Totals
-from .reading import Reading, find_files
-from .run import Actors, tag_corpus
-from .tagger import Tagging, describe_model
+from .reading import find_files
+from .run import tag_corpus
+from .tagger import TagOptions
 
-__all__ = ["Actors", "OutputFolder", "Reading", "Tagging", "Totals", "describe_model", "find_files", "tag_corpus"]
+__all__ = ["TagOptions", "find_files", "tag_corpus"]

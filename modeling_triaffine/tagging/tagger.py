@@ -1,4 +1,4 @@
-"""The actor with the model, which finds the entities of texts."""
+"""The options of a run, its model, and the actor that finds the entities of texts with it."""
 
 import dataclasses
 import hashlib
@@ -6,7 +6,6 @@ from functools import cached_property
 from pathlib import Path
 
 from huggingface_hub import snapshot_download
-from huggingface_hub.utils.sha import sha_fileobj
 from transformers.utils import logging
 
 from ..model.decoding_triaffine import Threshold
@@ -16,8 +15,6 @@ from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import FILES, VOCABULARIES_FILE
 from ..own_weights import own_weights
 
-Outcome = list[TextEntity] | str
-"""The entities of a text, or why it has none."""
 # The files of a model that determine its predictions.
 MODEL_FILES = ["config.json", *FILES, VOCABULARIES_FILE, "*.safetensors"]
 # A text for every model, to distinguish a failing machine from a failing text.
@@ -25,19 +22,47 @@ HARMLESS_TEXT = "Yes ."
 
 
 @dataclasses.dataclass(frozen=True)
-class Tagging:
-    """The model and the options of its [`NestedNERPipeline`]; `revision` is a branch, tag or commit on the Hub."""
+class TagOptions:
+    """The options of [`tag_corpus`].
 
-    model: str
+    Args:
+        model, revision: Folder, model of the package or Hub name, as for [`find_model`], and a branch, tag or commit on the Hub.
+        text_column, entities_column: The column or field with the text, and the one to add.
+        threshold, overlap, batch_size, bf16: As for [`NestedNERPipeline`].
+        max_characters: Longer texts are rejected.
+        chunk_size: Number of rows that an actor processes at a time.
+        actors: Number of processes with the model; None: as many as fit on the cluster.
+        cpus_per_actor, gpus_per_actor: What each needs; None: a GPU if there are any. Two with half a GPU share one.
+    """
+
+    model: str | None
     revision: str | None = None
+    text_column: str = "text"
+    entities_column: str = "entities"
     threshold: Threshold | None = None
     overlap: str = PredictionOptions.overlap
     batch_size: int | None = PredictionOptions.batch_size
     bf16: bool = False
+    max_characters: int = 100_000
+    chunk_size: int = 256
+    actors: int | None = None
+    cpus_per_actor: float = 1
+    gpus_per_actor: float | None = None
+
+    def fitted(self, resources: dict[str, float]) -> "TagOptions":
+        """Returns the options with all actors counted; ValueError if they do not fit, since Ray would wait for room."""
+        gpus = float(resources.get("GPU", 0) > 0) if self.gpus_per_actor is None else self.gpus_per_actor
+        needs = {"CPU": self.cpus_per_actor, "GPU": gpus}
+        room = min(int(resources.get(kind, 0) / each) for kind, each in needs.items() if each)
+        count = self.actors or max(room, 1)
+        if count > room:
+            each = f"{self.cpus_per_actor:g} CPUs and {gpus:g} GPUs"
+            raise ValueError(f"{count} actors with {each} each do not fit: Ray has room for {room}. Request less.")
+        return dataclasses.replace(self, actors=count, gpus_per_actor=gpus)
 
 
-def describe_model(name_or_path: str, revision: str | None = None) -> tuple[str, str | None]:
-    """Returns what identifies the contents of a model, and its commit if it is on the Hub.
+def identify_model(name_or_path: str, revision: str | None) -> tuple[str, str | None]:
+    """Returns a digest of the contents of a model, and its commit if it is on the Hub.
 
     Only files that determine predictions count: another name of the folder or a new model card changes nothing.
     """
@@ -48,44 +73,39 @@ def describe_model(name_or_path: str, revision: str | None = None) -> tuple[str,
     digest = hashlib.sha256()
     for path in sorted(path for pattern in MODEL_FILES for path in folder.glob(pattern)):
         with open(path, "rb") as file:
-            digest.update(path.name.encode() + sha_fileobj(file))
+            digest.update(path.name.encode() + hashlib.file_digest(file, "sha256").digest())
     return f"SHA-256 {digest.hexdigest()}", commit
 
 
 class Tagger:
     """An actor with a model, which is loaded once."""
 
-    def __init__(self, tagging: Tagging, device: str):
-        self.tagging, self.device = tagging, device
+    def __init__(self, options: TagOptions, device: str):
+        self.options, self.device = options, device
 
     @cached_property
     def pipeline(self) -> NestedNERPipeline:
         """The pipeline, loaded with the first texts, since Ray hides errors of constructors."""
         logging.disable_progress_bar()
         logging.set_verbosity_error()  # on a GPU, the pipeline warns of repeated calls
-        tagging = self.tagging
-        dtype = "bfloat16" if tagging.bf16 else "auto"
-        pipeline = NestedNERPipeline(model=tagging.model, revision=tagging.revision, device=self.device, dtype=dtype)
+        model, revision = self.options.model, self.options.revision
+        dtype = "bfloat16" if self.options.bf16 else "auto"
+        pipeline = NestedNERPipeline(model=model, revision=revision, device=self.device, dtype=dtype)
         own_weights(pipeline.model)
         return pipeline
 
-    def tag(self, texts: list[str]) -> list[Outcome]:
-        """The entities of each text, or why the model fails on it. Raises its error if it fails on any text."""
+    def tag(self, texts: list[str]) -> list[list[TextEntity] | str]:
+        """Returns the entities of each text, or why the model fails on it; raises its error if it fails on any text."""
+        options = {name: getattr(self.options, name) for name in ("threshold", "overlap", "batch_size")}
+        pipeline = self.pipeline
         try:
-            return [*self.find(texts)]
-        except Exception as error:
-            if len(texts) > 1:
-                return [outcome for text in texts for outcome in self.tag([text])]
-            self.find([HARMLESS_TEXT])
-            return [f"the model failed: {' '.join(str(error).split())}"]
-
-    def find(self, texts: list[str]) -> list[list[TextEntity]]:
-        """The entities of each text."""
-        options = {name: getattr(self.tagging, name) for name in ("threshold", "overlap", "batch_size")}
-        try:
-            found: list[list[TextEntity]] = self.pipeline(texts, **options)
-        except (Exception, KeyboardInterrupt, SystemExit):
+            return [*pipeline(texts, **options)]
+        except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # a panic of the tokenizer's Rust code is no Exception
-            raise RuntimeError(f"{type(error).__name__}: {error}") from None
-        return found
+            if texts == [HARMLESS_TEXT]:
+                raise RuntimeError(f"{type(error).__name__}: {error}") from error
+            if len(texts) > 1:
+                return [outcome for text in texts for outcome in self.tag([text])]
+            self.tag([HARMLESS_TEXT])
+            return [f"the model failed: {' '.join(f'{type(error).__name__}: {error}'.split())}"]

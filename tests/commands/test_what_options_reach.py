@@ -1,14 +1,13 @@
 """Options of `serve` and `tag` reach what they are for: each is given a number of its own."""
 
 import inspect
+from types import SimpleNamespace
 
 import pytest
-import torch
 
 from modeling_triaffine import serving, tagging
 from modeling_triaffine.commands import tag
 from modeling_triaffine.conversion import onnx_predictor
-from modeling_triaffine.tagging import Totals
 
 
 class Recorder:
@@ -39,42 +38,38 @@ def flags(**options: object) -> list[str]:
 
 
 def test_options_of_serve(command, monkeypatch):
-    batcher, limits, server, threads = Recorder(), Recorder(), Recorder(), Recorder()
+    batcher, limits, server = Recorder(), Recorder(), Recorder()
     monkeypatch.setattr(onnx_predictor, "open_pipeline", Recorder())
     monkeypatch.setattr(serving, "create_application", Recorder())
     monkeypatch.setattr(serving, "Batcher", batcher)
     monkeypatch.setattr(serving, "Limits", limits)
     monkeypatch.setattr(serving, "Server", server)
-    monkeypatch.setattr(torch, "set_num_threads", threads)
     of_batches = {"max_batch_texts": 2, "max_batch_characters": 3}
     of_requests = {"max_body_bytes": 5, "max_texts": 6, "max_text_characters": 7}
     of_requests |= {"max_waiting": 4, "label_studio_seconds": 8}
-    others = {"threads": 9, "stop_seconds": 10, "model": "o/m", "port": 0}
+    others = {"stop_seconds": 10, "model": "o/m", "port": 0}
     assert command("serve", *flags(**of_batches, **of_requests, **others), "--access-log").code == 0
     assert batcher.calls[0]["given"][1:] == (2, 3)
     assert [*limits.calls[0].values()] == [(), *of_requests.values()]
     assert server.calls[0]["given"][2:] == (10, True)
-    assert threads.calls[0]["given"] == (9,)
 
 
 def test_options_of_tag(command, monkeypatch, tmp_path):
     pytest.importorskip("ray")
     (tmp_path / "a.jsonl").write_text("")
-    calls = []
-    monkeypatch.setattr(tagging, "tag_corpus", lambda *given: calls.append(given) or Totals())
-    of_reading = {"text_column": "t", "entities_column": "e", "max_characters": 2, "chunk_size": 3}
-    of_actors = {"actors": 5, "cpus_per_actor": 6, "gpus_per_actor": 0.5}
-    others = {"model": "o/m", "output_dir": tmp_path / "out"}
-    assert command("tag", tmp_path / "a.jsonl", *flags(**of_reading, **of_actors, **others)).code == 0
-    *_, reading, actors = calls[0]
-    assert vars(reading) == of_reading
-    assert [*vars(actors).values()] == [*of_actors.values()]
+    calls, folder = [], SimpleNamespace(describe=lambda: ("", 0))
+    monkeypatch.setattr(tagging, "tag_corpus", lambda *given: calls.append(given) or folder)
+    given = {"text_column": "t", "entities_column": "e", "max_characters": 2, "chunk_size": 3, "actors": 5}
+    given |= {"cpus_per_actor": 6, "gpus_per_actor": 0.5, "model": "o/m"}
+    assert command("tag", tmp_path / "a.jsonl", *flags(**given, output_dir=tmp_path / "out")).code == 0
+    options = vars(calls[0][-1])
+    assert {name: options[name] for name in given} == given
 
 
 def test_the_defaults_of_tag_are_those_of_tag_corpus():
     """They stand twice: the command has its help without Ray."""
     of_command = {name: one.default for name, one in inspect.signature(tag.command).parameters.items()}
-    of_corpus = vars(tagging.Reading()) | vars(tagging.Tagging("m"))
+    of_corpus = vars(tagging.TagOptions("m"))
     shared = of_corpus.keys() & of_command.keys() - {"model"}
-    assert shared >= {"max_characters", "chunk_size", "overlap"}
+    assert shared == of_corpus.keys() - {"model", "revision"}
     assert {name: of_command[name] for name in shared} == {name: of_corpus[name] for name in shared}

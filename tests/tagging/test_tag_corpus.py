@@ -1,5 +1,6 @@
 """Corpora tagged through Ray: what is read, what is written, and that killed processes lose and double nothing."""
 
+import contextlib
 import datetime
 import gzip
 import json
@@ -9,7 +10,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,20 +25,11 @@ from hypothesis import strategies as st
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.commands import main
 from modeling_triaffine.model import pipeline_triaffine
-from modeling_triaffine.tagging import (
-    Actors,
-    OutputFolder,
-    Reading,
-    Tagging,
-    describe_model,
-    find_files,
-    run,
-    tag_corpus,
-)
+from modeling_triaffine.tagging import TagOptions, find_files, run, tag_corpus
 from modeling_triaffine.tagging import output as output_module
-from modeling_triaffine.tagging.output import LOCK
-from modeling_triaffine.tagging.reading import Chunk, check_columns, read_chunks, remaining_inputs
-from modeling_triaffine.tagging.tagger import HARMLESS_TEXT, Tagger
+from modeling_triaffine.tagging.output import LOCK, OutputFolder
+from modeling_triaffine.tagging.reading import Row, check_columns, files_to_read, read_rows
+from modeling_triaffine.tagging.tagger import HARMLESS_TEXT, Tagger, identify_model
 
 pytest_plugins = ("tests.helpers.hub_server",)
 
@@ -112,6 +103,7 @@ class TestThroughRay:
         write_lines(folder / "c.jsonl", [])
         for number, text in enumerate(TEXTS[:3]):
             (folder / f"{number}.txt").write_text(text)
+        (folder / "report.pdf").write_bytes(b"%PDF-1.7")
         (folder / "sub").mkdir()
         dates = [datetime.date(2020, 1, 1 + number) for number in range(len(TEXTS))]
         table = pa.table({"when": dates, "text": TEXTS, "lot": pa.array(["x"] * len(TEXTS)).dictionary_encode()})
@@ -136,16 +128,12 @@ class TestThroughRay:
 
     def test_every_other_row_is_rejected_once(self, tagged):
         folder, code = tagged
-        found = rejections(folder)
-        assert [(file, row) for file, row, _, _ in found] == [
-            ("a.jsonl", 1), ("a.jsonl", 12), ("a.jsonl", 33), ("b.parquet", None)
-        ]  # fmt: skip
-        assert [record for _, _, _, record in found] == ["{]", {"text": None}, "[1]", None]
+        places = [("a.jsonl", 1), ("a.jsonl", 12), ("a.jsonl", 33), ("b.parquet", None), ("report.pdf", 1)]
+        assert [(file, row) for file, row, _ in rejections(folder)] == places
         assert code == 3
         assert sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()) == [
-            ".lock", "a.jsonl", "c.jsonl", "options.json", "rejected.jsonl", "sub/d.parquet", "texts-00000.jsonl"
+            ".lock", "a.jsonl", "options.json", "rejected.jsonl", "sub/d.parquet", "texts-00000.jsonl"
         ]  # fmt: skip
-        assert read_lines(folder / "c.jsonl") == []
 
     def test_other_options_are_refused(self, tagged, corpus, saved_model, tag, capsys):
         assert tag(corpus, "--model", saved_model, "--output_dir", tagged[0], "--threshold", 0.4) == 2
@@ -174,7 +162,7 @@ class TestThroughRay:
         assert tag(*arguments, "--actors", 1) == 3
         assert "Documents: 930, in 2 files." in capsys.readouterr().out
         assert (out / "a.jsonl").stat().st_mtime_ns == finished.st_mtime_ns
-        assert [(file, row) for file, row, _, _ in rejections(out)] == [("a.jsonl", 31), ("b.jsonl", 1)]
+        assert [(file, row) for file, row, _ in rejections(out)] == [("a.jsonl", 31), ("b.jsonl", 1)]
         for name, times in (("a", 1), ("b", 30), ("c", 1)):
             found = read_lines(out / f"{name}.jsonl")
             assert [record["id"] for record in found] == list(range(len(TEXTS))) * times
@@ -183,46 +171,43 @@ class TestThroughRay:
 
 
 def test_actors_that_never_start_are_refused():
+    def fitted(resources: dict, **options) -> tuple:
+        found = TagOptions("m", **options).fitted(resources)
+        return found.actors, found.cpus_per_actor, found.gpus_per_actor
+
     machine = {"CPU": 2.0, "GPU": 1.0}
-    assert Actors(gpus=0).fitted(machine) == Actors(2, 1, 0)
-    assert Actors().fitted(machine) == Actors(1, 1, 1)
-    assert Actors(gpus=0.5).fitted(machine) == Actors(2, 1, 0.5)
-    assert Actors().fitted({"CPU": 3.0}) == Actors(3, 1, 0)
-    assert Actors(2, cpus=0).fitted({"CPU": 1.0}) == Actors(2, 0, 0)  # that wait for nothing
-    for actors in (Actors(3, gpus=0), Actors(cpus=4), Actors(gpus=2)):
+    assert fitted(machine, gpus_per_actor=0) == (2, 1, 0)
+    assert fitted(machine) == (1, 1, 1)
+    assert fitted(machine, gpus_per_actor=0.5) == (2, 1, 0.5)
+    assert fitted({"CPU": 3.0}) == (3, 1, 0)
+    for options in ({"actors": 3, "gpus_per_actor": 0}, {"cpus_per_actor": 4}, {"gpus_per_actor": 2}):
         with pytest.raises(ValueError, match="do not fit"):
-            actors.fitted(machine)
+            fitted(machine, **options)
 
 
-class FakeActor:
-    """Answers at once, and dies with the third text, or with one that kills."""
+def test_after_the_death_of_an_actor_unfinished_outputs_are_begun_again(saved_model, tmp_path, monkeypatch):
+    corpus = {
+        f"{n}.jsonl": str(write_lines(tmp_path / f"{n}.jsonl", [{"text": "gene"}, {"text": 1}])) for n in range(3)
+    }
+    begun = []
 
-    def __init__(self, started: list):
-        started.append(self)
-        self.left, self.tag = 3 if len(started) == 1 else 1000, self
+    def tag_rows(rows, options):
+        begun.append(rows)
+        for row in rows:
+            if row.file == "2.jsonl" and len(begun) != 2:
+                raise ray.exceptions.ActorDiedError
+            row.outcome = row.outcome or []
+            yield row
 
-    def remote(self, texts):
-        return self, texts
-
-    def answer(self, texts):
-        self.left = 0 if texts == ["kill"] else self.left - 1
-        if self.left <= 0:
-            raise ray.exceptions.ActorDiedError
-        return [[text] for text in texts]
-
-
-def test_texts_of_an_actor_that_dies_go_to_another(monkeypatch):
-    started = []
-    fake = SimpleNamespace(remote=lambda *_: FakeActor(started))
-    monkeypatch.setattr(ray, "remote", lambda **_: lambda _: fake)
-    monkeypatch.setattr(ray, "get", lambda asked: asked[0].answer(asked[1]))
-    chunks = [Chunk("a", [0, 0], [("a", 1), ("a", 2)], [str(n), None], [None, "bad"]) for n in range(40)]
-    found = list(run.tagged_chunks(chunks, None, Actors(2, 1, 0)))
-    assert found == [(chunk, [[chunk.texts[0]], "bad"]) for chunk in chunks]
-    assert len(started) == 2
-    with pytest.raises(ray.exceptions.RayActorError):
-        list(run.tagged_chunks([Chunk("a", [0], [("a", 1)], ["kill"], [None])], None, Actors(1, 1, 0)))
-    assert len(started) == 2 + 4
+    monkeypatch.setattr(run, "tag_rows", tag_rows)
+    monkeypatch.setattr(run, "connected", contextlib.nullcontext)
+    monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 1})
+    assert tag_corpus(corpus, tmp_path / "out", TagOptions(str(saved_model))).tagged == 3
+    assert rejections(tmp_path / "out") == [(name, 2, "'text' is not a string but int.") for name in corpus]
+    with pytest.raises(RuntimeError, match="repeat the call"):
+        tag_corpus(corpus, tmp_path / "other", TagOptions(str(saved_model)))
+    assert len(begun) == 2 + 4
+    assert [path.name for path in (tmp_path / "other").glob("?.jsonl")] == ["0.jsonl"]
 
 
 @pytest.mark.nightly
@@ -244,17 +229,13 @@ def test_code_of_a_model_does_not_run_when_tagging_starts_in_its_folder(saved_mo
     assert not (folder / "RAN").exists()
 
 
-def read(path: Path, **options) -> list[Chunk]:
-    return list(read_chunks(path.name, {path.name: str(path)}, Reading(**options)))
+def read(path: Path, **options) -> list[Row]:
+    return list(read_rows(path.name, path.name, str(path), TagOptions("m", **options)))
 
 
-def rows_of(chunks: list[Chunk]) -> dict:
+def rows_of(rows: list[Row]) -> dict:
     """Number of a row → the row, if it can be tagged, or why not."""
-    return {
-        place[1]: record if reason is None else reason
-        for chunk in chunks
-        for place, record, reason in zip(chunk.places, chunk.rows, chunk.reasons, strict=True)
-    }
+    return {row.number: row.record if row.outcome is None else row.outcome for row in rows}
 
 
 class TestReading:
@@ -264,29 +245,28 @@ class TestReading:
             b'{"text": "\xff"}': "byte 11 is not valid utf-8",
             b"[" * 100_000: "recursion",
             b'["text"]': "found ['text'] (list)",
-            b'{"txt": "a", "b": 1}': "there is no field 'text', but txt, b",
-            b'{"text": "a", "entities": []}': "there is a field 'entities' already",
+            b'{"txt": "a", "b": 1}': "there is no 'text', but txt, b",
+            b"{}": "there is no 'text', but none",
+            b'{"text": "a", "entities": []}': "there is 'entities' already",
             b'{"text": null}': "'text' is null",
             b'{"text": 1}': "'text' is not a string but int",
             b'{"text": "12345678901"}': "'text' has more than 10 characters",
         }
         good = {"text": "0123456789", "n": [1, "x", {"y": 2**70}]}
         lines = [b'\xef\xbb\xbf{"text": "first"}\r', b" ", *bad, good]
-        chunks = read(write_lines(tmp_path / "a.jsonl", lines), max_characters=10, chunk_size=3)
-        first, *rejected, last = rows_of(chunks).items()
+        first, *rejected, last = rows_of(read(write_lines(tmp_path / "a.jsonl", lines), max_characters=10)).items()
         assert (first, last) == ((1, {"text": "first"}), (len(lines), good))
         for (row, reason), (number, expected) in zip(rejected, enumerate(bad.values(), 3), strict=True):
             assert (row, expected in reason) == (number, True)
-        assert [len(chunk.places) for chunk in chunks] == [3, 3, 3, 2]
 
     scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3)
     values = st.recursive(scalars, lambda each: st.lists(each, max_size=2) | st.dictionaries(st.text(max_size=2), each))
     records = values | st.dictionaries(st.sampled_from(["text", "a", "b"]), values | st.text(max_size=3))
 
-    @given(st.lists(records, max_size=8), st.integers(1, 5))
-    def test_every_line_is_a_row_or_rejected(self, tmp_path_factory, records, size):
+    @given(st.lists(records, max_size=8))
+    def test_every_line_is_a_row_or_rejected(self, tmp_path_factory, records):
         folder = tmp_path_factory.mktemp("lines")
-        rows = rows_of(read(write_lines(folder / "a.jsonl", records), chunk_size=size))
+        rows = rows_of(read(write_lines(folder / "a.jsonl", records)))
         assert [*rows] == list(range(1, len(records) + 1))
         assert all(isinstance(row, str) or row == records[number - 1] for number, row in rows.items())
 
@@ -294,76 +274,60 @@ class TestReading:
         table = pa.table({"id": [1, 2, 3, 4], "text": ["a", None, "long", "b"]})
         table = table.replace_schema_metadata({"made by": "somebody"})
         pq.write_table(table, tmp_path / "a.parquet")
-        chunks = read(tmp_path / "a.parquet", max_characters=3, chunk_size=3)
-        assert [chunk.reasons for chunk in chunks] == [
-            [None, "'text' is null", "'text' has more than 3 characters"], [None]
-        ]  # fmt: skip
-        assert [row for chunk in chunks for _, row in chunk.places] == [1, 2, 3, 4]
-        whole = pa.concat_tables(chunk.rows for chunk in chunks)
+        rows = read(tmp_path / "a.parquet", max_characters=3, chunk_size=3)
+        reasons = [None, "'text' is null.", "'text' has more than 3 characters.", None]
+        assert [(row.number, row.outcome) for row in rows] == [*enumerate(reasons, 1)]
+        whole = pa.concat_tables(row.record for row in rows)
         assert (whole, whole.schema.metadata) == (table, table.schema.metadata)
-        pq.write_table(table.slice(0, 0), tmp_path / "empty.parquet")
-        (chunk,) = read(tmp_path / "empty.parquet")
-        assert (len(chunk.rows), chunk.rows.schema) == (0, table.schema)
 
     def test_files_that_cannot_be_read(self, tmp_path):
         contents = {
             "a.jsonl": (gzip.compress(b'{"text": "a"}', mtime=0), "gzip"),
             "b.jsonl": (b'[\n{"text": "a"},\n{"text": "b"}\n]\n', "a JSON value goes on in the next line. Give JSON"),
             "c.parquet": (b"PAR1 and nothing else", "arquet"),
+            "d.txt": (b"\xff", "byte 1 is not valid utf-8"),
+            "e.txt": (b"%PDF-1.7 \xff", "PDF"),
+            "f.docx": (b"PK", "it is no .txt, .jsonl or .parquet file"),
         }
         for name, (content, expected) in contents.items():
             (tmp_path / name).write_bytes(content)
-            last = read(tmp_path / name)[-1]
-            assert expected in (last.failure or last.reasons[0])
+            assert expected in read(tmp_path / name)[-1].outcome
 
-    def test_documents_that_are_files(self, tmp_path):
-        contents = {"a.txt": b"one\ntwo", "b.txt": b"\xff", "c.txt": b"%PDF-1.7 \xff", "d.txt": b"three"}
-        paths = {name: str(tmp_path / name) for name in contents}
-        for name, content in contents.items():
-            (tmp_path / name).write_bytes(content)
-        (chunk,) = read_chunks("texts-00000.jsonl", {**paths, "e.txt": str(tmp_path / "gone")}, Reading())
-        assert [chunk.rows[row] for row in (0, 3)] == [
-            {"id": "a.txt", "text": "one\ntwo"}, {"id": "d.txt", "text": "three"}
-        ]  # fmt: skip
-        first, broken, pdf, fourth, gone = chunk.reasons
-        assert (first, fourth, bool(gone)) == (None, None, True)
-        assert ("byte 1 is not valid utf-8" in broken, "PDF" in pdf) == (True, True)
-
-    def test_finished_documents_are_not_read_again(self, tmp_path):
+    def test_finished_files_and_documents_are_not_read_again(self, tmp_path):
         names = [f"{number}.txt" for number in range(5)]
-        files = {"a.jsonl": "/a.jsonl", **{name: f"/{name}" for name in names}}
-        first = remaining_inputs(files, tmp_path, 2)
-        assert [*first] == ["a.jsonl", "texts-00000.jsonl", "texts-00001.jsonl", "texts-00002.jsonl"]
-        write_lines(tmp_path / "texts-00000.jsonl", [{"id": name} for name in first["texts-00000.jsonl"]])
+        first = files_to_read(["a.jsonl", *names], tmp_path, 2)
+        shared = ["texts-00000.jsonl"] * 2 + ["texts-00001.jsonl"] * 2 + ["texts-00002.jsonl"]
+        assert first == [("a.jsonl", "a.jsonl"), *zip(shared, names, strict=True)]
+        write_lines(tmp_path / "texts-00000.jsonl", [{"id": name} for name in names[:2]])
         write_lines(tmp_path / "a.jsonl", [])
-        second = remaining_inputs({**files, "00.txt": "/00.txt"}, tmp_path, 3)
-        assert sorted(name for group in second.values() for name in group) == ["00.txt", *names[2:]]
-        assert [*second] == ["texts-00001.jsonl", "texts-00002.jsonl"]
+        second = files_to_read(["a.jsonl", "00.txt", *names], tmp_path, 3)
+        assert second == list(
+            zip(["texts-00001.jsonl"] * 3 + ["texts-00002.jsonl"], ["00.txt", *names[2:]], strict=True)
+        )
 
     def test_files_without_a_usable_row_are_refused_at_once(self, tmp_path):
         lines = write_lines(tmp_path / "a.jsonl", [{"txt": "a", "id": 1}])
-        files = {"0.parquet": "/nowhere", "1.txt": "/nowhere", "a.jsonl": str(lines)}
-        check_columns({"a.jsonl": str(write_lines(tmp_path / "empty.jsonl", []))}, Reading())
-        check_columns(files, Reading(text_column="txt"))
+        files = {"0.parquet": "/nowhere.parquet", "1.txt": "/nowhere.txt", "a.jsonl": str(lines)}
+        check_columns({"a.jsonl": str(write_lines(tmp_path / "empty.jsonl", []))}, TagOptions("m"))
+        check_columns(files, TagOptions("m", text_column="txt"))
         for options, problem in (
-            ({}, "no field 'text', but txt, id"),
-            ({"text_column": "txt", "entities_column": "id"}, "a field 'id' already"),
+            ({}, "no 'text', but txt, id"),
+            ({"text_column": "txt", "entities_column": "id"}, "'id' already"),
         ):
             with pytest.raises(ValueError, match=problem):
-                check_columns({"a.jsonl": str(lines)}, Reading(**options))
-        with pytest.raises(ValueError, match=r"No row can be tagged; 0\.parquet"):
-            check_columns(files, Reading())
+                check_columns({"a.jsonl": str(lines)}, TagOptions("m", **options))
+        with pytest.raises(ValueError, match=r"0\.parquet: .* No other row can be tagged"):
+            check_columns(files, TagOptions("m"))
 
-    def test_files_are_found(self, tmp_path, caplog):
+    def test_files_are_found(self, tmp_path):
         names = ("in/a.jsonl", "in/b/a.parquet", "in/_a.json", "in/note.pdf", "in/out/a.parquet", "c/a.jsonl")
         hidden = ("in/.git/a.json", "in/b/_temporary/0/a.parquet", "in/b/.ipynb_checkpoints/c/a.jsonl")
         for name in (*names, *hidden, "c/b.ndjson", "hash"):
             write_lines(tmp_path / name, [])
         (tmp_path / "in" / "link.parquet").symlink_to(tmp_path / "hash")  # as in the caches of the Hub
         folder, other, out = tmp_path / "in", tmp_path / "c", tmp_path / "in" / "out"
-        expected = {name: str(folder / name) for name in ("a.jsonl", "b/a.parquet", "link.parquet")}
+        expected = {name: str(folder / name) for name in ("a.jsonl", "b/a.parquet", "link.parquet", "note.pdf")}
         assert find_files([str(folder)], out) == expected
-        assert caplog.messages == [f"{folder}: files left out: 1 (note.pdf)."]
         assert list(find_files([f"{folder}/*.js*", f"{other}/*.ndjson"], out)) == ["_a.json", "a.jsonl", "b.ndjson"]
         for inputs, reason in (
             (["nowhere"], "nowhere: there is no"),
@@ -374,90 +338,70 @@ class TestReading:
                 find_files(inputs, out)
 
 
-def chunk(numbers: list[int], failure: str | None = None) -> tuple[Chunk, list]:
-    """Rows, of which the negative ones are rejected, with an entity in each."""
-    rows = [{"n": number if number > 0 else float("nan")} for number in numbers]
-    outcomes = [[{"entity_group": "A"}] if number > 0 else "bad" for number in numbers]
-    places = [("a.jsonl", abs(number)) for number in numbers]
-    return Chunk("a.jsonl", rows, places, [""] * len(rows), [None] * len(rows), failure), outcomes
+def row(number: int | None, record: object = None, outcome: list | str = "bad", name: str = "a.jsonl") -> Row:
+    return Row(name, name, number, record, None, outcome)
 
 
 class TestOutput:
     def test_an_unfinished_file_leaves_nothing(self, tmp_path):
-        folder = OutputFolder(tmp_path, {}, ["a.jsonl"], "found")
+        folder = OutputFolder(tmp_path, {}, "found")
+        found = [{"entity_group": "A"}]
+        good = [row(number, {"n": number}, found) for number in (1, 3, 4)]
 
         def breaking():
-            yield chunk([1, -2])
+            yield from (good[0], row(2))
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            folder.write("a.jsonl", breaking())
-        folder.write("a.jsonl", [chunk([1, -2]), chunk([], failure="damaged")])
-        totals = folder.count_rejections()
-        assert (totals.outputs, totals.tagged, totals.rejected["damaged"]) == (0, 0, ["a.jsonl"])
+            folder.write(breaking())
+        folder.write([good[0], row(2), row(None, outcome="damaged")])
+        folder.write([row(1), row(2)])  # nothing to write
+        assert (folder.outputs, folder.tagged) == (0, 0)
         assert not list(tmp_path.rglob("a.jsonl*"))
         with open(folder.rejections, "a", encoding="utf-8") as file:
             file.write('{"file": "a.js')  # as a killed process leaves it
-        folder = OutputFolder(tmp_path, {}, ["a.jsonl"], "found")
+        folder.forget_rejections(["a.jsonl"])
         assert rejections(tmp_path) == []
-        folder.write("a.jsonl", [chunk([2, -1]), chunk([3, 4])])
-        found = [{"entity_group": "A"}]
-        assert read_lines(tmp_path / "a.jsonl") == [{"n": number, "found": found} for number in (2, 3, 4)]
-        assert rejections(tmp_path) == [("a.jsonl", 1, "bad", {"n": None})]  # NaN is no JSON
-        totals = OutputFolder(tmp_path, {}, [], "found").count_rejections()  # of a later run
-        assert (totals.tagged, totals.rejected) == (0, {"bad": ["a.jsonl, row 1"]})
-        assert folder.count_rejections().describe().splitlines() == [
-            "Documents: 3, in 1 files.",
-            "Entities: A 3.",
-            "Rejected: 1.",
-            "  1: bad (first: a.jsonl, row 1)",
-        ]
+        folder.write([*good, row(2)])
+        assert read_lines(tmp_path / "a.jsonl") == [{"n": number, "found": found} for number in (1, 3, 4)]
+        assert rejections(tmp_path) == [("a.jsonl", 2, "bad")]
+        assert OutputFolder(tmp_path, {}, "found").describe()[1] == 1  # of a later run
+        counts = ["Documents: 3, in 1 files.", "Entities: A 3.", "Rejected: 1.", "  1: bad"]
+        assert folder.describe() == ("\n".join(counts), 1)
 
-    def test_tables_are_joined_to_row_groups(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(output_module, "ROW_GROUP_BYTES", 100)
-        folder = OutputFolder(tmp_path, {}, [], "found")
+    def test_rows_of_tables_are_joined_to_row_groups(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(output_module, "ROWS_OF_A_GROUP", 3)
         entity = {"start": 0, "end": 1, "entity_group": "A", "score": 1.0, "word": "x"}
-
-        def tables(numbers):
-            for n in numbers:
-                table = pa.table({"n": pa.array([n, -1][: 2 * bool(n)], pa.int64())})
-                places = [("b.parquet", row) for row in range(len(table))]
-                yield Chunk("b", table, places, [], []), [[entity], "bad"][: len(table)]
-
-        folder.write("sub/a.parquet", tables(range(1, 8)))
-        folder.write("b.parquet", tables([0]))
+        rows = [row(n, pa.table({"n": [n]}), [entity] if n > 2 else [], "sub/a.parquet") for n in range(1, 8)]
+        OutputFolder(tmp_path, {}, "found").write([*rows, row(8, name="sub/a.parquet")])
         with pq.ParquetFile(tmp_path / "sub" / "a.parquet") as file:
-            assert 1 < file.num_row_groups < 7
-            assert file.read()["n"].to_pylist() == list(range(1, 8))
-            assert {key: file.read()["found"].to_pylist()[0][0][key] for key in entity} == entity
-        assert rejections(tmp_path)[0] == ("b.parquet", 1, "bad", {"n": -1})
-        # `datasets` refuses row groups without rows.
-        files = [str(tmp_path / name) for name in ("sub/a.parquet", "b.parquet")]
-        assert Dataset.from_parquet(files, cache_dir=str(tmp_path / "cache"))["n"][:] == list(range(1, 8))
+            assert file.num_row_groups == 3
+        table = Dataset.from_parquet(str(tmp_path / "sub" / "a.parquet"), cache_dir=str(tmp_path / "cache"))
+        assert table["n"][:] == list(range(1, 8))
+        assert table["found"][:] == [[]] * 2 + [[entity]] * 5
 
     def test_folders_of_something_else_or_of_another_run_are_refused(self, saved_model, tmp_path):
-        (tmp_path / "options.json.incomplete").touch()  # of a run that was killed at its start
-        OutputFolder(tmp_path, {"threshold": 0.5}, [], "entities")
+        OutputFolder(tmp_path, {"threshold": 0.5}, "entities")
         with pytest.raises(ValueError, match=r"threshold was 0\.5, now it is 0\.4"):
-            OutputFolder(tmp_path, {"threshold": 0.4}, [], "entities")
+            OutputFolder(tmp_path, {"threshold": 0.4}, "entities")
         (tmp_path / "other").mkdir()
         (tmp_path / "other" / "thesis.tex").touch()
         with pytest.raises(ValueError, match="other files"):
-            OutputFolder(tmp_path / "other", {}, [], "entities")
+            OutputFolder(tmp_path / "other", {}, "entities")
         with FileLock(tmp_path / LOCK), pytest.raises(OSError, match="lock"):
-            tag_corpus({}, tmp_path, Tagging(str(saved_model)))
+            tag_corpus({}, tmp_path, TagOptions(str(saved_model)))
 
 
 class TestTagger:
     def test_options_reach_the_pipeline(self, saved_model, monkeypatch):
         monkeypatch.setattr(pipeline_triaffine, "multiplies_bfloat16", lambda: True)
-        assert Tagger(Tagging(str(saved_model), bf16=True), "cpu").pipeline.model.dtype == torch.bfloat16
+        assert Tagger(TagOptions(str(saved_model), bf16=True), "cpu").pipeline.model.dtype == torch.bfloat16
 
     def test_a_text_that_the_model_fails_on_is_rejected_but_not_the_fault_of_a_machine(self, saved_model):
         class PanicError(BaseException):
             """As those of the tokenizer's Rust code."""
 
-        bad, tagger = {"bad"}, Tagger(Tagging(str(saved_model)), "cpu")
+        bad, tagger = {"bad"}, Tagger(TagOptions(str(saved_model)), "cpu")
         find = tagger.pipeline
 
         def fail(texts, **options):
@@ -475,25 +419,25 @@ class TestTagger:
 
     def test_weights_do_not_change_with_their_file(self, saved_model, tmp_path):
         folder = shutil.copytree(saved_model, tmp_path / "model")
-        tagger = Tagger(Tagging(str(folder), threshold=0.3), "cpu")
-        before = tagger.find(TEXTS)
+        tagger = Tagger(TagOptions(str(folder), threshold=0.3), "cpu")
+        before = tagger.tag(TEXTS)
         (folder / "model.safetensors").write_bytes(bytes((folder / "model.safetensors").stat().st_size))
-        assert tagger.find(TEXTS) == before
+        assert tagger.tag(TEXTS) == before
         assert any(before)
 
     def test_another_state_of_a_model_is_another_model(self, saved_model, tmp_path):
         copy = shutil.copytree(saved_model, tmp_path / "renamed")
-        assert describe_model(str(copy)) == describe_model(str(saved_model))
         (copy / "README.md").write_text("Another card.")
-        assert describe_model(str(copy)) == describe_model(str(saved_model))
+        described = [identify_model(str(saved_model), None), identify_model(str(copy), None)]
+        assert described[0] == described[1]
         with open(copy / "tokenizer_config.json", "a") as tokenizer_config:
             tokenizer_config.write("\n")
-        described = describe_model(str(copy))
-        assert described != describe_model(str(saved_model))
+        described.append(identify_model(str(copy), None))
         weights = bytearray((copy / "model.safetensors").read_bytes())
         weights[-1] ^= 1
         (copy / "model.safetensors").write_bytes(weights)
-        assert describe_model(str(copy)) != described
+        described.append(identify_model(str(copy), None))
+        assert len({*described[1:]}) == 3
 
     def test_a_model_on_the_hub_is_known_by_its_contents_and_loaded_from_its_commit(
         self, saved_model, online, tmp_path
@@ -501,17 +445,12 @@ class TestTagger:
         api = HfApi()
         api.create_repo("owner/name")
         commit = api.upload_folder(repo_id="owner/name", folder_path=saved_model).oid
-        description, revision = describe_model("owner/name")
-        assert revision == commit
-        assert (description, None) == describe_model(str(saved_model))
-        tag_corpus({}, tmp_path / "out", Tagging("owner/name"))
-        api.upload_file(path_or_fileobj=b"Another card.", path_in_repo="README.md", repo_id="owner/name")
-        assert describe_model("owner/name")[0] == description
-        tag_corpus({}, tmp_path / "out", Tagging("owner/name"))
+        assert identify_model("owner/name", None) == (identify_model(str(saved_model), None)[0], commit)
+        tag_corpus({}, tmp_path / "out", TagOptions("owner/name"))
         config = json.loads((saved_model / "config.json").read_text()) | {"threshold": 0.9}
         api.upload_file(path_or_fileobj=json.dumps(config).encode(), path_in_repo="config.json", repo_id="owner/name")
         with pytest.raises(ValueError, match="model"):
-            tag_corpus({}, tmp_path / "out", Tagging("owner/name"))
-        tag_corpus({}, tmp_path / "out", Tagging("owner/name", revision=commit))
-        tagger = Tagger(Tagging("owner/name", revision=commit), "cpu")
+            tag_corpus({}, tmp_path / "out", TagOptions("owner/name"))
+        tag_corpus({}, tmp_path / "out", TagOptions("owner/name", revision=commit))
+        tagger = Tagger(TagOptions("owner/name", revision=commit), "cpu")
         assert tagger.pipeline.model.origin["revision"] == commit
