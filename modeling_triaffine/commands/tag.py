@@ -4,8 +4,8 @@
 
 Reads Parquet and JSON lines with one text per row, and .txt files with one document each. For each file, it writes one
 of the same name and form to the output folder, with "entities": [{"start", "end", "entity_group", "score", "word"}];
-documents go to texts-00000.jsonl and so on. Rows that cannot be tagged are listed in rejected.jsonl, with file, row (from
-1) and reason. After an interruption, the same command continues with what has no output yet.
+documents go to texts-00000.jsonl and so on. Rows that cannot be tagged are listed in rejected.jsonl, with file, row
+(from 1) and reason. After an interruption, the same command continues with what has no output yet.
 
 Runs on the Ray cluster that RAY_ADDRESS names or that this machine belongs to, otherwise on this machine alone. The
 exit code is 0 if every row is tagged, 3 if some are rejected, and 2 if an option is invalid.

@@ -26,7 +26,7 @@ class TagOptions:
     """The options of [`tag_corpus`].
 
     Args:
-        model, revision: Folder, model of the package or Hub name, as for [`find_model`], and a branch, tag or commit on the Hub.
+        model, revision: As for [`find_model`], and a branch, tag or commit on the Hub.
         text_column, entities_column: The column or field with the text, and the one to add.
         threshold, overlap, batch_size, bf16: As for [`NestedNERPipeline`].
         max_characters: Longer texts are rejected.
