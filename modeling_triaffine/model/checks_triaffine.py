@@ -7,30 +7,14 @@ transformers, before anything that needs newer ones is imported. It imports torc
 import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from numbers import Real
 from typing import Any
 
-from packaging.version import Version
+from transformers.utils.versions import require_version
 
 LOWEST_VERSIONS = {"torch": "2.10", "transformers": "5.20"}
-
-
-def check_versions() -> None:
-    """Raises ImportError, in one sentence, for a package that is too old."""
-    for package, lowest in LOWEST_VERSIONS.items():
-        try:
-            installed = version(package)
-        except PackageNotFoundError:  # installed without metadata
-            continue
-        if Version(installed) < Version(lowest):
-            raise ImportError(
-                f'Triaffine models need {package} {lowest} or newer, but {installed} is installed: pip install -U "'
-                f'{package}>={lowest}".'
-            )
-
-
-check_versions()
+for _package, _lowest in LOWEST_VERSIONS.items():
+    require_version(f"{_package}>={_lowest}")
 
 
 def check_threshold(threshold: Any, labels: Iterable[str] | None = None, name: str = "threshold") -> None:
@@ -50,14 +34,6 @@ def check_threshold(threshold: Any, labels: Iterable[str] | None = None, name: s
     unknown = [label for label in threshold if label not in known] if by_label and labels is not None else []
     if unknown:
         raise ValueError(f"`{name}` names the labels {shortened(unknown)}; the model has {listed(known, most=50)}.")
-
-
-def too_few_positions(max_subwords: int, positions: int | None) -> str:
-    """The end of the error for an encoder that has positions for fewer sub-words."""
-    return (
-        f"`max_subwords` is {max_subwords}, but the encoder has positions for {positions} sub-words only; set "
-        f"max_subwords to at most {positions}"
-    )
 
 
 def shortened(value: Any) -> str:

@@ -7,30 +7,23 @@ from .checks_triaffine import (  # isort: skip - raises, if versions are too old
     check_threshold,
     reading,
     shortened,
-    too_few_positions,
 )
 
 import copy
-import difflib
-from collections.abc import Iterable, Iterator
-from operator import index
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from transformers import AutoConfig, PretrainedConfig
-from transformers.utils import logging
 
 from .kinds_triaffine import ATTENTIONS, NONE_LABEL, SCORINGS, Kind
-from .options_triaffine import MODEL_OPTIONS, ModelOptions, Option, option, options_of
+from .options_triaffine import ModelOptions, Option, option, options_of
 from .repository_triaffine import (
     AUTO_MAP,
     CUSTOM_PIPELINES,
     HubMixin,
-    complete_import,
     describe_other,
     save_remote_code,
 )
-
-logger = logging.get_logger(__name__)
 
 # Only the caller who loads a model sets these: in a file, they could name attention code on the Hub, or a pickle.
 LOADING_FIELDS = (
@@ -82,7 +75,7 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
         label_thresholds: lowest probability of an entity by label, for predictions that are given no threshold; a
             label without a threshold is predicted where it is the likeliest.
 
-    All other fields are those of [`ModelOptions`]; `TriaffineConfig.options()` lists them with their meaning.
+    All other fields are those of [`ModelOptions`].
 
     Raises:
         ValueError: a value out of its bounds (also when a field is set later), choices or sizes that do not fit
@@ -108,7 +101,7 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
         encoder_config: PretrainedConfig | dict[str, Any] | None = None
         hidden_size: int | None = option(None, "Width H of a word representation", least=1, most=2**16)
 
-    # Set by calibration, so not among `options()`.
+    # Set by calibration, so not among the `ModelOptions`.
     temperature: float | int = option(1.0, "Divisor of the final logits in prediction", least=1e-3, below=1e3)
     label_thresholds: dict[str, float | int] | None = None
 
@@ -118,36 +111,28 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
         self.id2label = _resolve_labels(self.id2label, self.label2id, num_labels)
         if "custom_pipelines" in kwargs:
             kwargs["custom_pipelines"] = PipelineTasks(kwargs["custom_pipelines"])
-        for name, near in unknown_fields(kwargs, type(self)).items():
-            logger.warning_once(f"{WHERE} has no option {name!r}, which is without effect. Did you mean {near!r}?")
         super().__post_init__(**kwargs)
         self.validate()
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Checks bounds and choices; `label2id` follows `id2label`, which `from_pretrained(…, id2label=…)` renames."""
-        if name == "num_labels":
-            if value == len(self.__dict__.get("id2label") or ()):
-                return
-            name, value = "id2label", _resolve_labels(None, None, value)
         if name == "encoder_config" and value is not None:
             value = _as_encoder_config(value)
-        if name == "auxiliary_labels" and not isinstance(value, list | None):
-            raise ValueError(f"{WHERE}: `auxiliary_labels` is {shortened(value)}; give a list of labels, or None.")
-        if name == "label_thresholds" and not isinstance(value, dict | None):
-            raise ValueError(f"{WHERE}: `{name}` is {shortened(value)}; give numbers from 0 to 1 by label, or None.")
         if name in CHECKED and (problem := CHECKED[name].problem(value)):
             raise ValueError(f"{WHERE}: `{name}` is {shortened(value)}; {problem}")
         if name == "id2label" and value is not None:
             value = _resolve_labels(value, None, None)
-            if old := self.__dict__.get("id2label"):
-                self.__dict__.update(_calibration_of_renamed(self.__dict__, old, value))
+            self._rename_thresholds(self.__dict__.get("id2label"), value)
             self.label2id = {label: i for i, label in value.items()}
         super().__setattr__(name, value)
 
-    @classmethod
-    def options(cls) -> list[Option]:
-        """The fields that a user sets, as declared: all but the labels and those that follow from the encoder."""
-        return [*MODEL_OPTIONS.values()]
+    def _rename_thresholds(self, old: dict[int, str] | None, new: dict[int, str]) -> None:
+        """The calibration stays with labels that are renamed; with another number of labels it ends."""
+        if old and len(old) != len(new):
+            self.temperature, self.label_thresholds = 1.0, None
+        elif old and self.label_thresholds:
+            names = {label: new[number] for number, label in old.items()}
+            self.label_thresholds = {names.get(name, name): lowest for name, lowest in self.label_thresholds.items()}
 
     @property
     def entity_labels(self) -> list[str]:
@@ -178,18 +163,6 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
         own = self.cross_span and not self.share_triaffine
         return self.attention_kind.has_tensor or self.scoring_kind.has_tensor or own
 
-    @property
-    def has_words(self) -> bool:
-        return self.word_embedding_size > 0
-
-    @property
-    def has_pos(self) -> bool:
-        return self.pos_embedding_size > 0
-
-    @property
-    def has_chars(self) -> bool:
-        return self.char_lstm_hidden_size > 0
-
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **options: Any) -> Any:
         """As in transformers; ValueError or OSError, in one paragraph, for a damaged config.json."""
@@ -212,14 +185,13 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
         `id2label`, `label2id` and `num_labels` replace the labels together, so each of them can be left out.
         """
         id2label, label2id, num_labels = (options.pop(name, None) for name in LABEL_OPTIONS)
+        labels = _resolve_labels(id2label, label2id, num_labels)  # LABEL_0, … if none are given
         has_names = id2label is not None or label2id is not None
-        labels = _resolve_labels(id2label, label2id, num_labels) if has_names or num_labels is not None else None
         with reading("config.json", "a field"):
-            fields = _without_loading_fields(config_dict)
-            if labels is not None:
-                fields = _with_labels(fields, labels, has_names)
-            loaded: Any = super().from_dict(fields, **options)
+            loaded: Any = super().from_dict(_without_loading_fields(config_dict), **options)
             config = loaded[0] if isinstance(loaded, tuple) else loaded
+            if has_names or num_labels not in (None, config.num_labels):
+                config.id2label = labels
             config.validate()  # transformers sets options in the finished configuration
             return loaded
 
@@ -242,68 +214,34 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
                 f"{WHERE}: `auxiliary_labels` is {auxiliary}, but the labels are {self.trained_labels}. Auxiliary "
                 "labels are the last of the labels before None, and at least one label is none of them."
             )
-        check_threshold(self.label_thresholds, self.entity_labels, f"{WHERE}: label_thresholds")
-        for is_wrong, problem in (*self._combinations(), *self._sizes()):
-            if is_wrong:
-                raise ValueError(f"{WHERE}: {problem}.")
+        check_threshold({**(self.label_thresholds or {})}, self.entity_labels, f"{WHERE}: label_thresholds")
+        for problem in self._problems():
+            raise ValueError(f"{WHERE}: {problem}.")
 
-    def _combinations(self) -> Iterator[tuple[bool, str]]:
-        """Attention, scoring and the cross-span stage must provide what they take from each other."""
+    def _problems(self) -> Iterator[str]:
+        """Says what does not fit together; attention, scoring and cross-span stage take parts from each other."""
         attention, scoring = self.attention_kind, self.scoring_kind
         names = f"attention={self.attention!r} and scoring={self.scoring!r}"
-        fit = [name for name, kind in ATTENTIONS.items() if kind.reads_words == scoring.reads_words]
-        own = [name for name, kind in SCORINGS.items() if kind.reads_words and not kind.shares_boundaries]
-        yield (
-            attention.reads_words != scoring.reads_words,
-            f"{names} do not fit: only one of them reads inside words; attentions that fit are {str(fit)[1:-1]}",
-        )
-        yield (
-            scoring.shares_boundaries and not attention.has_boundaries,
-            f"{names} do not fit: the scoring uses the attention's boundary MLPs, which it does not have; choose "
-            f"another attention, or one of the scorings {str(own)[1:-1]}",
-        )
-        yield (
-            self.cross_span and not scoring.reads_words,
-            f"the cross-span stage needs span representations, which scoring={self.scoring!r} does not build; set "
-            "cross_span=False",
-        )
-        yield (
-            self.cross_span and self.share_triaffine and not (attention.has_tensor and scoring.has_tensor),
-            f"with {names} the span stage has no triaffine tensors W and V to share with the cross-span stage; set "
-            "share_triaffine=False or cross_span=False",
-        )
-
-    def _sizes(self) -> Iterator[tuple[bool, str]]:
-        """Word parts need vocabularies, and the encoder the width of the words and a position for each sub-word."""
+        if attention.reads_words != scoring.reads_words:
+            fit = [name for name, kind in ATTENTIONS.items() if kind.reads_words == scoring.reads_words]
+            yield f"{names} do not fit: only one of them reads inside words; attentions that fit are {str(fit)[1:-1]}"
+        if scoring.shares_boundaries and not attention.has_boundaries:
+            yield f"{names} do not fit: the scoring uses the attention's boundary MLPs, which it does not have"
+        if self.cross_span and not scoring.reads_words:
+            yield f"scoring={self.scoring!r} builds no span representations to relate; set cross_span=False"
+        if self.cross_span and self.share_triaffine and not (attention.has_tensor and scoring.has_tensor):
+            yield f"{names} have no tensors W and V to share; set share_triaffine=False or cross_span=False"
         for part in ("word", "pos", "char"):
-            vocab, size = getattr(self, f"{part}_vocab_size"), getattr(self, f"{part}_embedding_size")
-            problem = f"`{part}_embedding_size` is {size} but `{part}_vocab_size` is 0; give the vocabulary's size"
-            yield size > 0 and vocab == 0, problem
-        yield (
-            (self.char_embedding_size > 0) != (self.char_lstm_hidden_size > 0),
-            "`char_embedding_size` and `char_lstm_hidden_size` must both be set, or both be 0",
-        )
+            if getattr(self, f"{part}_embedding_size") and not getattr(self, f"{part}_vocab_size"):
+                yield f"`{part}_embedding_size` is set but `{part}_vocab_size` is 0; give the vocabulary's size"
+        if (self.char_embedding_size > 0) != (self.char_lstm_hidden_size > 0):
+            yield "`char_embedding_size` and `char_lstm_hidden_size` must both be set, or both be 0"
         width = self.hidden_size if self.encoder_config is None else self.encoder_config.hidden_size
-        yield (
-            self.hidden_size != width,
-            f"`hidden_size` is {self.hidden_size}, but the encoder's width is {width}; leave hidden_size out",
-        )
-        has_positions = getattr(self.encoder_config, "position_biased_input", True)  # of DeBERTa, relative ones alone
-        positions = getattr(self.encoder_config, "max_position_embeddings", None) if has_positions else None
-        yield (
-            positions is not None and 0 < positions < self.max_subwords,
-            too_few_positions(self.max_subwords, positions),
-        )
+        if self.hidden_size != width:
+            yield f"`hidden_size` is {self.hidden_size}, but the encoder's width is {width}; leave hidden_size out"
 
 
 CHECKED = options_of(TriaffineConfig)
-
-
-def unknown_fields(names: Iterable[str], cls: type[PretrainedConfig] = TriaffineConfig) -> dict[str, str]:
-    """Finds names that the class does not have, but that are close to those of options: name → option."""
-    unknown = [name for name in names if not hasattr(cls, name)]
-    near = {name: difflib.get_close_matches(name, MODEL_OPTIONS, 1, cutoff=0.8) for name in unknown}
-    return {name: options[0] for name, options in near.items() if options}
 
 
 def _without_loading_fields(fields: dict[str, Any]) -> dict[str, Any]:
@@ -345,24 +283,12 @@ def _resolve_labels(
             raise ValueError(f"{WHERE}: `num_labels` is {count!r}; {problem}")
         labels = {**{i: f"LABEL_{i}" for i in range(count - 1)}, count - 1: NONE_LABEL}
     names = list(labels.values())
-    for is_wrong, problem in (
-        (
-            inverse not in (None, labels),
-            f"`id2label` has {shortened(sorted(labels.items() - (inverse or labels).items()))}, unlike `label2id`; set "
-            "`id2label` alone, as a whole, which sets both (in a file, delete `label2id`)",
-        ),
-        (
-            NONE_LABEL in names[:-1] or names[-1] != NONE_LABEL,
-            f'the last label, and no other, must be "{NONE_LABEL}" (no entity); got {names}. Give it the highest id, '
-            "and count it in num_labels",
-        ),
-        (
-            num_labels not in (None, len(labels)),
-            f"`num_labels` is {num_labels} but there are {len(labels)} labels, None included; give as many",
-        ),
-    ):
-        if is_wrong:
-            raise ValueError(f"{WHERE}: {problem}.")
+    if inverse not in (None, labels):
+        raise ValueError(f"{WHERE}: `id2label` and `label2id` differ; set `id2label` alone, as a whole.")
+    if NONE_LABEL in names[:-1] or names[-1] != NONE_LABEL:
+        raise ValueError(f'{WHERE}: the last label, and no other, must be "{NONE_LABEL}" (no entity); got {names}.')
+    if num_labels not in (None, len(labels)):
+        raise ValueError(f"{WHERE}: `num_labels` is {num_labels} but there are {len(labels)} labels, None included.")
     return labels
 
 
@@ -370,10 +296,9 @@ def _labels_by_id(field: str, given: Any) -> dict[int, str]:
     """The labels in order, from names by their ids, or ids by their names (`label2id`)."""
     try:
         pairs = [pair if field == "id2label" else pair[::-1] for pair in given.items()]
-        labels = sorted((int(number) if isinstance(number, str) else index(number), name) for number, name in pairs)
-        names = [name for _, name in labels]
-        is_numbered = [number for number, _ in labels] == list(range(len(labels))) and len(labels) >= 2
-        is_named = len({*names}) == len(names) and all(isinstance(name, str) for name in names)
+        labels = sorted((int(number), name) for number, name in pairs)
+        is_numbered = [number for number, _ in labels] == [*range(max(2, len(labels)))]
+        is_named = len({name for _, name in labels if isinstance(name, str)}) == len(labels)
     except (AttributeError, TypeError, ValueError):
         is_numbered = is_named = False
     if not (is_numbered and is_named):
@@ -382,25 +307,3 @@ def _labels_by_id(field: str, given: Any) -> dict[int, str]:
             "2, …, the last of them None."
         )
     return dict(labels)
-
-
-def _with_labels(fields: dict[str, Any], labels: dict[int, str], has_names: bool) -> dict[str, Any]:
-    """The fields of a file with other labels, unless only their number was given, and it is the same."""
-    old = _resolve_labels(fields.get("id2label"), fields.get("label2id"), fields.get("num_labels"))
-    if not has_names and len(labels) == len(old):
-        return fields
-    kept = {name: value for name, value in fields.items() if name not in LABEL_OPTIONS}
-    return {**kept, "id2label": labels, **_calibration_of_renamed(fields, old, labels)}
-
-
-def _calibration_of_renamed(fields: dict[str, Any], old: dict[int, str], new: dict[int, str]) -> dict[str, Any]:
-    """The calibration among the fields, which stays with labels that are renamed; with another number it ends."""
-    if len(old) != len(new):
-        return {"temperature": 1.0, "label_thresholds": None}
-    if not fields.get("label_thresholds"):
-        return {}
-    names = {label: new[number] for number, label in old.items()}
-    return {"label_thresholds": {names.get(name, name): lowest for name, lowest in fields["label_thresholds"].items()}}
-
-
-complete_import(__name__)

@@ -122,19 +122,17 @@ def _mlps_of(module: MLP | Boundaries) -> list[MLP]:
     return [module.head, module.tail] if isinstance(module, Boundaries) else [module]
 
 
-def attention_tensor(config: TriaffineConfig) -> TriaffineTensor:
-    """W: a slice per label, or one that all labels share."""
-    labels = config.num_scores if config.attention_kind.by_label else 1
+def tensor_of(config: TriaffineConfig, kind: Kind) -> TriaffineTensor:
+    """W of an attention or V of a scoring: a slice per label, or one that all labels share."""
+    labels = config.num_scores if kind.by_label else 1
     return TriaffineTensor(labels, config.triaffine_dim, config.triaffine_rank, config.triaffine_init_std)
 
 
-def scoring_tensor(config: TriaffineConfig) -> TriaffineTensor:
-    """V: a slice per label."""
-    return TriaffineTensor(config.num_scores, config.triaffine_dim, config.triaffine_rank, config.triaffine_init_std)
-
-
 class SpanPart(nn.Module):
-    """Scores of a span's inside words, as the factor that a kind makes of the words in its MLPs."""
+    """Scores of a span's inside words, as the factor that a kind makes of the words in its MLPs.
+
+    They are s_ijkr of an attention, or o_ijkr of a scoring, of which p_ijr = Σ_k α_ijkr o_ijkr.
+    """
 
     triaffine: TriaffineTensor  # W or V, if the kind has it
 
@@ -157,39 +155,23 @@ class SpanPart(nn.Module):
         raise NotImplementedError
 
 
-class SpanAttention(SpanPart):
-    """Attention scores s_ijkr. Base of the kinds."""
+class TriaffinePart(SpanPart):
+    """TriAff(h_i, h_j, h_k, W_r): s, also with one W for all labels (c), or o."""
 
-    def __init__(self, config: TriaffineConfig):
-        super().__init__(config, config.attention_kind)
-
-
-class SpanScoring(SpanPart):
-    """Scores o_ijkr, of which p_ijr = Σ_k α_ijkr o_ijkr. Base of the kinds, which may share
-    the attention's boundaries.
-    """
-
-    def __init__(self, config: TriaffineConfig):
-        super().__init__(config, config.scoring_kind)
-
-
-class TriaffineAttention(SpanAttention):
-    """s = TriAff(h_i, h_j, h_k, W_r), or with one W for all labels (c)."""
-
-    def __init__(self, config: TriaffineConfig):
-        super().__init__(config)
-        self.triaffine = attention_tensor(config)
+    def __init__(self, config: TriaffineConfig, kind: Kind):
+        super().__init__(config, kind)
+        self.triaffine = tensor_of(config, kind)
 
     def factor(self, insides: Tensor, ends: Tensor | None) -> Factor:
         assert ends is not None
         return triaffine_factor(ends, insides, self.triaffine())
 
 
-class LabelAttention(SpanAttention):
+class LabelAttention(SpanPart):
     """s = q_r · h_k, without boundaries (d)."""
 
-    def __init__(self, config: TriaffineConfig):
-        super().__init__(config)
+    def __init__(self, config: TriaffineConfig, kind: Kind):
+        super().__init__(config, kind)
         self.query = nn.Parameter(torch.empty(config.num_scores, config.triaffine_dim))
         self.reset_parameters()
 
@@ -200,43 +182,17 @@ class LabelAttention(SpanAttention):
         return additive_factor(insides @ self.query.transpose(0, 1))
 
 
-class LinearAttention(SpanAttention):
-    """s = W_r (h_i ‖ h_j ‖ h_k) + c_r (e).
+class LinearPart(SpanPart):
+    """V_r h_k + c_r: o (b); with boundaries V_r (h_i ‖ h_j ‖ h_k) + c_r: o (f), or s (e).
 
-    As printed in the paper, although equal to (d): terms in i and j alone cancel in a softmax over k.
+    (e) is as printed in the paper, although equal to (d): terms in i and j alone cancel in a softmax over k.
     """
 
-    def __init__(self, config: TriaffineConfig):
-        super().__init__(config)
-        dim, labels = config.triaffine_dim, config.num_scores
-        self.linear_head, self.linear_tail = nn.Linear(dim, labels), nn.Linear(dim, labels)
-        self.linear_inside = nn.Linear(dim, labels)
-
-    def factor(self, insides: Tensor, ends: Tensor | None) -> Factor:
-        assert ends is not None
-        return additive_factor(self.linear_inside(insides), self.linear_head(ends[0]), self.linear_tail(ends[1]))
-
-
-class TriaffineScoring(SpanScoring):
-    """o = TriAff(h_i, h_j, h_k, V_r)."""
-
-    def __init__(self, config: TriaffineConfig):
-        super().__init__(config)
-        self.triaffine = scoring_tensor(config)
-
-    def factor(self, insides: Tensor, ends: Tensor | None) -> Factor:
-        assert ends is not None
-        return triaffine_factor(ends, insides, self.triaffine())
-
-
-class LinearScoring(SpanScoring):
-    """o = V_r h_k + c_r (b), or with boundaries V_r (h_i ‖ h_j ‖ h_k) + c_r (f)."""
-
-    def __init__(self, config: TriaffineConfig):
-        super().__init__(config)
+    def __init__(self, config: TriaffineConfig, kind: Kind):
+        super().__init__(config, kind)
         dim, labels = config.triaffine_dim, config.num_scores
         self.linear_inside = nn.Linear(dim, labels)
-        self.reads_boundaries = config.scoring_kind.has_boundaries or config.scoring_kind.shares_boundaries
+        self.reads_boundaries = kind.has_boundaries or kind.shares_boundaries
         if self.reads_boundaries:
             self.linear_head, self.linear_tail = nn.Linear(dim, labels), nn.Linear(dim, labels)
 
@@ -297,17 +253,17 @@ def _biaffine(heads: Tensor, tails: Tensor, weight: Tensor) -> Tensor:
 
 
 # The modules of the kinds in `kinds_triaffine.py`; scorings that read no inside words are apart, they return p itself.
-ATTENTION_MODULES: dict[str, type[SpanAttention]] = {
-    "triaffine": TriaffineAttention,
-    "triaffine_no_label": TriaffineAttention,
+ATTENTION_MODULES: dict[str, type[SpanPart]] = {
+    "triaffine": TriaffinePart,
+    "triaffine_no_label": TriaffinePart,
     "label": LabelAttention,
-    "linear": LinearAttention,
+    "linear": LinearPart,
 }
-SCORING_MODULES: dict[str, type[SpanScoring]] = {
-    "triaffine": TriaffineScoring,
-    "linear": LinearScoring,
-    "linear_boundary": LinearScoring,
-    "linear_boundary_shared": LinearScoring,
+SCORING_MODULES: dict[str, type[SpanPart]] = {
+    "triaffine": TriaffinePart,
+    "linear": LinearPart,
+    "linear_boundary": LinearPart,
+    "linear_boundary_shared": LinearPart,
 }
 BIAFFINE_MODULES: dict[str, type[BiaffineScoring] | type[SharedBiaffineScoring]] = {
     "biaffine": BiaffineScoring,

@@ -19,13 +19,12 @@ from torch import Tensor, nn
 from transformers import AutoModel, PreTrainedModel
 from transformers.utils import can_return_tuple, logging
 
-from .checks_triaffine import listed, reading, too_few_positions
+from .checks_triaffine import listed, reading
 from .configuration_triaffine import PipelineTasks, TriaffineConfig
 from .repository_triaffine import (
     ORIGIN_OPTIONS,
     HubMixin,
     check_index,
-    complete_import,
     find_pipeline_class,
     refuse_broken,
     refuse_redirections,
@@ -115,6 +114,8 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         if pretrained_model_name_or_path is not None:
             check_index(pretrained_model_name_or_path, kwargs)
             refuse_redirections(pretrained_model_name_or_path, "config.json", kwargs)
+            if os.path.isdir(pretrained_model_name_or_path):  # the working directory can change
+                pretrained_model_name_or_path = os.path.abspath(pretrained_model_name_or_path)
         try:
             loaded: Any = super().from_pretrained(
                 pretrained_model_name_or_path, *args, output_loading_info=True, **kwargs
@@ -167,11 +168,10 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         self.__dict__["_is_quantized"] = value
 
     def __getstate__(self) -> dict[str, Any]:
-        """Returns the state for pickle and the hashes of data sets, without what must not, or cannot, be in a file.
+        """The state for pickle and hashes, without the token that loaded the model, and what cannot be pickled.
 
-        Left out are the token that loaded the model, and the hooks by which transformers captures the layers for
-        `mix_layers`: local functions, which it registers again in the next call. Such a model must not be copied while
-        another thread runs it.
+        Those are the hooks, local functions, by which transformers captures the layers for `mix_layers`, and which it
+        registers again in the next call.
         """
         for module in self.encoder.modules():
             for number, hook in list(module._forward_hooks.items()):
@@ -195,11 +195,6 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         **options: Any,
     ) -> None:
         """As in transformers; a push is of the whole repository, by the main process."""
-        if push_to_hub and state_dict is not None and self.push_repository is None:
-            raise ValueError(
-                "As remote code, a model pushes its own weights, not `state_dict`, so nothing was saved; import "
-                "modeling_triaffine first, or save without push_to_hub and upload the folder."
-            )
         weights = self.state_dict() if state_dict is None else state_dict
         if any(COMPILED in name for name in weights):  # of `model.encoder = torch.compile(model.encoder)`
             state_dict = {name.replace(COMPILED, ""): weight for name, weight in weights.items()}
@@ -218,12 +213,6 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         """
         push = super().push_to_hub if self.push_repository is None else self.push_repository
         return push(repo_id, private=private, **options)
-
-    def get_input_embeddings(self) -> nn.Module:
-        return self.encoder.get_input_embeddings()
-
-    def set_input_embeddings(self, value: nn.Module) -> None:
-        self.encoder.set_input_embeddings(value)
 
     def resize_token_embeddings(self, *args: Any, **options: Any) -> nn.Module:  # type: ignore[override]
         """Resizes the encoder's embeddings, and updates `vocab_size` in the configuration that is saved."""
@@ -383,14 +372,16 @@ def _own_weights(model: PreTrainedModel) -> set[str]:
 
 
 def _check_positions(encoder: nn.Module, max_subwords: int) -> None:
-    """Raises ValueError for encoders of RoBERTa's family, whose positions begin after their padding index."""
+    """Raises ValueError if the encoder has fewer positions; in RoBERTa's family they begin after the padding index."""
     table = getattr(getattr(encoder, "embeddings", None), "position_embeddings", None)
-    if isinstance(table, nn.Embedding) and table.padding_idx is not None:
-        positions = table.num_embeddings - table.padding_idx - 1
+    if isinstance(table, nn.Embedding):
+        positions = table.num_embeddings - (0 if table.padding_idx is None else table.padding_idx + 1)
         if max_subwords > positions:
-            raise ValueError(f"{too_few_positions(max_subwords, positions)}.")
+            raise ValueError(
+                f"`max_subwords` is {max_subwords}, but the encoder has positions for {positions} sub-words only; set "
+                f"max_subwords to at most {positions}."
+            )
 
 
-complete_import(__name__)
 if not PipelineTasks.is_installed:  # loaded as remote code; the package, if it is imported, keeps its place
     register_task(find_pipeline_class, replace=False)

@@ -1,14 +1,11 @@
 """NestedNERPipeline: raw text in, nested entities with character offsets out."""
 
 import copy
-import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sized
 from functools import partial
 from importlib import import_module
 from itertools import accumulate
-from numbers import Integral
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -19,12 +16,13 @@ from transformers.utils import logging
 
 from .batches_triaffine import BATCHES_AT_ONCE, SENTENCES, SENTENCES_ON_GPU, BatchReader, Feature
 from .checks_triaffine import check_threshold, shortened
+from .configuration_triaffine import TriaffineConfig
 from .decoding_triaffine import CopiedScores, FoundInText, Threshold, find_entities
-from .kinds_triaffine import Keep, TextEntity, WordEntity, overlap_policy
+from .kinds_triaffine import TextEntity, WordEntity, overlap_policy
 from .model_triaffine import TriaffineForNestedNER, evaluating
 from .options_triaffine import PREDICTION_OPTIONS, PredictionOptions
 from .processing_triaffine import PosTagger, TextSentence, TriaffineProcessor
-from .repository_triaffine import ORIGIN_OPTIONS, complete_import, find_file
+from .repository_triaffine import ORIGIN_OPTIONS
 from .text_triaffine import TextSplitter
 from .triaffine_weights import ACCELERATION, multiplies_bfloat16
 
@@ -32,11 +30,9 @@ logger = logging.get_logger(__name__)
 
 CALL_PARAMETERS = ("threshold", "overlap", "labels", "ignore_labels")
 # Of transformers' pipeline for tokens: how the labels of a word's tokens become one. A span has one label anyway.
-AGGREGATIONS = ("simple", "first", "average", "max")
-# Keywords of `from_pretrained` for the model alone; `ORIGIN_OPTIONS` are for the processor, too.
-LOADING_KEYWORDS = ("device_map", "attn_implementation", "force_download", "proxies", "use_safetensors", "variant")
-# Keywords of transformers' pipelines that its base class would take and ignore.
-WITHOUT_EFFECT = ("config", "feature_extractor", "image_processor", "video_processor")
+AGGREGATIONS = (None, "simple", "first", "average", "max")
+# Keywords of the constructor that are not of `from_pretrained`.
+OWN_KEYWORDS = (*CALL_PARAMETERS, "aggregation_strategy", "device", "num_workers", "task")
 
 
 class _Sentence(NamedTuple):
@@ -67,11 +63,10 @@ class NestedNERPipeline(ChunkPipeline):
         labels: labels whose entities are kept, before `overlap` chooses among them; by default all.
         ignore_labels: labels whose entities are left out; their spans get no other label. Unknown labels are ignored.
         aggregation_strategy: "simple", "first", "average" or "max", all the same: entities are spans of whole words.
-        dtype: as in `from_pretrained`, if `model` is a name; `torch_dtype` is its old name. A processor that
-            multiplies float32 faster than bfloat16 computes in float32 instead, and converts a model object.
-        kwargs: `device`; if `model` is a name, the keywords of `from_pretrained` that say where it is (`revision`,
-            `token`, `subfolder`, …), `device_map`, `attn_implementation` and `model_kwargs`. `trust_remote_code` has
-            no effect: no code is read from a repository.
+        dtype: as in `from_pretrained`, if `model` is a name. A processor that multiplies float32 faster than bfloat16
+            computes in float32 instead, and converts a model object.
+        kwargs: `device`; if `model` is a name, also the keywords of `from_pretrained`, directly or as `model_kwargs`.
+            `trust_remote_code` has no effect: no code is read from a repository.
 
     Returns for each text a list of {"entity_group", "score", "word", "start", "end"}, offsets in characters with an
     exclusive end, sorted by start, then longest first. A list, tuple, array, series or column of texts returns a list;
@@ -107,31 +102,26 @@ class NestedNERPipeline(ChunkPipeline):
         pos_tagger: PosTagger | None = None,
         text_splitter: TextSplitter | None = None,
         dtype: Any = "auto",
+        model_kwargs: dict[str, Any] | None = None,
         **kwargs: Any,
     ):
-        _refuse_unknown({*kwargs} & {*WITHOUT_EFFECT})
-        _check_device(kwargs.get("device"))
-        dtype = kwargs.get("torch_dtype") or dtype
+        own = {name: kwargs.pop(name) for name in OWN_KEYWORDS if name in kwargs}
+        _check_device(own.get("device"))
         kwargs.pop("trust_remote_code", None)
-        origin = {name: kwargs.pop(name) for name in ORIGIN_OPTIONS if name in kwargs}
-        options = {name: kwargs.pop(name) for name in LOADING_KEYWORDS if name in kwargs}
-        options |= kwargs.pop("model_kwargs", None) or {}
+        options = {**kwargs, **(model_kwargs or {})}
         if model is None or isinstance(model, str | os.PathLike):
             model = TriaffineForNestedNER.find_model(model)
-        is_object = not isinstance(model, str | os.PathLike)
-        if is_object and dtype not in (None, "auto", model.dtype, str(model.dtype).removeprefix("torch.")):
-            options["dtype"] = dtype
-        if isinstance(processor, str | os.PathLike):
-            processor = TriaffineProcessor.from_pretrained(processor, **origin)
-        if not is_object:
+        if isinstance(model, str | os.PathLike):
+            origin = {name: options[name] for name in ORIGIN_OPTIONS if name in options}
+            model_class = _class_of(model, origin)
             processor = processor or TriaffineProcessor.from_pretrained(model, **origin)
-            options = {"dtype": dtype, **origin, **options}
-            model = _class_of(model, origin).from_pretrained(model, **options)
-        elif options or origin.items() - getattr(model, "origin", {}).items():  # transformers' `pipeline` repeats some
-            raise TypeError(
-                f"NestedNERPipeline: {', '.join(origin | options)} would change how a model is loaded, but `model` is "
-                "an object; pass them to its `from_pretrained`, or to transformers' `pipeline` as `model_kwargs`."
-            )
+            model = model_class.from_pretrained(model, **{"dtype": dtype, **options})
+        else:  # transformers' `pipeline` repeats some of the keywords that it has loaded the model with
+            origin = getattr(model, "origin", {})
+            unknown = {name for name, value in options.items() if name not in origin or origin[name] != value}
+            if dtype not in (None, "auto", model.dtype, str(model.dtype).removeprefix("torch.")):
+                unknown.add("dtype")
+            _refuse_unknown(unknown)
         processor = _find_processor(model, processor, tokenizer)
         processor.check_fits(model.config)
         if pos_tagger is not None or text_splitter is not None:
@@ -140,7 +130,7 @@ class NestedNERPipeline(ChunkPipeline):
             processor.pos_tagger = pos_tagger
         if text_splitter is not None:
             processor.text_splitter = text_splitter
-        super().__init__(model=model, processor=processor, batch_size=batch_size, **kwargs)
+        super().__init__(model=model, processor=processor, batch_size=batch_size, **own)
         if batch_size is None:  # transformers would take 1
             self._batch_size = SENTENCES_ON_GPU if self.device.type == "cuda" else SENTENCES
         if self.device.type == "cpu" and self.model.dtype == torch.bfloat16 and not multiplies_bfloat16():
@@ -150,58 +140,65 @@ class NestedNERPipeline(ChunkPipeline):
             )
             self.model.float()
 
-    def __call__(self, inputs: Any, is_split_into_words: bool = False, **kwargs: Any) -> Any:  # type: ignore[override]
-        if is_split_into_words:  # the words of a text, or of each of several
-            if not inputs or isinstance(inputs[0], str):
-                return super().__call__(_JoinedWords(inputs), **kwargs)
-            inputs = [_JoinedWords(words) for words in inputs]
-        if isinstance(inputs, str | bytes | Mapping) or not isinstance(inputs, Iterable):
-            return super().__call__(inputs, **kwargs)
-        if getattr(inputs, "ndim", 1) != 1:  # an array of arrays; a data frame, which iterates over its columns' names
+    def __call__(  # type: ignore[override]
+        self,
+        inputs: Any,
+        is_split_into_words: bool = False,
+        batch_size: int | None = None,
+        num_workers: Any = None,
+        **parameters: Any,
+    ) -> Any:
+        """The entities of the text or texts; with `is_split_into_words` a text is a list of its words.
+
+        `parameters` replace those of the constructor; `num_workers` has no effect.
+        """
+        options = {**self._postprocess_params, **self._sanitize_parameters(**parameters)[2]}
+        batch_size = self._batch_size if batch_size is None else batch_size
+        if problem := PREDICTION_OPTIONS["batch_size"].problem(batch_size):
+            raise ValueError(f"NestedNERPipeline: `batch_size` is {shortened(batch_size)}; {problem}")
+        texts, is_stream = inputs, not isinstance(inputs, Sized)
+        if not isinstance(inputs, Iterable) and hasattr(inputs, "__getitem__"):  # a data set of torch
+            # It ends by its length, not by an IndexError.
+            texts, is_stream = map(inputs.__getitem__, range(len(inputs))), True
+        elif isinstance(inputs, str | bytes | Mapping) or not isinstance(inputs, Iterable):
+            return next(self._read([inputs], batch_size, False, options))
+        elif getattr(inputs, "ndim", 1) != 1:  # an array of arrays, or a data frame, which iterates over its columns
             raise TypeError(
                 f"NestedNERPipeline reads a flat collection of texts, such as a column, not {type(inputs)}."
             )
-        is_stream = not isinstance(inputs, Sized)
-        texts = (text.as_py() if hasattr(text, "as_py") else text for text in inputs)  # of an Arrow column
-        found = super().__call__(texts, is_stream=is_stream, **kwargs)
+        elif is_split_into_words and (not inputs or isinstance(inputs[0], str)):
+            return next(self._read([_JoinedWords(inputs)], batch_size, False, options))
+        if is_split_into_words:
+            texts = map(_JoinedWords, texts)
+        found = self._read(texts, batch_size, is_stream, options)
         return found if is_stream else list(found)
 
-    def _sanitize_parameters(
-        self, aggregation_strategy: Any = None, is_stream: bool = False, in_words: bool = False, **parameters: Any
-    ) -> Any:
-        if getattr(aggregation_strategy, "value", aggregation_strategy) not in (None, *AGGREGATIONS):
+    def _sanitize_parameters(self, aggregation_strategy: Any = None, in_words: bool = False, **parameters: Any) -> Any:
+        """Checks the parameters; those of [`postprocess`] are all."""
+        if aggregation_strategy not in AGGREGATIONS:
             raise ValueError(
                 f"`aggregation_strategy` is {shortened(aggregation_strategy)}, but the model scores spans, not tokens; "
                 "leave it out."
             )
         _refuse_unknown(set(parameters) - set(CALL_PARAMETERS))
-        check_threshold(parameters.get("threshold"), self.model.config.entity_labels)
-        overlap_policy(parameters.get("overlap", PredictionOptions.overlap))
         known = self.model.config.entity_labels
+        check_threshold(parameters.get("threshold"), known)
+        overlap_policy(parameters.get("overlap", PredictionOptions.overlap))
         for name in ("labels", "ignore_labels"):
             named = parameters.get(name) or ()
             if isinstance(named, str) or not isinstance(named, Collection):
                 raise ValueError(f"`{name}` is {shortened(named)}; give a list of labels.")
         if unknown := [label for label in parameters.get("labels") or () if label not in known]:
             raise ValueError(f"`labels` names {shortened(unknown)}; the model has {known}.")
-        choosing: dict[str, Any] = {"in_words": in_words}
-        choosing |= {name: parameters.pop(name) for name in ("overlap", "labels") if name in parameters}
-        return {"is_stream": is_stream}, parameters, choosing
+        return {}, {}, {"in_words": in_words, **parameters}
 
     def draw(self, text: str, **options: Any) -> Any:
         """The text with its entities, drawn in characters where it is printed and in HTML where a notebook shows it.
 
         `options` are those of a call. Needs the package `modeling_triaffine`.
         """
-        try:
-            drawing = import_module("modeling_triaffine.drawing.drawing")
-        except ImportError as error:
-            raise ImportError("`draw` needs the package: pip install modeling_triaffine") from error
+        drawing = import_module("modeling_triaffine.drawing.drawing")
         return drawing.Drawing(text, self(text, **options), self.model.config.entity_labels)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Returns the state for pickle and the hashes of data sets, which the number of calls must not change."""
-        return {**self.__dict__, "call_count": 0}
 
     def save_pretrained(self, save_directory: str | os.PathLike[str], **kwargs: Any) -> None:
         """Saves model and processor, with all that loading them needs."""
@@ -212,52 +209,38 @@ class NestedNERPipeline(ChunkPipeline):
         """Uploads model and processor as one complete repository; see `TriaffineForNestedNER.push_to_hub`."""
         return self.model.push_to_hub(repo_id, processor=self.processor, **options)
 
-    def get_iterator(
-        self,
-        inputs: Any,
-        num_workers: int,
-        batch_size: int,
-        preprocess_params: dict[str, Any],
-        forward_params: dict[str, Any],
-        postprocess_params: dict[str, Any],
+    def _read(
+        self, texts: Iterable[Any], batch_size: int | None, is_stream: bool, options: dict[str, Any]
     ) -> Iterator[Any]:
         """Yields entities text by text. Sentences of several texts run together, in the order of their length."""
-        if isinstance(batch_size, Integral) and not isinstance(batch_size, bool):
-            batch_size = int(batch_size)  # of NumPy, too
-        if problem := PREDICTION_OPTIONS["batch_size"].problem(batch_size):
-            raise ValueError(f"NestedNERPipeline: `batch_size` is {shortened(batch_size)}; {problem}")
-        if not isinstance(inputs, Iterable):  # a data set of torch, which ends by its length, not by an IndexError
-            inputs = map(inputs.__getitem__, range(len(inputs)))
         reader = BatchReader(
             self.processor.pad,
-            self._start,
-            partial(self._finish, **forward_params),
+            self._forward,
+            partial(self._finish, threshold=options.get("threshold")),
             self.device,
             batch_size,
             # A stream has results after its first batch; with batches of 1 it never waits.
-            1 if preprocess_params["is_stream"] else BATCHES_AT_ONCE,
+            1 if is_stream else BATCHES_AT_ONCE,
             inside=partial(evaluating, self.model),
         )
-        sentences = (sentence for number, text in enumerate(inputs) for sentence in self.preprocess(text, number))
+        sentences = (sentence for number, text in enumerate(texts) for sentence in self.preprocess(text, number))
 
         def encode(some: list[_Sentence]) -> list[Feature]:
             return self.processor.encode_sentences([sentence.words for sentence in some])
 
-        def stream() -> Iterator[Any]:
-            found = FoundInText()  # in the text so far
-            for sentence, entities in reader.read(sentences, encode):
-                found.add(sentence.words.piece, entities)
-                if sentence.is_last:
-                    yield self.postprocess((sentence.text, found), **postprocess_params)
-                    found = FoundInText()
-
-        return stream()
+        found = FoundInText()  # in the text so far
+        for sentence, entities in reader.read(sentences, encode):
+            found.add(sentence.words.piece, entities)
+            if sentence.is_last:
+                yield self.postprocess((sentence.text, found), **options)
+                found = FoundInText()
 
     def preprocess(self, text: Any, number: int = 0) -> Iterator[_Sentence]:  # type: ignore[override]
         """The sentences of a text, and whether each is its last.
 
         `number` is the place of the text among those of a call, for errors.
         """
+        text = text.as_py() if hasattr(text, "as_py") else text  # of an Arrow column
         if not isinstance(text, str):
             raise TypeError(
                 f"NestedNERPipeline reads strings, but text {number} (from 0) is of type {type(text).__name__}. Give "
@@ -276,15 +259,10 @@ class NestedNERPipeline(ChunkPipeline):
         assert last is not None  # a text without words is one empty sentence
         yield _Sentence(text, last, True)
 
-    def _start(self, inputs: dict[str, Tensor]) -> CopiedScores:
+    def _forward(self, inputs: dict[str, Tensor]) -> CopiedScores:  # type: ignore[override]
         return CopiedScores(ACCELERATION.run(self.model, inputs))
 
-    def _finish(
-        self,
-        scores: CopiedScores,
-        threshold: Threshold | None = None,
-        ignore_labels: Collection[str] | None = None,
-    ) -> list[list[WordEntity]]:
+    def _finish(self, scores: CopiedScores, threshold: Threshold | None) -> list[list[WordEntity]]:
         """The entities of the sentences of a batch."""
         found = find_entities(scores, self.model.config, threshold)
         if scores.wait()[0].isnan().any():
@@ -301,23 +279,24 @@ class NestedNERPipeline(ChunkPipeline):
                 "be missed. Raise `max_candidates` in the model's configuration, or lower `max_sentence_words` of the "
                 "processor: more sentences are then scored in windows, each with as many places."
             )
-        return [[span for span in of if span["type"] not in ignore_labels] for of in found] if ignore_labels else found
-
-    def _forward(self, *inputs: Any, **parameters: Any) -> Any:
-        """Not used: [`BatchReader`] runs the model."""
-        raise NotImplementedError
+        return found
 
     def postprocess(  # type: ignore[override]
         self,
         found: tuple[str, FoundInText],
-        overlap: str | Keep = PredictionOptions.overlap,
+        overlap: Any = PredictionOptions.overlap,
         labels: Collection[str] | None = None,
+        ignore_labels: Collection[str] | None = None,
         in_words: bool = False,
+        threshold: Any = None,
     ) -> list[TextEntity] | FoundInText:
         """The entities of a text; `in_words`: before the policy for overlaps, for a caller with one of its own."""
         text, of_words = found
+        if in_words:
+            return of_words
+        kept = {*(self.model.config.entity_labels if labels is None else labels)} - {*(ignore_labels or ())}
         # Over the whole text: entities from two windows of a long sentence may cross.
-        return of_words if in_words else of_words.in_characters(text, overlap, labels)
+        return of_words.in_characters(text, overlap, kept)
 
 
 def _find_processor(model: Any, processor: Any, tokenizer: Any) -> Any:
@@ -325,16 +304,20 @@ def _find_processor(model: Any, processor: Any, tokenizer: Any) -> Any:
 
     A tokenizer must be the same, as in `pipeline("ner", model=NAME, tokenizer=NAME)`.
     """
-    if processor is None and _is_processor(tokenizer):
+    if processor is None and hasattr(tokenizer, "check_fits"):  # a processor, in remote code one of another class
         processor, tokenizer = tokenizer, None
-    if processor is None and model.config.name_or_path:
-        processor = TriaffineProcessor.from_pretrained(model.config.name_or_path, **model.origin)
-    if not _is_processor(processor):
+    if processor is None:
+        processor = model.config.name_or_path or None
+    if isinstance(processor, str | os.PathLike):
+        processor = TriaffineProcessor.from_pretrained(processor, **model.origin)
+    if not hasattr(processor, "check_fits"):
         raise ValueError(
             f"NestedNERPipeline: `processor` is {shortened(processor)}; give the TriaffineProcessor saved with the "
             "model, `processor=`, which splits text into sentences, words and sub-words."
         )
-    if tokenizer is not None and not _is_tokenizer_of(processor, tokenizer):
+    if isinstance(tokenizer, str | os.PathLike):
+        tokenizer = AutoTokenizer.from_pretrained(tokenizer, trust_remote_code=False)
+    if tokenizer is not None and tokenizer.get_vocab() != processor.tokenizer.get_vocab():
         raise ValueError(
             f"NestedNERPipeline: `tokenizer` is {shortened(tokenizer)}, not the one that the model was saved with; "
             "leave it out, because the processor has its own (`processor=`)."
@@ -342,27 +325,14 @@ def _find_processor(model: Any, processor: Any, tokenizer: Any) -> Any:
     return processor
 
 
-def _is_tokenizer_of(processor: Any, tokenizer: Any) -> bool:
-    """True if a tokenizer, or that of a folder or Hub name, makes the same sub-words as the processor's."""
-
-    def parts(of: Any) -> dict[str, Any]:
-        described: dict[str, Any] = json.loads(of.backend_tokenizer.to_str())
-        return {name: part for name, part in described.items() if name not in ("padding", "truncation")}
-
-    if isinstance(tokenizer, str | os.PathLike):
-        tokenizer = AutoTokenizer.from_pretrained(tokenizer, trust_remote_code=False)
-    return getattr(tokenizer, "is_fast", False) and parts(tokenizer) == parts(processor.tokenizer)
-
-
 def _class_of(name_or_path: Any, origin: dict[str, Any]) -> type[TriaffineForNestedNER]:
     """The class of a saved model: the subclass, if there is one, whose configuration has its `model_type`."""
     classes = [TriaffineForNestedNER]
     for each in classes:
         classes += each.__subclasses__()
-    path = find_file(name_or_path, "config.json", origin) if len(classes) > 1 else None
-    fields = json.loads(Path(path).read_bytes()) if path else {}
-    of_type = [each for each in classes if getattr(each.config_class, "model_type", None) == fields.get("model_type")]
-    return of_type[-1] if of_type and of_type[0] is not TriaffineForNestedNER else TriaffineForNestedNER
+    by_type: dict[Any, Any] = {getattr(each.config_class, "model_type", None): each for each in reversed(classes)}
+    fields, _ = TriaffineConfig.get_config_dict(name_or_path, **origin)
+    return by_type.get(fields.get("model_type"), TriaffineForNestedNER)
 
 
 class _JoinedWords(str):
@@ -382,11 +352,6 @@ class _JoinedWords(str):
         return [self.words]
 
 
-def _is_processor(given: Any) -> bool:
-    """True for a TriaffineProcessor, which in remote code is another class of the same name."""
-    return hasattr(given, "check_fits")
-
-
 def _check_device(device: Any) -> None:
     """Raises ValueError if there is no such device; warns of a number without a GPU, which is the CPU."""
     if isinstance(device, int):
@@ -396,19 +361,13 @@ def _check_device(device: Any) -> None:
         try:
             torch.empty(0, device=device)
         except (RuntimeError, AssertionError) as error:
-            reason = str(error).splitlines()[0].rstrip(".")
-            raise ValueError(
-                f"There is no device {str(device)!r} ({reason:.80}); give cpu, or none to use a GPU if there is one."
-            ) from None
+            raise ValueError(f"There is no device {str(device)!r}; give cpu, or none to use a GPU if any.") from error
 
 
 def _refuse_unknown(names: set[str]) -> None:
     """Raises TypeError for keywords of a call, or of the constructor, that there are not."""
     if names:
         raise TypeError(
-            f"The pipeline has no keyword {', '.join(map(repr, sorted(names)))}; a call takes `threshold`, `overlap`, "
-            "`labels`, `ignore_labels`, `batch_size` and `is_split_into_words`."
+            f"The pipeline has no keyword {', '.join(map(repr, sorted(names)))} where `model` is an object; a call "
+            "takes `threshold`, `overlap`, `labels`, `ignore_labels`, `batch_size` and `is_split_into_words`."
         )
-
-
-complete_import(__name__)

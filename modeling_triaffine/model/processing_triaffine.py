@@ -25,8 +25,6 @@ from .options_triaffine import MODEL_OPTIONS, ModelOptions, Option, ProcessorOpt
 from .repository_triaffine import (
     AUTO_MAP,
     HubMixin,
-    complete_import,
-    describe_missing,
     find_file,
     refuse_redirections,
     save_remote_code,
@@ -56,7 +54,8 @@ FILES = ("processor_config.json", "tokenizer.json", "tokenizer_config.json")  # 
 # Values of tokenizers' keywords that ask for what is done in any case.
 PADDINGS, TRUNCATIONS = (True, "longest"), (True, False, None, "longest_first", "do_not_truncate")
 VOCABULARIES_FILE = "vocabularies.json"
-VOCABULARY_PARTS = ("words", "pos", "chars")
+# Parts of the model's words beside sub-words, and how the configuration's fields on them begin.
+VOCABULARY_PARTS = {"words": "word", "pos": "pos", "chars": "char"}
 PADDING, UNKNOWN = "[PAD]", "[UNK]"
 
 PosTagger = Callable[[list[Sequence[str]]], Iterable[Sequence[str]]]
@@ -69,8 +68,6 @@ CHECKED = {
     "max_subwords": replace(MODEL_OPTIONS["max_subwords"], least=8),
     "max_sentence_words": Option("max_sentence_words", int, MAX_SENTENCE_WORDS, "", least=1, most=4096),
 }
-# Options by which a tokenizer was loaded; transformers would save them with it.
-LOADING_OPTIONS = ("is_local", "local_files_only")
 # Sentences of a text that are encoded together.
 _SENTENCES_AT_ONCE = 64
 # Words whose sub-words are kept; a text of more distinct ones begins anew (about 50 MB).
@@ -104,8 +101,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         max_subwords: sub-words that the encoder reads at once, special tokens included. A longer sentence is laid out
             as windows of this width that overlap by half; a word is read from the window in which it is most central.
         context: sentences of raw text that the encoder reads beside each: "none", "previous_sentence" or "document".
-        word_splitter: how raw text is split into words: one of `text_triaffine.WORD_SPLITTERS`, or a pre-tokenizer in
-            JSON; see [`text_triaffine.word_splitter`].
+        word_splitter: how raw text is split into words, as declared in [`ProcessorOptions`].
         sentence_splitter: "punctuation", "lines" or "none".
         max_sentence_words: longer sentences of raw text are scored in windows of a quarter as many words, which share
             a quarter of theirs with the next. An entity of at most these many words (16 by default) is complete in at
@@ -140,7 +136,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         tokenizer: Any,
         max_subwords: int = ModelOptions.max_subwords,
         context: str = ModelOptions.context,
-        word_splitter: str | dict[str, Any] = DEFAULT_WORD_SPLITTER,
+        word_splitter: str = DEFAULT_WORD_SPLITTER,
         sentence_splitter: str = ProcessorOptions.sentence_splitter,
         max_sentence_words: int = MAX_SENTENCE_WORDS,
         vocabulary_parts: Sequence[str] = (),
@@ -197,19 +193,18 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         """
         if padding not in PADDINGS or truncation not in TRUNCATIONS:
             raise ValueError(
-                f"`padding` is {padding!r} and `truncation` is {truncation!r}, but a batch is padded "
-                "to its longest sentence, and sentences longer than `max_subwords` are windowed. Leave both out."
+                f"`padding` is {padding!r} and `truncation` is {truncation!r}; leave both out: a batch is padded to "
+                "its longest sentence, and longer ones than `max_subwords` are windowed."
             )
         if is_split_into_words and words is None:
             text, words = None, text
-        if (text is None) == (words is None):
-            raise ValueError("TriaffineProcessor: give either `text` or `words`.")
+        of_words = [part for part in (words, pos, left_tokens, right_tokens) if part is not None]
+        if (text is None) == (words is None) or (text is not None and of_words):
+            raise ValueError(
+                "TriaffineProcessor: give either `text` or `words`, and `pos`, `left_tokens`, `right_tokens` with "
+                "`words` only."
+            )
         if text is not None:
-            if pos is not None or left_tokens is not None or right_tokens is not None:
-                raise ValueError(
-                    "TriaffineProcessor: `pos`, `left_tokens` and `right_tokens` belong to given `words`; with `text`, "
-                    "the processor finds them itself."
-                )
             texts = text if isinstance(text, Iterable) and not isinstance(text, str | Mapping) else [text]
             features = [feature for string in texts for feature, _ in self.encode_text(string)]
         else:
@@ -392,10 +387,9 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
                 f"The processor builds windows of {self.max_subwords} sub-words, but the model reads windows of "
                 f"{config.max_subwords}; build the processor with max_subwords={config.max_subwords}."
             )
-        read = {"words": config.has_words, "pos": config.has_pos, "chars": config.has_chars}
-        rows = {"words": config.word_vocab_size, "pos": config.pos_vocab_size, "chars": config.char_vocab_size}
-        for part in VOCABULARY_PARTS:
-            if (read[part] and part not in self.vocabulary_parts) or len(self.vocabularies.get(part, ())) > rows[part]:
+        for part, prefix in VOCABULARY_PARTS.items():
+            is_read, vectors = getattr(config, f"{prefix}_embedding_size"), getattr(config, f"{prefix}_vocab_size")
+            if (is_read and part not in self.vocabulary_parts) or len(self.vocabularies.get(part, ())) > vectors:
                 raise ValueError(
                     f"The model reads {part} in addition to sub-words, but the processor has no vocabulary of them, or "
                     "one with more entries than the model has vectors; use the processor that was saved with the model."
@@ -405,8 +399,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         if subwords is not None and highest >= subwords:
             raise ValueError(
                 f"The tokenizer gives sub-words ids up to {highest}, but the encoder has vectors for {subwords} "
-                "sub-words; use the tokenizer that was saved with the model, or call "
-                f"resize_token_embeddings({highest + 1})."
+                f"sub-words; use the tokenizer saved with the model, or call resize_token_embeddings({highest + 1})."
             )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -435,8 +428,6 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             Path(save_directory).mkdir(parents=True, exist_ok=True)
             # In ASCII: corpora may contain lone surrogates, which UTF-8 cannot encode.
             (Path(save_directory) / VOCABULARIES_FILE).write_text(json.dumps(self.vocabularies, indent=0), "ascii")
-        for name in LOADING_OPTIONS:
-            self.tokenizer.init_kwargs.pop(name, None)
         return super().save_pretrained(save_directory, push_to_hub=push_to_hub, **options)
 
     @classmethod
@@ -445,7 +436,10 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
     ) -> "TriaffineProcessor":
         for name in FILES[:2]:
             if find_file(pretrained_model_name_or_path, name, kwargs) is None:
-                raise FileNotFoundError(describe_missing(pretrained_model_name_or_path, name, kwargs))
+                raise FileNotFoundError(
+                    f"{pretrained_model_name_or_path} has no {name}; save the processor of a trained model there, or "
+                    "make a new one with TriaffineProcessor.from_encoder()."
+                )
         # With None, transformers asks whether to run code that the tokenizer names, and reads the answer from stdin.
         kwargs["trust_remote_code"] = bool(kwargs.get("trust_remote_code"))
         if len(commit := Path(__file__).parent.name) == 40:  # where transformers has this code from: no other runs
@@ -504,7 +498,7 @@ def _tag_unknown(sentences: list[Sequence[str]]) -> list[list[str]]:
     """The tagger of a processor without one."""
     logger.warning_once(
         "The model was trained with parts of speech, but the text has none, so its words are tagged as unknown. Give "
-        "the tags with the words, or a tagger: `pos_tagger` of the processor or the pipeline."
+        "the tags with the words, or a `pos_tagger`."
     )
     return [[UNKNOWN] * len(words) for words in sentences]
 
@@ -548,10 +542,4 @@ def _first_id(tokenizer: Any, *names: str) -> int:
     for name in names:
         if (number := getattr(tokenizer, name, None)) is not None:
             return number
-    raise ValueError(
-        f"TriaffineProcessor: the tokenizer has none of {', '.join(names)}; add such a special token, because the "
-        "encoder's input needs it."
-    )
-
-
-complete_import(__name__)
+    raise ValueError(f"TriaffineProcessor: the tokenizer has none of {', '.join(names)}; add such a special token.")

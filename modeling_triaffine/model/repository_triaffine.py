@@ -1,10 +1,8 @@
 """The files of a saved model in a folder or a Hub repository, remote code included: finding, saving, checking them."""
 
-import contextlib
 import json
 import os
 import shutil
-import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -77,19 +75,10 @@ PUSH_OPTIONS = (
 )
 # Its options for what is saved, and so pushed.
 SAVING_OPTIONS = ("state_dict", "max_shard_size")
-# Folders that were loaded from, as they were named → absolute: the working directory can change.
-_FOLDERS: dict[str, str] = {}
 
 
 class HubMixin:
-    """Loading from and pushing to the Hub, for configuration, processor and model."""
-
-    @classmethod
-    def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **options: Any) -> Any:
-        """As in transformers; remembers where a folder is."""
-        if os.path.isdir(name := str(pretrained_model_name_or_path)):
-            _FOLDERS[name] = os.path.abspath(name)
-        return super().from_pretrained(pretrained_model_name_or_path, *args, **options)  # type: ignore[misc]
+    """Pushing to the Hub, for configuration, processor and model."""
 
     def push_to_hub(self, repo_id: str, *, private: bool | None = True, processor: Any = None, **options: Any) -> Any:
         """Uploads what `save_pretrained` writes, and `processor` after it; private unless `private` is False."""
@@ -106,17 +95,6 @@ class HubMixin:
             push_options |= {name: options[name] for name in SAVING_OPTIONS if options.get(name) is not None}
             self.push_to_hub(repo_id, **push_options)
         return saved
-
-
-def complete_import(module: str) -> None:
-    """Sets a module as an attribute of its package, as Python's `import` does and transformers' remote code does not.
-
-    dill, by which `datasets` tells whether a function has changed, else takes the values of the module's variables,
-    which differ from process to process: `Dataset.map` would not find its cache again.
-    """
-    package, _, name = module.rpartition(".")
-    if package in sys.modules:
-        setattr(sys.modules[package], name, sys.modules[module])
 
 
 def register_task(find_class: Callable[[Any], Any], replace: bool = True) -> None:
@@ -163,11 +141,6 @@ def find_pipeline_class(model: Any) -> Any:
     package = own.__module__.rpartition(".")[0]
     module, name = CUSTOM_PIPELINES["token-classification"]["impl"].split(".")
     return getattr(import_module(f"{package}.{module}"), name)
-
-
-def origin_of(name_or_path: str) -> str:
-    """A `name_or_path` that was loaded from: the absolute path of a folder, even if it is gone, or a Hub name."""
-    return _FOLDERS.get(name_or_path, name_or_path)
 
 
 def save_remote_code(folder: str | os.PathLike[str]) -> None:
@@ -217,18 +190,6 @@ def refuse_redirections(name_or_path: str | os.PathLike[str], config: str, optio
             f"the files of {name_or_path} name an audio tokenizer or an adapter, with which custom code or other "
             "weights than its own would be loaded; delete adapter_config.json, or do not use the model."
         )
-
-
-def describe_missing(name_or_path: str | os.PathLike[str], name: str, options: dict[str, Any]) -> str:
-    """Says why a file of a model is missing, and what to do about it; arguments as of [`find_file`]."""
-    config_file = find_file(name_or_path, "config.json", options)
-    if config_file is None:
-        return f"There is no model {name_or_path}: it has neither {name} nor config.json. Check the spelling."
-    with contextlib.suppress(ValueError):  # a damaged config.json is reported where it is read
-        config = json.loads(Path(config_file).read_bytes())
-        if isinstance(config, dict) and "encoder_config" not in config:
-            return f"{name_or_path} is {describe_other(config.get('model_type'))}"
-    return f"{name_or_path} has no {name}: save the processor there, too, with processor.save_pretrained(...)."
 
 
 def describe_other(model_type: str | None) -> str:

@@ -1,6 +1,6 @@
 """The span head: words → span scores → cross-span scores → losses.
 
-`TriaffineSpanHead` = `SpanAttention` + `SpanScoring` (`factors_triaffine.py`) + `CrossSpanStage` + `span_loss`; the
+`TriaffineSpanHead` = attention + scoring (`factors_triaffine.py`) + `CrossSpanStage` + `span_loss`; the
 algebra is in `triaffine_ops.py`.
 """
 
@@ -20,12 +20,10 @@ from .factors_triaffine import (
     MLP,
     SCORING_MODULES,
     Boundaries,
-    SpanAttention,
-    SpanScoring,
+    SpanPart,
     WordVectors,
-    attention_tensor,
     read_words,
-    scoring_tensor,
+    tensor_of,
 )
 from .triaffine_blocks import at_least_float32, without_tiny_gradients
 from .triaffine_ops import (
@@ -86,8 +84,8 @@ class CrossSpanStage(nn.Module):
         self.attention_span = MLP(dim, dim, 1, config.mlp_dropout)
         self.scoring_span = MLP(dim, dim, 1, config.mlp_dropout)
         if not self.shares:
-            self.attention_triaffine = attention_tensor(config)
-            self.scoring_triaffine = scoring_tensor(config)
+            self.attention_triaffine = tensor_of(config, config.attention_kind)
+            self.scoring_triaffine = tensor_of(config, config.scoring_kind)
             self.label_bias = nn.Parameter(torch.empty(config.num_scores))
             self.reset_parameters()
 
@@ -148,8 +146,8 @@ class TriaffineSpanHead(nn.Module):
         self.config = config
         self.label_bias = nn.Parameter(torch.empty(config.num_scores))
         if config.scoring_kind.reads_words:
-            self.attention = ATTENTION_MODULES[config.attention](config)
-            self.scoring = SCORING_MODULES[config.scoring](config)
+            self.attention = ATTENTION_MODULES[config.attention](config, config.attention_kind)
+            self.scoring = SCORING_MODULES[config.scoring](config, config.scoring_kind)
         else:
             self.biaffine = BIAFFINE_MODULES[config.scoring](config)
         if config.cross_span:
@@ -239,7 +237,7 @@ class TriaffineSpanHead(nn.Module):
         }
 
     @staticmethod
-    def _weight(factor: Factor, stage: SpanAttention | SpanScoring) -> TriaffineWeight:
+    def _weight(factor: Factor, stage: SpanPart) -> TriaffineWeight:
         """The stage's tensor: if it is full, as the factor has prepared it."""
         return factor.weight if isinstance(factor, TriaffineFactor) else stage.triaffine()
 

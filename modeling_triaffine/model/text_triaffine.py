@@ -3,7 +3,6 @@
 Offsets are (start, end) with an exclusive end, in characters of the Python string, so `text[start:end]` is the word.
 """
 
-import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,7 +11,7 @@ from itertools import chain, islice, pairwise
 from operator import index
 from typing import Any, NamedTuple
 
-from tokenizers import Regex, Tokenizer, pre_tokenizers
+from tokenizers import Regex, pre_tokenizers
 
 from .checks_triaffine import shortened
 from .options_triaffine import PROCESSOR_OPTIONS, ProcessorOptions
@@ -74,7 +73,6 @@ _ASCII_WORDS = {
     "whitespace": re.compile(r"[^\t-\r ]+"),
 }
 
-WORD_SPLITTERS = (*_PRE_TOKENIZERS, SUBWORDS)
 # Those that cut the default's words, the fewest words first.
 FINER_SPLITTERS = ("letters_and_digits", "syllables", "characters")
 # Zero-width spaces and byte order marks, frequent in web pages, and the direction marks around names in right-to-left
@@ -149,35 +147,28 @@ def _goes_on(character: str) -> bool:
     return unicodedata.category(character)[0] == "M" or "\u1160" <= character <= "\u11ff"
 
 
-def word_splitter(choice: str | dict[str, Any], tokenizer: Any = None) -> Splitter:
+def word_splitter(choice: str, tokenizer: Any = None) -> Splitter:
     """The word splitter that a processor's option selects.
 
+    All but "whitespace" keep a mark repeated more than `LONGEST_RUN` times, and a string of more than `LONGEST_STRING`
+    characters without spaces, as one word.
+
     Args:
-        choice: as declared in [`ProcessorOptions`]. All but "whitespace" keep a mark repeated more than `LONGEST_RUN`
-            times, and a string of more than `LONGEST_STRING` characters without spaces, as one word. Or any
-            pre-tokenizer of the `tokenizers` library in JSON (`json.loads(pre_tokenizer.__getstate__())`).
+        choice: as declared in [`ProcessorOptions`].
         tokenizer: the encoder's tokenizer, for "subwords".
     """
-    if choice == SUBWORDS and tokenizer is not None:
+    if problem := PROCESSOR_OPTIONS["word_splitter"].problem(choice):
+        raise ValueError(f"`word_splitter` is {choice!r}; {problem}")
+    if choice == SUBWORDS:
+        if tokenizer is None:
+            raise ValueError("`word_splitter` 'subwords' needs the tokenizer of an encoder.")
         return partial(_of_composed, partial(_subwords, tokenizer))
-    if isinstance(choice, dict):
-        pre_tokenizer = _from_json(choice)
-    elif isinstance(choice, str) and choice in _PRE_TOKENIZERS:
-        pre_tokenizer = _PRE_TOKENIZERS[choice]
-    else:
-        problem = "needs the tokenizer of an encoder" if choice == SUBWORDS else "is unknown"
-        raise ValueError(
-            f"`word_splitter` {choice!r} {problem}; give {', '.join(map(repr, WORD_SPLITTERS))}, or the JSON form of a "
-            "pre-tokenizer of the `tokenizers` library as a dict."
-        )
-
-    of_ascii = None if isinstance(choice, dict) else _ASCII_WORDS.get(choice)
+    pre_tokenizer, of_ascii = _PRE_TOKENIZERS[choice], _ASCII_WORDS.get(choice)
 
     def split(text: str) -> list[Offsets]:
         if of_ascii is not None and text.isascii():
             return [match.span() for match in of_ascii.finditer(text)]
-        clean = clean_text(text)
-        clean = clean if isinstance(choice, dict) or choice == "whitespace" else clean.translate(INVISIBLE_SPACES)
+        clean = clean_text(text) if choice == "whitespace" else clean_text(text).translate(INVISIBLE_SPACES)
         return [offsets for _, offsets in pre_tokenizer.pre_tokenize_str(clean) if offsets[0] < offsets[1]]
 
     return partial(_of_composed, split)
@@ -198,14 +189,6 @@ def _subwords(tokenizer: Any, text: str) -> list[Offsets]:
             cuts = set()
         found += pairwise([start, *(start + cut for cut in sorted(cuts)), end])
     return found
-
-
-def _from_json(state: dict[str, Any]) -> pre_tokenizers.PreTokenizer:
-    model = {"type": "WordLevel", "vocab": {}, "unk_token": ""}
-    try:
-        return Tokenizer.from_str(json.dumps({"version": "1.0", "pre_tokenizer": state, "model": model})).pre_tokenizer
-    except Exception as error:  # the library raises bare Exception for a form it does not know
-        raise ValueError(f"`word_splitter`: the `tokenizers` library cannot read {state}: {error}") from error
 
 
 def sentence_splitter(choice: str) -> SentenceSplitter:
@@ -283,19 +266,15 @@ class Piece(NamedTuple):
     shared_after: int = 0
 
     def owns(self, start: int, end: int) -> bool:
-        """True if an entity in these words [`belongs`] to them."""
-        return belongs(start, end, len(self.offsets), self.shared_before, self.shared_after)
+        """True if an entity in these words (`end` exclusive) belongs to them, not to a neighbouring window.
 
-
-def belongs(start: int, end: int, size: int, shared_before: int, shared_after: int) -> bool:
-    """True if an entity (`end` exclusive) in a window of `size` words belongs to this window, not to a neighbour.
-
-    An entity within the words that two windows share belongs to the window on its side of the middle of these words.
-    """
-    in_last = end <= shared_before and start + end <= shared_before
-    first_shared = size - shared_after
-    in_next = start >= first_shared and start + end > first_shared + size
-    return not in_last and not in_next
+        One within the words that two windows share belongs to the window on its side of the middle of these words.
+        """
+        size = len(self.offsets)
+        in_last = end <= self.shared_before and start + end <= self.shared_before
+        first_shared = size - self.shared_after
+        in_next = start >= first_shared and start + end > first_shared + size
+        return not in_last and not in_next
 
 
 def split_text(text: str, sentences: SentenceSplitter, words: Splitter) -> Iterator[list[Offsets]]:

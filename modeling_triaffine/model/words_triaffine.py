@@ -86,15 +86,15 @@ class WordRepresentation(nn.Module):
             self.layer_mix = LayerMix(config.encoder_config.num_hidden_layers)
         self.encoder_dropout = nn.Dropout(config.encoder_dropout)
         width = config.hidden_size
-        if config.has_words:
+        if config.word_embedding_size:
             self.word_embedding = nn.Embedding(config.word_vocab_size, config.word_embedding_size)
             self.word_dropout = nn.Dropout(config.word_dropout)
             width += config.word_embedding_size
-        if config.has_pos:
+        if config.pos_embedding_size:
             self.pos_embedding = nn.Embedding(config.pos_vocab_size, config.pos_embedding_size)
             self.pos_dropout = nn.Dropout(config.pos_dropout)
             width += config.pos_embedding_size
-        if config.has_chars:
+        if config.char_lstm_hidden_size:
             self.char_embedding = nn.Embedding(config.char_vocab_size, config.char_embedding_size)
             self.char_dropout = nn.Dropout(config.char_dropout)
             self.char_lstm = BiLSTM(config.char_embedding_size, config.char_lstm_hidden_size, 1, 0.0)
@@ -111,11 +111,11 @@ class WordRepresentation(nn.Module):
         """words [B, N, H], lengths [B], word_ids and pos_ids [B, N], char_ids [B, N, C] (0 = padding) → [B, N, H]."""
         config = self.config
         parts = [self.encoder_dropout(words)]
-        if config.has_words:
+        if config.word_embedding_size:
             parts.append(self.word_dropout(self.word_embedding(word_ids)))
-        if config.has_pos:
+        if config.pos_embedding_size:
             parts.append(self.pos_dropout(self.pos_embedding(pos_ids)))
-        if config.has_chars:
+        if config.char_lstm_hidden_size:
             assert char_ids is not None
             parts.append(self._character_states(char_ids))
         values = torch.cat(parts, dim=-1)

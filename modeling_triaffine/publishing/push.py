@@ -16,7 +16,6 @@ from transformers.utils import CONFIG_NAME
 
 from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
-from ..model.repository_triaffine import origin_of
 from .model_card import CARD_NAME
 from .repository import WRITTEN, has_own_card, matches
 from .run_summary import SUMMARY_FILE
@@ -74,7 +73,7 @@ def push_model(
 def _fetch_origin(model: TriaffineForNestedNER, token: str | bool | None, folder: Path) -> Path | None:
     """Returns the folder that the model was loaded from, or `folder` with its repository; None if it is gone."""
     given: dict[str, Any] = {"token": token, **model.origin}
-    name, subfolder = origin_of(str(model.config.name_or_path)), given.pop("subfolder", "")
+    name, subfolder = str(model.config.name_or_path), given.pop("subfolder", "")
     try:
         return fetch_model(name, folder, **given) / subfolder if name else None
     except (ValueError, OSError):

@@ -112,7 +112,7 @@ IN_ONNX_RUNTIME = [pytest.param((form, True), id=f"{form}, exported", marks=pyte
 def exported(request, encoder, tmp_path_factory) -> Exported:
     form, in_onnx_runtime = request.param
     model, processor = tiny_model(encoder, max_subwords=64, **FORMS[form]), tiny_processor(encoder, max_subwords=64)
-    if model.config.has_chars:
+    if model.config.char_lstm_hidden_size:
         processor.build_vocabularies([{"tokens": SENTENCE}], ["chars"])
     folder = tmp_path_factory.mktemp("onnx")
     path = folder / "model.onnx"

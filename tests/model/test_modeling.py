@@ -43,7 +43,7 @@ VARIANTS = {
 def make_batch(encoder, model, order=(0, 1, 2)):
     processor = tiny_processor(encoder)
     records = [{"tokens": words, "pos": ["X"] * len(words)} for words in SENTENCES]
-    if model.config.has_words:
+    if model.config.word_embedding_size:
         processor.build_vocabularies(records, ["words", "pos", "chars"])
     features = processor.encode(SENTENCES, [record["pos"] for record in records])
     for feature, entities in zip(features, ENTITIES, strict=True):

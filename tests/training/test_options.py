@@ -8,7 +8,7 @@ from tokenizers import pre_tokenizers
 from transformers import HfArgumentParser, IntervalStrategy
 
 from modeling_triaffine.data.collator import FLAT_ANNOTATIONS
-from modeling_triaffine.model.text_triaffine import SENTENCE_SPLITTERS, WORD_SPLITTERS
+from modeling_triaffine.model.text_triaffine import _PRE_TOKENIZERS, SENTENCE_SPLITTERS, SUBWORDS
 from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training.options import OWN_OPTIONS, read_value
 from modeling_triaffine.training.plan import CommandLineError, make_plan, parse_training_plan, training_options
@@ -86,7 +86,7 @@ def test_choices_are_those_of_the_code_behind_them():
     """Which imports libraries that help does without."""
     behind = {
         "flat_annotation": FLAT_ANNOTATIONS,
-        "word_splitter": WORD_SPLITTERS,
+        "word_splitter": (*_PRE_TOKENIZERS, SUBWORDS),
         "sentence_splitter": SENTENCE_SPLITTERS,
     }
     for name, known in behind.items():
