@@ -25,20 +25,11 @@ SENTENCES, SENTENCES_ON_GPU = 32, 512
 # Sub-words of a batch on a GPU: launching takes as long for few as for many. A sub-word needs about as much memory in
 # the widest layers of an encoder of 1024 units, and in the scores of spans.
 MOST_SUBWORDS, LEAST_SUBWORDS, BYTES_OF_SUBWORD = 2**14, 2**10, 2**16
-# Value that fills each array of a feature up to the longest of the batch; input_ids take the tokenizer's padding id.
-PADDING_VALUES = {
-    "input_ids": None,
-    "attention_mask": 0,
-    "token_type_ids": 0,
-    "word_index": -1,
-    "word_ids": 0,
-    "pos_ids": 0,
-    "char_ids": 0,
-}
-# Arrays of these have a number for each word, the others one for each sub-word.
+# Arrays of a feature with a number for each sub-word, and those with one or several for each word.
+OF_SUBWORDS = ("input_ids", "attention_mask", "token_type_ids", "word_index")
 OF_WORDS = ("word_ids", "pos_ids", "char_ids")
 # What the model reads of a batch, beside labels.
-INPUT_NAMES = (*PADDING_VALUES, "num_words", "packed_words")
+INPUT_NAMES = (*OF_SUBWORDS, *OF_WORDS, "num_words", "packed_words")
 
 
 class Subwords(NamedTuple):
@@ -283,21 +274,20 @@ def subwords_that_fit(free_bytes: int) -> int:
 def pad_features(features: Sequence[Feature], padding_id: int) -> dict[str, Tensor]:
     """One batch, as `TriaffineProcessor.pad` describes it; `padding_id` is the tokenizer's."""
     num_words = np.array([feature["num_words"] for feature in features], dtype=np.int64)
+    num_subwords = np.array([len(feature["input_ids"]) for feature in features], dtype=np.int64)
+    fills = {"input_ids": padding_id, "word_index": -1}
     batch = {"num_words": num_words, "packed_words": _packed_words(num_words)}
-    is_real = None
-    for name, value in PADDING_VALUES.items():
-        if name not in features[0]:
-            continue
-        arrays, fill = [feature[name] for feature in features], padding_id if value is None else value
-        if name == "char_ids":
-            batch[name] = _stack_tables(arrays, fill)
-            continue
-        if name in OF_WORDS or is_real is None:
-            sizes = np.fromiter(map(len, arrays), np.int64, len(arrays))
-            # The model reads a batch of empty sentences as one padding word each.
-            is_real = np.arange(max(1, sizes.max())) < sizes[:, None]
-        batch[name] = np.full(is_real.shape, fill, dtype=np.int64)
-        batch[name][is_real] = np.concatenate(arrays)
+    for names, sizes in ((OF_SUBWORDS, num_subwords), (OF_WORDS, num_words)):
+        # The model reads a batch of empty sentences as one padding word each.
+        is_real = np.arange(max(1, sizes.max())) < sizes[:, None]
+        for name in names:
+            if name in features[0]:
+                arrays = [feature[name] for feature in features]
+                if name == "char_ids":
+                    batch[name] = _stack_tables(arrays)
+                else:
+                    batch[name] = np.full(is_real.shape, fills.get(name, 0), dtype=np.int64)
+                    batch[name][is_real] = np.concatenate(arrays)
     return {name: torch.from_numpy(values) for name, values in batch.items()}
 
 
@@ -308,11 +298,11 @@ def _packed_words(num_words: np.ndarray) -> np.ndarray:
     return sentence * longest + position
 
 
-def _stack_tables(arrays: list[Any], fill: int) -> np.ndarray:
-    """Tables, padded to the longest in each dimension, and at least to 1: [B, rows, columns]."""
+def _stack_tables(arrays: list[Any]) -> np.ndarray:
+    """Tables, padded with 0 to the longest in each dimension, and at least to 1: [B, rows, columns]."""
     tables = [np.asarray(array) for array in arrays]
     shape = [max(1, *(table.shape[axis] for table in tables)) for axis in (0, 1)]
-    stacked = np.full((len(tables), *shape), fill, dtype=np.int64)
+    stacked = np.zeros((len(tables), *shape), dtype=np.int64)
     for row, table in zip(stacked, tables, strict=True):
         row[: len(table), : table.shape[1]] = table
     return stacked

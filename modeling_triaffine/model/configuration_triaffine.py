@@ -17,13 +17,7 @@ from transformers import AutoConfig, PretrainedConfig
 
 from .kinds_triaffine import ATTENTIONS, NONE_LABEL, SCORINGS, Kind
 from .options_triaffine import ModelOptions, Option, option, options_of
-from .repository_triaffine import (
-    AUTO_MAP,
-    CUSTOM_PIPELINES,
-    HubMixin,
-    describe_other,
-    save_remote_code,
-)
+from .repository_triaffine import AUTO_MAP, CUSTOM_PIPELINES, HubMixin, complete_import, save_remote_code
 
 # Only the caller who loads a model sets these: in a file, they could name attention code on the Hub, or a pickle.
 LOADING_FIELDS = (
@@ -39,10 +33,7 @@ TASK_ALIASES = {"ner": "token-classification"}
 
 
 class PipelineTasks(dict[str, Any]):
-    """Custom pipelines by task or alias of a task.
-
-    transformers looks up the task as the user wrote it. The alias cannot have an entry of its own: `pipeline(model=…)`
-    without a task requires a single entry.
+    """Custom pipelines by task or its alias, which has no entry of its own: a call without a task needs a single one.
 
     Attributes:
         is_installed: whether the package is imported and handles the tasks in this process. transformers then finds no
@@ -164,19 +155,18 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
         return self.attention_kind.has_tensor or self.scoring_kind.has_tensor or own
 
     @classmethod
-    def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **options: Any) -> Any:
-        """As in transformers; ValueError or OSError, in one paragraph, for a damaged config.json."""
-        with reading(str(pretrained_model_name_or_path), "config.json"):
-            return super().from_pretrained(pretrained_model_name_or_path, *args, **options)
-
-    @classmethod
     def get_config_dict(cls, pretrained_model_name_or_path: Any, **options: Any) -> Any:
-        """As in transformers; ValueError for a model of another type, of which transformers only warns."""
-        found = super().get_config_dict(pretrained_model_name_or_path, **options)
-        model_type = found[0].get("model_type", cls.model_type)
-        if model_type != cls.model_type and "encoder_config" not in found[0]:  # subclasses have types of their own
-            raise ValueError(f"it is {describe_other(model_type)}")
-        return found
+        """As in transformers; ValueError for a damaged file, or a model of another type, of which it only warns."""
+        with reading(str(pretrained_model_name_or_path), "config.json"):
+            found = super().get_config_dict(pretrained_model_name_or_path, **options)
+            model_type = found[0].get("model_type", cls.model_type)
+            if model_type != cls.model_type and "encoder_config" not in found[0]:  # subclasses have types of their own
+                raise ValueError(
+                    f"it is a model of type {model_type!r}, not one that was trained to find entities. Give a trained "
+                    "one, or start one from it with `triaffine-ner train --model_name_or_path` or "
+                    "TriaffineForNestedNER.from_encoder()."
+                )
+            return found
 
     @classmethod
     def from_dict(cls, config_dict: dict[str, Any], **options: Any) -> Any:
@@ -275,16 +265,17 @@ def _resolve_labels(
     id2label: dict[int, str] | None, label2id: dict[str, int] | None, num_labels: int | None
 ) -> dict[int, str]:
     """The labels in order, whichever way they are given: ids 0 … R-1, the last named "None"."""
-    inverse = None if label2id is None else _labels_by_id("label2id", label2id)
-    labels = inverse if id2label is None else _labels_by_id("id2label", id2label)
+    if id2label is None and label2id is not None:
+        id2label = {number: name for name, number in label2id.items()}
+    labels = None if id2label is None else _in_order(id2label)
     if labels is None:
         count = 2 if num_labels is None else num_labels
         if problem := Option("num_labels", int, 2, "", least=2, most=2**16).problem(count):
             raise ValueError(f"{WHERE}: `num_labels` is {count!r}; {problem}")
         labels = {**{i: f"LABEL_{i}" for i in range(count - 1)}, count - 1: NONE_LABEL}
     names = list(labels.values())
-    if inverse not in (None, labels):
-        raise ValueError(f"{WHERE}: `id2label` and `label2id` differ; set `id2label` alone, as a whole.")
+    if label2id is not None and sorted((int(number), name) for name, number in label2id.items()) != [*labels.items()]:
+        raise ValueError(f"{WHERE}: `label2id` is {shortened(label2id)}, unlike `id2label`; set `id2label` alone.")
     if NONE_LABEL in names[:-1] or names[-1] != NONE_LABEL:
         raise ValueError(f'{WHERE}: the last label, and no other, must be "{NONE_LABEL}" (no entity); got {names}.')
     if num_labels not in (None, len(labels)):
@@ -292,18 +283,20 @@ def _resolve_labels(
     return labels
 
 
-def _labels_by_id(field: str, given: Any) -> dict[int, str]:
-    """The labels in order, from names by their ids, or ids by their names (`label2id`)."""
+def _in_order(id2label: Any) -> dict[int, str]:
+    """The labels by their ids, which may be strings, as in JSON."""
     try:
-        pairs = [pair if field == "id2label" else pair[::-1] for pair in given.items()]
-        labels = sorted((int(number), name) for number, name in pairs)
+        labels = sorted((int(number), name) for number, name in id2label.items())
         is_numbered = [number for number, _ in labels] == [*range(max(2, len(labels)))]
         is_named = len({name for _, name in labels if isinstance(name, str)}) == len(labels)
     except (AttributeError, TypeError, ValueError):
         is_numbered = is_named = False
     if not (is_numbered and is_named):
         raise ValueError(
-            f"{WHERE}: `{field}` is {shortened(given)}; number at least two labels, each with a name of its own, 0, 1, "
-            "2, …, the last of them None."
+            f"{WHERE}: `id2label` is {shortened(id2label)}; number at least two labels, each with a name of its own, "
+            "0, 1, 2, …, the last of them None."
         )
     return dict(labels)
+
+
+complete_import(__name__)

@@ -1,13 +1,8 @@
-"""EndpointHandler: this model as an endpoint of Hugging Face Inference Endpoints.
+"""EndpointHandler: this model as an endpoint of Hugging Face Inference Endpoints, whose toolkit builds it.
 
-The endpoint's toolkit must have transformers 5. It reads `handler.py` and `requirements.txt` of the repository that it
-serves, builds the handler on the repository's files and calls it with the body of each request:
-
-    {"inputs": "IL-2 gene expression", "parameters": {"threshold": 0.5, "overlap": "nested"}}
-
-The answer is the list of entities that the pipeline finds; for a list of texts a list of such lists. `parameters` may
-be left out. A request that cannot be answered raises an error: the endpoint answers it with status 400 and the
-message. The model's own code is loaded by transformers, as anywhere else.
+A request is `{"inputs": "IL-2 gene expression", "parameters": {"threshold": 0.5}}`, its answer the list of entities
+that the pipeline finds; for a list of texts a list of such lists. One that cannot be answered raises an error, which
+the endpoint answers with status 400 and the message.
 """
 
 from typing import Any

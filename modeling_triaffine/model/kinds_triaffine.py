@@ -119,10 +119,6 @@ def overlap_policy(overlap: str | Keep) -> Keep:
     return OVERLAPS[overlap].keep
 
 
-def _keep_all(entities: list[WordEntity]) -> list[WordEntity]:
-    return entities
-
-
 def _keep_without(in_conflict: Callable[[WordEntity, WordEntity], bool]) -> Keep:
     """Keeps no two entities in conflict, which share a word."""
 
@@ -154,7 +150,7 @@ def _cross(entity: WordEntity, other: WordEntity) -> bool:
 
 
 OVERLAPS: dict[str, OverlapPolicy] = {
-    "all": OverlapPolicy("all of them", _keep_all),
+    "all": OverlapPolicy("all of them", list),
     "nested": OverlapPolicy("nested ones, but none that cross", _keep_without(_cross)),
     "flat": OverlapPolicy("no two spans that share a word", _keep_without(_overlap)),
 }

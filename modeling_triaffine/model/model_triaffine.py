@@ -25,6 +25,7 @@ from .repository_triaffine import (
     ORIGIN_OPTIONS,
     HubMixin,
     check_index,
+    complete_import,
     find_pipeline_class,
     refuse_broken,
     refuse_redirections,
@@ -383,5 +384,6 @@ def _check_positions(encoder: nn.Module, max_subwords: int) -> None:
             )
 
 
+complete_import(__name__)
 if not PipelineTasks.is_installed:  # loaded as remote code; the package, if it is imported, keeps its place
     register_task(find_pipeline_class, replace=False)

@@ -85,22 +85,24 @@ class Option:
         return " and ".join(bounds)
 
 
-def option(default: Any, doc: str, choices: Mapping[str, str] | None = None, **facts: Any) -> Any:
-    """A field of a dataclass of options; `facts` are attributes of [`Option`]."""
-    return field(default=default, metadata={DECLARED: Option("", object, default, doc, choices or {}, **facts)})
+def option(default: Any, doc: str, choices: Mapping[str, Any] | None = None, **facts: Any) -> Any:
+    """A field of a dataclass of options; `choices` have or are meanings, `facts` are attributes of [`Option`]."""
+    meanings = {name: getattr(choice, "meaning", choice) for name, choice in (choices or {}).items()}
+    return field(default=default, metadata={DECLARED: Option("", object, default, doc, meanings, **facts)})
 
 
 def options_of(holder: Any) -> dict[str, Option]:
-    """The options that a dataclass declares, by name."""
-    declared = [member for member in fields(holder) if DECLARED in member.metadata]
-    return {member.name: _completed(member.name, member.type, member.metadata[DECLARED]) for member in declared}
-
-
-def _completed(name: str, annotation: Any, declared: Option) -> Option:
-    kinds = get_args(annotation) if get_origin(annotation) is UnionType else (annotation,)
-    known = next((kind for kind in (float, int, bool, str) if kind in kinds), object)
-    optional = NoneType in kinds or declared.default is None
-    return replace(declared, name=name, type=str if declared.meanings else known, optional=optional)
+    """The options that a dataclass declares, by name, with the types of its fields."""
+    found = {}
+    for member in fields(holder):
+        declared: Option | None = member.metadata.get(DECLARED)
+        if declared is not None:
+            kinds: Any = get_args(member.type) if get_origin(member.type) is UnionType else (member.type,)
+            known = next((kind for kind in (float, int, bool, str) if kind in kinds), object)
+            optional = NoneType in kinds or declared.default is None
+            kind = str if declared.meanings else known
+            found[member.name] = replace(declared, name=member.name, type=kind, optional=optional)
+    return found
 
 
 def _size(default: int | None, doc: str, most: int = 2**14, **facts: Any) -> Any:
@@ -152,18 +154,8 @@ class ModelOptions:
         metavar="LABEL …",
         many=True,
     )
-    attention: str = option(
-        "triaffine",
-        "How the words inside a span are weighted",
-        {name: kind.meaning for name, kind in ATTENTIONS.items()},
-        metavar="KIND",
-    )
-    scoring: str = option(
-        "triaffine",
-        "What a span is scored from",
-        {name: kind.meaning for name, kind in SCORINGS.items()},
-        metavar="KIND",
-    )
+    attention: str = option("triaffine", "How the words inside a span are weighted", ATTENTIONS, metavar="KIND")
+    scoring: str = option("triaffine", "What a span is scored from", SCORINGS, metavar="KIND")
     cross_span: bool = option(True, "Whether candidates attend to each other; false is ablation (g)")
     cross_span_axis: str = option(
         "key",
@@ -278,12 +270,7 @@ class PredictionOptions:
         most=2**20,
         unset="32, or as many as fit on a GPU",
     )
-    overlap: str = option(
-        "all",
-        "Which overlapping entities to keep",
-        {name: policy.meaning for name, policy in OVERLAPS.items()},
-        metavar="POLICY",
-    )
+    overlap: str = option("all", "Which overlapping entities to keep", OVERLAPS, metavar="POLICY")
 
 
 PREDICTION_OPTIONS = options_of(PredictionOptions)

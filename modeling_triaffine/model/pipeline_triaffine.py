@@ -22,7 +22,7 @@ from .kinds_triaffine import TextEntity, WordEntity, overlap_policy
 from .model_triaffine import TriaffineForNestedNER, evaluating
 from .options_triaffine import PREDICTION_OPTIONS, PredictionOptions
 from .processing_triaffine import PosTagger, TextSentence, TriaffineProcessor
-from .repository_triaffine import ORIGIN_OPTIONS
+from .repository_triaffine import ORIGIN_OPTIONS, complete_import
 from .text_triaffine import TextSplitter
 from .triaffine_weights import ACCELERATION, multiplies_bfloat16
 
@@ -101,7 +101,7 @@ class NestedNERPipeline(ChunkPipeline):
         batch_size: int | None = None,
         pos_tagger: PosTagger | None = None,
         text_splitter: TextSplitter | None = None,
-        dtype: Any = "auto",
+        dtype: Any = None,
         model_kwargs: dict[str, Any] | None = None,
         **kwargs: Any,
     ):
@@ -109,19 +109,20 @@ class NestedNERPipeline(ChunkPipeline):
         _check_device(own.get("device"))
         kwargs.pop("trust_remote_code", None)
         options = {**kwargs, **(model_kwargs or {})}
+        if dtype is not None:
+            options["dtype"] = dtype
         if model is None or isinstance(model, str | os.PathLike):
             model = TriaffineForNestedNER.find_model(model)
         if isinstance(model, str | os.PathLike):
             origin = {name: options[name] for name in ORIGIN_OPTIONS if name in options}
             model_class = _class_of(model, origin)
             processor = processor or TriaffineProcessor.from_pretrained(model, **origin)
-            model = model_class.from_pretrained(model, **{"dtype": dtype, **options})
+            model = model_class.from_pretrained(model, **options)
         else:  # transformers' `pipeline` repeats some of the keywords that it has loaded the model with
             origin = getattr(model, "origin", {})
-            unknown = {name for name, value in options.items() if name not in origin or origin[name] != value}
-            if dtype not in (None, "auto", model.dtype, str(model.dtype).removeprefix("torch.")):
-                unknown.add("dtype")
-            _refuse_unknown(unknown)
+            if dtype in ("auto", model.dtype, str(model.dtype).removeprefix("torch.")):
+                del options["dtype"]
+            _refuse_unknown({name for name, value in options.items() if name not in origin or origin[name] != value})
         processor = _find_processor(model, processor, tokenizer)
         processor.check_fits(model.config)
         if pos_tagger is not None or text_splitter is not None:
@@ -371,3 +372,6 @@ def _refuse_unknown(names: set[str]) -> None:
             f"The pipeline has no keyword {', '.join(map(repr, sorted(names)))} where `model` is an object; a call "
             "takes `threshold`, `overlap`, `labels`, `ignore_labels`, `batch_size` and `is_split_into_words`."
         )
+
+
+complete_import(__name__)

@@ -22,13 +22,7 @@ from transformers.utils import logging
 from .batches_triaffine import INPUT_NAMES, Feature, Subwords, count_within, lay_out, pad_features
 from .checks_triaffine import reading, shortened
 from .options_triaffine import MODEL_OPTIONS, ModelOptions, Option, ProcessorOptions
-from .repository_triaffine import (
-    AUTO_MAP,
-    HubMixin,
-    find_file,
-    refuse_redirections,
-    save_remote_code,
-)
+from .repository_triaffine import AUTO_MAP, HubMixin, complete_import, find_file, refuse_redirections, save_remote_code
 from .text_triaffine import (
     DEFAULT_WORD_SPLITTER,
     MAX_SENTENCE_WORDS,
@@ -283,13 +277,13 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             TypeError: a sentence is not a list of strings.
             ValueError: the arguments have different numbers of sentences, or a sentence has other numbers of tags.
         """
-        given: dict[str, Sequence[Sequence[str]]] = {"words": words}
-        for name, side in (("pos", pos), ("left_tokens", left_tokens), ("right_tokens", right_tokens)):
-            if side is not None and len(side) != len(words):
-                raise ValueError(f"`{name}` is given for {len(side)} sentences, `words` for {len(words)}.")
-            given[name] = [[] if part is None else part for part in ([None] * len(words) if side is None else side)]
+        given: dict[str, Any] = {"words": words, "pos": pos, "left_tokens": left_tokens, "right_tokens": right_tokens}
         for name, sentences in given.items():
-            for number, sentence in enumerate(sentences):
+            sentences = [None] * len(words) if sentences is None else sentences
+            if len(sentences) != len(words):
+                raise ValueError(f"`{name}` is given for {len(sentences)} sentences, `words` for {len(words)}.")
+            given[name] = [[] if part is None and name != "words" else part for part in sentences]
+            for number, sentence in enumerate(given[name]):
                 is_list = isinstance(sentence, Iterable) and not isinstance(sentence, str)
                 if not is_list or not all(issubclass(kind, str) for kind in set(map(type, sentence))):
                     raise TypeError(
@@ -543,3 +537,6 @@ def _first_id(tokenizer: Any, *names: str) -> int:
         if (number := getattr(tokenizer, name, None)) is not None:
             return number
     raise ValueError(f"TriaffineProcessor: the tokenizer has none of {', '.join(names)}; add such a special token.")
+
+
+complete_import(__name__)

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -10,12 +11,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers.utils import (
-    ADAPTER_CONFIG_NAME,
-    AUDIO_TOKENIZER_NAME,
-    SAFE_WEIGHTS_INDEX_NAME,
-    is_peft_available,
-)
+from transformers.utils import ADAPTER_CONFIG_NAME, AUDIO_TOKENIZER_NAME, SAFE_WEIGHTS_INDEX_NAME, is_peft_available
 from transformers.utils.hub import cached_file
 
 from .checks_triaffine import LOWEST_VERSIONS, listed, reading
@@ -97,6 +93,17 @@ class HubMixin:
         return saved
 
 
+def complete_import(module: str) -> None:
+    """Sets a module as an attribute of its package, as Python's `import` does and transformers' remote code does not.
+
+    dill, by which `datasets` hashes functions, else takes the values of all of the module's variables: it is slow, and
+    `Dataset.map` does not find its cache again.
+    """
+    package, _, name = module.rpartition(".")
+    if package in sys.modules:
+        setattr(sys.modules[package], name, sys.modules[module])
+
+
 def register_task(find_class: Callable[[Any], Any], replace: bool = True) -> None:
     """Makes transformers' `pipeline("token-classification", …)` use the pipeline of this package for its models.
 
@@ -104,8 +111,8 @@ def register_task(find_class: Callable[[Any], Any], replace: bool = True) -> Non
     task alone, and asks for a tokenizer before it looks at the model.
 
     Args:
-        find_class: the class of pipeline for a model of ours, or of a subclass.
-        replace: whether to take the place of another class than transformers', such as that of the package.
+        find_class: returns the class of pipeline for a model of ours.
+        replace: whether to take the place of the package's class.
     """
     from transformers import AutoTokenizer, TokenClassificationPipeline
     from transformers.pipelines import PIPELINE_REGISTRY
@@ -190,14 +197,6 @@ def refuse_redirections(name_or_path: str | os.PathLike[str], config: str, optio
             f"the files of {name_or_path} name an audio tokenizer or an adapter, with which custom code or other "
             "weights than its own would be loaded; delete adapter_config.json, or do not use the model."
         )
-
-
-def describe_other(model_type: str | None) -> str:
-    """Says what a model of another type is, and what to give in its place."""
-    return (
-        f"a model of type {model_type!r}, not one that was trained to find entities. Give a trained model, or start a "
-        "new one from it with `triaffine-ner train --model_name_or_path` or TriaffineForNestedNER.from_encoder()."
-    )
 
 
 def check_index(name_or_path: str | os.PathLike[str], options: dict[str, Any]) -> None:

@@ -191,13 +191,6 @@ def _subwords(tokenizer: Any, text: str) -> list[Offsets]:
     return found
 
 
-def sentence_splitter(choice: str) -> SentenceSplitter:
-    """The sentence splitter that a processor's option selects: "punctuation", "lines" or "none" (one sentence)."""
-    if problem := PROCESSOR_OPTIONS["sentence_splitter"].problem(choice):
-        raise ValueError(f"`sentence_splitter` is {choice!r}; {problem}")
-    return SENTENCE_SPLITTERS[choice]
-
-
 def split_at_punctuation(text: str) -> Iterator[Offsets]:
     """Ends sentences at . ! ? … and their like in other scripts, before white space, and at East Asian marks (。！？).
 
@@ -207,21 +200,18 @@ def split_at_punctuation(text: str) -> Iterator[Offsets]:
     return _trimmed(text, (match.end() for match in _SENTENCE_END.finditer(text) if _ends_sentence(text, match)))
 
 
-def split_at_lines(text: str) -> Iterator[Offsets]:
-    """Makes every line that is not blank a sentence."""
-    return _trimmed(text, (match.end() for match in re.finditer(r"\n", text)))
-
-
-def whole_text(text: str) -> Iterator[Offsets]:
-    """The text is one sentence."""
-    return _trimmed(text, [])
-
-
 SENTENCE_SPLITTERS: dict[str, SentenceSplitter] = {
     "punctuation": split_at_punctuation,
-    "lines": split_at_lines,
-    "none": whole_text,
+    "lines": lambda text: _trimmed(text, (match.end() for match in re.finditer(r"\n", text))),
+    "none": lambda text: _trimmed(text, ()),
 }
+
+
+def sentence_splitter(choice: str) -> SentenceSplitter:
+    """The sentence splitter that a processor's option selects: "punctuation", "lines" or "none" (one sentence)."""
+    if problem := PROCESSOR_OPTIONS["sentence_splitter"].problem(choice):
+        raise ValueError(f"`sentence_splitter` is {choice!r}; {problem}")
+    return SENTENCE_SPLITTERS[choice]
 
 
 def _ends_sentence(text: str, match: re.Match[str]) -> bool:

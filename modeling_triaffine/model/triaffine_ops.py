@@ -17,14 +17,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from .triaffine_blocks import (
-    Cube,
-    FullCube,
-    Plan,
-    ProductCube,
-    at_least_float32,
-    plan_blocks,
-)
+from .triaffine_blocks import Cube, FullCube, Plan, ProductCube, at_least_float32, plan_blocks
 from .triaffine_weights import ACCELERATION, FullWeight
 
 # Full: [R, d, d+1, d+1], axes label, inside, head, tail; as a tensor, or prepared for one forward pass.

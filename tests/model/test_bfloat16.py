@@ -8,7 +8,6 @@ from modeling_triaffine import NestedNERPipeline, NestedNERTrainingArguments
 from modeling_triaffine.model import pipeline_triaffine
 from modeling_triaffine.model.triaffine_weights import multiplies_bfloat16
 from modeling_triaffine.training import plan
-from tests.helpers.tiny import tiny_model
 
 TEXT = "The IL-2 gene binds protein."
 WARNING = "multiplies float32 faster than bfloat16"
@@ -46,15 +45,6 @@ def test_a_pipeline_computes_in_bfloat16_where_that_is_fast(saved_model, has_ins
         torch.bfloat16 if has_instructions else torch.float32
     }
     assert (WARNING in caplog.text) != has_instructions
-
-
-def test_characters_are_read_as_in_float32(encoder):
-    fields = {"char_embedding_size": 3, "char_lstm_hidden_size": 2, "char_vocab_size": 30}
-    words = tiny_model(encoder, **fields).eval().words
-    char_ids = torch.tensor([[[1, 2, 3], [4, 0, 0]], [[4, 0, 0], [5, 6, 0]]])
-    exact = words._character_states(char_ids)
-    rounded = words.to(torch.bfloat16)._character_states(char_ids)
-    torch.testing.assert_close(rounded.float(), exact, rtol=0.05, atol=0.02)
 
 
 def test_training_on_a_cpu_needs_no_other_option(tmp_path, has_instructions, monkeypatch, caplog):

@@ -37,12 +37,6 @@ def test_argmax_drops_none_and_padding():
     assert first[0]["score"] == pytest.approx(0.7)
 
 
-def test_threshold_finds_entities_that_none_outweighs():
-    first, _ = decode(candidate_output(), threshold=0.25)
-    assert spans(first) == [(0, 3, "DNA"), (1, 2, "protein"), (2, 3, "protein")]
-    assert spans(decode(candidate_output(), threshold=0.75)[0]) == [(2, 3, "protein")]
-
-
 @pytest.mark.parametrize("multi_label", [False, True])
 @pytest.mark.parametrize("temperature", [0.2, 1.7, 5.0])
 def test_a_temperature_changes_probabilities_and_not_what_is_found_without_thresholds(multi_label, temperature):
@@ -69,13 +63,15 @@ def test_a_temperature_changes_probabilities_and_not_what_is_found_without_thres
     ("threshold", "expected"),
     [
         ({}, [(0, 3, "DNA"), (2, 3, "protein")]),
+        (0.25, [(0, 3, "DNA"), (1, 2, "protein"), (2, 3, "protein")]),  # also where None is likelier
+        (0.75, [(2, 3, "protein")]),
         ({"protein": 0.9}, [(0, 3, "DNA")]),
         ({"protein": 0.25}, [(0, 3, "DNA"), (1, 2, "protein"), (2, 3, "protein")]),
         # A span's best label alone counts, though the threshold of another one is lower.
         ({"DNA": 0.8, "protein": 0.15}, [(1, 2, "protein"), (2, 3, "protein")]),
     ],
 )
-def test_thresholds_by_label_leave_the_other_labels_as_they_are(threshold, expected):
+def test_thresholds_for_all_labels_and_by_label(threshold, expected):
     first, _ = decode(candidate_output(), threshold=threshold)
     assert spans(first) == expected
 

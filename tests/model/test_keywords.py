@@ -1,61 +1,13 @@
-"""Every keyword that transformers documents for `pipeline`, loading, saving and calling works or is refused by name."""
+"""Keywords that transformers documents for loading, `pipeline` and calling: they work, or are refused by name."""
 
 import numpy as np
 import pytest
 import torch
 import transformers
-from transformers import AutoConfig, AutoTokenizer
 
-from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER, TriaffineProcessor
+from modeling_triaffine import NestedNERPipeline, TriaffineConfig, TriaffineForNestedNER, TriaffineProcessor
 
 TEXT = "The IL-2 gene binds protein. It is DNA!"
-
-# Keyword → a value it works with, or (value, error's kind) where it is refused by name.
-LOADING = {
-    "config": AutoConfig.from_pretrained,
-    "cache_dir": "cache",
-    "local_files_only": True,
-    "use_safetensors": False,
-    "attn_implementation": "eager",
-    "dtype": torch.float32,
-    "device_map": "cpu",
-    "subfolder": "",
-    "output_loading_info": False,
-    "trust_remote_code": False,
-    "made_up": (1, TypeError),
-    **dict.fromkeys(("token", "quantization_config", "variant", "state_dict", "proxies"), None),
-}
-PIPELINE = {
-    "config": AutoConfig.from_pretrained,
-    "tokenizer": AutoTokenizer.from_pretrained,
-    **dict.fromkeys(("feature_extractor", "image_processor", "video_processor", "made_up"), (object(), TypeError)),
-    "processor": TriaffineProcessor.from_pretrained,
-    "revision": "main",
-    "use_fast": True,
-    "token": None,
-    "device": "cpu",
-    "device_map": "cpu",
-    "dtype": torch.float32,
-    "model_kwargs": {"attn_implementation": "eager"},
-    "pipeline_class": lambda folder: NestedNERPipeline,
-    "batch_size": 2,
-    "num_workers": 0,
-    "threshold": 0.2,
-    "aggregation_strategy": "simple",
-    "ignore_labels": ["O"],
-    "local_files_only": True,
-    "cache_dir": ("cache", TypeError),
-}
-PROCESSOR = {
-    "return_tensors": "np",
-    "padding": True,
-    "truncation": True,
-    "text_pair": ("x", TypeError),
-    "text_kwargs": ({"padding": True}, TypeError),
-    "common_kwargs": ({"return_tensors": "pt"}, TypeError),
-    **dict.fromkeys(("max_length", "stride", "add_special_tokens", "return_offsets_mapping"), (8, TypeError)),
-    **dict.fromkeys(("images", "audio", "videos"), (None, TypeError)),
-}
 
 
 def load(folder, **options):
@@ -73,43 +25,43 @@ def encode(folder, **options):
     assert all(np.array_equal(batch[name], values) for name, values in expected.items())
 
 
-TABLES = ((load, LOADING), (find, PIPELINE), (encode, PROCESSOR))
-
-
-@pytest.mark.parametrize(("call", "table", "name"), [(call, table, name) for call, table in TABLES for name in table])
-def test_a_keyword_works_or_is_refused_by_its_name(call, table, name, saved_model, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    value, refused = table[name] if isinstance(table[name], tuple) else (table[name], None)
-    value = value(saved_model) if callable(value) else value
-    if refused is None:
-        call(saved_model, **{name: value})
-    else:
-        with pytest.raises(refused, match=name):
-            call(saved_model, **{name: value})
+def test_keywords_of_transformers_work_together(saved_model, tmp_path):
+    attention = {"attn_implementation": "eager"}
+    where = {
+        "cache_dir": tmp_path / "cache",
+        "local_files_only": True,
+        "token": None,
+        "subfolder": "",
+        "revision": "main",
+    }
+    how = {"use_safetensors": False, "dtype": torch.float32, "device_map": "cpu", "quantization_config": None}
+    load(saved_model, config=TriaffineConfig.from_pretrained(saved_model), **where, **how, **attention)
+    parts = {"tokenizer": str(saved_model), "processor": TriaffineProcessor.from_pretrained(saved_model)}
+    find(saved_model, **parts, revision="main", use_fast=True, token=None, local_files_only=True, num_workers=0)
+    find(saved_model, device="cpu", dtype=torch.float32, model_kwargs=attention, pipeline_class=NestedNERPipeline)
+    find(saved_model, device_map="cpu", batch_size=2, threshold=0.2, aggregation_strategy="simple", ignore_labels=["O"])
+    encode(saved_model, return_tensors="np", padding=True, truncation=True)
 
 
 @pytest.mark.parametrize(
-    ("options", "fact"),
+    ("call", "options", "kind"),
     [
-        ({"padding": False}, "`padding` is False"),
-        ({"padding": "max_length"}, "`padding` is 'max_length'"),
-        ({"truncation": "only_first"}, "`truncation` is 'only_first'"),
-        ({"return_tensors": "tf"}, "tf"),
+        (load, {"made_up": 1}, TypeError),
+        *((find, {name: object()}, TypeError) for name in ("feature_extractor", "image_processor", "made_up")),
+        *((encode, {name: 8}, TypeError) for name in ("text_pair", "max_length", "stride", "images")),
+        *((encode, {"padding": value}, ValueError) for value in (False, "max_length")),
+        (encode, {"truncation": "only_first"}, ValueError),
     ],
 )
-def test_values_that_a_processor_cannot_follow(saved_model, options, fact):
-    with pytest.raises(ValueError, match=fact):
-        TriaffineProcessor.from_pretrained(saved_model)(TEXT, **options)
+def test_a_keyword_that_cannot_be_followed_is_refused_by_its_name(saved_model, call, options, kind):
+    (name,) = options
+    with pytest.raises(kind, match=name):
+        call(saved_model, **options)
 
 
-def test_the_output_of_a_tokenizer_is_no_input_of_the_model(saved_model):
+def test_inputs_that_are_not_of_the_processor_and_the_collator_are_refused(saved_model):
     model, processor = NestedNERPipeline(model=saved_model).model, TriaffineProcessor.from_pretrained(saved_model)
     with pytest.raises(ValueError, match=r"`word_index`.*TriaffineProcessor"):
         model(**processor.tokenizer(TEXT, return_tensors="pt"))
-
-
-def test_labels_of_words_are_not_those_of_spans(saved_model):
-    model, processor = NestedNERPipeline(model=saved_model).model, TriaffineProcessor.from_pretrained(saved_model)
-    inputs = processor(TEXT.partition(".")[0])
     with pytest.raises(ValueError, match=r"as DataCollatorForNestedNER makes them, but `labels` is \[1, 5\]"):
-        model(**inputs, labels=torch.zeros(1, 5, dtype=torch.long))
+        model(**processor(TEXT.partition(".")[0]), labels=torch.zeros(1, 5, dtype=torch.long))

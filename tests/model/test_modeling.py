@@ -110,15 +110,6 @@ def test_attention_maps_and_hidden_states_on_request(encoder):
     torch.testing.assert_close(full.cross_span_attentions.sum(2)[real], torch.ones(int(real.sum()), 3))
 
 
-def test_output_is_a_tuple_on_request(encoder):
-    model = tiny_model(encoder).eval()
-    batch = make_batch(encoder, model)
-    expected = model(**batch, return_dict=True).to_tuple()
-    torch.testing.assert_close(model(**batch, return_dict=False), expected)
-    model.encoder.config.return_dict = False  # as in the configurations of some encoders
-    torch.testing.assert_close(model(**batch).to_tuple(), expected)
-
-
 def test_mixed_layers_start_as_their_mean(encoder):
     model = tiny_model(encoder, mix_layers=True)
     batch = make_batch(encoder, model)
@@ -208,12 +199,15 @@ def test_half_precision_encoders_and_configurations_become_float32_models(encode
     assert loaded(**make_batch(encoder, model)).loss.dtype == torch.float32
 
 
-def test_encoder_with_shifted_positions_limits_the_subwords():
-    encoder = {"model_type": "roberta", "hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1}
+@pytest.mark.parametrize(("kind", "most"), [("roberta", 32), ("bert", 34)])
+def test_positions_of_the_encoder_limit_the_subwords(kind, most):
+    """Those of RoBERTa begin after the padding index."""
+    encoder = {"model_type": kind, "hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1}
     encoder |= {"intermediate_size": 8, "vocab_size": 20, "max_position_embeddings": 34, "pad_token_id": 1}
-    TriaffineForNestedNER(TriaffineConfig(encoder_config=encoder, num_labels=3, triaffine_dim=4, max_subwords=32))
-    with pytest.raises(ValueError, match="at most 32"):
-        TriaffineForNestedNER(TriaffineConfig(encoder_config=encoder, num_labels=3, triaffine_dim=4, max_subwords=33))
+    fields = {"encoder_config": encoder, "num_labels": 3, "triaffine_dim": 4}
+    TriaffineForNestedNER(TriaffineConfig(**fields, max_subwords=most))
+    with pytest.raises(ValueError, match=f"at most {most}"):
+        TriaffineForNestedNER(TriaffineConfig(**fields, max_subwords=most + 1))
 
 
 def test_devices_share_the_model_between_its_parts_but_no_part(encoder):

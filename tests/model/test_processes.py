@@ -35,16 +35,6 @@ def in_a_pool(method: str) -> Callable:
     return run
 
 
-def in_joblib(backend: str) -> Callable:
-    def run(finder: NestedNERPipeline) -> list:
-        joblib = pytest.importorskip("joblib")
-        halves = TEXTS[:50], TEXTS[50:]
-        found = joblib.Parallel(2, backend=backend)(joblib.delayed(finder)(half, **OPTIONS) for half in halves)
-        return [entities for half in found for entities in half]
-
-    return run
-
-
 def in_a_map(finder: NestedNERPipeline) -> list:
     texts = Dataset.from_dict({"text": TEXTS})
     options = {"batched": True, "batch_size": 50, "num_proc": 2}
@@ -56,17 +46,15 @@ def in_a_data_loader(finder: NestedNERPipeline) -> list:
     return [entities for batch in loader for entities in batch]
 
 
-FORKING = {
+WAYS = {
     "fork": in_a_pool("fork"),
-    "joblib": in_joblib("multiprocessing"),
     "map": in_a_map,
     "data-loader": in_a_data_loader,
+    "spawn": in_a_pool("spawn"),
 }
-FRESH = {"spawn": in_a_pool("spawn"), "forkserver": in_a_pool("forkserver"), "joblib-loky": in_joblib("loky")}
-WAYS = FORKING | FRESH
 
 
-@pytest.mark.parametrize("way", [*FORKING, *(pytest.param(way, marks=pytest.mark.nightly) for way in FRESH)])
+@pytest.mark.parametrize("way", WAYS)
 def test_a_pipeline_that_has_predicted_runs_in_other_processes(finder, two_threads, way):
     expected = near(finder(TEXTS, **OPTIONS))
     assert torch.get_num_threads() == 2

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import threading
 
 import numpy as np
 import pytest
@@ -159,14 +160,12 @@ def test_call_takes_text_or_words(processor):
     for batch in (of_array, as_for_tokenizers):
         assert all(torch.equal(batch[name], by_words[name]) for name in by_words)
     assert processor(text=["gene. It binds.", "x"])["num_words"].tolist() == [2, 3, 1]
-    for wrong, kind in ((["one", None], "NoneType"), ({"text": "a row of a data set"}, "dict"), (math.nan, "float")):
+    for wrong, kind in ((["one", None], "NoneType"), ({"text": "a row of a data set"}, "dict")):
         with pytest.raises(TypeError, match=f"not {kind}"):
             processor(wrong)
-    with pytest.raises(ValueError, match="either"):
-        processor()
-    for name in ("pos", "left_tokens", "right_tokens"):
-        with pytest.raises(ValueError, match="belong to given `words`"):
-            processor("gene x.", **{name: [["x"] * 3]})
+    for options in ({}, *({"text": "gene x.", name: [["x"] * 3]} for name in ("words", "pos", "left_tokens"))):
+        with pytest.raises(ValueError, match="give either `text` or `words`"):
+            processor(**options)
 
 
 def test_null_is_no_context_and_no_tags(tagged):
@@ -265,26 +264,15 @@ def test_text_without_parts_of_speech_is_warned_of_once(tagged, caplog):
         features = tagged.encode([["x", "gene"], ["x"]])
     assert [feature["pos_ids"].tolist() for feature in features] == [[1, 1], [1]]
     assert caplog.text.count("trained with parts of speech") == 1
-    caplog.clear()
-    processing_triaffine.logger.warning_once.__func__.cache_clear()
-    tagged.encode([["x"], []], [["SHORT"], []])
-    tagged.vocabulary_parts = []
-    tagged.encode([["x"]])
-    assert not caplog.text
 
 
 @pytest.mark.parametrize("function", ["pos_tagger", "text_splitter"])
 def test_a_function_is_neither_saved_nor_copied(tagged, tmp_path, function):
-    class Uncopyable:
-        def __deepcopy__(self, memo):
-            raise AssertionError("copied")
-
-    setattr(tagged, function, Uncopyable())
-    assert "Uncopyable" not in repr(tagged)
+    setattr(tagged, function, threading.Lock())  # which cannot be copied
     tagged.save_pretrained(tmp_path)
     assert function not in "".join(path.read_text() for path in tmp_path.glob("*.json"))
     assert getattr(TriaffineProcessor.from_pretrained(tmp_path), function) is None
-    assert isinstance(getattr(tagged, function), Uncopyable)
+    assert getattr(tagged, function)
 
 
 def test_words_spelled_like_padding_have_no_number_of_their_own(processor):
@@ -310,8 +298,8 @@ def test_any_text_is_encoded_and_every_word_is_seen(processor, text):
         assert feature["num_words"] == len(piece.offsets)
 
 
-def test_an_encoder_is_no_trained_model(encoder):
-    with pytest.raises(FileNotFoundError, match=r"'bert', not one that was trained to find entities\. Give a trained"):
+def test_an_encoder_has_no_processor(encoder):
+    with pytest.raises(FileNotFoundError, match=r"has no processor_config\.json; .*from_encoder\(\)"):
         TriaffineProcessor.from_pretrained(encoder)
 
 
@@ -326,9 +314,6 @@ def test_lists_of_different_lengths_are_reported(processor):
     processor.build_vocabularies([{"tokens": ["x"], "pos": ["X"]}], ["pos"])
     with pytest.raises(ValueError, match=r"A sentence of 3 words \(a b c\) has 1 part-of-speech tags"):
         processor.encode([["a", "b", "c"]], [["X"]])
-    processor.pos_tagger = lambda sentences: [["X"]]
-    with pytest.raises(ValueError, match=r"A sentence of 1 words \(b\) has 0 part-of-speech tags"):
-        processor.encode([["a"], ["b"]])
     with pytest.raises(ValueError, match="`left_tokens` is given for 1 sentences, `words` for 2"):
         processor.encode([["a"], ["b"]], None, [["c"]])
     with pytest.raises(ValueError, match="contains no text or sentence"):
@@ -339,9 +324,9 @@ def test_missing_files_are_reported(encoder, tmp_path):
     processor = tiny_processor(encoder)
     processor.build_vocabularies([{"tokens": ["x"], "pos": []}], ["chars"])
     processor.save_pretrained(tmp_path)
-    for name, message in (("vocabularies.json", "save"), ("tokenizer.json", "config.json")):
+    for name in ("vocabularies.json", "tokenizer.json"):
         (tmp_path / name).unlink()
-        with pytest.raises(FileNotFoundError, match=f"{name}.*{message}"):
+        with pytest.raises(FileNotFoundError, match=f"has no {name}.*save"):
             TriaffineProcessor.from_pretrained(tmp_path)
 
 

@@ -41,10 +41,15 @@ EQUATIONS = {
     "scoring": ["triaffine", "linear", "linear_boundary", "linear_boundary_shared", "biaffine", "biaffine_shared"],
 }
 OTHER_CHOICES = [
-    (name, choice)
+    {name: choice}
     for name, option in MODEL_OPTIONS.items()
     for choice in option.choices or ((False, True) if option.type is bool else ())
     if name not in EQUATIONS
+]
+STAGES = [
+    *((pair, {"cross_span": False}) for pair in [*FACTORS, *WITHOUT_WORDS]),
+    *((pair, {"cross_span_axis": axis}) for pair in HAVE_TENSORS for axis in ("key", "query")),
+    *((pair, {"share_triaffine": False, "cross_span_axis": axis}) for pair in FACTORS for axis in ("key", "query")),
 ]
 
 
@@ -161,37 +166,35 @@ class Numpy:
         return final
 
 
-@pytest.mark.parametrize("rank", [None, 3], ids=["full", "rank3"])
-@pytest.mark.parametrize(("attention", "scoring"), [*FACTORS, *WITHOUT_WORDS])
-def test_span_scores(attention, scoring, rank):
-    head, hidden, lengths = make_head(attention=attention, scoring=scoring, cross_span=False, triaffine_rank=rank)
-    scores = head(hidden, lengths).span_logits.detach().numpy()
+def check_against_the_equations(**fields):
+    """Seven candidates: more than the spans of three words, whose padding is no copy of the only candidate."""
+    head, hidden, lengths = make_head(max_candidates=7, **fields)
+    output = head(hidden, lengths)
+    say = {"err_msg": f"write the equation of {fields} into Numpy", "rtol": 1e-9, "atol": 1e-9}
     for sentence, length in enumerate(lengths.tolist()):
         reference = Numpy(head, hidden[sentence, :length])
         for i, j in itertools.combinations_with_replacement(range(length), 2):
-            expected = [reference.score(i, j, label) for label in range(4)]
-            np.testing.assert_allclose(scores[sentence, i, j], expected, rtol=1e-9, atol=1e-9)
+            expected = [reference.score(i, j, label) for label in range(reference.labels)]
+            np.testing.assert_allclose(output.span_logits[sentence, i, j].detach().numpy(), expected, **say)
+        if output.logits is not None:
+            mask = output.candidate_mask[sentence]
+            candidates = list(map(tuple, output.candidates[sentence][mask].tolist()))
+            assert candidates == reference.candidates(), f"write the candidates of {fields} into Numpy"
+            scores = output.logits[sentence][mask].detach().numpy()
+            np.testing.assert_allclose(scores, reference.cross_scores(candidates), **say)
 
 
 @pytest.mark.parametrize("rank", [None, 3], ids=["full", "rank3"])
-@pytest.mark.parametrize("axis", ["key", "query"])
-@pytest.mark.parametrize(
-    ("attention", "scoring", "share"),
-    [*((*pair, True) for pair in HAVE_TENSORS), *((*pair, False) for pair in FACTORS)],
-)
-def test_cross_span_scores(attention, scoring, share, axis, rank):
-    # More candidates than the sentence of three words has spans: its padding is no copy of its only candidate.
-    fields = {"attention": attention, "scoring": scoring, "share_triaffine": share, "triaffine_rank": rank}
-    head, hidden, lengths = make_head(**fields, cross_span_axis=axis, max_candidates=7)
-    output = head(hidden, lengths)
-    for sentence, length in enumerate(lengths.tolist()):
-        mask = output.candidate_mask[sentence]
-        candidates = list(map(tuple, output.candidates[sentence][mask].tolist()))
-        probability = output.span_logits[sentence].softmax(-1)[..., :-1].amax(-1)
-        spans = itertools.combinations_with_replacement(range(length), 2)
-        assert candidates == sorted(sorted(spans, key=lambda span: -probability[span])[:7])
-        expected = Numpy(head, hidden[sentence, :length]).cross_scores(candidates)
-        np.testing.assert_allclose(output.logits[sentence][mask].detach().numpy(), expected, rtol=1e-9, atol=1e-9)
+@pytest.mark.parametrize(("factors", "fields"), STAGES, ids=str)
+def test_scores_are_those_of_the_equations(factors, fields, rank):
+    attention, scoring = factors
+    check_against_the_equations(attention=attention, scoring=scoring, triaffine_rank=rank, **fields)
+
+
+@pytest.mark.parametrize("fields", OTHER_CHOICES, ids=str)
+def test_every_other_choice_is_derived(fields):
+    """A new one that changes a score needs its equation in [`Numpy`]; those of what is around the head change none."""
+    check_against_the_equations(**fields)
 
 
 @pytest.mark.parametrize("rank", [None, 3], ids=["full", "rank3"])
@@ -215,28 +218,29 @@ def test_values_and_gradients_are_those_of_the_definition(attention, scoring, ra
         )
 
 
-@pytest.mark.parametrize("reduction", ["sentence", "batch"])
-def test_losses(reduction):
-    head, hidden, lengths = make_head(loss_reduction=reduction, aux_loss_weight=0.5)
+@pytest.mark.parametrize(
+    ("reduction", "smoothing", "distance", "width"),
+    [("sentence", 0, 1, None), ("batch", 0, 1, None), ("sentence", 0.2, 1, 2), ("batch", 0.2, 2, None)],
+)
+def test_losses(reduction, smoothing, distance, width):
+    options = {"boundary_smoothing": smoothing, "boundary_smoothing_distance": distance, "max_span_width": width}
+    head, hidden, lengths = make_head(loss_reduction=reduction, aux_loss_weight=0.5, **options)
     labels = random_labels(lengths, 4, 5)
     output = head(hidden, lengths, labels)
-    log_probability = output.span_logits.log_softmax(-1)
-    final = output.logits.log_softmax(-1)
-    aux, main = [], []
-    for row, length in enumerate(lengths.tolist()):
-        spans = list(itertools.combinations_with_replacement(range(length), 2))
-        aux.append(torch.stack([-log_probability[row, i, j, labels[row, i, j]] for i, j in spans]))
-        chosen = output.candidates[row][output.candidate_mask[row]].tolist()
-        main.append(torch.stack([-final[row, n, labels[row, i, j]] for n, (i, j) in enumerate(chosen)]))
-
-    def mean(losses):
-        return (
-            torch.cat(losses).mean() if reduction == "batch" else torch.stack([loss.mean() for loss in losses]).mean()
+    labels = labels.masked_fill(~span_mask(lengths, 5, width), -100)  # wider spans take no part
+    targets = smooth_boundaries(labels, 4, smoothing, distance).to(hidden.dtype)  # of the labels alone, where it is 0
+    spans = -(targets * output.span_logits.log_softmax(-1)).sum(-1)
+    candidates = -(gather_spans(targets, output.candidates) * output.logits.log_softmax(-1)).sum(-1)
+    aux, main = (
+        torch.cat(rows).mean() if reduction == "batch" else torch.stack([row.mean() for row in rows]).mean()
+        for rows in (
+            [row[known] for row, known in zip(spans, labels != -100, strict=True)],
+            [row[mask] for row, mask in zip(candidates, output.candidate_mask, strict=True)],
         )
-
-    torch.testing.assert_close(output.loss_aux, mean(aux))
-    torch.testing.assert_close(output.loss_main, mean(main))
-    torch.testing.assert_close(output.loss, 0.5 * mean(aux) + mean(main))
+    )
+    torch.testing.assert_close(output.loss_aux, aux, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(output.loss_main, main, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(output.loss, 0.5 * output.loss_aux + output.loss_main)
 
 
 def random_label_sets(lengths, num_labels, num_words):
@@ -245,82 +249,26 @@ def random_label_sets(lengths, num_labels, num_words):
     return torch.stack(columns, dim=-1).where(torch.stack(columns, dim=-1) < 2, -100)
 
 
-@pytest.mark.parametrize(("name", "choice"), OTHER_CHOICES)
-def test_every_other_choice_is_derived(name, choice):
-    """A new one that changes a score needs its equation in [`Numpy`]; those of what is around the head change none."""
-    head, hidden, lengths = make_head(**{name: choice})
-    output = head(hidden, lengths)
-    say = {"err_msg": f"write the equation of {name}={choice!r} into Numpy", "rtol": 1e-9, "atol": 1e-9}
-    for sentence, length in enumerate(lengths.tolist()):
-        reference = Numpy(head, hidden[sentence, :length])
-        for i, j in itertools.combinations_with_replacement(range(length), 2):
-            expected = [reference.score(i, j, label) for label in range(reference.labels)]
-            np.testing.assert_allclose(output.span_logits[sentence, i, j].detach().numpy(), expected, **say)
-        if output.logits is not None:
-            mask = output.candidate_mask[sentence]
-            candidates = list(map(tuple, output.candidates[sentence][mask].tolist()))
-            assert candidates == reference.candidates(), f"write the candidates of {name}={choice!r} into Numpy"
-            scores = output.logits[sentence][mask].detach().numpy()
-            np.testing.assert_allclose(scores, reference.cross_scores(candidates), **say)
-
-
 @pytest.mark.parametrize("rank", [None, 3])
-@pytest.mark.parametrize(("attention", "scoring"), [*FACTORS, *WITHOUT_WORDS])
-def test_several_labels_a_span(attention, scoring, rank):
-    """Each label but None is scored as ever, candidates go by the likeliest, and the losses add up label by label."""
-    cross_span = {} if attention == "none" else {"share_triaffine": False}
-    factors = {"attention": attention, "scoring": scoring, "triaffine_rank": rank, "cross_span": bool(cross_span)}
-    head, hidden, lengths = make_head(multi_label=True, **factors, **cross_span)
-    single, _, _ = make_head(num_labels=3, **factors, **cross_span)
-    assert [len(value) for name, value in head.named_parameters() if name == "label_bias"] == [3]
-    labels = random_label_sets(lengths, 4, 5)
+def test_losses_of_several_labels_add_up_label_by_label(rank):
+    head, hidden, lengths = make_head(multi_label=True, triaffine_rank=rank)
+    assert head.label_bias.shape == (3,)
+    labels, valid = random_label_sets(lengths, 4, 5), span_mask(lengths, 5)
     output = head(hidden, lengths, labels)
-    valid = labels.new_zeros(labels.shape[:3], dtype=torch.bool)
-    for row, length in enumerate(lengths.tolist()):
-        valid[row, :length, :length] = torch.ones(length, length, dtype=torch.bool).triu()
-    single.load_state_dict(head.state_dict())
-    torch.testing.assert_close(output.span_logits[valid], single(hidden, lengths).span_logits[valid])
     assert output.span_logits[~valid].sigmoid().eq(0).all()
 
-    def loss(logits, labels):
-        probability = logits.sigmoid()
-        by_label = -torch.where(labels == 1, probability.log(), (1 - probability).log())
-        counted = (labels != -100).any(-1)
-        return by_label.where(labels != -100, 0.0).sum(-1)[counted].mean()
-
-    def mean(losses):
+    def mean(all_logits, all_labels, masks):
+        losses = []
+        for logits, wanted, mask in zip(all_logits, all_labels, masks, strict=True):
+            probability, wanted = logits[mask].sigmoid(), wanted[mask]
+            by_label = -torch.where(wanted == 1, probability.log(), (1 - probability).log())
+            counted = (wanted != -100).any(-1)
+            losses.append(by_label.where(wanted != -100, 0.0).sum(-1)[counted].mean())
         return torch.stack(losses).nanmean()
 
-    aux = mean([loss(output.span_logits[row][valid[row]], labels[row][valid[row]]) for row in range(3)])
-    torch.testing.assert_close(output.loss_aux, aux)
-    if cross_span:
-        best = output.span_logits.amax(-1).masked_fill(~valid, -torch.inf).flatten(1).topk(4).indices
-        for row, chosen in enumerate(output.candidates):
-            mask = output.candidate_mask[row]
-            places = (chosen[:, 0] * 5 + chosen[:, 1])[mask].tolist()
-            assert places == sorted(best[row, : int(mask.sum())].tolist())
-            expected = Numpy(head, hidden[row, : lengths[row]]).cross_scores(chosen[mask].tolist())
-            np.testing.assert_allclose(output.logits[row][mask].detach().numpy(), expected, rtol=1e-9, atol=1e-9)
-        labels_of_candidates = gather_spans(labels, output.candidates)
-        rows = zip(output.logits, labels_of_candidates, output.candidate_mask, strict=True)
-        main = mean([loss(logits[mask], wanted[mask]) for logits, wanted, mask in rows])
-        torch.testing.assert_close(output.loss_main, main)
-
-
-@pytest.mark.parametrize(("width", "distance"), [(None, 1), (2, 1), (None, 2)])
-def test_boundary_smoothing_is_in_both_losses(width, distance):
-    options = {"boundary_smoothing": 0.2, "boundary_smoothing_distance": distance}
-    head, hidden, lengths = make_head(max_span_width=width, **options)
-    labels = random_labels(lengths, 4, 5)
-    output = head(hidden, lengths, labels)
-    labels = labels.masked_fill(~span_mask(lengths, labels.shape[1], width), -100)  # wider spans take no part
-    targets = smooth_boundaries(labels, 4, smoothing=0.2, distance=distance).to(hidden.dtype)
-    spans = -(targets * output.span_logits.log_softmax(-1)).sum(-1)
-    main = -(gather_spans(targets, output.candidates) * output.logits.log_softmax(-1)).sum(-1)
-    expected_aux = torch.stack([row[row_labels != -100].mean() for row, row_labels in zip(spans, labels, strict=True)])
-    expected_main = torch.stack([row[mask].mean() for row, mask in zip(main, output.candidate_mask, strict=True)])
-    torch.testing.assert_close(output.loss_aux, expected_aux.mean(), rtol=1e-5, atol=1e-6)
-    torch.testing.assert_close(output.loss_main, expected_main.mean(), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(output.loss_aux, mean(output.span_logits, labels, valid))
+    of_candidates = gather_spans(labels, output.candidates)
+    torch.testing.assert_close(output.loss_main, mean(output.logits, of_candidates, output.candidate_mask))
 
 
 def test_no_gradient_through_the_choice_of_candidates_or_to_padding():

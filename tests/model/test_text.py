@@ -1,14 +1,12 @@
 """Splitting raw text into sentences and words: offsets that slice back, nothing lost but white space."""
 
 import itertools
-import json
 import unicodedata
 from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import pre_tokenizers
 
 from modeling_triaffine.model import text_triaffine
 from modeling_triaffine.model.text_triaffine import (
@@ -44,16 +42,12 @@ def pieces(text, offsets):
         ("（是的。）(好。)他说：“走。”", ["（是的。）", "(好。)", "他说：“走。”"]),
         ("I don't. You can’t. It is John's. He", ["I don't.", "You can’t.", "It is John's.", "He"]),
         ("(cf. Fig. 3) 'Dr. X' “Dr. Y” „Dr. Z“ \"J. K. R\" l'art. 5 p50(Fig. 3) —Dr. W", None),
-        ("Se fue. ¿Por qué? ¡Fuera! Ya.", ["Se fue.", "¿Por qué?", "¡Fuera!", "Ya."]),
-        ("Er ging. „Warum?“ »Nein.« Ja.", ["Er ging.", "„Warum?“", "»Nein.«", "Ja."]),
         ("Non. « Oui. » Il part. « Oui », dit-elle.", ["Non.", "« Oui. »", "Il part.", "« Oui », dit-elle."]),
         ("Он ушёл. — Почему?\n• Да.", ["Он ушёл.", "— Почему?", "• Да."]),
         ("He left.\n- Ann too.\n* Bob.\n– Eve. #Won!", ["He left.", "- Ann too.", "* Bob.", "– Eve.", "#Won!"]),
         ("لماذا؟ حسنا. نعم", ["لماذا؟", "حسنا.", "نعم"]),
         ("\u200fשלום.\u200f מה?\u200f כן", ["\u200fשלום.\u200f", "מה?\u200f", "כן"]),
-        ("वह गया। क्यों", ["वह गया।", "क्यों"]),
         ("a page\r\n\u00a0\n\x0c\nthe next", ["a page", "the next"]),
-        ("Éclair. Été froid.", ["Éclair.", "Été froid."]),
         (
             "Das LG Köln (Urt. v. 3. März 2020, Az. 15 O 2/19, Rn. 14 ff.) nach § 8 Abs. 1 Nr. 3 BGB i.V.m. Art. 5",
             None,
@@ -68,16 +62,7 @@ def pieces(text, offsets):
             ),
             None,
         ),
-        (
-            "La Dra. Ruiz vive en Avda. Castellana, 261. En la Ctra. Nueva",
-            ["La Dra. Ruiz vive en Avda. Castellana, 261.", "En la Ctra. Nueva"],
-        ),
-        (
-            "По ст. 282 УК РФ, ч. 2 ст. 112, акад. Н.Н. Бурденко, ул. Ленина, сказал им. Он",
-            ["По ст. 282 УК РФ, ч. 2 ст. 112, акад. Н.Н. Бурденко, ул. Ленина, сказал им.", "Он"],
-        ),
         ("I am 15. My art is 5. March on. Nr. 7. Die", ["I am 15.", "My art is 5.", "March on.", "Nr. 7.", "Die"]),
-        ("Er zahlte 5 Euro. über alles. À demain.", ["Er zahlte 5 Euro. über alles.", "À demain."]),
         ("." * 100_000 + "x", ["." * 100_000 + "x"]),
         ("", []),
         (" \n\t ", []),
@@ -149,15 +134,10 @@ def test_subwords_of_the_encoder_can_be_words():
         word_splitter("subwords")
 
 
-def test_a_word_splitter_can_be_the_json_of_any_pre_tokenizer():
-    state = json.loads(pre_tokenizers.Split("_", "removed").__getstate__())
-    assert word_splitter(state)("ab_c") == [(0, 2), (3, 4)]
-    with pytest.raises(ValueError, match="cannot read"):
-        word_splitter({"type": "Nothing"})
-    with pytest.raises(ValueError, match="word_splitter"):
-        word_splitter("nonesuch")
-    with pytest.raises(ValueError, match="sentence_splitter"):
-        sentence_splitter("nonesuch")
+def test_splitters_that_there_are_not():
+    for splitter, name in ((word_splitter, "word_splitter"), (sentence_splitter, "sentence_splitter")):
+        with pytest.raises(ValueError, match=rf"`{name}` is 'nonesuch'; choose one of 'punctuation'"):
+            splitter("nonesuch")
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=60))
