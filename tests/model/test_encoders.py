@@ -148,7 +148,7 @@ def test_relative_positions_have_no_limit():
     fields = {**SIZES, **FIELDS["deberta-v2"], "max_position_embeddings": 30, "vocab_size": 20}
     with torch.device("meta"):
         for is_absolute in (False, True):
-            config = AutoConfig.for_model("deberta-v2", **fields, position_biased_input=is_absolute)
+            config = AutoConfig.for_model("deberta-v2", **{**fields, "position_biased_input": is_absolute})
             config = TriaffineConfig(encoder_config=config, num_labels=3, max_subwords=80)
             with pytest.raises(ValueError, match="at most 30") if is_absolute else nullcontext():
                 TriaffineForNestedNER(config)

@@ -48,10 +48,7 @@ def pieces(text, offsets):
         ("لماذا؟ حسنا. نعم", ["لماذا؟", "حسنا.", "نعم"]),
         ("\u200fשלום.\u200f מה?\u200f כן", ["\u200fשלום.\u200f", "מה?\u200f", "כן"]),
         ("a page\r\n\u00a0\n\x0c\nthe next", ["a page", "the next"]),
-        (
-            "Das LG Köln (Urt. v. 3. März 2020, Az. 15 O 2/19, Rn. 14 ff.) nach § 8 Abs. 1 Nr. 3 BGB i.V.m. Art. 5",
-            None,
-        ),
+        ("Das LG Köln (Urt. v. 3. März 2020, Az. 15 O 2/19, Rn. 14 ff.) nach § 8 Abs. 1 Nr. 3 BGB i.V.m. Art. 5", None),
         (
             "Die 15. Kammer, des 2. Senats, im 19. Jahrhundert, bzgl. Frau Voß, geb. Jäger, Goethestr. 5, 3 Mio. Euro",
             None,
@@ -78,11 +75,7 @@ def test_sentences(text, sentences):
 @pytest.mark.parametrize(
     ("choice", "text", "words"),
     [
-        (
-            "punctuation",
-            "IL-2/NF-kappa B (CD4+) 中文 don't",
-            "IL - 2 / NF - kappa B ( CD4 + ) 中 文 don ' t",
-        ),
+        ("punctuation", "IL-2/NF-kappa B (CD4+) 中文 don't", "IL - 2 / NF - kappa B ( CD4 + ) 中 文 don ' t"),
         ("syllables", "김민수는 (IL-2) 中文 don't\u200bgo", "김 민 수 는 ( IL - 2 ) 中 文 don ' t go"),
         ("letters_and_digits", "10mg or $3M at pH7.4, x²", "10 mg or $ 3 M at pH 7 . 4 , x ²"),
         ("characters", "ab\u0301 👩\u200d👧 ובית" + "." * 9, "a b\u0301 👩\u200d👧 ו ב י ת " + "." * 9),
