@@ -8,9 +8,9 @@ r"""Converts a corpus to another format, or a checkpoint of the published implem
 Of a corpus in any supported format, it writes a file or folder for each split, and reports on standard error what was
 dropped in reading and what the new format cannot represent. Texts stay as they are, with all offsets.
 
-A published checkpoint (SpanAttModelV3, or SpanModel of the ablations) is a pickled model; only its tensors and settings
-are read. It does not contain the names of its labels and the context it was trained with (pass --trained-on), or the
-words of its embeddings (pass --vocabularies).
+A published checkpoint (SpanAttModelV3, or SpanModel without its cross-span stage) is a pickled model; only its tensors
+and settings are read. It does not contain the names of its labels and the context it was trained with (pass
+--trained-on), or the words of its embeddings (pass --vocabularies).
 """
 
 import sys
@@ -68,15 +68,12 @@ def command(
         from ..conversion import CORPORA, convert_published
         from ..files import new_folder
 
-        published = CORPORA[trained_on]
-        names = list(published.labels)
-        converted = convert_published(corpus[0], encoder, names, vocabularies, published.context)
+        names, context = CORPORA[trained_on]
+        model, processor = convert_published(corpus[0], encoder, names, vocabularies, context)
         with new_folder(output) as folder:
-            converted.model.save_pretrained(folder)
-            converted.processor.save_pretrained(folder)
-        print(f"{output}: {converted.model.num_parameters():,} parameters, labels {', '.join(names)}.")
-        if converted.left_out:
-            print(f"Left out, because prediction does not need them: {', '.join(converted.left_out)}.")
+            model.save_pretrained(folder)
+            processor.save_pretrained(folder)
+        print(f"{output}: {model.num_parameters():,} parameters, labels {', '.join(names)}.")
         return
     named = parse_columns(columns) if columns else None
     from ..data import load_texts, write_nested_ner

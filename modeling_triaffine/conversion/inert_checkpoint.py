@@ -69,37 +69,23 @@ def _inert_class(path: str) -> type[InertObject]:
     return type(name, (InertObject,), {"__module__": module, "path": path})
 
 
-def module_tensors(module: InertObject) -> dict[str, Tensor]:
+def module_tensors(module: Any, prefix: str = "") -> dict[str, Tensor]:
     """Parameters and buffers of a pickled `torch.nn.Module` by their names in its state dict."""
-    tensors: dict[str, Tensor] = {}
-    waiting: list[tuple[str, Any]] = [("", module)]
-    seen: set[int] = set()
-    while waiting:
-        prefix, module = waiting.pop()
-        if not isinstance(module, InertObject) or "_modules" not in module.state or id(module) in seen:
-            raise CheckpointError(f"{prefix.rstrip('.') or 'the saved object'} is not a module")
-        seen.add(id(module))
-        for kind in ("_parameters", "_buffers"):
-            for name, tensor in _mapping(module, kind).items():
-                if isinstance(tensor, Tensor):
-                    tensors[f"{prefix}{name}"] = tensor.detach()
-                elif tensor is not None:
-                    raise CheckpointError(f"{prefix}{name} is not a tensor")
-        children = _mapping(module, "_modules").items()
-        waiting += [(f"{prefix}{name}.", child) for name, child in children if child is not None]
+    if not isinstance(module, InertObject) or "_modules" not in module.state:
+        raise CheckpointError(f"{prefix.rstrip('.') or 'the saved object'} is not a module")
+    own = module.state["_parameters"] | module.state["_buffers"]
+    tensors = {f"{prefix}{name}": tensor.detach() for name, tensor in own.items() if isinstance(tensor, Tensor)}
+    for name, child in module.state["_modules"].items():
+        if child is not None:
+            tensors |= module_tensors(child, f"{prefix}{name}.")
     return tensors
 
 
 def submodule(module: InertObject, name: str) -> InertObject | None:
     """A descendant of a pickled module by its dotted name; None if there is none."""
     for part in name.split("."):
-        child = _mapping(module, "_modules").get(part)
+        child = module.state.get("_modules", {}).get(part)
         if not isinstance(child, InertObject):
             return None
         module = child
     return module
-
-
-def _mapping(module: InertObject, name: str) -> dict[str, Any]:
-    value = module.state.get(name)
-    return value if isinstance(value, dict) else {}

@@ -17,12 +17,11 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import importing_extra
-from ..model import span_head_triaffine, triaffine_ops
-from ..model.factors_triaffine import TriaffineTensor
+from ..model import span_head_triaffine
 from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.triaffine_blocks import OUTSIDE
-from ..model.triaffine_ops import Factor, ProductFactor, SpanScores
+from ..model.triaffine_ops import ProductFactor, SpanScores
 from ..model.words_triaffine import pool_subwords
 from .onnx_predictor import ROWS, graph_inputs, open_session, run_session
 
@@ -46,9 +45,13 @@ def export_onnx(model: TriaffineForNestedNER, processor: TriaffineProcessor, pat
         import onnx  # noqa: F401
         import onnxruntime  # noqa: F401
         import onnxscript  # noqa: F401
-    pooling, encoder = model.config.subword_pooling, model.encoder.config.model_type
-    if pooling != "max":
-        raise ValueError(f'Only models with subword_pooling="max" can be exported to ONNX; this one has "{pooling}".')
+    config, encoder = model.config, model.encoder.config.model_type
+    has_tensors = config.attention_kind.has_tensor and config.scoring_kind.has_tensor
+    if config.subword_pooling != "max" or not has_tensors or config.triaffine_rank is None:
+        raise ValueError(
+            "ONNX graphs are of models with triaffine attention and scoring of low rank and with the maximum of "
+            "sub-words: train with --triaffine_rank 64 and the defaults of --attention, --scoring, --subword_pooling."
+        )
     model = copy.deepcopy(model).float().cpu().eval()
     batch = example_batch(processor, lengths=(13, 1, 9, 13))
     with torch.no_grad():
@@ -115,11 +118,6 @@ class InferenceGraph(nn.Module):
 def make_exportable(model: TriaffineForNestedNER) -> None:
     """Replaces modules of a model in place by exportable ones; the model is then of no other use."""
     model.set_attn_implementation("eager")
-    # The fast form of full tensors is optimized for their gradients.
-    model.head.reference = model.config.triaffine_rank is None
-    for name, module in list(model.head.named_modules()):
-        if isinstance(module, TriaffineTensor) and module.rank is None:
-            model.head.set_submodule(name, PlainTensor(module))
     for name, module in list(model.words.named_modules()):
         if isinstance(module, nn.LSTM):
             model.words.set_submodule(name, OnnxLSTM(module))
@@ -155,11 +153,9 @@ def translate(model: TriaffineForNestedNER, inputs: dict[str, Tensor], outputs: 
 
 
 def span_scores_at_once(
-    attention: Factor, scoring: Factor, lengths: Tensor, max_width: int | None, *options: Any
+    attention: ProductFactor, scoring: ProductFactor, lengths: Tensor, max_width: int | None, *options: Any
 ) -> SpanScores:
-    """[`span_scores`] as one block, or as its definition if not both tensors have low rank."""
-    if not (isinstance(attention, ProductFactor) and isinstance(scoring, ProductFactor)):
-        return triaffine_ops.span_scores_reference(attention, scoring, lengths, max_width, *options)
+    """[`span_scores`] of tensors of low rank as one block."""
     batch, labels, num_words, _ = scoring.insides.shape
     (heads, tails), (first, last) = attention.ends, scoring.ends
     query = [part.expand(-1, labels, -1, -1).flatten(0, 1) for part in (heads, attention.insides, tails)]
@@ -188,17 +184,6 @@ def attend_in_band(attention: Sequence[Tensor], scoring: Sequence[Tensor], max_w
     p = (torch.softmax(pair_scores(attention) + outside, -1) * pair_scores(scoring)).sum(-1)
     spans = words[:, None] * width + (words - words[:, None]).clamp(0, width - 1)
     return p.flatten(1).index_select(1, spans.flatten()).unflatten(1, spans.shape)
-
-
-class PlainTensor(nn.Module):
-    """A full triaffine tensor without a buffer for its gradient."""
-
-    def __init__(self, tensor: TriaffineTensor):
-        super().__init__()
-        self.weight = tensor.weight
-
-    def forward(self) -> Tensor:
-        return self.weight
 
 
 class OnnxLSTM(nn.Module):

@@ -24,12 +24,7 @@ ROWS = {"input_ids", "attention_mask", "token_type_ids", "word_index"}
 
 
 class OnnxModel(nn.Module):
-    """Stands for a [`TriaffineForNestedNER`] in a pipeline, computed by ONNX Runtime on the CPU.
-
-    Args:
-        path: of the graph. A copy of the model, or one unpickled in another process, reads it anew.
-        config: of the model that it was exported from.
-    """
+    """Stands for a [`TriaffineForNestedNER`] in a pipeline: the graph at `path` in ONNX Runtime on the CPU."""
 
     device = torch.device("cpu")
     dtype = torch.float32
@@ -37,15 +32,8 @@ class OnnxModel(nn.Module):
 
     def __init__(self, path: str, config: TriaffineConfig):
         super().__init__()
-        self.config, self.path = config, os.path.abspath(path)
-        self.session = open_session(self.path, torch.get_num_threads())
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "session"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        self.session = open_session(self.path, torch.get_num_threads())
+        self.config = config
+        self.session = open_session(path, torch.get_num_threads())
 
     def can_generate(self) -> bool:
         """Never: transformers asks it of every model in a pipeline."""
@@ -64,7 +52,7 @@ class OnnxNestedNER(NestedNERPipeline):
     Args:
         model: folder or Hub name of what `triaffine-ner export` wrote.
         quantize: "int8" takes the graph that `export --int8` wrote.
-        device: the CPU, or nothing.
+        device, dtype: the CPU and float32, or nothing.
         options: other keywords of [`NestedNERPipeline`].
 
     Examples:
@@ -74,15 +62,19 @@ class OnnxNestedNER(NestedNERPipeline):
     """
 
     def __init__(
-        self, model: str | os.PathLike[str], *, quantize: str | None = None, device: Any = None, **options: Any
+        self,
+        model: str | os.PathLike[str],
+        *,
+        quantize: str | None = None,
+        device: Any = None,
+        dtype: Any = None,
+        **options: Any,
     ):
-        if device not in (None, -1) and torch.device("cuda" if isinstance(device, int) else device).type != "cpu":
-            raise ValueError(f"`device` is {device!r}, but OnnxNestedNER computes on the CPU; leave `device` out.")
-        dtype = options.get("torch_dtype") or options.get("dtype")
-        if dtype not in (None, "auto", "float32", torch.float32):
-            raise ValueError(f"`dtype` is {dtype}, but OnnxNestedNER computes in float32; leave `dtype` (--bf16) out.")
-        with importing_extra("onnx", "OnnxNestedNER needs onnxruntime"):
-            import onnxruntime  # noqa: F401 - the extra is named before anything is read
+        if device not in (None, -1, "cpu", torch.device("cpu")) or dtype not in (None, "float32", torch.float32):
+            raise ValueError(
+                f"`device` is {device!r} and `dtype` {dtype}, but OnnxNestedNER computes on the CPU in float32; leave "
+                "them (--device, --bf16) out."
+            )
         origin = {name: options.pop(name) for name in ORIGIN_OPTIONS if name in options}
         path = find_file(model, GRAPHS[quantize], origin)
         if path is None:
@@ -100,13 +92,8 @@ def open_pipeline(model: str | os.PathLike[str], **options: Any) -> NestedNERPip
     What has weights beside the graph is a model; `options` are those of both pipelines.
     """
 
-    def has(*names: str) -> bool:
-        return any(find_file(model, name, {}) for name in names)
-
-    # From the Hub, what is found is downloaded: the graph that is wanted is looked for first.
-    wanted = GRAPHS.get(options.get("quantize"), GRAPHS[None])
-    is_exported = not has(SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME) and has(wanted, *GRAPHS.values())
-    if is_exported:
+    weights = (find_file(model, name, {}) for name in (SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME))
+    if not any(weights) and find_file(model, GRAPHS[options.get("quantize")], {}):
         return OnnxNestedNER(model, **options)
     if options.pop("quantize", None) is not None:
         raise ValueError(f"{model} has no graph in int8; `triaffine-ner export --int8` writes one of the model.")
@@ -135,8 +122,8 @@ def graph_inputs(batch: dict[str, Tensor], max_subwords: int) -> dict[str, Tenso
 
 def open_session(path: Path | str, threads: int = 0) -> Any:
     """ONNX Runtime on the CPU, with so many threads; 0: one for each core. Raises ValueError for a damaged graph."""
-    import onnxruntime
-
+    with importing_extra("onnx", "Graphs need onnxruntime"):
+        import onnxruntime
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     try:

@@ -1,25 +1,8 @@
-"""Names of the published implementation's tensors → parameters of `TriaffineForNestedNER`, with permuted axes."""
+"""Names of the published implementation's tensors → parameters of `TriaffineForNestedNER`."""
 
 import re
-from collections.abc import Callable
 
 from torch import Tensor
-
-Turn = Callable[[Tensor], Tensor]
-
-
-def _same(value: Tensor) -> Tensor:
-    return value
-
-
-def _transposed(value: Tensor) -> Tensor:
-    return value.transpose(0, 1)
-
-
-def _label_first(value: Tensor) -> Tensor:
-    """[head, inside, tail, label] → [label, inside, head, tail]."""
-    return value.permute(3, 1, 0, 2)
-
 
 MLPS = {
     "parser_list.0.linear_h": "head.attention.boundaries.head",
@@ -36,31 +19,18 @@ MLPS = {
     "linear_s3": "head.cross_span.scoring_span",
 }
 # Their layers 0 and 1 are items 0 and 3 of our sequences, with ReLU and dropout between them.
-LINEARS = {f"{mlp}.layers.{layer}": f"{ours}.{3 * layer}" for mlp, ours in MLPS.items() for layer in (0, 1)} | {
+MODULES = {f"{mlp}.layers.{layer}": f"{ours}.{3 * layer}" for mlp, ours in MLPS.items() for layer in (0, 1)} | {
     "encoder.reduce_dim": "words.projection",
-    "parser_list.0.score0_h": "head.attention.linear_head",
-    "parser_list.0.score0_t": "head.attention.linear_tail",
-    "parser_list.0.score0_m": "head.attention.linear_inside",
-    "parser_list.0.scorer_h": "head.scoring.linear_head",
-    "parser_list.0.scorer_t": "head.scoring.linear_tail",
-    "parser_list.0.scorer1": "head.scoring.linear_inside",
-    "parser_list.0.linear.0": "head.biaffine.projection.0",
-    "parser_list.0.linear.2": "head.biaffine.projection.2",
+    "encoder.word_embedding": "words.word_embedding",
+    "encoder.pos_embedding": "words.pos_embedding",
+    "encoder.char_embedding": "words.char_embedding",
 }
-TENSORS: dict[str, tuple[str, Turn]] = {
-    "encoder.word_embedding.weight": ("words.word_embedding.weight", _same),
-    "encoder.pos_embedding.weight": ("words.pos_embedding.weight", _same),
-    "encoder.char_embedding.weight": ("words.char_embedding.weight", _same),
-    "parser_list.0.parser0.weight": ("head.attention.triaffine.weight", _label_first),
-    "parser_list.0.parser1.weight": ("head.scoring.triaffine.weight", _label_first),
-    "parser_list.0.query0": ("head.attention.query", _same),
-    "parser_list.0.uni": ("head.label_bias", _same),
-    "parser_list.0.biaffine.parse_proj": ("head.biaffine.weight", _same),
-    "parser_list.0.biaffine.offset_proj": ("head.biaffine.linear", _transposed),
-    "parser_list.0.biaffine.offset": ("head.label_bias", _same),
-    "span_triaffine.weight": ("head.cross_span.attention_triaffine.weight", _label_first),
-    "final_parser.weight": ("head.cross_span.scoring_triaffine.weight", _label_first),
-    "final_uni": ("head.cross_span.label_bias", _same),
+BIASES = {"parser_list.0.uni": "head.label_bias", "final_uni": "head.cross_span.label_bias"}
+TRIAFFINES = {
+    "parser_list.0.parser0.weight": "head.attention.triaffine.weight",
+    "parser_list.0.parser1.weight": "head.scoring.triaffine.weight",
+    "span_triaffine.weight": "head.cross_span.attention_triaffine.weight",
+    "final_parser.weight": "head.cross_span.scoring_triaffine.weight",
 }
 PRETRAINED = "encoder.bert_list.0."
 LSTM = re.compile(r"encoder\.(lstm|char_lstm)\.((?:weight|bias)_[ih]h)_l(\d+)(_reverse)?")
@@ -70,17 +40,17 @@ WITHOUT_USE = re.compile(
 )
 
 
-def our_name(name: str) -> tuple[str, Turn] | None:
-    """The parameter for a published tensor and the permutation of its axes; None if there is none."""
-    if name in TENSORS:
-        return TENSORS[name]
+def our_parameter(name: str, tensor: Tensor) -> tuple[str, Tensor]:
+    """The parameter for a published tensor, and its value; an unknown one keeps its name."""
+    if name in TRIAFFINES:
+        return TRIAFFINES[name], tensor.permute(3, 1, 0, 2)  # [head, inside, tail, label] → [label, inside, head, tail]
     if name.startswith(PRETRAINED):
-        return f"encoder.{name.removeprefix(PRETRAINED)}", _same
+        return f"encoder.{name.removeprefix(PRETRAINED)}", tensor
     module, _, kind = name.rpartition(".")
-    if module in LINEARS and kind in ("weight", "bias"):
-        return f"{LINEARS[module]}.{kind}", _same
+    if module in MODULES:
+        return f"{MODULES[module]}.{kind}", tensor
     if part := LSTM.fullmatch(name):
-        lstm, tensor, layer, backward = part.groups()
+        lstm, of_layer, layer, backward = part.groups()
         direction = "backward_layers" if backward else "forward_layers"
-        return f"words.{lstm}.{direction}.{layer}.{tensor}_l0", _same
-    return None
+        return f"words.{lstm}.{direction}.{layer}.{of_layer}_l0", tensor
+    return BIASES.get(name, name), tensor

@@ -36,7 +36,6 @@ from modeling_triaffine.conversion.onnx_export import (
 from modeling_triaffine.conversion.onnx_predictor import open_pipeline
 from modeling_triaffine.model.triaffine_ops import span_mask, span_scores_reference
 from tests.helpers.checkpoint_to_publish import NAME, api_of
-from tests.helpers.factors import FACTORS, WITHOUT_WORDS, fields_of
 from tests.helpers.tiny import tiny_model, tiny_processor
 from tests.model.test_triaffine_ops import make_factor
 
@@ -56,27 +55,22 @@ BATCHES = {
 CHARACTERS = {"char_vocab_size": 30, "char_embedding_size": 4, "char_lstm_hidden_size": 3}
 EXPORTED: dict[str, dict[str, Any]] = {  # in ONNX Runtime, too, which takes a minute for each
     "as genia-minilm": {
-        "triaffine_rank": 4,
         "lstm_layers": 2,
         "mix_layers": True,
         "cross_span_residual": True,
         "max_span_width": 4,
         **CHARACTERS,
     },
-    "full": {"lstm_hidden_size": 0},
-    "linear, one stage": {
-        "attention": "linear",
-        "scoring": "linear_boundary",
-        "cross_span": False,
-        "max_span_width": 4,
-    },
+    "one stage": {"attention": "triaffine_no_label", "cross_span": False, "lstm_hidden_size": 0},
 }
-FORMS = EXPORTED | {"-".join(pair): fields_of(*pair) for pair in [*FACTORS[1:], *WITHOUT_WORDS]}
-FORMS["several labels on a span"] = {"multi_label": True, "cross_span_residual": True}
+FORMS = EXPORTED | {
+    "own tensors": {"share_triaffine": False},
+    "several labels on a span": {"multi_label": True, "cross_span_residual": True},
+}
 
 
 class TorchSession:
-    """In place of ONNX Runtime's: the graph before its translation, with torch's own LSTM."""
+    """Stands for ONNX Runtime's: the graph before its translation, with torch's own LSTM."""
 
     def __init__(self, model: TriaffineForNestedNER, inputs: list[str]):
         model = copy.deepcopy(model)
@@ -111,7 +105,8 @@ IN_ONNX_RUNTIME = [pytest.param((form, True), id=f"{form}, exported", marks=pyte
 @pytest.fixture(scope="module", params=[*(pytest.param((form, False), id=form) for form in FORMS), *IN_ONNX_RUNTIME])
 def exported(request, encoder, tmp_path_factory) -> Exported:
     form, in_onnx_runtime = request.param
-    model, processor = tiny_model(encoder, max_subwords=64, **FORMS[form]), tiny_processor(encoder, max_subwords=64)
+    model = tiny_model(encoder, max_subwords=64, triaffine_rank=4, **FORMS[form])
+    processor = tiny_processor(encoder, max_subwords=64)
     if model.config.char_lstm_hidden_size:
         processor.build_vocabularies([{"tokens": SENTENCE}], ["chars"])
     folder = tmp_path_factory.mktemp("onnx")
@@ -150,15 +145,15 @@ def scores_of(found: list[dict]) -> dict[tuple, float]:
 
 
 @pytest.mark.parametrize(
-    ("files", "kind"),
+    ("files", "kind", "options"),
     [
-        ((), NestedNERPipeline),
-        (("model.onnx",), OnnxNestedNER),
-        (("model_int8.onnx",), OnnxNestedNER),
-        (("model.onnx", "model.safetensors"), NestedNERPipeline),
+        ((), NestedNERPipeline, {}),
+        (("model.onnx",), OnnxNestedNER, {}),
+        (("model_int8.onnx",), OnnxNestedNER, {"quantize": "int8"}),
+        (("model.onnx", "model.safetensors"), NestedNERPipeline, {}),
     ],
 )
-def test_a_graph_alone_opens_in_onnx_runtime(online, tmp_path, monkeypatch, files, kind):
+def test_a_graph_alone_opens_in_onnx_runtime(online, tmp_path, monkeypatch, files, kind, options):
     folder = tmp_path / "folder"
     folder.mkdir()
     for name in ("config.json", *files):
@@ -168,7 +163,7 @@ def test_a_graph_alone_opens_in_onnx_runtime(online, tmp_path, monkeypatch, file
     for one in (NestedNERPipeline, OnnxNestedNER):
         monkeypatch.setattr(onnx_predictor, one.__name__, lambda *given, kind=one, **options: (kind, given, options))
     for model in (folder, NAME):
-        assert open_pipeline(model, batch_size=3) == (kind, (model,), {"batch_size": 3})
+        assert open_pipeline(model, **options) == (kind, (model,), options)
 
 
 def test_predict_with_an_exported_graph_finds_what_the_model_does(exported, monkeypatch, command, tmp_path):
@@ -181,15 +176,6 @@ def test_predict_with_an_exported_graph_finds_what_the_model_does(exported, monk
     expected = map(scores_of, NestedNERPipeline(model=model, processor=processor)(TEXTS, threshold=0.0))
     assert found == [pytest.approx(one, abs=1e-4) for one in expected]
     assert [len(entities) > 0 for entities in found] == [True, False, True]
-    assert OnnxNestedNER(folder, processor=processor).processor is processor
-
-
-def test_a_graph_is_no_model_and_has_its_own_precision(exported, command, tmp_path):
-    folder = exported[-1]
-    (tmp_path / "texts.txt").write_text(TEXTS[0])
-    result = command("predict", "--model", folder, tmp_path / "texts.txt", "--bf16")
-    assert (result.code, result.out) == (2, "")
-    assert "`dtype` is bfloat16, but OnnxNestedNER computes in float32" in result.err
     with pytest.raises(FileNotFoundError, match=r"no model\.safetensors.*OnnxNestedNER"):
         NestedNERPipeline(str(folder))
 
@@ -210,9 +196,9 @@ def test_predictor_in_int8_is_near_the_pipeline(exported):
 
 
 @pytest.mark.parametrize("max_width", [None, 1, 3, 9, 1_000_000])  # the square of a million would not fit
-@pytest.mark.parametrize("kinds", [("rank", "rank"), ("shared rank", "rank"), ("full", "full"), ("rank", "additive")])
-def test_span_scores_at_once_are_those_of_the_definition(kinds, max_width):
-    attention, scoring = (make_factor((2, 7, 3, 4), kind, seed) for seed, kind in enumerate(kinds))
+@pytest.mark.parametrize("kind", ["rank", "shared rank"])
+def test_span_scores_at_once_are_those_of_the_definition(kind, max_width):
+    attention, scoring = make_factor((2, 7, 3, 4), kind, 0), make_factor((2, 7, 3, 4), "rank", 1)
     lengths = torch.tensor([7, 4])
     mask = span_mask(lengths, 7, max_width).unsqueeze(1)
     found, expected = (
@@ -240,24 +226,23 @@ def test_predictor_names_the_graph_that_is_missing_or_damaged(encoder, tmp_path)
     (tmp_path / "model.onnx").write_text("version https://git-lfs.github.com/spec/v1\n")
     with pytest.raises(ValueError, match=r"model\.onnx, .* cannot be opened"):
         OnnxNestedNER(tmp_path)
-    for device in ("cuda", 0):  # also where there is no such GPU
-        with pytest.raises(ValueError, match=f"`device` is {device!r}"):
-            OnnxNestedNER(tmp_path, device=device)
+    for options in ({"device": "cuda"}, {"device": 0}, {"dtype": "bfloat16"}):  # also where there is no such GPU
+        with pytest.raises(ValueError, match="computes on the CPU in float32"):
+            OnnxNestedNER(tmp_path, **options)
+
+
+def test_models_that_have_no_fast_graph_are_refused(encoder, tmp_path):
+    for fields in ({}, {"attention": "linear", "triaffine_rank": 4}, {"subword_pooling": "mean", "triaffine_rank": 4}):
+        with pytest.raises(ValueError, match="train with --triaffine_rank 64"):
+            export_onnx(tiny_model(encoder, cross_span=False, **fields), tiny_processor(encoder), tmp_path / "m.onnx")
 
 
 def test_graph_that_computes_something_else_is_refused(encoder, tmp_path, monkeypatch):
-    model, processor = tiny_model(encoder, cross_span=False), tiny_processor(encoder)
-
-    class Program:
-        def save(self, path):
-            path.touch()
-
-    def run_wrongly(session, inputs):
-        batch = onnx_export.example_batch(processor, (13, 1, 9, 13))
-        return {"span_logits": model(**batch).span_logits.detach().numpy() + 0.01}
-
-    monkeypatch.setattr(onnx_export, "translate", lambda *_: Program())
+    model, processor = tiny_model(encoder, cross_span=False, triaffine_rank=4), tiny_processor(encoder)
+    batch = onnx_export.example_batch(processor, (13, 1, 9, 13))
+    wrong = {"span_logits": model(**batch).span_logits.detach().numpy() + 0.01}
+    monkeypatch.setattr(onnx_export, "translate", lambda *_: SimpleNamespace(save=Path.touch))
     monkeypatch.setattr(onnx_export, "open_session", lambda path: None)
-    monkeypatch.setattr(onnx_export, "run_session", run_wrongly)
+    monkeypatch.setattr(onnx_export, "run_session", lambda *_: wrong)
     with pytest.raises(ValueError, match=r"up to 0\.01\d? .*\(bert\)"):
         export_onnx(model, processor, tmp_path / "model.onnx")

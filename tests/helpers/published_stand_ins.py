@@ -21,19 +21,8 @@ CLASSES = {
     "TextEncoder": "model.text_encoder",
     "MLP": "model.mlp",
     "Payload": "model.payload",
-    **dict.fromkeys(
-        (
-            "Biaffine",
-            "TriAffineParser",
-            "TriAffineParserWithoutScorer",
-            "TriAffineParserWithoutLable",
-            "TriAffineParserWithoutBoundary",
-            "TriAffineParserLinAttn",
-            "TriAffineParserWithoutScorerPlusBoundary",
-            "LinearTriParser",
-        ),
-        "model.parser",
-    ),
+    "TriAffineParser": "model.parser",
+    "LinearTriParser": "model.parser",
 }
 STAND_INS: dict[str, type] = {
     name: type(name, (nn.Module,), {"__module__": module}) for name, module in CLASSES.items()
@@ -92,15 +81,15 @@ def published_encoder(pretrained: str, parts: bool = False) -> Any:
     return encoder
 
 
-def published_model(kind: str, scorer: str, tensors: Mapping[str, Tensor], encoder: Any, **settings: Any) -> Any:
-    """A published model: its scorer's class, and the tensors of its head by their published names."""
+def published_model(kind: str, tensors: Mapping[str, Tensor], encoder: Any) -> Any:
+    """A published model of this class with the tensors of its head by their published names."""
     score_setting = {"tri_affine": True, "dp": 0.1, "att_dim": 8, "no_tri_mask": False, "reduce_last": False}
     score_setting |= {"scale": "none", "init_std": 0.01, "layer_norm": False}
     model = stand_in(
         kind,
         encoder=encoder,
-        parser_list=nn.ModuleList([stand_in(scorer, dropout=0.1, mask=True)]),
-        score_setting=score_setting | settings,
+        parser_list=nn.ModuleList([stand_in("TriAffineParser", dropout=0.1, mask=True)]),
+        score_setting=score_setting,
         loss_config={"name": "ce", "na_weight": 1.0},
         max_span_count=5,
         act="relu",
