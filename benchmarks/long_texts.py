@@ -21,7 +21,7 @@ from measuring import Rows
 from transformers.utils import logging
 
 from modeling_triaffine import NestedNERPipeline
-from modeling_triaffine.data.alignment import record_as_text
+from modeling_triaffine.data.alignment import detokenize
 from modeling_triaffine.data.demo import demo_corpus
 
 
@@ -61,7 +61,7 @@ def measure(model: str, file: Path | None, words: int, one_sentence: bool) -> di
 
 
 def demo_text() -> str:
-    return " ".join(record_as_text(record)[0] for record in demo_corpus()["test"])
+    return " ".join(detokenize(record["tokens"]) for record in demo_corpus()["test"])
 
 
 def make_text(text: str, words: int, one_sentence: bool) -> str:

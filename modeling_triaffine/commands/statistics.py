@@ -5,7 +5,7 @@
     triaffine-ner statistics GENIAcorpus3.02.xml --split train --split validation
     triaffine-ner statistics train.json --json > statistics.json
 
-Names long sentences, which models read in windows, and equal ones.
+Names equal sentences. Sentences of more than 256 words are read in windows.
 """
 
 import json
@@ -51,7 +51,6 @@ def command(
     from ..data import corpus_statistics
     from ..data.loading import read_parts
     from ..data.statistics import repeated_sentences
-    from ..data.windows import Windows
 
     corpus: dict[str, Any] = {}
     for part in read_parts(paths, corpus_format, max_bad_records=max_bad_records):
@@ -59,11 +58,12 @@ def command(
     chosen = list(map(split_name, split)) if split else list(corpus)
     check_splits(chosen, corpus, paths)
     parts = {name: corpus[name] for name in chosen}
-    notes = [repeated_sentences(parts), *(Windows(records).describe_long() for records in parts.values())]
+    repeated = repeated_sentences(parts)
     columns = {name: corpus_statistics(records) for name, records in parts.items()}
     columns |= {"total": corpus_statistics(parts)} if len(parts) > 1 else {}
     print(json.dumps(columns, indent=2) if as_json else table(columns))
-    print("\n".join(filter(None, notes)), file=sys.stderr)
+    if repeated:
+        print(repeated, file=sys.stderr)
 
 
 def table(columns: dict[str, dict[str, Any]]) -> str:

@@ -6,9 +6,8 @@ counted.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
-from typing import Any
 
 from ..model.text_triaffine import INVISIBLE_SPACES, Offsets, check_words
 from .schema import Entity
@@ -111,25 +110,8 @@ def join_tokens(tokens: Sequence[str], entities: Iterable[Entity]) -> tuple[str,
 
 def detokenize(tokens: Sequence[str]) -> str:
     """The tokens as running text with English spacing: none before closing marks, none after opening ones."""
-    return "".join(_spaced(tokens))
-
-
-def record_as_text(record: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]]]:
-    """A record as text with its gold entities by characters, in the form of the pipeline's output (score 1.0)."""
-    pieces = list(_spaced(record["tokens"]))
-    ends = list(accumulate(map(len, pieces)))
-    text = "".join(pieces)
-    entities = []
-    for entity in record["entities"]:
-        end = ends[entity["end"] - 1]
-        start = ends[entity["start"]] - len(record["tokens"][entity["start"]])
-        entities.append(
-            {"entity_group": entity["type"], "score": 1.0, "word": text[start:end], "start": start, "end": end}
-        )
-    return text, entities
-
-
-def _spaced(tokens: Sequence[str]) -> Iterator[str]:
+    text = ""
     for before, token in zip(("", *tokens), tokens, strict=False):
-        joined = not before or token in NO_SPACE_BEFORE or before in NO_SPACE_AFTER
-        yield token if joined else f" {token}"
+        is_joined = not before or token in NO_SPACE_BEFORE or before in NO_SPACE_AFTER
+        text += token if is_joined else f" {token}"
+    return text

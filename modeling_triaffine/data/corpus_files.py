@@ -30,10 +30,6 @@ SPLIT_OF_NAME = {
 """Name of a file, folder or key of `path` → its split. CoNLL-2002 and 2003 call theirs testa and testb."""
 
 SPLIT_IN_NAME = re.compile(rf"(?<![a-z0-9])({'|'.join(SPLIT_OF_NAME)})(?:set)?(?![a-z0-9])")
-SHARD = re.compile(r"-\d+-of-0*(\d+)")
-"""The number in the names of the parts of a split."""
-OF_SAVED_DATA = ("dataset_dict.json", "state.json")
-"""Files in folders that `save_to_disk` of `datasets` writes: of all splits, and of one."""
 TABLES = (".parquet", ".arrow", ".xlsx")
 EACH_BY_ITSELF = (
     "Give one of them by itself (training takes --train_file, --validation_file and --test_file; Python a mapping, "
@@ -59,11 +55,6 @@ class SplitFiles:
     files: tuple[Path, ...]
     format: CorpusFormat
 
-    @property
-    def has_documents(self) -> bool:
-        """True if each file is a document, since there are several which are no parts of one file."""
-        return len(self.files) > 1 and not all(SHARD.search(file.name) for file in self.files)
-
     def split_in_name(self) -> str | None:
         """The split that the name of the file, or of the folder around its files, tells."""
         is_document = self.format.documents is not None and self.path.is_file()
@@ -72,7 +63,7 @@ class SplitFiles:
 
 def split_of(path: Path) -> str | None:
     """The split that is in the name of a file or folder; None if none is, or several are."""
-    names = SPLIT_IN_NAME.findall(SHARD.sub("", plain_name(path)))
+    names = SPLIT_IN_NAME.findall(plain_name(path))
     return SPLIT_OF_NAME[names[0]] if len(names) == 1 else None
 
 
@@ -88,14 +79,18 @@ def find_splits(path: CorpusPath, format: str | None, only: str | None = None) -
         raise ValueError(f"There is no format {format!r}. Choose one of {sorted(FORMATS)}, or None to detect it.")
     known = None if format is None else FORMATS[format]
     if not isinstance(path, Mapping):
-        return _splits_among(_existing(path), known, only)
+        paths = _existing(path)
+        named = _named_splits(paths, known, only)
+        return {split: named[split] for split in dict.fromkeys(SPLIT_OF_NAME.values()) if split in named} or {
+            None: _without_splits(paths, known)
+        }
     splits: dict[str | None, SplitFiles] = {}
     for name, given in path.items():
         split = SPLIT_OF_NAME.get(name, name)
         if split in splits:
             raise ValueError(f"Two files are given for the split {split!r}. Give one, or a list of both.")
         paths = _existing(given)
-        named = _named_splits(paths, known, split) if len(paths) == 1 and paths[0].is_dir() else {}
+        named = _named_splits(paths, known, split) if len(paths) == 1 else {}
         if split not in named and len(named) > 1:
             problem = f"it is given for {split}, and has {', '.join(sorted(named))}"
             raise CorpusError.at(paths[0], "", problem, "Give the files")
@@ -113,9 +108,6 @@ def _existing(given: object) -> list[Path]:
                 f"adapt_dataset, which takes a Dataset. {TO_DATASET}."
             )
         path = Path(entry).expanduser()
-        if any((path / name).is_file() for name in OF_SAVED_DATA):
-            remedy = "Load it with datasets.load_from_disk, and write it with write_nested_ner (docs/corpora.md)"
-            raise CorpusError.at(path, "", "it is a data set saved by save_to_disk", remedy)
         matching = [path] if path.exists() else sorted(map(Path, glob.glob(str(path), recursive=True)))
         if not matching:
             remedy = "Give the path of a corpus file, or of a folder with train, dev, test"
@@ -129,44 +121,32 @@ def _existing(given: object) -> list[Path]:
     return [*dict.fromkeys(Path(os.path.abspath(path)) for path in found)]
 
 
-def _splits_among(paths: Sequence[Path], known: CorpusFormat | None, only: str | None) -> dict[str | None, SplitFiles]:
-    """The splits that the names of several files, or of what is in a folder, tell; otherwise all as one."""
-    if len(paths) == 1 and not paths[0].is_dir():
-        return {None: files_among(paths, known)}
-    named = _named_splits(paths, known, only)
-    if named:
-        in_order = [split for split in dict.fromkeys(SPLIT_OF_NAME.values()) if split in named]
-        read = [file for found in named.values() for file in found.files]
-        suffixes = {Path(plain_name(file)).suffix for file in read if file.suffix != ".txt"} - {""}
-        others = [file for file in _files_in(paths) if plain_name(file).endswith(tuple(suffixes)) and file not in read]
-        _tell(_around(paths), "files outside all splits left out", others)
-        return {split: named[split] for split in in_order}
+def _without_splits(paths: Sequence[Path], known: CorpusFormat | None) -> SplitFiles:
+    """All files as one split; CorpusError if the name of one is that of a split, or lies in a folder of that name."""
     found = files_among(paths, known)
-    of_documents = found.format.documents is not None
-    if len(found.files) == 1 and not of_documents:
-        return {split_of(found.files[0]): SplitFiles(found.files[0], found.files, found.format)}
     for file in (file.relative_to(found.path) for file in found.files if found.path in file.parents):
-        is_document = of_documents and file.stem not in SPLIT_OF_NAME
+        is_document = found.format.documents and file.stem not in SPLIT_OF_NAME
         if any(map(split_of, file.parents if is_document else (file, *file.parents))):
             remedy = f"Give the folder that contains the splits. {EACH_BY_ITSELF}"
             raise CorpusError.at(found.path, "", f"its file {file.as_posix()} could be of a split", remedy)
-    return {None: found}
+    return found
 
 
 def _named_splits(paths: Sequence[Path], known: CorpusFormat | None, only: str | None) -> dict[str, SplitFiles]:
     """The splits among several paths, or what is in a folder, whose names are that of a split or else contain one.
 
-    A file comes before a folder.
+    A file comes before a folder. Files beside them that are not read are told.
 
     Raises:
         CorpusError: several could be one split; or one has the name of a split and is of no known format, though others
             of its kind are.
     """
     folder = _around(paths)
-    visible = [*paths] if len(paths) > 1 else sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-    named = [(entry, split) for entry in visible if (split := split_of(entry))]
-    bare = {entry: SHARD.sub("", plain_name(entry)).partition(".")[0] for entry, _ in named}
-    alone = [(entry, split) for entry, split in named if SPLIT_IN_NAME.fullmatch(bare[entry])]
+    if folder.is_file():
+        return {}
+    entries = [*paths] if len(paths) > 1 else sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    named = [(entry, split) for entry in entries if (split := split_of(entry))]
+    alone = [pair for pair in named if SPLIT_IN_NAME.fullmatch(plain_name(pair[0]).partition(".")[0])]
     formats = {entry: of_entry for entry, _ in named if (of_entry := format_if_known(entry))}
     beside = next(iter(formats.values())) if len({kind.name for kind in formats.values()}) == 1 else None
     by_split: dict[str, list[SplitFiles]] = defaultdict(list)
@@ -182,52 +162,47 @@ def _named_splits(paths: Sequence[Path], known: CorpusFormat | None, only: str |
             continue
         if found.split_in_name():
             by_split[split].append(found)
-    splits = {split: _one_of(folder, split, found) for split, found in by_split.items()}
+    splits: dict[str, SplitFiles] = {}
+    for split, of_split in by_split.items():
+        splits[split], *others = [found for found in of_split if found.path.is_file()] or of_split
+        if others:
+            names = _shown(folder, [found.path for found in of_split])
+            raise CorpusError.at(folder, "", f"{names} could each be its {split} split", EACH_BY_ITSELF)
     suffixes = {Path(plain_name(found.path)).suffix for found in splits.values()}
     for entry, (split, problem) in unread.items():
         is_needed = Path(plain_name(entry)).suffix in suffixes if splits else alone and not format_of_documents(folder)
         if is_needed and entry.is_file() and split not in splits and only in (None, split):
             raise problem
+    if splits:
+        read = {file for found in splits.values() for file in found.files}
+        kinds = tuple({Path(plain_name(file)).suffix for file in read if file.suffix != ".txt"} - {""})
+        others = [file for file in _files_in(paths) if plain_name(file).endswith(kinds) and file not in read]
+        _tell(folder, "files outside all splits left out", others)
     return splits
-
-
-def _one_of(folder: Path, split: str, found: Sequence[SplitFiles]) -> SplitFiles:
-    """Of files and folders with the name of a split, the file; all of them if they are the shards of one."""
-    files = [entry for entry in found if entry.path.is_file()] or [*found]
-    if all(SHARD.search(entry.path.name) for entry in files) and len(files) > 1:
-        return SplitFiles(folder, tuple(entry.path for entry in files), files[0].format)
-    if len(files) > 1:
-        names = _shown(folder, [entry.path for entry in files])
-        raise CorpusError.at(folder, "", f"{names} could each be its {split} split", EACH_BY_ITSELF)
-    return files[0]
 
 
 def files_among(paths: Sequence[Path], known: CorpusFormat | None) -> SplitFiles:
     """All files of one format among these and in these folders, searched recursively."""
     folder, is_named = _around(paths), known is not None
     if len(paths) == 1:
-        known = known or (format_of_documents(folder) if folder.is_dir() else detect_format(folder))
-        documents = documents_in(folder, known)
-        if documents or folder.is_file():
-            return SplitFiles(folder, tuple(documents or paths), known)  # type: ignore[arg-type]
+        known = known or (format_of_documents(folder) if folder.is_dir() else format_of_file(folder))
+        documents = [] if known is None else documents_in(folder, known)
+        if known is not None and (documents or folder.is_file()):
+            return SplitFiles(folder, tuple(documents or paths), known)
     there = _files_in(paths)
-    if known is None:
-        by_format: dict[str, list[Path]] = defaultdict(list)
-        for file in there:
-            if (found := format_if_known(file)) is not None and found.documents is None:
-                by_format[found.name].append(file)
-        if len(by_format) > 1:
-            forms = ", ".join(f"{name!r} ({_shown(folder, files)})" for name, files in by_format.items())
-            remedy = f"Give the folder of one, or name one: --format (format=) {next(iter(by_format))}"
-            raise CorpusError.at(folder, "", f"it has files of several forms, {forms}", remedy)
-        known = FORMATS[next(iter(by_format))] if by_format else None
-        taken = set(*by_format.values())
-    else:
-        taken = {*paths}
+    formats = {} if is_named else {file: kind for file in there if (kind := format_if_known(file))}
+    formats = {file: kind for file, kind in formats.items() if kind.documents is None}
+    examples = {kind.name: file for file, kind in formats.items()}
+    if len(examples) > 1:
+        forms = ", ".join(f"{name!r} ({os.path.relpath(file, folder)})" for name, file in examples.items())
+        remedy = f"Give the folder of one, or name one: --format (format=) {next(iter(examples))}"
+        raise CorpusError.at(folder, "", f"it has files of several forms, {forms}", remedy)
+    known = known or next(iter(formats.values()), None)
+    taken = {*paths} if is_named else {*formats}
     files = [file for file in there if known and (file in taken or may_be(file, known, is_named))]
     if known is None or not files:
         if len(there) == 1:
-            detect_format(there[0])  # whose error says more
+            format_of_file(there[0])  # whose error says more
         raise FileNotFoundError(
             f"{folder}: it is a folder without documents or files of a known format. It contains "
             f"{_shown(folder, there) or 'no files'}. Give a corpus file, or a folder with train, dev (validation, "
@@ -252,7 +227,7 @@ def _tell(folder: Path, what: str, files: Sequence[Path]) -> None:
         logger.warning("%s: %s: %d (%s).", folder, what, len(files), _shown(folder, files))
 
 
-def _shown(folder: Path, files: Iterable[Path]) -> str:
+def _shown(folder: Path, files: Sequence[Path]) -> str:
     names = [os.path.relpath(file, folder) for file in files]
     return ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
 
@@ -267,6 +242,7 @@ def detect_format(path: Path) -> CorpusFormat:
 
     Raises:
         CorpusError: the file is empty, or of no known format.
+        FileNotFoundError: the folder has no file of a known format.
 
     Examples:
         >>> from pathlib import Path
@@ -274,21 +250,20 @@ def detect_format(path: Path) -> CorpusFormat:
         >>> detect_format(Path("outputs/demo/corpus/train.jsonl")).name
         'json_lines'
     """
-    if path.is_dir():
-        found = format_of_documents(path) or next(filter(None, map(format_if_known, visible_paths(path))), None)
-        problem, remedy = "there are no files of a known format in it", "Give a corpus file or its folder"
-    else:
-        found = format_of_content(path)
-        if found is None and plain_name(path).endswith((*TABLES, ".csv")):
-            problem, remedy = "tables are not read", OF_TABLES
-        elif found is None and (keys := sorted(record_keys(read_head(path)))):
-            shown = ", ".join(map(repr, keys[:SHOWN_KEYS])) + (", …" if len(keys) > SHOWN_KEYS else "")
-            problem, remedy = f"its JSON is of no known form; the keys of its first record are {shown}", REMEDY
-        elif found is None:
-            problem, remedy = f"its format cannot be detected; it begins with {read_head(path)[:40]!r}", REMEDY
-    if found is None:
-        raise CorpusError.at(path, "", problem, remedy)
-    return found
+    return files_among([path], None).format
+
+
+def format_of_file(path: Path) -> CorpusFormat:
+    """The format of a file by its content or its suffix; CorpusError if it has none."""
+    if found := format_of_content(path):
+        return found
+    if plain_name(path).endswith((*TABLES, ".csv")):
+        raise CorpusError.at(path, "", "tables are not read", OF_TABLES)
+    if keys := sorted(record_keys(read_head(path))):
+        shown = ", ".join(map(repr, keys[:SHOWN_KEYS])) + (", …" if len(keys) > SHOWN_KEYS else "")
+        problem = f"its JSON is of no known form; the keys of its first record are {shown}"
+        raise CorpusError.at(path, "", problem, REMEDY)
+    raise CorpusError.at(path, "", f"its format cannot be detected; it begins with {read_head(path)[:40]!r}", REMEDY)
 
 
 def format_if_known(file: Path) -> CorpusFormat | None:
@@ -344,9 +319,9 @@ def may_be(file: Path, known: CorpusFormat, is_named: bool) -> bool:
     return is_recognized or (known.may_be is not None and known.may_be(head))
 
 
-def documents_in(path: Path, known: CorpusFormat | None) -> list[Path]:
+def documents_in(path: Path, known: CorpusFormat) -> list[Path]:
     """The files of a format of many small files that belong to a folder or document; none for another format."""
-    return [] if known is None or known.documents is None else known.documents(path)
+    return [] if known.documents is None else known.documents(path)
 
 
 def format_of_documents(folder: Path) -> CorpusFormat | None:

@@ -224,7 +224,7 @@ def _texts(files: SplitFiles, check: RecordChecker, options: Mapping[str, Any]) 
         return
     number = 0
     for file in files.files:
-        check.path, check.folder, check.is_document = file, files.path, files.has_documents
+        check.path, check.folder, check.is_document = file, files.path, len(files.files) > 1
         read_head(file)  # an empty file is reported as such, not as invalid content
         for text in files.format.read(file, check, **options):
             number += 1

@@ -12,7 +12,6 @@ import numpy as np
 
 from ..model.options_triaffine import ModelOptions
 from ..nesting import nested_spans, nesting_depths
-from .windows import Windows, spans_of
 
 
 def corpus_statistics(records: Iterable[Any], max_candidates: int = ModelOptions.max_candidates) -> dict[str, Any]:
@@ -30,7 +29,7 @@ def corpus_statistics(records: Iterable[Any], max_candidates: int = ModelOptions
         - distributions, value → how often: `sentence_lengths` and `entity_lengths` (words), `entities_per_sentence`,
           `entity_depths`;
         - `max_candidates`, `sentences_above_max_candidates`, `spans_above_max_candidates` (out of reach) and
-          `needed_candidates` (for all to be in reach). Windows of sentences of more than 256 words count as sentences.
+          `needed_candidates` (for all to be in reach).
 
     Examples:
         >>> from modeling_triaffine.data import corpus_statistics
@@ -48,11 +47,10 @@ def corpus_statistics(records: Iterable[Any], max_candidates: int = ModelOptions
         totals["nested_entities"] += sum(span in nested for span in spans)
         totals["inner_entities"] += sum(depths[span] > 1 for span in spans)
         totals["sentences_with_pos"] += bool(record.get("pos"))
-        for window in Windows([record]):
-            candidates = len(spans_of(window))
-            totals["sentences_above_max_candidates"] += candidates > max_candidates
-            totals["spans_above_max_candidates"] += max(candidates - max_candidates, 0)
-            needed = max(needed, candidates)
+        candidates = len({*spans})
+        totals["sentences_above_max_candidates"] += candidates > max_candidates
+        totals["spans_above_max_candidates"] += max(candidates - max_candidates, 0)
+        needed = max(needed, candidates)
         types.update(entity["type"] for entity in record["entities"])
         sentence_lengths[len(record["tokens"])] += 1
         entity_lengths.update(end - start for start, end in spans)

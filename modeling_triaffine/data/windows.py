@@ -1,4 +1,4 @@
-"""Sentences of given words as the model reads them: long ones in the windows of raw text.
+"""Sentences of given words as the model reads them: long ones in the windows of the model's processor.
 
 Memory and time for a sentence grow faster than its length, and corpora have sentences of any length: a newspaper in
 columns without blank lines is one of 200,000 words.
@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..model.text_triaffine import MAX_SENTENCE_WORDS, Piece, in_windows
+from ..model.text_triaffine import Piece
 from ..nesting import Span
 from .schema import CONTEXT_FIELDS
 
@@ -35,23 +35,20 @@ class Windows(Sequence[dict[str, Any]]):
 
     Args:
         records: with `tokens`, and the other fields of records if they have them.
-        processor: the model's processor; None: windows of the default size, without context.
+        processor: the model's processor; None: all records stay whole.
     """
 
     def __init__(self, records: Sequence[Mapping[str, Any]], processor: TriaffineProcessor | None = None):
         from datasets import Dataset
 
         self.records = records
-        self._context, self._reach, self._max_words = "none", 0, MAX_SENTENCE_WORDS
-        if processor is not None:
-            self._context, self._reach = processor.context, processor.max_subwords
-            self._max_words = processor.max_sentence_words
         sentences: Iterable[Sequence[str]] = (record["tokens"] for record in records)
         if isinstance(records, Dataset) and "tokens" in records.column_names:  # a transform may add the column
             sentences = records["tokens"]
         self._windows: list[Window] = []
         for row, tokens in enumerate(sentences):
-            self._windows += self._of_long(row) if len(tokens) > self._max_words else [Window(row)]
+            is_long = processor is not None and len(tokens) > processor.max_sentence_words
+            self._windows += _cut(row, records[row], processor) if is_long else [Window(row)]
 
     def __len__(self) -> int:
         return len(self._windows)
@@ -83,48 +80,29 @@ class Windows(Sequence[dict[str, Any]]):
         joined = self.join([{"start": start, "end": end} for start, end in spans] for spans in found)
         return [[(span["start"], span["end"]) for span in spans] for spans in joined]
 
-    def describe_long(self) -> str:
-        """Reports in one line the records that are read in windows, with the longest; empty if there are none."""
-        rows = {window.row: len(self.records[window.row]["tokens"]) for window in self._windows if window.piece}
-        if not rows:
-            return ""
-        longest = max(rows, key=rows.__getitem__)
+    def missed_spans(self) -> int:
+        """Returns the number of spans of entities that are in no window of their sentence."""
         inside = self.join_spans(map(spans_of, self))
-        missed = sum(len(spans_of(self.records[row])) - len(inside[row]) for row in rows)
-        return (
-            f"{len(rows):,} of {len(self.records):,} sentences have more than {self._max_words} words, the longest "
-            f"({self.records[longest].get('id', f'row {longest}')}) {rows[longest]:,}; they are read in windows of "
-            f"{self._max_words // 4} words, and {missed:,} entity spans that are in none are missed."
+        return sum(
+            len(spans_of(self.records[row])) - len(inside[row]) for row in {w.row for w in self._windows if w.piece}
         )
 
-    def _of_long(self, row: int) -> Iterator[Window]:
-        """The windows of a long record."""
-        record = self.records[row]
-        tokens, entities = record["tokens"], sorted(record.get("entities") or (), key=lambda entity: entity["start"])
-        starts = [entity["start"] for entity in entities]
-        for piece in in_windows([[(n, n + 1) for n in range(len(tokens))]], self._max_words):
-            start, end = piece.offsets[0][0], piece.offsets[-1][1]
-            window = {**record, "tokens": tokens[start:end]}
-            window |= dict(zip(CONTEXT_FIELDS, self._around(start, end, record), strict=True))
-            if "id" in record:
-                window["id"] = f"{record['id']}, words {start} to {end - 1}"
-            if record.get("pos"):
-                window["pos"] = record["pos"][start:end]
-            if record.get("entities") is not None:
-                near = entities[bisect_left(starts, start) : bisect_left(starts, end)]
-                window["entities"] = [_moved(entity, -start) for entity in near if entity["end"] <= end]
-            yield Window(row, window, piece, start)
 
-    def _around(self, start: int, end: int, record: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-        """The context left and right of a window, as in raw text: the words that it does not share with a neighbour."""
-        tokens = record["tokens"]
-        left, right = (list(record.get(side) or []) for side in CONTEXT_FIELDS)
-        before, after = tokens[max(0, start - self._reach) : start], tokens[end : end + self._reach]
-        if self._context == "document":
-            return [*left, *before][-self._reach :], [*after, *right][: self._reach]
-        if start:
-            left = before if self._context == "previous_sentence" else []
-        return left, [] if after else right
+def _cut(row: int, record: Mapping[str, Any], processor: Any) -> Iterator[Window]:
+    """The windows of a long record."""
+    entities = sorted(record.get("entities") or (), key=lambda entity: entity["start"])
+    starts = [entity["start"] for entity in entities]
+    for piece, words, *sides in processor.windows(
+        record["tokens"], *(record.get(side) or () for side in CONTEXT_FIELDS)
+    ):
+        start, end = piece.offsets[0][0], piece.offsets[-1][1]
+        window = {**record, "tokens": words, **dict(zip(CONTEXT_FIELDS, sides, strict=True))}
+        if record.get("pos"):
+            window["pos"] = record["pos"][start:end]
+        if record.get("entities") is not None:
+            near = entities[bisect_left(starts, start) : bisect_left(starts, end)]
+            window["entities"] = [_moved(entity, -start) for entity in near if entity["end"] <= end]
+        yield Window(row, window, piece, start)
 
 
 def spans_of(record: Mapping[str, Any]) -> set[Span]:

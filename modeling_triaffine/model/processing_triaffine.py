@@ -35,7 +35,6 @@ from .text_triaffine import (
     in_windows,
     neighbouring_words,
     sentences_by,
-    sentences_so_far,
     split_text,
 )
 from .text_triaffine import sentence_splitter as make_sentence_splitter
@@ -69,7 +68,7 @@ MOST_KNOWN_WORDS = 2**17
 
 
 class TextSentence(NamedTuple):
-    """A sentence of a raw text: where its words are, its words, and those of its context on both sides."""
+    """A sentence, or a window of a long one: where its words are, these, and those of its context on both sides."""
 
     piece: Piece
     words: list[str]
@@ -215,18 +214,6 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         """The splitter of raw text into words that `word_splitter` names."""
         return make_word_splitter(self.word_splitter, self.tokenizer)
 
-    def split_text(self, text: str) -> Iterator[Piece]:
-        """The sentences of a raw text, long ones in windows; a text without words is one empty sentence."""
-        of_words: Iterable[Iterable[Offsets]]
-        if self.text_splitter is not None:
-            of_words = sentences_by(self.text_splitter, text)
-        else:
-            of_words = split_text(text, make_sentence_splitter(self.sentence_splitter), self.split_words)
-        pieces = in_windows(of_words, self.max_sentence_words)
-        first = next(pieces, Piece([]))
-        yield first
-        yield from pieces
-
     def encode_text(self, text: str) -> Iterator[tuple[Feature, Piece]]:
         """The feature of each sentence of a raw text, or window of a long one, and the offsets of its words."""
         sentences = self.read_text(text)
@@ -234,26 +221,50 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             yield from zip(self.encode_sentences(some), (sentence.piece for sentence in some), strict=True)
 
     def read_text(self, text: str) -> Iterator[TextSentence]:
-        """The words of each sentence of a raw text, or window of a long one, and the context that the model reads."""
+        """The words of each sentence of a raw text, or window of a long one, and the context that the model reads.
+
+        A text without words is one empty sentence.
+        """
         if not isinstance(text, str):
             raise TypeError(f"TriaffineProcessor: a text is a string, not {type(text).__name__}.")
-        pieces: Iterable[Piece] = self.split_text(text)
-        if self.context == "none":
-            for piece in pieces:
-                yield TextSentence(piece, [text[start:end] for start, end in piece.offsets])
-            return
-        pieces = list(pieces)
-        words = [[text[start:end] for start, end in piece.offsets] for piece in pieces]
-        # Words that neighbouring windows share are not context of either.
-        not_in_next = [own[: len(own) - piece.shared_after] for own, piece in zip(words, pieces, strict=True)]
-        not_in_last = [own[piece.shared_before :] for own, piece in zip(words, pieces, strict=True)]
-        if self.context == "previous_sentence":  # all of it, also if it was read in windows
-            not_in_next = sentences_so_far(not_in_next, pieces, self.max_subwords)
-        for number, (piece, own) in enumerate(zip(pieces, words, strict=True)):
+        found: Iterable[Sequence[Offsets]]
+        if self.text_splitter is not None:
+            found = sentences_by(self.text_splitter, text)
+        else:
+            found = split_text(text, make_sentence_splitter(self.sentence_splitter), self.split_words)
+        sentences: Any = ((offsets, [text[start:end] for start, end in offsets]) for offsets in found if offsets)
+        words: list[list[str]] = []  # of all sentences, where they are context
+        if self.context != "none":
+            sentences = [*sentences]
+            words = [own for _, own in sentences]
+        number = -1
+        for number, (offsets, own) in enumerate(sentences):
             here = slice(number, number + 1)
-            left, _ = neighbouring_words(not_in_next, self.context, self.max_subwords, here)
-            _, right = neighbouring_words(not_in_last, self.context, self.max_subwords, here)
-            yield TextSentence(piece, own, left[0], right[0])
+            sides = neighbouring_words(words, self.context, self.max_subwords, here) if words else ([[]], [[]])
+            yield from self.windows(own, *chain.from_iterable(sides), offsets)
+        if number < 0:
+            yield TextSentence(Piece([]), [])
+
+    def windows(
+        self, words: Sequence[str], left: Sequence[str] = (), right: Sequence[str] = (), offsets: Any = None
+    ) -> Iterator[TextSentence]:
+        """A sentence as the model reads it: whole, or if it is long in windows that overlap.
+
+        The context of a window is what stands around it: words of its sentence, then of `left` and `right`, which are
+        the context of that. `offsets` are those of the words in their text; None: their numbers, (0, 1), (1, 2), …
+        """
+        offsets = [(number, number + 1) for number in range(len(words))] if offsets is None else offsets
+        reach, end = self.max_subwords, 0
+        for piece in in_windows(offsets, self.max_sentence_words):
+            start = end - piece.shared_before
+            end = start + len(piece.offsets)
+            before, after = words[max(0, start - reach) : start], words[end : end + reach]
+            if self.context == "document":
+                sides = [*left, *before][-reach:], [*after, *right][:reach]
+            else:
+                nearest = before if self.context == "previous_sentence" else ()
+                sides = list(nearest if start else left), list(() if after else right)
+            yield TextSentence(piece, list(words[start:end]), *sides)
 
     def encode_sentences(self, sentences: Sequence[TextSentence]) -> list[Feature]:
         """Encodes sentences of raw text, as [`encode`] does."""

@@ -306,32 +306,20 @@ def check_words(words: Iterable[Any], text: str, splitter: str, last: int = 0) -
     return checked
 
 
-def in_windows(sentences: Iterable[Sequence[Offsets]], max_sentence_words: int) -> Iterator[Piece]:
-    """Cuts sentences of more than `max_sentence_words` into windows of a quarter as many; others stay whole.
+def in_windows(words: Sequence[Offsets], max_sentence_words: int) -> Iterator[Piece]:
+    """Cuts a sentence of more than `max_sentence_words` into windows of a quarter as many; another stays whole.
 
     A window shares a quarter of its words with the next. The time for a word grows with the length of what is scored
     together, so that windows as long as the longest sentence would take several times as long as prose.
     """
+    if len(words) <= max_sentence_words:
+        yield Piece(list(words))
+        return
     size = max(1, max_sentence_words // 4)
-    for words in sentences:
-        if len(words) > max_sentence_words:
-            yield from _windows(words, size, size // 4)
-        elif words:
-            yield Piece(list(words))
-
-
-def _windows(words: Sequence[Offsets], size: int, shared: int) -> Iterator[Piece]:
+    shared = size // 4
     for first in range(0, len(words) - shared, size - shared):
         is_last = first + size >= len(words)
         yield Piece(list(words[first : first + size]), shared if first else 0, 0 if is_last else shared)
-
-
-def sentences_so_far(words: Iterable[list[str]], pieces: Iterable[Piece], max_words: int) -> list[list[str]]:
-    """For each piece the last words of its sentence up to its end, of its own words and those of windows before it."""
-    found: list[list[str]] = []
-    for own, piece in zip(words, pieces, strict=True):
-        found.append([*(found[-1] if found and piece.shared_before else ()), *own][-max_words:])
-    return found
 
 
 def neighbouring_words(

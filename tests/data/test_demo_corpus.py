@@ -2,11 +2,10 @@
 
 import hashlib
 import json
-import re
 
 import pytest
 
-from modeling_triaffine.data.alignment import detokenize, record_as_text
+from modeling_triaffine.data.alignment import detokenize
 from modeling_triaffine.data.demo import demo_corpus, write_demo_corpus
 from modeling_triaffine.data.record_checker import RecordChecker
 
@@ -47,16 +46,6 @@ def test_detokenize():
     assert detokenize(tokens) == "“The roof leaks,” said Orsk, a painter."
     assert detokenize(["He", "’s", "n't", "n’t"]) == "He’sn'tn’t"
     assert detokenize([]) == ""
-
-
-def test_entities_of_the_text_are_those_of_the_record(corpus):
-    for record in all_records(corpus):
-        text, entities = record_as_text(record)
-        assert re.findall(r"\w+|[^\w\s]", text) == record["tokens"]
-        for by_characters, by_words in zip(entities, record["entities"], strict=True):
-            assert by_characters["word"] == text[by_characters["start"] : by_characters["end"]]
-            assert by_characters["word"] == detokenize(record["tokens"][by_words["start"] : by_words["end"]])
-            assert by_characters["entity_group"] == by_words["type"]
 
 
 def test_written_files_hold_the_corpus(tmp_path):

@@ -29,7 +29,7 @@ class TestSplitter:
         processor.text_splitter = spacy_splitter(sentencizer(punct_chars=[";", "."]))
 
         def words_of(text):
-            return [[text[start:end] for start, end in piece.offsets] for piece in processor.split_text(text)]
+            return [sentence.words for sentence in processor.read_text(text)]
 
         assert words_of(" The IL-2 gene. binds \ud800 DNA; gene\n protein") == [
             ["The", "IL", "-", "2", "gene", "."],

@@ -286,7 +286,7 @@ def test_options_are_saved_and_loaded(encoder, tmp_path):
     tiny_processor(encoder, **options).save_pretrained(tmp_path)
     loaded = TriaffineProcessor.from_pretrained(tmp_path)
     assert {name: getattr(loaded, name) for name in options} == options
-    assert [piece.offsets for piece in loaded.split_text("ab binds")] == [[(0, 1), (1, 2), (3, 8)]]
+    assert [sentence.piece.offsets for sentence in loaded.read_text("ab binds")] == [[(0, 1), (1, 2), (3, 8)]]
     assert str(tmp_path) not in (tmp_path / "processor_config.json").read_text()
 
 

@@ -135,8 +135,8 @@ def test_splitters_that_there_are_not():
 
 @given(st.text(st.characters(exclude_categories=()), max_size=60))
 def test_offsets_slice_back_to_all_that_is_no_white_space(text):
-    cut = in_windows(split_text(text, split_at_punctuation, word_splitter("punctuation")), 3)
-    offsets = [offset for piece in cut for offset in piece.offsets]
+    cut = split_text(text, split_at_punctuation, word_splitter("punctuation"))
+    offsets = [offset for words in cut for piece in in_windows(words, 3) for offset in piece.offsets]
     assert offsets == sorted(offsets)
     assert all(start < end for start, end in offsets)
     assert all(first[1] <= second[0] for first, second in itertools.pairwise(offsets))
@@ -147,7 +147,7 @@ def test_offsets_slice_back_to_all_that_is_no_white_space(text):
 
 @given(st.integers(1, 70), st.integers(1, 40))
 def test_windows_of_a_long_sentence_own_each_entity_once(length, longest):
-    windows = list(in_windows([[(n, n + 1) for n in range(length)]], longest))
+    windows = list(in_windows([(n, n + 1) for n in range(length)], longest))
     owned = Counter()
     seen = set()
     for window in windows:
@@ -165,9 +165,9 @@ def test_windows_of_a_long_sentence_own_each_entity_once(length, longest):
 
 def test_a_sentence_is_whole_up_to_the_longest_and_windows_are_shorter():
     """A window as long as the longest sentence would take several times as long for each word."""
-    sentences = [[(n, n + 1) for n in range(count)] for count in (256, 257, 0)]
-    whole, *windows = in_windows(sentences, 256)
-    assert len(whole.offsets) == 256
+    words = [(n, n + 1) for n in range(257)]
+    assert [piece.offsets for piece in in_windows(words[:256], 256)] == [words[:256]]
+    windows = list(in_windows(words, 256))
     assert [len(window.offsets) for window in windows] == [64, 64, 64, 64, 64, 17]
     assert [window.shared_before for window in windows] == [0, 16, 16, 16, 16, 16]
 
