@@ -20,22 +20,8 @@ LAYERS = (
     ("training", "page", "serving"),
     ("commands",),
 )
-# Files beside the folders that any folder may import.
-SHARED_FILES = {
-    "addresses",
-    "entity_dicts",
-    "environment",
-    "errors",
-    "files",
-    "installed_models",
-    "lazy",
-    "nesting",
-    "new_model",
-    "own_weights",
-    "parsing",
-    "progress",
-    "version",
-}
+# Files beside the folders that any folder may import: all but those of programs and of other libraries.
+SHARED_FILES = {file.stem for file in PACKAGE.glob("*.py")} - {"demo", "registration", "spacy_component"}
 
 # Folder → lines of Python in the package and in its tests, "." the files beside the folders: at most so many. A figure
 # may only be lowered: a folder grows when another shrinks. The aim is 20,000 and 18,000 lines in all: model 4,450,

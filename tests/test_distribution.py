@@ -1,6 +1,5 @@
-"""The wheel, built from the source distribution and installed alone, does the whole job from an empty folder."""
+"""The wheel, built from the source distribution and installed alone, is complete and runs from an empty folder."""
 
-import json
 import shutil
 import subprocess
 import sys
@@ -77,36 +76,9 @@ def test_the_source_distribution_has_no_tests_and_a_description_that_the_index_c
 
 
 WHERE = "import modeling_triaffine; print(modeling_triaffine.__file__)"
-# In one process, for the sake of its imports.
-TRAIN_AND_PREDICT = """
-import sys
-from modeling_triaffine.commands import main
-from modeling_triaffine.data import demo
-
-demo.write_demo_corpus("corpus")
-main(["train", *sys.argv[1:]])
-print(demo.__file__)
-main(["predict", "--model", "model", "--threshold", "0"])
-"""
 
 
 def test_the_program_runs_from_an_empty_folder(program, tmp_path):
     assert run(program, "--version", folder=tmp_path, env={"PATH": ""}).startswith("triaffine-ner ")
     where = run(program.with_name("python"), "-c", WHERE, folder=tmp_path, env={"PATH": ""})
     assert Path(where.strip()).is_relative_to(program.parents[1])
-
-
-@pytest.mark.nightly
-def test_trains_by_the_name_of_a_recipe_and_predicts_from_an_empty_folder(program, tmp_path):
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    environment = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "home"), "OMP_NUM_THREADS": "1", "PATH": ""}
-    options = ("--max_train_samples", 48, "--num_train_epochs", 1, "--use_cpu")
-    task = ("--recipe", "demo", "--train_file", "corpus", "--output_dir", "model")
-    text = "The mayor of Port Velmar resigned."
-    python = program.with_name("python")
-    printed = run(python, "-c", TRAIN_AND_PREDICT, *task, *options, folder=empty, env=environment, input=text)
-    *_, where, found = printed.splitlines()
-    assert Path(where).is_relative_to(program.parents[1])
-    assert json.loads(found)["text"] == text
-    assert json.loads(found)["entities"]

@@ -1,18 +1,14 @@
 """The models in the package: complete, named where they are used, and finding what their cards promise."""
 
-import json
 from collections import Counter
-from pathlib import Path
 
 import pytest
 import torch
 from safetensors import safe_open
 
 from benchmarks.thirty_sentences import compare
-from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER, TriaffineProcessor
+from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.installed_models import installed_models
-from tests.helpers.portable import near
-from tests.helpers.stranger import ask_a_stranger, expected_answer
 
 LABELS = {
     "genia": ["DNA", "RNA", "cell_line", "cell_type", "protein"],
@@ -75,26 +71,6 @@ def test_thirty_sentences_as_in_the_card():
     assert abs(counts["found"] - int(found)) <= 1
     assert counts["missed"] <= int(missed) + 1
     assert counts["wrong"] <= int(wrong) + 1
-
-
-def test_with_transformers_alone(tmp_path):
-    folder = tmp_path / "published"
-    for part in (TriaffineForNestedNER, TriaffineProcessor):
-        part.from_pretrained(installed_models()["genia"]).save_pretrained(folder)
-
-    (answer,) = ask_a_stranger(tmp_path, ("load", {"name": str(folder), "dtype": "float32"}))
-
-    assert answer == near(expected_answer(folder))
-    assert json.loads((folder / "config.json").read_text())["auxiliary_labels"]
-
-
-def test_damaged_weights_are_refused(tmp_path):
-    for file in installed_models()["genia"].iterdir():
-        data = file.read_bytes()
-        (tmp_path / file.name).write_bytes(data[: len(data) // 2] if file.suffix == ".safetensors" else data)
-
-    with pytest.raises((ValueError, OSError), match=r"safetensors|damaged"):
-        NestedNERPipeline(Path(tmp_path))
 
 
 def test_weights_are_computed_with_in_float32():

@@ -77,14 +77,6 @@ def test_calibration_is_saved_used_and_shown(model, corpus, command):
     assert json.loads((model / "config.json").read_text()) == near(saved)
 
 
-def test_edited_files_stay(model, corpus, command):
-    edited = {"README.md": b"# Not UTF-8: \xe9\n", "handler.py": b"# My own\n", "requirements.txt": b"torch\nmine\n"}
-    for name, content in edited.items():
-        (model / name).write_bytes(content)
-    assert command("calibrate", "--model", model, corpus(sentence("DNA"))).code == 0
-    assert {name: (model / name).read_bytes() for name in edited} == edited
-
-
 @pytest.mark.parametrize(
     ("records", "split", "options", "facts"),
     [
@@ -102,17 +94,6 @@ def test_failed_calibrations_change_nothing(model, corpus, command, records, spl
     assert (result.code, result.out) == (2, "")
     assert [fact for fact in facts if fact not in result.err] == []
     assert {path.name: path.read_bytes() for path in model.iterdir()} == before
-
-
-def test_what_was_found_is_shown_even_if_it_cannot_be_saved(model, corpus, command, monkeypatch):
-    def fail(folder, _):
-        raise PermissionError(13, "Permission denied", str(folder / "config.json"))
-
-    monkeypatch.setattr("modeling_triaffine.publishing.calibration.save_calibration", fail)
-    result = command("calibrate", "--model", model, corpus(sentence("DNA"), sentence("DNA")))
-    assert (result.code, "saved" in result.out) == (2, False)
-    assert "Permission denied" in result.err
-    assert "Expected calibration error" in result.out
 
 
 def test_calibration_is_saved_although_the_reader_of_the_tables_leaves(model, corpus, command, close_output):

@@ -2,6 +2,7 @@
 
 import inspect
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -10,37 +11,14 @@ from modeling_triaffine.commands import tag
 from modeling_triaffine.conversion import onnx_predictor
 
 
-class Recorder:
-    """Stands for anything that is called or entered; `calls` are the arguments of all of its calls, by name."""
-
-    def __init__(self):
-        self.calls: list[dict] = []
-
-    def __call__(self, *given, **options):
-        self.calls.append({"given": given, **options})
-        return self
-
-    def __getattr__(self, name):
-        return self
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        return None
-
-    def __iter__(self):
-        return iter(())
-
-
 def flags(**options: object) -> list[str]:
     return [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", str(value))]
 
 
 def test_options_of_serve(command, monkeypatch):
-    batcher, limits, server = Recorder(), Recorder(), Recorder()
-    monkeypatch.setattr(onnx_predictor, "open_pipeline", Recorder())
-    monkeypatch.setattr(serving, "create_application", Recorder())
+    batcher, limits, server = MagicMock(), MagicMock(), MagicMock()
+    monkeypatch.setattr(onnx_predictor, "open_pipeline", MagicMock())
+    monkeypatch.setattr(serving, "create_application", MagicMock())
     monkeypatch.setattr(serving, "Batcher", batcher)
     monkeypatch.setattr(serving, "Limits", limits)
     monkeypatch.setattr(serving, "Server", server)
@@ -49,9 +27,9 @@ def test_options_of_serve(command, monkeypatch):
     of_requests |= {"max_waiting": 4, "label_studio_seconds": 8}
     others = {"stop_seconds": 10, "model": "o/m", "port": 0}
     assert command("serve", *flags(**of_batches, **of_requests, **others), "--access-log").code == 0
-    assert batcher.calls[0]["given"][1:] == (2, 3)
-    assert [*limits.calls[0].values()] == [(), *of_requests.values()]
-    assert server.calls[0]["given"][2:] == (10, True)
+    assert batcher.call_args.args[1:] == (2, 3)
+    assert [*limits.call_args.kwargs.values()] == [*of_requests.values()]
+    assert server.call_args.args[2:] == (10, True)
 
 
 def test_options_of_tag(command, monkeypatch, tmp_path):

@@ -22,15 +22,7 @@ MODEL_FILES = {"config.json", "model.safetensors", "processor_config.json", "tok
 MODEL_FILES |= {"vocabularies.json", "README.md", "run_summary.json"}
 CODE_FILES = {*REMOTE_CODE_FILES, "handler.py", "requirements.txt"}
 # Files of the training, of trackers and of the user, in alphabetical order.
-LEFT_BEHIND = [
-    "all_results.json",
-    "checkpoint-3",
-    "events.out.tfevents.1",
-    "log_history.json",
-    "logo.png",
-    "model.onnx",
-]
-LEFT_BEHIND += ["patients", "test_predictions.jsonl", "train.log", "training_args.bin", "wandb"]
+LEFT_BEHIND = ["checkpoint-3", "log_history.json", "logo.png", "model.onnx", "patients", "training_args.bin"]
 ROW = {"precision": 0.75, "recall": 0.5, "f1": 0.6, "correct": 3, "predicted": 4, "found": 3, "gold": 6}
 SCORES = Scores({**ROW, "by_label": {"DNA": ROW}, "flat": ROW, "nested": ROW})
 SUMMARY = RunSummary(dataset="micro", training_seconds=1.0, evaluation=Evaluation("test", 6, SCORES))
@@ -42,7 +34,7 @@ def save_checkpoint(folder: Path, encoder: str) -> Path:
     SUMMARY.save(folder)
     (folder / "README.md").write_text(card_of_folder(folder))
     for name in LEFT_BEHIND:
-        (folder / name).mkdir() if name in ("checkpoint-3", "patients", "wandb") else (folder / name).write_text("{}")
+        (folder / name).mkdir() if name in ("checkpoint-3", "patients") else (folder / name).write_text("{}")
     (folder / "checkpoint-3" / "optimizer.pt").write_bytes(b"pickle")
     return folder
 

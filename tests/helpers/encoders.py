@@ -12,7 +12,6 @@ from transformers import (
     AutoModel,
     BertTokenizer,
     DebertaV2Tokenizer,
-    MPNetTokenizer,
     PreTrainedModel,
     PreTrainedTokenizerBase,
     PreTrainedTokenizerFast,
@@ -37,11 +36,9 @@ FIELDS: dict[str, dict[str, Any]] = {
         "position_biased_input": False,
         "type_vocab_size": 0,
     },
-    "electra": {"embedding_size": 8},
     "xlm-roberta": {},
     "distilbert": {},
     "modernbert": {"local_attention": 8, "global_attn_every_n_layers": 2},
-    "mpnet": {},
     "longformer": {"attention_window": 8},
 }
 
@@ -71,10 +68,8 @@ def enable_checkpointing(model: PreTrainedModel) -> None:
 
 def make_tokenizer(architecture: str) -> PreTrainedTokenizerBase:
     """A tokenizer that knows `WORDS` after a space as one sub-word each, and every letter."""
-    if architecture in ("bert", "electra", "distilbert"):
+    if architecture in ("bert", "distilbert"):
         return BertTokenizer(_word_pieces("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"), do_lower_case=False)
-    if architecture == "mpnet":
-        return MPNetTokenizer(_word_pieces("<s>", "<pad>", "</s>", "[UNK]", "<mask>"), do_lower_case=False)
     if architecture in ("roberta", "longformer"):
         return RobertaTokenizer(*_byte_pairs("<s>", "<pad>", "</s>", "<unk>", "<mask>"))
     if architecture == "modernbert":

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -38,26 +37,6 @@ def weights_after_training(trainer: NestedNERTrainer) -> dict[str, torch.Tensor]
 
 def losses(trainer: NestedNERTrainer) -> list[float]:
     return [row["loss"] for row in trainer.state.log_history if "loss" in row]
-
-
-def written_by_this_process(folder: Path) -> set[str]:
-    """The names of the files that this process opens for writing in a folder from now on; the set grows."""
-    written: set[str] = set()
-
-    def audit(event: str, arguments: tuple) -> None:
-        if event == "open" and isinstance(arguments[0], str | os.PathLike):
-            path, _, flags = arguments
-            if Path(path).is_relative_to(folder) and flags & (os.O_WRONLY | os.O_RDWR):
-                written.add(Path(path).name)
-
-    def save(state: Any, target: Any, *arguments: Any, **options: Any) -> None:  # opens its file unseen, in C++
-        if isinstance(target, str | os.PathLike):
-            written.add(Path(target).name)
-        torch_save(state, target, *arguments, **options)
-
-    sys.addaudithook(audit)
-    torch_save, torch.save = torch.save, save
-    return written
 
 
 def train_and_score(folder: Path) -> dict[str, Any]:
@@ -101,7 +80,6 @@ def train_interrupted(folder: Path, update_to_die_after: int | None = None) -> N
 
 
 def train_in_every_way(folder: Path) -> None:
-    written = written_by_this_process(folder)
     result = train_and_score(folder)
     result["twenty_losses"] = twenty_losses(folder)
     for batches in ({"per_device_train_batch_size": 2}, {"max_subwords_per_batch": 24}):
@@ -109,5 +87,4 @@ def train_in_every_way(folder: Path) -> None:
         result[name] = resume(folder / name, batches)
     train_interrupted(folder / "uninterrupted")
     train_interrupted(folder / "killed")
-    result["written"] = sorted(written)
     (folder / f"process_{os.environ['RANK']}.json").write_text(json.dumps(result))

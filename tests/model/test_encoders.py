@@ -38,14 +38,14 @@ RECORDS = [
     for n, (tokens, entities) in enumerate(zip(SENTENCES, ENTITIES, strict=True))
 ]
 # The architectures that transformers cannot checkpoint.
-NO_CHECKPOINTING = {"albert", "mpnet"}
+NO_CHECKPOINTING = {"albert"}
 # Weights that no gradient reaches: Longformer's global attention, which has no sub-words here. Several processes train
 # such an encoder with `ddp_find_unused_parameters=True` only.
 UNUSED = {"longformer": {f"{name}_global" for name in ("query", "key", "value")}}
 
 
 # Relatives of the others, which break with them.
-NIGHTLY = {"electra", "distilbert", "xlm-roberta", "mpnet"}
+NIGHTLY = {"distilbert", "xlm-roberta"}
 
 
 @pytest.fixture(
