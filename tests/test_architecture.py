@@ -32,7 +32,7 @@ BUDGET = {
     "acceleration": (1_204, 744),
     "commands": (1_284, 726),
     "conversion": (725, 522),
-    "data": (5_686, 2_739),
+    "data": (5_551, 2_708),
     "drawing": (692, 519),
     "evaluation": (1_304, 637),
     "explanation": (514, 352),

@@ -9,7 +9,7 @@ from datasets import ClassLabel, Dataset, DatasetDict, LargeList, List
 from .alignment import WordSplitter
 from .corpus_format import check_columns
 from .features import AnyDataset, as_records
-from .formats.bioc import BIGBIO, bigbio_text
+from .formats.bioc import BIGBIO_KB, bigbio_text
 from .formats.text_spans import OF_SPAN, annotated_text, text_form
 from .formats.word_tags import NESTED, TAGS, tagged_sentences
 from .json_records import JsonObject
@@ -84,10 +84,10 @@ def _texts(dataset: Dataset, columns: Mapping[str, Any] | str, name: str, check:
         if "text" not in columns:
             return tagged_sentences(_values(rows, check), columns, name, check)
         read = partial(annotated_text, form=text_form(columns))
-    elif columns == BIGBIO.name:
+    elif columns == BIGBIO_KB.name:
         read = partial(bigbio_text)
     else:
-        raise ValueError(f"`columns` is {columns!r}. Give a mapping of fields to columns, or {BIGBIO.name!r}.")
+        raise ValueError(f"`columns` is {columns!r}. Give a mapping of fields to columns, or {BIGBIO_KB.name!r}.")
     values = enumerate(_values(rows, check))
     return (read(JsonObject(row, where, check, number=n), f"{name}:{n}") for n, (row, where) in values)
 

@@ -12,30 +12,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ..corpus_format import CorpusFormat
 
-BUILT_IN = {
-    "ace": "ldc:ACE",
-    "bigbio_kb": "bioc:BIGBIO",
-    "bioc": "bioc:BIOC",
-    "brat": "brat:BRAT",
-    "cas": "cas:CAS",
-    "conllu": "conllu:CONLLU",
-    "docbin": "docbin:DOCBIN",
-    "ere": "ldc:ERE",
-    "genia": "genia:GENIA",
-    "genia_all_types": "genia:GENIA_ALL_TYPES",
-    "genia_other_types": "genia:GENIA_OTHER_TYPES",
-    "inclusive_spans": "word_spans:INCLUSIVE_SPANS",
-    "iob2": "columns:IOB2",
-    "json_lines": "word_spans:JSON_LINES",
-    "label_studio": "label_studio:LABEL_STUDIO",
-    "mrc": "word_spans:MRC",
-    "published_json": "word_spans:PUBLISHED_JSON",
-    "pubtator": "pubtator:PUBTATOR",
-    "span_lines": "word_spans:SPAN_LINES",
-    "text_spans": "text_spans:TEXT_SPANS",
-    "word_tags": "word_tags:WORD_TAGS",
+_MODULES = {
+    "bioc": ("bigbio_kb", "bioc"),
+    "brat": ("brat",),
+    "cas": ("cas",),
+    "columns": ("iob2",),
+    "conllu": ("conllu",),
+    "docbin": ("docbin",),
+    "genia": ("genia", "genia_all_types", "genia_other_types"),
+    "label_studio": ("label_studio",),
+    "ldc": ("ace", "ere"),
+    "pubtator": ("pubtator",),
+    "text_spans": ("text_spans",),
+    "word_spans": ("inclusive_spans", "json_lines", "mrc", "published_json", "span_lines"),
+    "word_tags": ("word_tags",),
 }
-"""Name → module of this folder, and the format in it."""
+BUILT_IN = dict(sorted((name, module) for module, names in _MODULES.items() for name in names))
+"""Name → module of this folder, in which the format is called alike, in capitals."""
 
 
 class Formats(UserDict[str, Any]):
@@ -44,8 +37,7 @@ class Formats(UserDict[str, Any]):
     def __getitem__(self, name: str) -> CorpusFormat:
         found = super().__getitem__(name)
         if isinstance(found, str):
-            module, _, attribute = found.partition(":")
-            found = self.data[name] = getattr(import_module(f".{module}", __name__), attribute)
+            found = self.data[name] = getattr(import_module(f".{found}", __name__), name.upper())
         known: CorpusFormat = found
         return known
 

@@ -160,7 +160,7 @@ def _joined(part: JsonObject) -> str:
     return given if isinstance(given, str) else " ".join(part.value("text", list[str]) if given else [])
 
 
-BIGBIO = CorpusFormat(
+BIGBIO_KB = CorpusFormat(
     name="bigbio_kb",
     description="bigbio's records of passages and entities",
     read=json_reader(bigbio_text, "passages and entities"),

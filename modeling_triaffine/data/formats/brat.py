@@ -8,13 +8,11 @@ ends a fragment at every line end: fragments separated by white space alone are 
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-from ...model.text_triaffine import Offsets
 from ..corpus_format import CorpusFormat
 from ..reading import name_in_corpus, numbered_lines, read_text, visible_paths
 from ..record_checker import RecordChecker
-from ..schema import Text
+from ..schema import Entity, Text
 
 TEXT_SUFFIX, ANNOTATION_SUFFIX = ".txt", ".ann"
 ANNOTATION_SUFFIXES = (ANNOTATION_SUFFIX, ".a1")
@@ -31,16 +29,6 @@ OTHER_ANNOTATIONS = {
     "N": "normalizations",
     "#": "notes",
 }
-
-
-class TextBound(NamedTuple):
-    """A text-bound annotation and its place."""
-
-    where: str
-    name: str
-    type: str
-    fragments: list[Offsets]
-    quote: str
 
 
 def read_brat(path: Path, check: RecordChecker) -> Iterator[Text]:
@@ -74,28 +62,27 @@ def _read_document(file: Path, name: str, check: RecordChecker) -> Text:
     if not text_file.is_file():
         problem = f"the text that it annotates, {text_file.name}, is not in its folder"
         raise check.error(name, problem, f"Add it, or remove {file.name}")
-    found: list[TextBound] = []
+    doc_id = name.removesuffix(file.suffix)
+    text = read_text(text_file, check, f"{doc_id}{TEXT_SUFFIX}")
+    entities = []
     for number, line in numbered_lines(file, check, name):
         where = f"{name}, line {number}"
         if line[:1] in OTHER_ANNOTATIONS:
             check.note(f"{OTHER_ANNOTATIONS[line[0]]} ignored")
         elif line.startswith("T") or "\t" in line:
-            found.append(_text_bound(line, where, check))
+            entities.append(_entity(line, text, where, check))
         elif line.strip():
             check.note("lines that are not annotations ignored", example=where)
-    doc_id = name.removesuffix(file.suffix)
-    text = read_text(text_file, check, f"{doc_id}{TEXT_SUFFIX}")
-    entities = (check.entity(text, mark.fragments, mark.type, mark.quote, mark.where, mark.name) for mark in found)
     return Text(doc_id=doc_id, text=text, entities=[entity for entity in entities if entity], where=name)
 
 
-def _text_bound(line: str, where: str, check: RecordChecker) -> TextBound:
+def _entity(line: str, text: str, where: str, check: RecordChecker) -> Entity | None:
     found = TEXT_BOUND.fullmatch(line)
     fragments = [(int(start), int(end)) for start, end in re.findall("([0-9]+) ([0-9]+)", found[3])] if found else []
     if found is None or (found[4] is None and any(start != end for start, end in fragments)):
         rule = "One has three fields separated by tabs: an id with T, type and offsets ('Person 0 4', the type without "
         raise check.error(where, f"{line[:60]!r} is not a text-bound annotation", f"{rule}spaces), and the text")
-    return TextBound(where, found[1], found[2], fragments, found[4] or "")
+    return check.entity(text, fragments, found[2], found[4] or "", where, found[1])
 
 
 BRAT = CorpusFormat(

@@ -4,17 +4,17 @@
     Orsk	I-Person	B-City
 
 The tag columns are the last adjacent columns that contain nothing but tags of one scheme (`tags.py`); the tokens are in
-the first column, or in the second if the first one numbers them. A comment `# global.columns = ID FORM
-UPOS NER:1 NER:2`, as in CoNLL-U Plus, or the option `columns` overrides this. A word has a tag for every entity around
-it where lines have different numbers of tags and O stands alone, as in Wojood, or tags are joined, as in
-`B-Person|B-City`: I- continues an entity of its type. Documents begin at `-DOCSTART-`, `#begin document` or
-`# newdoc id = …`; without these, every sentence is a document of its own.
+the first column, or in the second if the first one numbers them. The option `columns` overrides this. A word has a tag
+for every entity around it where lines have different numbers of tags and O stands alone, as in Wojood, or tags are
+joined, as in `B-Person|B-City`: I- continues an entity of its type. Documents begin at `-DOCSTART-`, `#begin document`
+or `# newdoc id = …`; without these, every sentence is a document of its own.
 """
 
 import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate, count, groupby, pairwise
 from pathlib import Path
 from typing import Any
@@ -35,8 +35,10 @@ ID = re.compile(r".*\d\W*|\W*")
 DOCUMENT_START = re.compile(r"-DOCSTART-(?!\S)")
 CONLL_2012 = "#begin document"
 """The beginning of CoNLL-2012's files, which all have the same columns but for predicates behind the entities."""
-NUMBERS_NAME, TOKENS_NAME, POS_NAME, TAGS_NAME = "ID", "FORM", "UPOS", "NER"
+OTHER_FORMAT = "#FORMAT="
+"""The beginning of a file that names its format, which is another than this."""
 NAMED_COLUMNS = re.compile(r"(?m)^#\s*global\.columns\s*=(.*)$")
+"""The names of columns in CoNLL-U Plus, of which FORM and UPOS are read."""
 NAMES_OF_TOKENS = {"form", "text", "token", "tokens", "word", "words"}
 """The names that the first column may have in a line of column names."""
 NO_VALUE = "_"
@@ -46,8 +48,6 @@ COMMENT = re.compile(r"# ?\S+ = ")
 NAME_COLUMNS = "Name the columns, counted from 0: columns={'tokens': 0, 'entities': [1, 2]}, convert --columns"
 TEXT_OF_WORDS = re.compile(rf"(?m)^# *text *=|[\t |]{NO_SPACE}")
 """Says how the words of a file are written: a comment with the text of a sentence, or words without a space after."""
-OTHER_FORMAT = "#FORMAT="
-"""The beginning of a file that names its format, which is another than this."""
 
 Paragraph = list[tuple[int, str]]
 Rows = Sequence[tuple[int, list[str]]]
@@ -56,26 +56,22 @@ Rows = Sequence[tuple[int, list[str]]]
 
 @dataclass
 class Layout:
-    """The way a line is split into columns, and the index of the columns with tokens, tags, ids and parts of speech.
+    """The way a line is split into columns, and the index of the columns with tokens, tags and parts of speech.
 
     Args:
         width: the number of columns.
-        schemes: how the tags of each column of `entities` are written.
-        has_entities: the first lines have a tag other than O.
+        tags: column with tags → how they are written.
+        numbered: the first column numbers the words.
         joins: a token has any number of tags after it, which are read as one column of joined tags.
-        doubt: what speaks against this layout, which was guessed.
     """
 
     separator: str
     width: int
     tokens: int
-    entities: tuple[int, ...]
+    tags: dict[int, TagScheme] = field(default_factory=dict)
     pos: int | None = None
-    numbers: int | None = None
-    schemes: tuple[TagScheme, ...] = ()
-    has_entities: bool = True
+    numbered: bool = False
     joins: bool = False
-    doubt: str = ""
 
     def split(self, line: str) -> list[str]:
         """The cells of a line; if this `joins` tags, the token and all tags, or the first cell that is no tag."""
@@ -87,7 +83,7 @@ class Layout:
 
     def is_word(self, row: Sequence[str]) -> bool:
         """A row is a word, not a multi-word token or an empty node of CoNLL-U."""
-        return self.numbers is None or len(row) != self.width or not NO_WORD.fullmatch(row[self.numbers])
+        return not self.numbered or len(row) != self.width or not NO_WORD.fullmatch(row[0])
 
     def read_comment(self, name: str, value: str, where: str, check: RecordChecker) -> None:
         """Updates the layout by what a comment says of it."""
@@ -96,24 +92,22 @@ class Layout:
         """Says what is wrong with a row; empty if nothing is."""
         if len(row) != self.width:
             return f"there are {len(row)} columns, {self.width} in the lines before"
-        if self.numbers is not None and not NODE.fullmatch(row[self.numbers]):
-            return f"column {self.numbers} is {row[self.numbers][:20]!r}, which does not number a word"
-        for column, scheme in zip(self.entities, self.schemes, strict=False):
-            if not scheme.fits(row[column]):
-                return f"column {column} is {row[column]!r}, which is not a tag as those before"
-        return ""
+        if self.numbered and not NODE.fullmatch(row[0]):
+            return f"column 0 is {row[0][:20]!r}, which does not number a word"
+        wrong = next((column for column, scheme in self.tags.items() if not scheme.fits(row[column])), None)
+        return "" if wrong is None else f"column {wrong} is {row[wrong]!r}, which is not a tag as those before"
 
     def entities_of(self, rows: Rows, check: RecordChecker) -> list[Entity]:
         """The entities of a sentence, by words."""
         entities: list[Entity] = []
-        for column, scheme in zip(self.entities, self.schemes, strict=True):
+        for column, scheme in self.tags.items():
             tags = (scheme.read(row[column]) or () for _, row in rows if self.is_word(row))
             entities += decode_tags(tags, check, scheme.note)
         return sorted(entities, key=lambda entity: (entity["start"], -entity["end"]))
 
     def ignored(self) -> list[int]:
         """The columns that are not read, to be counted."""
-        return sorted({*range(self.width)} - {self.tokens, self.pos, self.numbers, *self.entities})
+        return sorted({*range(int(self.numbered), self.width)} - {self.tokens, self.pos, *self.tags})
 
 
 class Conll2012(Layout):
@@ -125,8 +119,8 @@ class Conll2012(Layout):
     def entities_of(self, rows: Rows, check: RecordChecker) -> list[Entity]:
         entities, is_open = [], []
         for number, (_, row) in enumerate(rows):
-            is_open += [(kind, number) for kind in re.findall(r"\(([^()*|]+)", row[self.entities[0]])]
-            for _ in range(min(row[self.entities[0]].count(")"), len(is_open))):
+            is_open += [(kind, number) for kind in re.findall(r"\(([^()*|]+)", row[-1])]
+            for _ in range(min(row[-1].count(")"), len(is_open))):
                 kind, start = is_open.pop()
                 entities.append(Entity(start=start, end=number + 1, type=kind))
         return sorted(entities, key=lambda entity: (entity["start"], -entity["end"]))
@@ -154,91 +148,82 @@ def is_header(row: Sequence[str]) -> bool:
 
 
 def find_layout(head: str, columns: Mapping[str, Any] | None = None) -> Layout | None:
-    """The layout as named by the caller or the file, otherwise detected from the values."""
+    """The layout as named by the caller, otherwise detected from the values of the first lines.
+
+    The tag columns are the last adjacent ones with nothing but tags, after one other column or more. Columns without
+    any value are no columns between them, and those of chunks are left out.
+    """
     if columns is None and head.startswith((CONLL_2012, OTHER_FORMAT)):
-        return Conll2012(" ", 11, tokens=3, entities=(10,), pos=4) if head.startswith(CONLL_2012) else None
-    lines, separator = lines_of_words(head)
-    rows = [split_row(line, separator) for line in lines]
+        return Conll2012(" ", 11, tokens=3, pos=4) if head.startswith(CONLL_2012) else None
+    rows, separator = rows_of(head)
     if not rows:
         return None
+    if columns is None and len({*map(len, rows)}) > 1 and all(map(_has_tags_of_its_own, rows)):
+        return Layout(separator, width=2, tokens=0, tags={1: STANDARD}, joins=True)
+    width = len(rows[0])
+    values = _values(rows)
+    schemes = [scheme_of(column) for column in values]
+    with_entities = [scheme for scheme, column in zip(schemes, values, strict=True) if scheme and {*column} > {OUTSIDE}]
+    used = next(iter(with_entities), STANDARD)  # elsewhere in the file, a column of O alone may have tags
+    written = [used if {*column} == {OUTSIDE} else scheme for scheme, column in zip(schemes, values, strict=True)]
     if columns is not None:
-        layout: Layout | None = _layout_given(columns, separator, len(rows[0]))
-    else:
-        names = NAMED_COLUMNS.search(head)
-        layout = (_layout_named(names[1].split()) if names else None) or _layout_detected(rows, separator)
-    if layout is None:
+        return _layout_given(columns, separator, written)
+    has_prefixes = {*with_entities} - {WITHOUT_PREFIXES}
+    tagged: list[int] = []
+    for column in range(width - 1, 0, -1):
+        if written[column] and not (has_prefixes and written[column] is WITHOUT_PREFIXES):
+            tagged.insert(0, column)
+        elif tagged and {*values[column]} != {NO_VALUE}:
+            break
+    tags = {column: scheme for column in tagged if (scheme := written[column]) and not _are_chunks(values[column])}
+    if not tags:
         return None
-    words = [row for row in map(layout.split, lines) if len(row) == layout.width and layout.is_word(row)]
-    by_column = [{row[column] for row in words} for column in layout.entities]
-    found = [scheme_of(values) if values - {OUTSIDE} else None for values in by_column]
-    used = next(filter(None, found), STANDARD)  # elsewhere in the file, a column of O alone may have tags
-    has_entities = any(values - {OUTSIDE} for values in by_column)
-    return replace(layout, schemes=tuple(scheme or used for scheme in found), has_entities=has_entities)
+    ids = values[0] if tagged[0] > 1 else ()
+    numbered = bool({"0", "1"} & {*ids[:2]}) and all(map(NODE.fullmatch, ids))
+    named = NAMED_COLUMNS.search(head)
+    places = {name: place for place, name in enumerate(named[1].split() if named else ())}
+    return Layout(separator, width, places.get("FORM", int(numbered)), tags, places.get("UPOS"), numbered)
 
 
-def lines_of_words(head: str) -> tuple[list[str], str]:
-    """The lines with words among the first of a file, and what separates their columns."""
+def rows_of(head: str) -> tuple[list[list[str]], str]:
+    """The rows of words among the first lines of a file, and what separates their columns."""
     lines = [line.rstrip("\r") for line in head.split("\n")]
     if len(head) > HEAD_SIZE // 4:  # the file may continue, and the last line be incomplete
         lines = lines[:-1]
     lines = [line for line in lines if line.strip() and not line.startswith("#") and not DOCUMENT_START.match(line)]
     separator = "\t" if any("\t" in line for line in lines) else " "
-    return lines[1:] if lines and is_header(split_row(lines[0], separator)) else lines, separator
+    rows = [split_row(line, separator) for line in lines]
+    rows = [row for row in rows if not NO_WORD.fullmatch(row[0])] or rows  # multi-word tokens have other tags
+    return rows[1:] if rows and is_header(rows[0]) else rows, separator
 
 
-def _layout_given(columns: Mapping[str, Any], separator: str, width: int) -> Layout:
+def _values(rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """The values of each column, in the rows that are as wide as the first."""
+    return list(zip(*(row for row in rows if len(row) == len(rows[0])), strict=True))
+
+
+def _layout_given(columns: Mapping[str, Any], separator: str, schemes: Sequence[TagScheme | None]) -> Layout:
     check_columns(columns, ("tokens", "entities"), ("pos",))
     entities = columns["entities"]
-    entities = tuple(entities) if isinstance(entities, (list, tuple)) else (entities,)
+    entities = entities if isinstance(entities, (list, tuple)) else (entities,)
     numbers = [columns["tokens"], *entities, *([columns["pos"]] if "pos" in columns else [])]
-    if not entities or not {*numbers} <= {*range(width)} or len({*numbers}) < len(numbers):
+    if not entities or not {*numbers} <= {*range(len(schemes))} or len({*numbers}) < len(numbers):
         raise ValueError(
-            f"`columns` is {dict(columns)!r}, but there are {width}, and each is named once. {NAME_COLUMNS}."
+            f"`columns` is {dict(columns)!r}, but there are {len(schemes)}, and each is named once. {NAME_COLUMNS}."
         )
-    return Layout(separator, width, columns["tokens"], entities, columns.get("pos"))
+    tags = {column: schemes[column] or STANDARD for column in entities}
+    return Layout(separator, len(schemes), columns["tokens"], tags, columns.get("pos"))
 
 
-def _layout_named(names: Sequence[str]) -> Layout | None:
-    """The layout in the comment `global.columns`, if that names tokens and tags."""
-    entities = tuple(column for column, name in enumerate(names) if name.partition(":")[0] == TAGS_NAME)
-    if TOKENS_NAME not in names or not entities:
-        return None
-    pos, numbers = (names.index(name) if name in names else None for name in (POS_NAME, NUMBERS_NAME))
-    return Layout("\t", len(names), names.index(TOKENS_NAME), entities, pos, numbers)
-
-
-def _layout_detected(rows: Sequence[Sequence[str]], separator: str) -> Layout | None:
-    """The layout whose tag columns are the last adjacent ones with nothing but tags, after one other column or more.
-
-    Columns without any value are no columns between them, and those of chunks are left out. Tokens are in the first
-    column, or in the second if the first one numbers them.
-    """
-    width = len(rows[0])
-    if len(set(map(len, rows))) > 1 and all(map(_has_tags_of_its_own, rows)):
-        return Layout(separator, width=2, tokens=0, entities=(1,), joins=True)
-    by_column = list(zip(*(row for row in rows if len(row) == width), strict=True))
-    schemes = [scheme_of(column) for column in by_column]
-    has_prefixes = any(
-        scheme not in (None, WITHOUT_PREFIXES) and {*column} > {OUTSIDE}
-        for scheme, column in zip(schemes, by_column, strict=True)
-    )
-    tagged: list[int] = []
-    for column in range(width - 1, 0, -1):
-        if schemes[column] and not (has_prefixes and schemes[column] is WITHOUT_PREFIXES):
-            tagged.insert(0, column)
-        elif tagged and {*by_column[column]} != {NO_VALUE}:
-            break
-    entities = tuple(column for column in tagged if not _are_chunks(by_column[column]))
-    if not entities:
-        return None
-    ids = by_column[0] if tagged[0] > 1 else ()
-    numbers = 0 if {"0", "1"} & {*ids[:2]} and all(map(NODE.fullmatch, ids)) else None
-    tokens = 0 if numbers is None else 1
-    words = [column for column in range(tokens + 1, tagged[0]) if not _are_ids(by_column[column])]
-    doubt = ""
-    if words and _are_ids(by_column[tokens]):
-        doubt = f"column {tokens} has {by_column[tokens][0]!r}, and column {words[0]} {by_column[words[0]][0]!r}"
-    return Layout(separator, width, tokens, entities, numbers=numbers, doubt=doubt)
+def _doubt(head: str, layout: Layout) -> str:
+    """Says what speaks against the column of tokens of a layout that was detected; empty if nothing does."""
+    values = _values(rows_of(head)[0])
+    others = [
+        column for column in range(layout.tokens + 1, min(layout.tags, default=0)) if not _are_ids(values[column])
+    ]
+    if not others or not _are_ids(values[layout.tokens]):
+        return ""
+    return f"column {layout.tokens} has {values[layout.tokens][0]!r}, and column {others[0]} {values[others[0]][0]!r}"
 
 
 def _are_ids(values: Sequence[str]) -> bool:
@@ -263,47 +248,25 @@ TABLE = re.compile(r'"?Sentence #"?,.*\n', re.IGNORECASE)
 """The first line of a table whose first column numbers sentences, filled in at the first word of each."""
 
 
-def rows_of_table(lines: Iterable[str]) -> Iterator[str]:
-    """The lines of a table without its first line and column, separated by tabs; an empty one before each sentence."""
-    for sentence, *values in filter(None, csv.reader([*lines][1:])):
-        yield from [""] if sentence else []
-        yield "\t".join(values)
+def paragraphs_of_table(lines: Iterable[str]) -> Iterator[Paragraph]:
+    """The sentences of a table, without its first line and column, their cells separated by tabs."""
+    paragraph: Paragraph = []
+    for number, (sentence, *cells) in enumerate(filter(None, csv.reader(lines)), start=1):
+        if sentence and number > 1:
+            yield from [paragraph] if paragraph else []
+            paragraph = []
+        if number > 1:
+            paragraph.append((number, "\t".join(cells)))
+    yield from [paragraph] if paragraph else []
 
 
-def paragraphs_of_table(lines: Iterable[tuple[int, str]]) -> Iterator[Paragraph]:
-    numbered = enumerate(rows_of_table(line for _, line in lines), start=2)
-    for is_blank, group in groupby(numbered, key=lambda numbered: not numbered[1]):
-        if not is_blank:
-            yield list(group)
+def _in_columns(head: str) -> str:
+    """The first lines of a file, those of a table without its first column, separated by tabs."""
+    paragraphs = paragraphs_of_table(head.splitlines()[:-1]) if TABLE.match(head) else None
+    return head if paragraphs is None else "\n".join(line for lines in paragraphs for _, line in lines)
 
 
 # ---- Sentences ----
-
-
-class SentenceIds:
-    """Gives sentences the ids in the comments before them, and numbers them where there are none.
-
-    Ids that are numbers, which may begin anew in each document, follow its name.
-    Before the first document begins, every sentence is a document of its own, unless the file is one.
-    """
-
-    def __init__(self, path: Path, check: RecordChecker):
-        stem = document_name(path, check)
-        self.unnamed = (f"{stem}:{number}" for number in count())
-        self.doc_id, self.id = stem if check.is_document else "", ""
-        self.sent_id = 0
-
-    def start(self, doc_id: str = "") -> None:
-        """Begins a document."""
-        self.doc_id, self.sent_id = doc_id or next(self.unnamed), 0
-
-    def next_sentence(self) -> dict[str, Any]:
-        """`id`, `doc_id` and `sent_id` of the next sentence."""
-        doc_id, sent_id = (self.doc_id, self.sent_id) if self.doc_id else (next(self.unnamed), 0)
-        identifier = f"{doc_id}:{self.id or sent_id}" if not self.id or self.id.isdecimal() else self.id
-        self.id = ""
-        self.sent_id += 1
-        return {"id": identifier, "doc_id": doc_id, "sent_id": sent_id}
 
 
 def read_columns(
@@ -322,9 +285,14 @@ def read_columns(
 def _sentences(
     paragraphs: Iterable[Paragraph], path: Path, layout: Layout, check: RecordChecker, with_text: bool
 ) -> Iterator[tuple[str, WrittenSentence]]:
-    """The sentences, each with its place."""
-    ids = SentenceIds(path, check)
-    comment, gap, is_first = "", " ", True
+    """The sentences, each with its place. Ids that are numbers, which may begin anew in each document, follow its name.
+
+    Before the first document begins, every sentence is a document of its own, unless the file is one.
+    """
+    stem = document_name(path, check)
+    unnamed = (f"{stem}:{number}" for number in count())
+    doc_id, sent_id = stem if check.is_document else "", 0
+    own_id, comment, gap, is_first = "", "", " ", True
     for paragraph in paragraphs:
         rows: list[tuple[int, list[str]]] = []
         for number, line in paragraph:
@@ -334,33 +302,33 @@ def _sentences(
                 name, _, value = line.removeprefix("#").partition("=")
                 name, value = " ".join(name.split()), value.strip()
                 if name in ("newdoc", "newdoc id") or line.startswith(CONLL_2012):
-                    ids.start(value)
-                elif name == "sent_id":
-                    ids.id = value
+                    doc_id, sent_id = value or next(unnamed), 0
+                own_id = value if name == "sent_id" else own_id
                 comment = value if name == "text" else comment
                 gap = "\n\n" if name in ("newpar", "newpar id") else gap
                 layout.read_comment(name, value, f"line {number}", check)
             elif not rows and DOCUMENT_START.match(line):
-                ids.start()
+                doc_id, sent_id = next(unnamed), 0
             elif is_first and is_header(row):
-                is_first = False
                 check.note("lines of column names left out", example=f"line {number}")
+                is_first = False
             elif len(row) == layout.width and not row[layout.tokens]:
                 check.note("lines without a token dropped", example=f"line {number}")
             else:
-                is_first = False
                 rows.append((number, row))
+                is_first = False
         words = [(number, row) for number, row in rows if layout.is_word(row)]
-        if words:
-            text, before = comment, gap
-            comment, gap = "", " "
-            with check.record():
-                where = f"line {words[0][0]}"
-                record = check({**ids.next_sentence(), **_fields(rows, words, layout, check)}, where)
-                if with_text:
-                    yield where, WrittenSentence(record, *written_text(rows, layout, text, check, where), before)
-                else:
-                    yield where, WrittenSentence(record)
+        if not words:
+            continue
+        where, document = f"line {words[0][0]}", doc_id or next(unnamed)
+        identifier = own_id if own_id and not own_id.isdecimal() else f"{document}:{own_id or sent_id}"
+        names = {"id": identifier, "doc_id": document, "sent_id": sent_id}
+        text, before = comment, gap
+        sent_id, own_id, comment, gap = sent_id + bool(doc_id), "", "", " "
+        with check.record():
+            record = check({**names, **_fields(rows, words, layout, check)}, where)
+            written = (*written_text(rows, layout, text, check, where), before) if with_text else ()
+            yield where, WrittenSentence(record, *written)
 
 
 def _fields(rows: Rows, words: Rows, layout: Layout, check: RecordChecker) -> dict[str, Any]:
@@ -389,7 +357,7 @@ def written_text(
     surfaces: list[tuple[str, str, list[str]]] = []  # form, space after it, forms of the words in it
     covered = -1
     for number, (_, row) in enumerate(rows, start=1):
-        node, form = str(number) if layout.numbers is None else row[layout.numbers], row[layout.tokens]
+        node, form = row[0] if layout.numbered else str(number), row[layout.tokens]
         if node.isdecimal() and int(node) <= covered:
             surfaces[-1][2].append(form)
         elif "." not in node:
@@ -433,42 +401,32 @@ def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | Non
     head = _in_columns(whole := read_head(path))
     layout = find_layout(head, columns)
     if layout is None:
-        lines, separator = lines_of_words(head)
-        last = (split_row(line, separator)[-1] for line in lines)
+        last = (row[-1] for row in rows_of(head)[0])
         wrong = next((f"; {value[:20]!r} in the last column is none" for value in last if not STANDARD.fits(value)), "")
         problem = f"there are no columns of tags (O, B-type, I-type) in its first lines{wrong}"
         raise check.error("", problem, f"{NAME_COLUMNS}. {RULE}. {OF_TABLES}")
-    if layout.doubt:
-        raise check.error("", f"nobody says which column has the words: {layout.doubt}", NAME_COLUMNS)
+    if columns is None and (doubt := _doubt(head, layout)):
+        raise check.error("", f"nobody says which column has the words: {doubt}", NAME_COLUMNS)
     of_table = head is not whole
-    paragraphs = paragraphs_of_table(numbered_lines(path, check)) if of_table else numbered_paragraphs(path, check)
+    lines = (line for _, line in numbered_lines(path, check))
+    paragraphs = paragraphs_of_table(lines) if of_table else numbered_paragraphs(path, check)
     yield from read_columns(paragraphs, path, layout, check, with_text=TEXT_OF_WORDS.search(head) is not None)
 
 
-def _in_columns(head: str) -> str:
-    """The first lines of a file, those of a table without its first column, separated by tabs."""
-    return "\n".join(rows_of_table(head.splitlines()[:-1])) if TABLE.match(head) else head
-
-
-def _recognizes(head: str) -> bool:
-    """The first lines have columns with a tag other than O."""
-    layout = _layout_of(head)
-    return layout is not None and layout.has_entities
-
-
-def _layout_of(head: str) -> Layout | None:
-    """The layout of the first lines, if most of them have these columns.
+def _are_columns(head: str, with_entities: bool = True) -> bool:
+    """Most of the first lines have columns of tags, and one of these is not O, if that is wanted.
 
     Of running text, some line may end in what could be a tag: "NF-kappa B".
     """
     head = _in_columns(head)
     layout = find_layout(head)
     if layout is None:
-        return None
-    lines, _ = lines_of_words(head)
-    fitting = sum(len(layout.split(line)) == layout.width for line in lines)
-    is_one_word = len(lines) > 1 or layout.separator == "\t" or layout.width == 2
-    return layout if fitting > len(lines) / 2 and is_one_word else None
+        return False
+    rows, separator = rows_of(head)
+    words = [row for row in (layout.split(separator.join(row)) for row in rows) if len(row) == layout.width]
+    tags = [scheme.read(row[column]) for row in words for column, scheme in layout.tags.items()]
+    is_one_word = len(rows) > 1 or separator == "\t" or layout.width == 2
+    return is_one_word and len(words) > len(rows) / 2 and (not with_entities or not tags or any(tags))
 
 
 IOB2 = CorpusFormat(
@@ -476,7 +434,7 @@ IOB2 = CorpusFormat(
     description="columns of tags (IOB2, BIOES, BILOU, or types alone), one for each level of nesting",
     read=read_iob2,
     suffixes=(".conll", ".iob", ".iob2", ".bio", ".tsv"),
-    recognizes=_recognizes,
-    may_be=lambda head: _layout_of(head) is not None,
+    recognizes=_are_columns,
+    may_be=partial(_are_columns, with_entities=False),
     columns="the columns, counted from 0: {'tokens': 0, 'entities': [1, 2], 'pos': 3}",
 )

@@ -86,7 +86,15 @@ class Conllu(Layout):
                     kind = parts[self.type_part] if self.type_part < len(parts) else ""
                     is_open[name].append((kind, num_words))
                 if closes and is_open[name]:
-                    yield from _entity(name, *is_open[name].pop(), num_words + of_word, where, check)
+                    kind, start = is_open[name].pop()
+                    part = PART_OF_SEVERAL.search(name)
+                    if part is not None and part[1] == "1":
+                        check.drop(DISCONTINUOUS, example=f"{where}: {name}")
+                    elif part is None and (not kind or start >= num_words + of_word):
+                        what = "words" if kind else "a type"
+                        check.drop(f"entities without {what} dropped", example=f"{where}: {name}")
+                    elif part is None:
+                        yield Entity(start=start, end=num_words + of_word, type=kind)
                 elif closes and self.left_open[name]:
                     self.left_open[name] -= 1
                 elif closes:
@@ -110,7 +118,7 @@ def _tags(misc: str, where: str, check: RecordChecker) -> list[Tag]:
 
 
 def _brackets(misc: str, where: str, check: RecordChecker) -> Sequence[tuple[str, str, str]]:
-    """Yields of each bracket whether it opens, its parts, and whether it closes."""
+    """Returns of each bracket whether it opens, its parts, and whether it closes."""
     value = next((pair.partition("=")[2] for pair in misc.split("|") if pair.startswith("Entity=")), "")
     brackets = BRACKET.findall(value)
     if "".join(map("".join, brackets)) != value or not all(opens or closes for opens, _, closes in brackets):
@@ -120,21 +128,9 @@ def _brackets(misc: str, where: str, check: RecordChecker) -> Sequence[tuple[str
     return brackets
 
 
-def _entity(name: str, kind: str, start: int, end: int, where: str, check: RecordChecker) -> Iterator[Entity]:
-    part = PART_OF_SEVERAL.search(name)
-    if part is not None:
-        if part[1] == "1":
-            check.drop(DISCONTINUOUS, example=f"{where}: {name}")
-    elif not kind or start >= end:
-        what = "words" if kind else "a type"
-        check.drop(f"entities without {what} dropped", example=f"{where}: {name}")
-    else:
-        yield Entity(start=start, end=end, type=kind)
-
-
 def read_conllu(path: Path, check: RecordChecker) -> Iterator[Text]:
     """Reads the documents one by one; a CorpusError names the line."""
-    layout = Conllu("\t", WIDTH, tokens=1, entities=(MISC,), pos=3, numbers=ID)
+    layout = Conllu("\t", WIDTH, tokens=1, pos=3, numbered=True)
     yield from read_columns(numbered_paragraphs(path, check), path, layout, check, with_text=True)
 
 

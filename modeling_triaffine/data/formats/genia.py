@@ -127,25 +127,24 @@ def _type(sem: str, other_types: bool, check: RecordChecker) -> str:
     return ""
 
 
+def _rank(entity: Entity) -> tuple[int, int, bool, str]:
+    kind = entity["type"]
+    return entity["start"], entity["end"], kind not in AUXILIARY_TYPES, kind
+
+
 def _in_order(entities: list[Entity], check: RecordChecker, all_types: bool) -> list[Entity]:
     """The entities by position, each once; unless `all_types`, of several types of a span the last in ASCII order.
 
     One of the five types prevails over the auxiliary ones.
     """
-    types: dict[tuple[int, int], set[str]] = {}
-    for entity in check.unique(entities):
-        types.setdefault((entity["start"], entity["end"]), set()).add(entity["type"])
-    if not all_types:
-        if several := sum(len(kinds) - 1 for kinds in types.values()):
-            check.drop("further types of a span dropped", several)
-        types = {
-            span: {max(kinds, key=lambda kind: (kind not in AUXILIARY_TYPES, kind))} for span, kinds in types.items()
-        }
-    return [
-        Entity(start=start, end=end, type=kind)
-        for (start, end), kinds in sorted(types.items())
-        for kind in sorted(kinds)
-    ]
+    kept: list[Entity] = []
+    in_order = sorted(check.unique(entities), key=_rank)
+    for _, of_span in groupby(in_order, key=lambda entity: (entity["start"], entity["end"])):
+        *others, last = of_span
+        if others and not all_types:
+            check.drop("further types of a span dropped", len(others))
+        kept += [*others, last] if all_types else [last]
+    return kept
 
 
 GENIA = CorpusFormat(

@@ -26,7 +26,6 @@ from ..reading import document_name, name_in_corpus, numbered_paragraphs
 from ..record_checker import DISCONTINUOUS, RecordChecker
 from ..schema import Entity, Text
 from ..texts import WrittenSentence, text_of_sentences
-from .columns import SentenceIds
 from .tags import STANDARD
 from .text_spans import FORM, word_entity
 from .word_tags import MENTIONS, TAGS, text_of_words
@@ -196,14 +195,15 @@ RULE = "A sentence is a line of words, perhaps one of parts of speech, and one o
 def read_span_lines(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Text]:
     """Reads sentence by sentence; a CorpusError names the line."""
     check_columns(columns or {}, (), ("inclusive_end",))
-    ids = SentenceIds(path, check)
+    stem = document_name(path, check)
     paragraphs = list(numbered_paragraphs(path, check))
     spans = (span for lines in paragraphs for span in _spans_at_end([line for _, line in lines]))
     inclusive = (columns or {}).get("inclusive_end", any(start == end for start, end, _ in spans))
     if inclusive and not columns:
         check.note("files with spans such as 3,3, whose last word is therefore part of every span")
-    for lines in paragraphs:
-        names = ids.next_sentence()
+    for number, lines in enumerate(paragraphs):
+        doc_id, sent_id = (stem, number) if check.is_document else (f"{stem}:{number}", 0)
+        names = {"id": f"{doc_id}:{sent_id}", "doc_id": doc_id, "sent_id": sent_id}
         with check.record():
             yield text_of_words({**names, **_of_lines(lines, inclusive, check)}, f"line {lines[0][0]}", check)
 
