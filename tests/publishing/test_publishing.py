@@ -35,9 +35,7 @@ from tests.helpers.stranger import TEXT, ask_a_stranger, expected_answer
 from tests.helpers.tiny import tiny_model, tiny_processor
 
 pytest_plugins = ("tests.helpers.hub_server",)
-CALIBRATION = Calibration(
-    "validation", 6, "best F1", 1.5, bins_before=[Bin(5, 0.9, 0.8)], bins_after=[Bin(5, 0.8, 0.8)]
-)
+CALIBRATION = Calibration("validation", 6, 1.5, bins_before=[Bin(5, 0.9, 0.8)], bins_after=[Bin(5, 0.8, 0.8)])
 OF_A_FRESH_MODEL = (MODEL_FILES | CODE_FILES) - {"vocabularies.json", "run_summary.json"}
 
 
