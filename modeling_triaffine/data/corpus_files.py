@@ -201,12 +201,12 @@ def files_among(paths: Sequence[Path], known: CorpusFormat | None) -> SplitFiles
     taken = {*paths} if is_named else {*formats}
     files = [file for file in there if known and (file in taken or may_be(file, known, is_named))]
     if known is None or not files:
-        if len(there) == 1:
+        if len(there) == 1 and known is None:
             format_of_file(there[0])  # whose error says more
         raise FileNotFoundError(
-            f"{folder}: it is a folder without documents or files of a known format. It contains "
-            f"{_shown(folder, there) or 'no files'}. Give a corpus file, or a folder with train, dev (validation, "
-            f"valid) and test. {OF_TABLES}."
+            f"{folder}: it has no documents or files of {f'the format {known.name}' if known else 'a known format'}. It "
+            f"contains {_shown(folder, there) or 'no files'}. Give a corpus file, or a folder with train, dev and test; "
+            f"`predict` reads texts without entities. {OF_TABLES}."
         )
     _tell(folder, "files of unknown formats left out", [file for file in there if file not in {*files}])
     return SplitFiles(folder, tuple(files), known)

@@ -131,7 +131,7 @@ def test_other_paths(tmp_path):
     with pytest.raises(ValueError, match="Two files are given for the split 'validation'"):
         load({"dev": tmp_path, "valid": tmp_path})
     (tmp_path / "empty").mkdir()
-    with pytest.raises(FileNotFoundError, match=r"folder without documents .* no files"):
+    with pytest.raises(FileNotFoundError, match=r"no documents or files of a known format.* no files"):
         load({"train": tmp_path / "empty"})
 
 
