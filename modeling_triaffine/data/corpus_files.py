@@ -204,9 +204,9 @@ def files_among(paths: Sequence[Path], known: CorpusFormat | None) -> SplitFiles
         if len(there) == 1 and known is None:
             format_of_file(there[0])  # whose error says more
         raise FileNotFoundError(
-            f"{folder}: it has no documents or files of {f'the format {known.name}' if known else 'a known format'}. It "
-            f"contains {_shown(folder, there) or 'no files'}. Give a corpus file, or a folder with train, dev and test; "
-            f"`predict` reads texts without entities. {OF_TABLES}."
+            f"{folder}: it has no documents or files of {f'the format {known.name}' if known else 'a known format'}. "
+            f"It contains {_shown(folder, there) or 'no files'}. Give a corpus file, or a folder with train, dev and "
+            f"test; `predict` reads texts without entities. {OF_TABLES}."
         )
     _tell(folder, "files of unknown formats left out", [file for file in there if file not in {*files}])
     return SplitFiles(folder, tuple(files), known)
