@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from .schema import Entity as Entity
     from .schema import Record as Record
     from .schema import Text as Text
-    from .spacy_pipelines import spacy_splitter as spacy_splitter
     from .statistics import corpus_statistics as corpus_statistics
     from .writing import WRITERS as WRITERS
     from .writing import write_nested_ner as write_nested_ner
@@ -47,7 +46,6 @@ _MODULES = {
     **dict.fromkeys(("document_name", "numbered_lines"), "reading"),
     "RecordChecker": "record_checker",
     **dict.fromkeys(("CorpusError", "Entity", "Record", "Text"), "schema"),
-    "spacy_splitter": "spacy_pipelines",
     "corpus_statistics": "statistics",
     **dict.fromkeys(("WRITERS", "write_nested_ner"), "writing"),
 }

@@ -1,17 +1,16 @@
 """Converts data sets to the schema of this package, such as those on the Hub."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from datasets import ClassLabel, Dataset, DatasetDict, LargeList, List
 
 from .alignment import WordSplitter
-from .corpus_format import check_columns
 from .features import AnyDataset, as_records
 from .formats.bioc import BIGBIO_KB, bigbio_text
-from .formats.text_spans import OF_SPAN, annotated_text, text_form
-from .formats.word_tags import NESTED, TAGS, tagged_sentences
+from .formats.text_spans import annotated_text, text_form
+from .formats.word_tags import tagged_sentences
 from .json_records import JsonObject
 from .loading import as_dataset
 from .offsets import check_unit
@@ -75,60 +74,32 @@ def adapt_dataset(
 
 
 def _texts(dataset: Dataset, columns: Mapping[str, Any] | str, name: str, check: RecordChecker) -> Iterator[Text]:
-    rows = as_records(dataset, (), "adapt_dataset")
-    if isinstance(columns, Mapping):
-        named = _columns_named(columns, rows.column_names)
-        if TAGS[0] in named and NESTED in {*rows.column_names} - {*named}:
-            check.note(f"field '{NESTED}' ignored", len(rows))
-        rows = rows.select_columns(named)
-        if "text" not in columns:
-            return tagged_sentences(_values(rows, check), columns, name, check)
-        read = partial(annotated_text, form=text_form(columns))
-    elif columns == BIGBIO_KB.name:
-        read = partial(bigbio_text)
-    else:
+    values = _values(as_records(dataset, (), "adapt_dataset"), check)
+    if not isinstance(columns, Mapping) and columns != BIGBIO_KB.name:
         raise ValueError(f"`columns` is {columns!r}. Give a mapping of fields to columns, or {BIGBIO_KB.name!r}.")
-    values = enumerate(_values(rows, check))
-    return (read(JsonObject(row, where, check, number=n), f"{name}:{n}") for n, (row, where) in values)
-
-
-def _columns_named(columns: Mapping[str, Any], known: Sequence[str]) -> list[str]:
-    """The columns that are read."""
-    of_texts = "text" in columns
-    if of_texts:
-        check_columns(columns, ("text", "entities"), ("id", *OF_SPAN))
-    else:
-        check_columns(columns, ("tokens", "entities"), ("pos", "id", "doc_id", "names", *OF_SPAN))
-    named: list[Any] = []
-    for field, column in columns.items():
-        if field == "entities" and not of_texts and isinstance(column, (list, tuple)):
-            named += column
-        elif field not in ("names", *OF_SPAN):
-            is_path = of_texts and isinstance(column, str) and column not in known
-            named.append(column.partition(".")[0] if is_path else column)
-    if missing := [column for column in named if column not in known]:
-        raise ValueError(f"`columns` names {missing}, but the data set has {list(known)}.")
-    return list(dict.fromkeys(named))
+    if isinstance(columns, Mapping) and "text" not in columns:
+        return tagged_sentences(values, columns, name, check)
+    read = partial(annotated_text, form=text_form(columns)) if isinstance(columns, Mapping) else bigbio_text
+    return (read(JsonObject(row, f"row {n}", check, number=n), f"{name}:{n}") for n, (row, _) in enumerate(values))
 
 
 def _values(dataset: Dataset, check: RecordChecker) -> Iterator[tuple[object, str]]:
     """The rows, each with its place, with names of class labels, and lists of objects in place of objects of lists."""
     features = dataset.features  # a deep copy at every access
     for number, row in enumerate(dataset):
-        where = f"row {number}"
         for column, value in row.items():
             try:
                 row[column] = _readable(value, features[column])
             except ValueError as error:
-                raise check.error(where, f"field '{column}': {error}", "Correct the row, or leave it out") from None
-        yield row, where
+                raise check.error(f"row {number}", f"field '{column}': {error}", "Correct the row") from None
+        yield row, f"row {number}"
 
 
 def _readable(value: Any, feature: Any) -> Any:
     if value is None:
         return None
     if isinstance(feature, ClassLabel):
-        return feature.int2str(value)
+        return feature.names[value] if value >= 0 else value
     if isinstance(feature, (List, LargeList)):
         return [_readable(item, feature.feature) for item in value]
     if isinstance(feature, Mapping):

@@ -1,13 +1,13 @@
 """`load_nested_ner`: a corpus in any known format → its texts → `datasets`, with its splits."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
-from datasets import Dataset, DatasetDict, NamedSplit, concatenate_datasets
+from datasets import Dataset, DatasetDict, NamedSplit
 
 from .alignment import WordSplitter
 from .corpus_files import CorpusPath, SplitFiles, find_splits
@@ -20,7 +20,6 @@ from .texts import DEFAULT_SENTENCE_SPLITTER, is_written, numbered, sentences_of
 
 logger = logging.getLogger(__name__)
 
-RECORDS_AT_ONCE = 1000
 NAMED_SPLITTER = 'modeling_triaffine.model.text_triaffine.word_splitter("whitespace")'
 
 
@@ -165,14 +164,11 @@ class CorpusPart:
         return splits
 
 
-def as_dataset(records: Iterator[Any], split: str | None) -> Dataset:
-    """The records in the schema; those of a part of them are in memory at once."""
-    empty = Dataset.from_dict({name: [] for name in FEATURES}, features=FEATURES)
-    parts = [
-        Dataset.from_dict({name: [record[name] for record in part] for name in FEATURES}, features=FEATURES)
-        for part in iter(lambda: list(islice(records, RECORDS_AT_ONCE)), [])
-    ]
-    return concatenate_datasets(parts or [empty], split=None if split is None else NamedSplit(split))
+def as_dataset(records: Iterable[Any], split: str | None) -> Dataset:
+    """The records in the schema."""
+    rows = list(records)
+    columns = {name: [record[name] for record in rows] for name in FEATURES}
+    return Dataset.from_dict(columns, features=FEATURES, split=None if split is None else NamedSplit(split))
 
 
 def read_parts(

@@ -255,18 +255,12 @@ def numbered(texts: Iterable[Text], check: RecordChecker) -> Iterator[Text]:
 
     Where the sentences have ids of their own, texts of one name are parts of one.
     """
-    last = Counter[str]()  # the number of the last text of a name
-    names: set[str] = set()
+    found = Counter[str]()
     for text in texts:
         if "sentence_ids" not in text:
-            name = text["doc_id"]
-            while name in names:
-                last[text["doc_id"]] = max(last[text["doc_id"]], 1) + 1
-                name = f"{text['doc_id']}#{last[text['doc_id']]}"
-            names.add(name)
-            if name != text["doc_id"]:
-                check.note(
-                    "texts with the name of an earlier one, numbered", example=f"{text.get('where', '')}: {name}"
-                )
-                text["doc_id"] = name
+            found[text["doc_id"]] += 1
+            if (number := found[text["doc_id"]]) > 1:
+                text["doc_id"] += f"#{number}"
+                example = f"{text.get('where', '')}: {text['doc_id']}"
+                check.note("texts with the name of an earlier one, numbered", example=example)
         yield text

@@ -16,7 +16,7 @@ from transformers import AutoTokenizer
 
 from ..data import Text, WordSplitter, add_context
 from ..data.loading import CorpusPart, read_parts
-from ..data.spacy_pipelines import add_parts_of_speech, spacy_tagger
+from ..data.parts_of_speech import add_parts_of_speech, spacy_tagger
 from ..model.options_triaffine import MODEL_OPTIONS
 from ..model.processing_triaffine import PosTagger
 from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, SUBWORDS, word_splitter

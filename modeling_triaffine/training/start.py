@@ -16,7 +16,7 @@ from datasets import Dataset, DatasetDict
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PretrainedConfig, PreTrainedTokenizerFast, set_seed
 
-from ..data.spacy_pipelines import spacy_tagger
+from ..data.parts_of_speech import spacy_tagger
 from ..data.statistics import repeated_sentences
 from ..data.windows import Windows, spans_of
 from ..model.configuration_triaffine import TriaffineConfig

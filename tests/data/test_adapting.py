@@ -78,9 +78,10 @@ def test_forms_of_entities(columns, entities, features, expected):
 def test_what_is_not_read_is_counted():
     rows = TAGGED.rename_columns({"outer": "ner_tags", "inner": "nested_ner_tags"})
     flat = adapt_dataset(rows, {"tokens": "words", "entities": "ner_tags"})
-    assert "field 'nested_ner_tags' ignored: 2" in flat.info.description
+    assert "field 'nested_ner_tags' ignored: 2" in flat.info.description  # and so all columns that are not named
     both = adapt_dataset(rows, {"tokens": "words", "entities": ["ner_tags", "nested_ner_tags"]})
-    assert (spelled(both[0]), both.info.description) == (NESTED, "")
+    assert spelled(both[0]) == NESTED
+    assert "nested_ner_tags" not in both.info.description
 
 
 OF_TEXTS = {"text": "body", "entities": "marks", "id": "key"}
@@ -162,7 +163,7 @@ def test_rows_without_annotation_are_errors():
     with pytest.raises(CorpusError, match="dataset, row 1: field 'e' has 0 tags for 1 tokens"):
         adapted(OF_AB, {"w": ["a"], "e": ["B-A"]}, {"w": ["a"], "e": []})
     hidden = TAGGED.select([0]).map(lambda row: {"outer": [-1] * 4})
-    with pytest.raises(CorpusError, match=r"test, row 0: field 'outer': .* -1"):
+    with pytest.raises(CorpusError, match="test, row 0: field 'outer' has the number -1"):
         adapt_dataset(DatasetDict(test=hidden), {"tokens": "words", "entities": "outer"})
     assert len(adapt_dataset(hidden, {"tokens": "words", "entities": "inner"})) == 1  # other columns are not read
 
@@ -170,13 +171,12 @@ def test_rows_without_annotation_are_errors():
 @pytest.mark.parametrize(
     ("columns", "problem"),
     [
-        ({"tokens": "words"}, r"\['tokens'\]"),
+        ({"tokens": "words"}, "'ner_tags' is missing"),
         ({"tokens": "words", "text": "x", "entities": "outer"}, r"\['entities', 'text', 'tokens'\]"),
         ({"tokens": "words", "entities": "outer", "lemma": "x"}, "'lemma'"),
         ({"text": "tag", "entities": "outer", "doc_id": "n"}, "'doc_id', 'entities', 'text'"),
-        ({"tokens": "words", "entities": ["outer", "nested"]}, r"\['nested'\]"),
-        ({"text": "tag", "entities": ["outer", "inner"]}, r"\[\['outer', 'inner'\]\], but the data set has"),
-        ({"tokens": "words", "entities": "outer", "pos": None}, r"\[None\], but"),
+        ({"tokens": "words", "entities": ["outer", "nested"]}, "'nested' is missing; the fields are 'n'"),
+        ({"text": "tag", "entities": ["outer", "inner"]}, r"entities is \['outer', 'inner'\]"),
         ("bigbio", "'bigbio_kb'"),
     ],
 )

@@ -1,4 +1,4 @@
-"""spaCy's pipelines: sentences and words of raw text, and parts of speech, also in training."""
+"""Parts of speech by spaCy's pipelines, also in training; and splitters of raw text that a user gives."""
 
 import sys
 from pathlib import Path
@@ -8,7 +8,7 @@ from datasets import Dataset
 
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.data import FEATURES
-from modeling_triaffine.data.spacy_pipelines import add_parts_of_speech, spacy_splitter, spacy_tagger
+from modeling_triaffine.data.parts_of_speech import add_parts_of_speech, spacy_tagger
 from modeling_triaffine.model.text_triaffine import sentences_by
 from modeling_triaffine.training.run import prepare_run
 from tests.helpers.micro_training import micro_dataset, micro_records, write_lines, write_recipe
@@ -17,47 +17,29 @@ from tests.helpers.tiny import tiny_model, tiny_processor
 spacy = pytest.importorskip("spacy")
 
 
-def sentencizer(**config):
-    pipeline = spacy.blank("xx")
-    pipeline.add_pipe("sentencizer", config=config)
-    return pipeline
+def test_a_splitter_of_the_user_cuts_texts(encoder):
+    processor = tiny_processor(encoder, max_sentence_words=16)
+    model = tiny_model(encoder, seed=1)
+    text = "The gene binds DNA. It works"
+
+    def found(splitter):
+        pipeline = NestedNERPipeline(model=model, processor=tiny_processor(encoder), text_splitter=splitter)
+        return [(entity["start"], entity["end"]) for entity in pipeline(text, threshold=0)]
+
+    halves = found(lambda text: [[(0, 3), (4, 8)], [(9, 14), (15, 18)]])
+    assert halves
+    assert all(end <= 8 or 9 <= start <= end <= 18 for start, end in halves)
+    assert found(None) != halves
+    processor.text_splitter = lambda text: [[(0, 4)], [(n, n + 1) for n in range(5, 22)]]
+    assert [len(part.words) for part in processor.read_text("x" * 22)] == [1, 4, 4, 4, 4, 4, 2]  # windowed
 
 
-class TestSplitter:
-    def test_spacys_sentences_have_the_models_words(self, encoder):
-        processor = tiny_processor(encoder, max_sentence_words=16)
-        processor.text_splitter = spacy_splitter(sentencizer(punct_chars=[";", "."]))
-
-        def words_of(text):
-            return [sentence.words for sentence in processor.read_text(text)]
-
-        assert words_of(" The IL-2 gene. binds \ud800 DNA; gene\n protein") == [
-            ["The", "IL", "-", "2", "gene", "."],
-            ["binds", "\ud800", "DNA", ";"],
-            ["gene", "protein"],
-        ]
-        assert words_of(" \n") == [[]]
-        assert list(map(len, words_of("Yes. " + "gene " * 17))) == [2, 4, 4, 4, 4, 4, 2]  # windowed
-
-    def test_the_pipeline_takes_one(self, encoder):
-        model = tiny_model(encoder, seed=1)
-        text = "The gene binds DNA. It works"
-
-        def found(splitter):
-            pipeline = NestedNERPipeline(model=model, processor=tiny_processor(encoder), text_splitter=splitter)
-            return [(entity["start"], entity["end"]) for entity in pipeline(text, threshold=0)]
-
-        halves = found(lambda text: [[(0, 3), (4, 8)], [(9, 14), (15, 18)]])
-        assert halves
-        assert all(end <= 8 or 9 <= start <= end <= 18 for start, end in halves)
-        assert found(None) == found(spacy_splitter(sentencizer())) != halves
-
-    @pytest.mark.parametrize(
-        "words", [[(0, 2)], [(1, 2), (1, 3)], [(2, 3), (0, 1)], [(1, 1)], [(0, 9)], [(-1, 2)], "b c", [(None, 2)]]
-    )
-    def test_words_are_checked(self, words):
-        with pytest.raises(ValueError, match="sentence 1"):
-            list(sentences_by(lambda text: [[(0, 1)], words], "a b c"))
+@pytest.mark.parametrize(
+    "words", [[(0, 2)], [(1, 2), (1, 3)], [(2, 3), (0, 1)], [(1, 1)], [(0, 9)], [(-1, 2)], "b c", [(None, 2)]]
+)
+def test_words_of_a_splitter_are_checked(words):
+    with pytest.raises(ValueError, match="sentence 1"):
+        list(sentences_by(lambda text: [[(0, 1)], words], "a b c"))
 
 
 class TestTagger:
@@ -104,13 +86,8 @@ class TestTagger:
 
 
 def test_mistakes_are_named(monkeypatch):
-    for use in (spacy_splitter, spacy_tagger):
-        with pytest.raises(OSError, match=r"'nowhere'.*python -m spacy download nowhere"):
-            use("nowhere")
-    with pytest.raises(ValueError, match="sentencizer"):
-        spacy_splitter(spacy.blank("xx"))
-    with pytest.raises(ValueError, match="'letters'"):
-        spacy_splitter(sentencizer(), words="letters")
+    with pytest.raises(OSError, match="'nowhere'"):
+        spacy_tagger("nowhere")
     with pytest.raises(ValueError, match="no universal tags"):
         spacy_tagger(spacy.blank("en"))([["gene"]])
     with pytest.raises(ValueError, match=r"`tags` is 'upos'; choose one of 'universal', 'fine'"):
