@@ -32,7 +32,7 @@ BUDGET = {
     "acceleration": (1_204, 744),
     "commands": (1_284, 726),
     "conversion": (725, 522),
-    "data": (5_551, 2_708),
+    "data": (5_551, 2_687),
     "drawing": (692, 519),
     "evaluation": (1_304, 637),
     "explanation": (514, 352),
@@ -42,7 +42,7 @@ BUDGET = {
     "serving": (1_076, 1_057),
     "tagging": (533, 583),
     "training": (3_024, 3_251),
-    "helpers": (0, 2_508),
+    "helpers": (0, 2_493),
 }
 
 

@@ -150,10 +150,8 @@ CASES = {
         {
             "truncated": (ace_annotations()[:-20], "a.apf.xml, line "),
             "offset": (ace_annotations().replace('END="', 'END="x'), "a.apf.xml, a-Person-0", "no offsets"),
-            "no extent": (ace_annotations().replace("charseq", "other"), "a.apf.xml, a-Person-0", "no offsets"),
             "no type": (ace_annotations().replace('TYPE="Person" ', ""), "a.apf.xml, a-Person-0", "type' is ''"),
             "quote": (ace_annotations().replace(">Orsk<", ">Omsk<"), "a.apf.xml, a-City-1", "quotes 'Omsk'"),
-            "bomb": ('<!DOCTYPE a [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><a>&b;</a>', "a.apf.xml", "'a'"),
         },
         anything=st.just(ace_annotations()),
     ),
@@ -186,8 +184,6 @@ CASES = {
             ),
             "offset": (BIOC_XML.replace('offset="13"', 'offset="x"'), "document 0", "[0].offset' is 'x' (str)"),
             "truncated": (BIOC_XML[:-30], "line 7"),
-            "deep": (f"<document>{'<passage>' * 5000}{'</passage>' * 5000}</document>", "", "nested", "<passage>"),
-            "bomb": ('<!DOCTYPE a [<!ENTITY e "eeee">]><collection>&e;</collection>', "line 1", "'e'"),
             "no passages": (
                 json.dumps({"documents": [{"id": "a", "text": "b"}]}),
                 *("line 1, documents[0]", "'passages'", "'id', 'text'"),
@@ -202,8 +198,6 @@ CASES = {
             "another line": ("X1\tCity 0 3\tThe", "'X1\\tCity 0 3\\tThe'"),
             "no text": ("T3\tCity 0 3", "'T3\\tCity 0 3'"),
             "type with a space": ("T3\tBig City 0 3\tThe", "'T3\\tBig City 0 3\\tThe'", "the type without spaces"),
-            "huge": (f"T3\tCity 0 {'9' * 5000}\tThe", "T3\\tCity 0 99999"),
-            "outside": ("T3\tCity 19 99\tOrsk.", "'T3' runs from 19 to 99", "24 characters"),
             "text": ("T3\tCity 0 3\tShe", "'T3' quotes 'She'", "[The] mayor of Orsk"),
         },
         put=lambda line: {**BRAT, "a.ann": BRAT["a.ann"] + line},
@@ -217,7 +211,6 @@ CASES = {
         {
             "columns": (conllu("(1-a)") + "2\tw\n", "line 2", "2 columns, 10"),
             "number": (conllu("(1-a)").replace("1", "9" * 5000, 1), "line 1", "'9999"),
-            "close": (conllu("1)"), "line 1", "'1'"),
             "close in another document": (conllu("(1-a") + "\n# newdoc\n" + conllu("1)"), "line 4", "'1'"),
             "neither": (conllu("1-a"), "line 1", "'1-a'"),
             "no type": ("# global.Entity = eid-head\n" + conllu("(1-a)"), "line 1", "'eid-head'", "etype"),
@@ -230,7 +223,6 @@ CASES = {
         {"a.txt": TEXT, "a.rich_ere.xml": ere_annotations()},
         {
             "offset": (ere_annotations().replace('offset="', 'offset="x'), "a.rich_ere.xml, m-0", "no offsets"),
-            "no type": (ere_annotations().replace('type="Person" ', ""), "a.rich_ere.xml, m-0", "type' is ''"),
             "quote": (ere_annotations().replace(">Orsk<", ">Omsk<"), "a.rich_ere.xml, m-1", "quotes 'Omsk'"),
         },
         anything=st.just(ere_annotations()),
@@ -240,7 +232,6 @@ CASES = {
         {
             "no name": (genia(article("A", name=" ")), "article 1 of the file", "<bibliomisc>"),
             "deep": (genia(article("<b>" * 5000 + "</b>" * 5000)), "", "nested", "<b>"),
-            "truncated": (genia(article("One two"))[:-30], "line 13"),
             "encoding": (genia(article("A")).replace("UTF-8", "KOI9"), "", "KOI9"),
             "entity": (ENTITY, "line 1", "'e'"),
             "external entity": (ENTITY.replace('"eeee"', 'SYSTEM "/etc/hostname"'), "line 1", "'e'"),
@@ -251,7 +242,6 @@ CASES = {
     "inclusive_spans": json_case(
         DOCUMENT,
         {
-            "no words": ({"ner": []}, "'sentence' is missing"),
             "span": ({"tokenized_text": TOKENS, "ner": [[0, 1]]}, "'ner[0].label' is missing"),
             "outside": ({"tokenized_text": TOKENS, "ner": [[5, 6, "City"]]}, "5 to 7", "6 tokens"),
             "index": ({"sentence": TOKENS, "ner": [{"index": ["0"], "type": "City"}]}, "'ner[0].index[0]' is '0'"),
@@ -280,7 +270,6 @@ CASES = {
             "not an object": ([1], "[1] (list)"),
             "missing tokens": ({"id": "a:1", "entities": []}, "'tokens'"),
             "sent_id true": (changed(sent_id=True), "'sent_id' is True (bool)"),
-            "null token": (changed(tokens=["a", None]), "'tokens[1]' is null"),
             "half a surrogate": (changed(tokens=["a", "\ud800"], pos=[], entities=[]), "'tokens[1]' is '\\ud800'"),
             "tags": (changed(pos=["DET"]), "'pos' has 1 tags for 6 tokens"),
             "entity past the end": (entity(2, 7), "'entities[0]' runs from 2 to 7"),
@@ -309,7 +298,6 @@ CASES = {
         {
             "no answers": ({"context": "Orsk", "entity_label": "City", "query": "?"}, "'span_position' is missing"),
             "span": ({**QUESTIONS[0], "span_position": ["3-3"]}, "'span_position[0]' is '3-3'"),
-            "huge": ({**QUESTIONS[0], "span_position": [f"3;{'9' * 5000}"]}, "'span_position[0]' is '3;9999"),
         },
         put=lambda value: {"a.jsonl": f"{json.dumps(QUESTIONS[0])}\n{json.dumps(value)}\n"},
         place="line 2",
@@ -331,7 +319,6 @@ CASES = {
                 "line 7",
                 "'8\\tT1\\tCity\\t0\\t4' is not a line",
             ),
-            "quote": ("8|t|Orsk\n8\t0\t4\tOmsk\tCity\n", "line 7", "quotes 'Omsk'"),
         },
         before=PUBTATOR,
         anything=st.text(st.sampled_from("71|ta\t 0-\r\n😀"), max_size=40),
@@ -341,8 +328,8 @@ CASES = {
         {"a.data": SPAN_LINES},
         {
             "beyond the sentence": ("He slept\n0,3 Person\n", "line 6", "0 to 4", "of 2"),
-            "not spans": ("He slept\n0-1 Person .\n", "line 6", "'0-1 Person .' is neither spans"),
             "four lines": ("He slept\nPRP VBD\nPRP VBD\n0,1 Person\n", "line 8", "is neither"),
+            "not spans": ("He slept\n0-1 Person .\n", "line 6", "'0-1 Person .' is neither spans"),
         },
         before=SPAN_LINES,
         anything=st.text(st.sampled_from("01a,| \r\n😀"), max_size=40),
@@ -354,7 +341,6 @@ CASES = {
             "no text": ({"entities": []}, "'text'"),
             "spans twice": ({"text": "a", "entities": [3], "label": [3]}, "'entities' and 'label'"),
             "two values": ({"text": "a", "label": [[0, 1]]}, "'label[0].label' is missing"),
-            "start true": ({"text": "a", "label": [[True, 1, "A"]]}, "'label[0].start' is True (bool)"),
             "outside": ({"text": "a", "label": [[0, 2, "City"]]}, "'label[0]' runs from 0 to 2", "1 characters"),
         },
         nothing={"text": TEXT, "label": []},
@@ -363,7 +349,6 @@ CASES = {
     "word_tags": json_case(
         MENTIONED,
         {
-            "no tags": ({"tokens": ["a"]}, "'ner_tags'"),
             "numbers": ({"tokens": ["a"], "tags": [7]}, "'tags' has the number 7", "names=O,"),
             "fewer tags": ({"tokens": ["a", "b"], "ner_tags": ["O"]}, "1 tags for 2 tokens"),
             "spans": ({"tokens": ["a", "b", "c"], "ner": [[0, 2, "PER"]]}, "'ner' has the number 0"),

@@ -9,7 +9,9 @@ import yaml
 from modeling_triaffine.data import CorpusError, load_nested_ner, load_texts
 from modeling_triaffine.data.formats.text_spans import QUOTES
 from tests.helpers.corpora import (
+    ACE_SOURCE,
     BIGBIO_RECORD,
+    NESTED,
     PUBLISHED,
     TEXT,
     ace_annotations,
@@ -66,38 +68,15 @@ def test_texts_of_conllu_are_those_of_the_comment_or_of_the_spaces(tmp_path):
     assert [text["text"][one["start"] : one["end"]] for one in text["entities"]] == ["The CD28", "It"]
 
 
-ACE_SOURCE = """<DOC>
-<DATETIME> 20030401 </DATETIME>
-<HEADLINE>
-Mayor sleeps
-</HEADLINE>
-<TEXT>
-<SPEAKER> ANN LEE </SPEAKER>
-The mayor of Orsk
-slept. AT&amp;T did not.
-</TEXT>
-</DOC>
-"""
-ERE_NEWS = """<DOC id="NEWS_1">
-<HEADLINE>Mayor sleeps</HEADLINE>
-<TEXT><P>
-The mayor of Orsk
-slept. AT&amp;T did not.
-</P></TEXT>
-</DOC>
-"""
-MENTIONS = [("The mayor of Orsk", "PER"), ("Orsk", "GPE"), ("AT&amp;T", "ORG")]
-
-
 def test_of_the_stages_of_an_ace_document_the_last_is_taken(tmp_path):
     for place in ("adj/N_1", "adj/N_2", "timex2norm/N_1", "timex2norm/N_2"):
-        annotations = ace_annotations([] if place == "adj/N_2" else MENTIONS, ACE_SOURCE, name=place[-3:])
+        annotations = ace_annotations([] if place == "adj/N_2" else NESTED, name=place[-3:])
         write_files(tmp_path, {f"{place}.sgm": ACE_SOURCE, f"{place}.apf.xml": annotations})
     records, check = read(tmp_path)
     assert [*dict.fromkeys(record["doc_id"] for record in records)] == ["N_1", "N_2"]
     assert any(record["entities"] for record in records if record["doc_id"] == "N_2")
     assert check.counts == {"earlier stages of annotation ignored": 2}
-    write_files(tmp_path, {"more/N_1.apf.xml": ace_annotations([], ACE_SOURCE)})
+    write_files(tmp_path, {"more/N_1.apf.xml": ace_annotations([])})
     with pytest.raises(CorpusError, match="several documents 'N_1'"):
         read(tmp_path, "ace")
 
@@ -112,7 +91,7 @@ def test_line_ends_of_windows_in_brat(tmp_path):
 WRONG = {
     "no texts": ({"a.txt": "", "a.ann": ""}, "no sentences.*texts without words.*Read as 'brat'"),
     "two texts of one document": (
-        {"a.txt": ERE_NEWS, "a.xml": ERE_NEWS, "a.rich_ere.xml": ere_annotations()},
+        {"a.txt": TEXT, "a.xml": TEXT, "a.rich_ere.xml": ere_annotations()},
         "not there once",
     ),
     "regions of two texts": (
