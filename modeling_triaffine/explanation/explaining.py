@@ -137,7 +137,7 @@ def explain(
     config = model.config
     if config.max_span_width is not None and j - i >= config.max_span_width:
         raise ValueError(f"The span has {j - i + 1} words; the model scores at most {config.max_span_width}.")
-    threshold = pipeline._forward_params.get("threshold") if threshold is None else threshold
+    threshold = pipeline._postprocess_params.get("threshold") if threshold is None else threshold
     check_threshold(threshold, config.entity_labels)
 
     def cut(first: int, last: int) -> TextSpan:

@@ -148,12 +148,6 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
     def scoring_kind(self) -> Kind:
         return SCORINGS[self.scoring]
 
-    @property
-    def has_tensor(self) -> bool:
-        """True if the model has a triaffine tensor, to which `triaffine_rank` applies."""
-        own = self.cross_span and not self.share_triaffine
-        return self.attention_kind.has_tensor or self.scoring_kind.has_tensor or own
-
     @classmethod
     def get_config_dict(cls, pretrained_model_name_or_path: Any, **options: Any) -> Any:
         """As in transformers; ValueError for a damaged file, or a model of another type, of which it only warns."""

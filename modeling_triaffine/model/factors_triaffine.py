@@ -86,9 +86,6 @@ class TriaffineTensor(nn.Module):
             factor.mul_(((self.squared_norm + extra) / (squared_norm + extra)) ** 0.5)
         self.squared_norm = squared_norm
 
-    def extra_repr(self) -> str:
-        return ", ".join(f"{name}={tuple(value.shape)}" for name, value in self.named_parameters())
-
 
 class Boundaries(nn.Module):
     """The MLPs of the head and the tail of a span, for [`read_words`]."""

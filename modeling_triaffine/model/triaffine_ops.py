@@ -10,7 +10,7 @@ of the span stage never stores the cube s_ijkr: `triaffine_blocks.py`, or what [
 contractions with full tensors are in `triaffine_weights.py`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -29,11 +29,6 @@ TriaffineWeight = Tensor | FullWeight | LowRank
 def append_one(vectors: Tensor) -> Tensor:
     """Boundary vectors u → u' = [u; 1]. [..., d] → [..., d+1]."""
     return torch.cat([vectors, vectors.new_ones(*vectors.shape[:-1], 1)], dim=-1)
-
-
-def whole_width(weight: TriaffineWeight) -> int:
-    """d+1, the width of boundary vectors with their 1."""
-    return weight[0].shape[1] if isinstance(weight, tuple) else whole_tensor(weight).shape[-1]
 
 
 def num_labels(weight: TriaffineWeight) -> int:
@@ -296,22 +291,22 @@ def triaffine_pairs(ends: Tensor, insides: Tensor, weight: TriaffineWeight, cand
         return spans @ projected.unflatten(1, (len(insides), -1)).permute(1, 0, 3, 2)
     if isinstance(weight, Tensor):
         weight = ACCELERATION.full_weight(weight)
-    heads, tails = (weight.pad(part).flatten(0, 1) for part in _candidate_ends(ends, candidates, weight))
+    heads, tails = (weight.pad(part).flatten(0, 1) for part in _candidate_ends(ends, candidates, insides))
     spans = weight.contract_pairs(heads, tails).unflatten(1, candidates.shape[:2]).transpose(0, 1)
     return spans @ insides.transpose(-1, -2)
 
 
 def triaffine_pairs_reference(ends: Tensor, insides: Tensor, weight: TriaffineWeight, candidates: Tensor) -> Tensor:
     """[`triaffine_pairs`] by its definition."""
-    heads, tails = _candidate_ends(ends, candidates, weight)
+    heads, tails = _candidate_ends(ends, candidates, insides)
     contracted = torch.einsum("brgc,rcae->brgae", insides, whole_tensor(weight))
     return torch.einsum("brgae,bla,ble->brlg", contracted, heads, tails)
 
 
-def _candidate_ends(ends: Tensor, candidates: Tensor, weight: TriaffineWeight) -> Iterable[Tensor]:
-    """Boundary vectors of the candidates, with their 1: 2 × [B, m, d+1]."""
-    heads, tails = ends if ends.shape[-1] == whole_width(weight) else append_one(ends)
-    return gather_boundaries(heads, tails, candidates)
+def _candidate_ends(ends: Tensor, candidates: Tensor, insides: Tensor) -> tuple[Tensor, Tensor]:
+    """Boundary vectors of the candidates, one wider than inside vectors by their 1: 2 × [B, m, d+1]."""
+    heads, tails = ends if ends.shape[-1] > insides.shape[-1] else append_one(ends)
+    return gather_words(heads, candidates[..., 0]), gather_words(tails, candidates[..., 1])
 
 
 def _hold(factor: Factor) -> Factor:
@@ -381,11 +376,6 @@ def select_candidates(
 
 # The largest of int64, and the bits of a place in the keys of candidates: for sentences of up to 4,096 words.
 _LARGEST, _PLACES = 2**63 - 1, 2**25 - 1
-
-
-def gather_boundaries(heads: Tensor, tails: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
-    """Vectors of the head and tail words of the candidates: 2 × [B, N, D] and [B, m, 2] → 2 × [B, m, D]."""
-    return gather_words(heads, candidates[..., 0]), gather_words(tails, candidates[..., 1])
 
 
 def gather_words(vectors: Tensor, index: Tensor) -> Tensor:

@@ -28,7 +28,6 @@ def has_instructions(request, monkeypatch):
         ({"avx512_bf16": True, "amx_bf16": True, "cpu_name": "Intel Xeon"}, True),
         ({"amx_bf16": True}, True),
         ({"bf16": True, "neon": True}, True),
-        ({"avx512_f": True, "avx512_bf16": False}, False),
         ({}, False),
     ],
     ids=str,

@@ -49,13 +49,10 @@ def test_a_configuration_saved_by_an_earlier_revision_loads_and_saves_unchanged(
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(("attention", value) for value in ("nonesuch", 3, None, ["triaffine"])),
-        *((name, "nonesuch") for name in ("scoring", "cross_span_axis", "loss_reduction", "context")),
-        *(("triaffine_dim", value) for value in (0, 2.5, True, "8", 2**30, None)),
-        *(("triaffine_rank", value) for value in (0, 1.0)),
-        *(("mlp_dropout", value) for value in (1.0, -0.1, float("nan"), "0.1", True, None)),
-        *(("aux_loss_weight", value) for value in (float("inf"), -1)),
-        *(("cross_span", value) for value in (1, "true", None)),
+        *((name, "nonesuch") for name in ("attention", "scoring", "loss_reduction", "context")),
+        *(("triaffine_dim", value) for value in (0, True, "8", 2**30, None)),
+        *(("mlp_dropout", value) for value in (1.0, float("nan"), None)),
+        *((name, 0) for name in ("triaffine_rank", "cross_span")),
         ("hidden_size", 2**30),
         *(("encoder_config", value) for value in ("bert-base-cased", {"model_type": "clip"})),
     ],

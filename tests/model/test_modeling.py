@@ -6,7 +6,6 @@ from accelerate import infer_auto_device_map
 from transformers import AutoModel, AutoModelForTokenClassification
 
 from modeling_triaffine import DataCollatorForNestedNER, TriaffineConfig, TriaffineForNestedNER
-from modeling_triaffine.model.factors_triaffine import TriaffineTensor
 from modeling_triaffine.model.repository_triaffine import broken_weights
 from modeling_triaffine.new_model import match_low_rank_start, words_of_random_subwords
 from tests.helpers.factors import FACTORS, HAVE_TENSORS, WITHOUT_WORDS, fields_of
@@ -235,14 +234,6 @@ def test_low_rank_scores_start_with_about_unit_variance(tmp_path, attention, sco
     before = {name: weight.clone() for name, weight in model.head.named_parameters()}
     match_low_rank_start(model)  # they fit already
     assert all(torch.allclose(weight, before[name], rtol=1e-3) for name, weight in model.head.named_parameters())
-
-
-@pytest.mark.parametrize(("attention", "scoring"), [*FACTORS, *WITHOUT_WORDS], ids=lambda name: name)
-def test_a_rank_without_a_tensor_has_no_effect(encoder, attention, scoring):
-    fields = fields_of(attention, scoring) | {"cross_span": False}
-    model = tiny_model(encoder, **fields, triaffine_rank=3)
-    tensors = [module for module in model.head.modules() if isinstance(module, TriaffineTensor)]
-    assert model.config.has_tensor == bool(tensors)
 
 
 # ---- What users of transformers do with a model
