@@ -30,7 +30,6 @@ from transformers import TrainingArguments
 from transformers.trainer_utils import IntervalStrategy
 from transformers.utils import CONFIG_NAME, is_torch_tf32_available
 
-from ..model.configuration_triaffine import TriaffineConfig
 from ..model.options_triaffine import MODEL_OPTIONS, Option
 from ..model.triaffine_weights import multiplies_bfloat16
 from .options import (
@@ -303,8 +302,8 @@ def find_recipe(name_or_folder: str) -> Path:
 def load_recipe(folder: Path) -> Recipe:
     """Reads a recipe; raises RecipeError for a file that cannot be read, and for a field that is not of it."""
     config = _read_mapping(folder / CONFIG_NAME, json.loads)
-    others = [name for name in config if not hasattr(TriaffineConfig, name)]
-    if unknown := [name for name in others if difflib.get_close_matches(name, MODEL_OPTIONS, 1, cutoff=0.8)]:
+    others = [name for name in config if name not in MODEL_OPTIONS]
+    if unknown := [name for name in others if difflib.get_close_matches(name, MODEL_OPTIONS, 1, cutoff=0.85)]:
         raise RecipeError(f"{folder}/{CONFIG_NAME} has fields that TriaffineConfig does not know: {unknown}.")
     # Without those that every configuration has.
     config = {name: value for name, value in config.items() if name in MODEL_OPTIONS or name in RECIPE_FIELDS}
