@@ -54,9 +54,13 @@ def as_dataset(records: Any, what: str) -> Any:
     return as_records(records, ("tokens",), what)
 
 
-def entity_types(records: datasets.Dataset, what: str) -> list[set[str]]:
-    """The types in each record; raises ValueError for entities of another form; `what` names the records."""
-    types = []
+def entity_types(records: datasets.Dataset, what: str, known: Iterable[str] | None = None) -> set[str]:
+    """Returns the types of the records' entities; `what` names the records in errors.
+
+    Raises:
+        ValueError: entities of another form, or of a type that is not a label of the model, which are `known`.
+    """
+    types: set[str] = set()
     for row, entities in enumerate(as_records(records, ("tokens", "entities"), what)["entities"]):
         is_list = isinstance(entities, list) and all(isinstance(entity, dict) for entity in entities)
         if not is_list or any(entity.get(name) is None for entity in entities for name in ENTITY_FIELDS):
@@ -66,20 +70,13 @@ def entity_types(records: datasets.Dataset, what: str) -> list[set[str]]:
             )
         if any(isinstance(entity["type"], int) for entity in entities):
             raise ValueError(f"{what} has numbers as types of entities in row {row}. Give names or a ClassLabel.")
-        types.append({entity["type"] for entity in entities})
+        types |= {entity["type"] for entity in entities}
+        if known is not None and (unknown := types.difference(known)):
+            raise ValueError(
+                f"{what} has entities of type {', '.join(sorted(unknown))} in row {row}, which the model has no label "
+                f"for; it knows {', '.join(known)}. Train on data with all types, or remove these entities."
+            )
     return types
-
-
-def check_types(records: datasets.Dataset, what: str, known: Iterable[str]) -> None:
-    """Raises ValueError for entities whose type is not a label of the model; `what` names the records."""
-    types = entity_types(records, what)
-    if unknown := set().union(*types) - {*known}:
-        row = next(row for row, found in enumerate(types) if found & unknown)
-        raise ValueError(
-            f"{what} has entities of type {', '.join(sorted(unknown))} (the first in sentence "
-            f"{records[row].get('id') or row!r}), which the model has no label for; it knows {', '.join(known)}. "
-            "Train on data with all types, or remove these entities."
-        )
 
 
 # ---- Encoded records ----

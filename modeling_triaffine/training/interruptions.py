@@ -19,7 +19,6 @@ from typing import Any
 
 import torch
 from filelock import FileLock, Timeout
-from safetensors import SafetensorError
 from torch.utils.data import Sampler
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer import TRAINER_STATE_NAME
@@ -28,7 +27,6 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from ..evaluation.scores import summary_metrics
 from ..publishing.run_summary import SUMMARY_FILE
-from .optimization import has_average
 from .options import LATEST
 
 logger = logging.getLogger(__name__)
@@ -41,11 +39,13 @@ ACTIVATION_CHECKPOINTING = next(
     name for name in ("activation_checkpointing", "gradient_checkpointing") if hasattr(TrainingArguments, name)
 )
 RESUME = "the same command with --resume_from_checkpoint continues from the last complete checkpoint"
-NEW_RUN = "or start a new run with the checkpoint as --model_name_or_path"
 MOST_SECONDS = 300.0
 """The longest time between two checkpoints."""
 # Options whose values are in the state of optimizer and sampler, so that a resumed run keeps them.
-KEPT = ("learning_rate", "encoder_learning_rate", "embeddings_learning_rate", "weight_decay", "seed", "data_seed")
+KEPT = (
+    *("learning_rate", "encoder_learning_rate", "embeddings_learning_rate"),
+    *("weight_decay", "ema_decay", "seed", "data_seed"),
+)
 
 
 # ---- Faults ----
@@ -67,10 +67,6 @@ class NotFiniteError(TrainingFault, FloatingPointError):
 
 class OutOfMemoryError(TrainingFault, RuntimeError):
     """A batch does not fit into memory."""
-
-
-class SavingError(TrainingFault, OSError):
-    """A checkpoint cannot be written."""
 
 
 class CheckpointError(TrainingFault, ValueError):
@@ -105,23 +101,6 @@ def loading(load: Callable[..., Any]) -> Callable[..., Any]:
             raise damaged(str(checkpoint), error) from error
 
     return loads
-
-
-def writing(save: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a method of the Trainer with an error for a full or failing disk that says what to do."""
-
-    def saves(trainer: Any, *arguments: Any) -> None:
-        try:
-            save(trainer, *arguments)
-        except TrainingFault:
-            raise
-        except (OSError, RuntimeError, SafetensorError) as error:  # torch and safetensors have errors of their own
-            raise SavingError(
-                f"{trainer.args.output_dir} could not be written to ({str(error).splitlines()[0]}). Make room or "
-                f"restore the permissions; then {RESUME}."
-            ) from error
-
-    return saves
 
 
 class Signals:
@@ -164,21 +143,21 @@ def read_state(checkpoint: str | Path) -> TrainerState | None:
 
 
 def find_checkpoint(wanted: str | bool | None, output_dir: str | Path) -> str | None:
-    """The checkpoint to resume from; None to start from scratch.
+    """Returns the checkpoint to resume from; None to start from scratch.
 
     `wanted` is the folder of a checkpoint; True or "latest" for the latest complete one in `output_dir`, if any. Raises
     CheckpointError if it is not a complete checkpoint.
     """
-    if not wanted:
-        return None
     if wanted is True or wanted == LATEST:
         complete = [str(checkpoint) for checkpoint in list_checkpoints(output_dir) if read_state(checkpoint)]
-        if not complete:
-            logger.warning("There is no complete checkpoint in %s to resume from: starting from scratch.", output_dir)
-        return complete[-1] if complete else None
-    if read_state(wanted) is None:
-        raise CheckpointError(f"{wanted} is not a complete checkpoint: {TRAINER_STATE_NAME} is missing or damaged.")
-    return str(wanted)
+        if complete:
+            return complete[-1]
+        logger.warning("There is no complete checkpoint in %s to resume from: starting from scratch.", output_dir)
+    elif wanted:
+        if read_state(wanted) is None:
+            raise CheckpointError(f"{wanted} is not a complete checkpoint: {TRAINER_STATE_NAME} is missing or damaged.")
+        return str(wanted)
+    return None
 
 
 def damaged(checkpoint: str | Path, error: Exception) -> CheckpointError:
@@ -260,17 +239,6 @@ class TrainingCallback(TrainerCallback, ExportableState):
         self.saved_at, self.is_stopping, self.is_due = time.monotonic(), False, False
         callbacks: Any = state.stateful_callbacks
         callbacks.setdefault(type(self).__name__, self.state())  # a checkpoint may have none
-        if state.global_step > 0:
-            optimizer = kwargs["optimizer"]
-            has_begun = optimizer.state or getattr(kwargs["lr_scheduler"], "last_epoch", 0)
-            if not has_begun and state.global_step < state.max_steps:
-                raise CheckpointError(
-                    f"The checkpoint has no optimizer (save_only_model). Resume another one, {NEW_RUN}."
-                )
-            if has_average(optimizer) and getattr(args, "ema_decay", None) is None:
-                raise CheckpointError(
-                    f"The checkpoint has averaged weights. Resume with the --ema_decay of its run, {NEW_RUN}."
-                )
         if args.save_strategy != "no":
             after = f"after update {args.save_steps}" if args.save_strategy == "steps" else "after an epoch"
             logger.info("The first checkpoint comes %s, or after %.0f minutes.", after, MOST_SECONDS / 60)
@@ -286,8 +254,8 @@ class TrainingCallback(TrainerCallback, ExportableState):
         ends_epoch = float(state.epoch or 0).is_integer()
         control.should_save |= (self.is_due or self.is_stopping) and not ends_epoch
         control.should_training_stop |= self.is_stopping
-        if control.should_training_stop and not self.is_stopping and has_average(kwargs["optimizer"]):
-            kwargs["optimizer"].eval()  # the model ends with the average
+        if control.should_training_stop and not self.is_stopping:
+            kwargs["optimizer"].eval()  # the model ends with the average, if there is one
         control.should_log |= control.should_evaluate  # the loss up to this evaluation
         return control
 

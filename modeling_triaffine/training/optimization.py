@@ -110,8 +110,3 @@ def averaging(optimizer_class: type[Optimizer], decay: float) -> type[Optimizer]
                             average.copy_(other)
 
     return AveragingOptimizer
-
-
-def has_average(optimizer: Any) -> bool:
-    """True if the optimizer has averaged an update."""
-    return any(UPDATES in group for group in optimizer.param_groups)

@@ -14,7 +14,6 @@ config.json and training.yaml beside the model, so its folder is a recipe that r
 import difflib
 import json
 import logging
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
@@ -57,14 +56,6 @@ SAME_AS = {"format": "data_format"}  # as every other command calls it
 # Fields of the configuration that a recipe sets beside the options: the encoder, to be trained from scratch, and the
 # order of the labels.
 RECIPE_FIELDS = ("encoder_config", "id2label")
-
-
-class CommandLineError(ValueError):
-    """An unknown option, or an invalid value of one."""
-
-
-class RecipeError(ValueError):
-    """A recipe that cannot be found or read."""
 
 
 # ---- The arguments of a trainer ----
@@ -118,10 +109,6 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
         finish: Any = super().__post_init__  # untyped in transformers
         finish()
         self.do_eval = is_scored_at_end  # which transformers turns on where training evaluates
-        if self.lr_scheduler_type in ("reduce_lr_on_plateau", "greedy"):
-            mode = "max" if self.greater_is_better else "min"  # their default lowers the rates while F1 rises
-            given: Any = self.lr_scheduler_kwargs or {}
-            self.lr_scheduler_kwargs = {"mode": mode, **given}
         by_length = self.train_sampling_strategy == "group_by_length"
         conflicts = {
             "label_smoothing_factor and the model's own loss (boundary_smoothing)": self.label_smoothing_factor,
@@ -131,18 +118,6 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
         for pair, is_given in conflicts.items():
             if is_given:
                 raise ValueError(f"{pair} exclude each other; leave out one of the two.")
-
-    def epochs_for_min_steps(self, batches: int) -> float:
-        """Returns `num_train_epochs`, or the first number of epochs of so many batches that has `min_steps` updates."""
-        updates = max(1, math.ceil(batches / self.gradient_accumulation_steps))
-        if self.max_steps > 0 or math.ceil(updates * self.num_train_epochs) >= (self.min_steps or 0):
-            return self.num_train_epochs
-        epochs = math.ceil(self.min_steps / updates)
-        logger.info(
-            "The training data is small: %d epochs instead of %g, for at least %d updates (min_steps).",
-            *(epochs, self.num_train_epochs, self.min_steps),
-        )
-        return epochs
 
 
 # ---- The plan ----
@@ -207,25 +182,24 @@ def parse_training_plan(arguments: Sequence[str]) -> TrainingPlan:
     waiting = [*arguments]
     while waiting:
         written, equals, value = waiting.pop(0).partition("=")
-        if not written.startswith("--"):
-            raise CommandLineError(f"No such option: {written}. See `triaffine-ner train --help-all`.")
         name = written.removeprefix("--").replace("-", "_")
         name = SAME_AS.get(name, name)
-        option = known.get(name)
+        negated = known.get(name.removeprefix("no_")) if name not in known else None
+        option = negated or known.get(name)
+        if option is None or not written.startswith("--"):
+            raise ValueError(_unknown(name))
         values = [value] if equals else []
-        while waiting and not waiting[0].startswith("--") and (not values or (option and option.many)):
+        while waiting and not waiting[0].startswith("--") and not negated and (not values or option.many):
             values.append(waiting.pop(0))
-        bare = "" if option is None else option.bare or ("true" if option.type is bool else "")
-        if option is None and not values and name.removeprefix("no_") in known:
-            name, bare = name.removeprefix("no_"), "false"
-        if option is not None and not (values or bare):
-            raise CommandLineError(f"{written} needs a value.")
-        given[name] = values if option and option.many else [*values, bare][0]
+        bare = "false" if negated else option.bare or ("true" if option.type is bool else "")
+        if not (values or bare):
+            raise ValueError(f"{written} needs a value.")
+        given[option.name] = values if option.many else [*values, bare][0]
     return make_plan(given)
 
 
 def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
-    """The plan of options by name. None and an empty text restore the default of what the recipe sets."""
+    """Returns the plan of options by name. None and an empty text restore the default of what the recipe sets."""
     recipe = load_recipe(find_recipe(fspath(given["recipe"]))) if given.get("recipe") else Recipe()
     options = {**recipe.config, **recipe.training}
     for name in given:
@@ -238,14 +212,14 @@ def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
             options[name] = read
     config = {name: options.pop(name) for name in [*options] if name in MODEL_OPTIONS or name in RECIPE_FIELDS}
     if not options.get("output_dir"):
-        raise CommandLineError("--output_dir is missing; give a folder for checkpoints and the model.")
+        raise ValueError("--output_dir is missing; give a folder for checkpoints and the model.")
     of_start = {member.name: options[member.name] for member in fields(ModelArguments) if member.name in options}
     of_data = {member.name: options[member.name] for member in fields(DataArguments) if member.name in options}
     of_training = {name: value for name, value in options.items() if name not in of_start and name not in of_data}
     try:
         training = NestedNERTrainingArguments(**of_training)
     except (ValueError, TypeError) as error:  # TypeError: an unknown field of a dictionary, as in accelerator_config
-        raise CommandLineError(f"The training arguments do not fit together: {error}") from error
+        raise ValueError(f"The training arguments do not fit together: {error}") from error
     return TrainingPlan(ModelArguments(**of_start), DataArguments(**of_data), training, config, recipe.folder, options)
 
 
@@ -259,16 +233,17 @@ def _facts_of_data(options: Mapping[str, Any], given: Mapping[str, Any]) -> tupl
 
 
 def _read(name: str, value: Any) -> Any:
-    """The value of an option, given by name; None and an empty text stay."""
+    """Returns the value of an option, given by name; None and an empty text stay."""
     known = training_options()
     if name not in known:
-        near = [key for key in known if key.startswith(name)] or difflib.get_close_matches(name, known, 1, cutoff=0.8)
-        remedy = f"Did you mean {near[0]}?" if near else "See `triaffine-ner train --help-all`."
-        raise CommandLineError(f"No such option: {name}. {remedy}")
-    try:
-        return value if value in (None, "") else read_value(known[name], value)
-    except ValueError as error:
-        raise CommandLineError(str(error)) from error
+        raise ValueError(_unknown(name))
+    return value if value in (None, "") else read_value(known[name], value)
+
+
+def _unknown(name: str) -> str:
+    known = training_options()
+    near = [key for key in known if key.startswith(name)] or difflib.get_close_matches(name, known, 1, cutoff=0.8)
+    return f"No such option: {name}. {f'Did you mean {near[0]}?' if near else 'See `triaffine-ner train --help-all`.'}"
 
 
 # ---- Recipes ----
@@ -292,33 +267,31 @@ def find_recipe(name_or_folder: str) -> Path:
         if (folder / TRAINING_FILE).is_file():
             return folder
     known = sorted(path.parent.name for path in library.glob(f"*/{TRAINING_FILE}"))
-    near = difflib.get_close_matches(name_or_folder, known, 1, cutoff=0.8)
-    raise RecipeError(
+    raise ValueError(
         f"There is no recipe {name_or_folder!r}, and no folder of that name with a {TRAINING_FILE}. The recipes in "
-        f"{library}: {', '.join(known) or 'none'}.{f' Did you mean {near[0]}?' if near else ''}"
+        f"{library}: {', '.join(known)}."
     )
 
 
 def load_recipe(folder: Path) -> Recipe:
-    """Reads a recipe; raises RecipeError for a file that cannot be read, and for a field that is not of it."""
+    """Reads a recipe; raises ValueError for a file that cannot be read, and for a field that is not of it."""
     config = _read_mapping(folder / CONFIG_NAME, json.loads)
     others = [name for name in config if name not in MODEL_OPTIONS]
     if unknown := [name for name in others if difflib.get_close_matches(name, MODEL_OPTIONS, 1, cutoff=0.85)]:
-        raise RecipeError(f"{folder}/{CONFIG_NAME} has fields that TriaffineConfig does not know: {unknown}.")
+        raise ValueError(f"{folder}/{CONFIG_NAME} has fields that TriaffineConfig does not know: {unknown}.")
     # Without those that every configuration has.
     config = {name: value for name, value in config.items() if name in MODEL_OPTIONS or name in RECIPE_FIELDS}
     training = _read_mapping(folder / TRAINING_FILE, yaml.safe_load)
     purpose = training.pop(PURPOSE, None)
     read: dict[str, Any] = {}
     for name, value in training.items():
-        where = f"{folder}/{TRAINING_FILE}, {name!r}"
-        if name in MODEL_OPTIONS or name == RECIPE.name:
-            raise RecipeError(f"{where} is not a training option; fields of the model belong in {CONFIG_NAME}.")
-        if value is not None:
-            try:
+        try:
+            if name in MODEL_OPTIONS or name == RECIPE.name:
+                raise ValueError(f"it is not a training option; fields of the model belong in {CONFIG_NAME}.")
+            if value is not None:
                 read[name] = _read(name, value)
-            except CommandLineError as error:
-                raise RecipeError(f"{where}: {error}") from error
+        except ValueError as error:
+            raise ValueError(f"{folder}/{TRAINING_FILE}, {name!r}: {error}") from error
     return Recipe(folder, config, read, None if purpose is None else str(purpose))
 
 
@@ -326,7 +299,7 @@ def _read_mapping(path: Path, parse: Any) -> dict[str, Any]:
     try:
         content = parse(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, yaml.YAMLError) as error:
-        raise RecipeError(f"{path} cannot be read: {' '.join(str(error).split())}.") from error
+        raise ValueError(f"{path} cannot be read: {' '.join(str(error).split())}.") from error
     if not isinstance(content, dict) or not all(isinstance(name, str) for name in content):
-        raise RecipeError(f"{path} must be a mapping of options (`name: value` in YAML); it is {content!r:.80}.")
+        raise ValueError(f"{path} must be a mapping of options (`name: value` in YAML); it is {content!r:.80}.")
     return content

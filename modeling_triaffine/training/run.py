@@ -4,7 +4,7 @@ import logging
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,14 @@ from transformers import PrinterCallback, ProgressCallback
 from ..data.collator import DataCollatorForNestedNER
 from ..evaluation.calibration import fit_temperature, score_spans, shared_threshold
 from ..evaluation.prediction import score_raw_text
-from ..evaluation.scores import Scores, format_scores
+from ..evaluation.scores import format_scores
 from ..evaluation.scoring import score_entities, scores_by_length, without_labels
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..publishing.run_summary import Evaluation
 from .corpora import Corpus, read_corpus
 from .interruptions import choose_checkpoint, format_metrics, lock_folder
 from .plan import TrainingPlan, parse_training_plan
-from .saving import RunResults, save_run
+from .saving import save_predictions, save_run
 from .start import find_base_model, start_model
 from .trainer import NestedNERTrainer
 
@@ -87,16 +87,18 @@ def prepare_run(arguments: Sequence[str]) -> Run:
 
 def train_and_save(run: Run) -> dict[str, float]:
     """Trains, scores validation and test data, and saves, as the plan says; returns all metrics."""
+    training, metrics, evaluations = run.plan.training, {}, {}
     try:
-        results = RunResults()
-        if run.plan.training.do_train:
-            results.metrics |= run.trainer.train(run.plan.training.resume_from_checkpoint).metrics
-        if run.plan.training.calibrate_threshold:
+        if training.do_train:
+            metrics |= run.trainer.train(training.resume_from_checkpoint).metrics
+        if training.calibrate_threshold:
             calibrate(run)
-        score(run, results)
-        save_run(run.plan, run.corpus, run.trainer, results)
-        tell_what_next(run, results)
-        return results.metrics
+        for split, is_wanted in (("validation", training.do_eval), ("test", training.do_predict)):
+            if is_wanted and split in run.corpus.given:
+                evaluations[split] = score(run, split, metrics)
+        save_run(run.plan, run.corpus, run.trainer, metrics, evaluations)
+        tell_what_next(run, metrics, evaluations)
+        return metrics
     finally:
         if run.lock is not None:
             run.lock.release()
@@ -130,58 +132,42 @@ def calibrate(run: Run) -> None:
     logger.info("Calibrated on the validation data: temperature %.3f, %s.", config.temperature, found)
 
 
-def score(run: Run, results: RunResults) -> None:
-    """Adds predictions, metrics and scores of the splits to score, in given words, to `results`, and logs tables."""
-    training = run.plan.training
-    for split, is_wanted in (("validation", training.do_eval), ("test", training.do_predict)):
-        if not is_wanted or split not in run.corpus.given:
-            continue
-        output: Any = run.trainer.predict(run.corpus.given[split], metric_key_prefix=PREFIXES[split])
-        results.metrics |= output.metrics
-        results.predictions[split] = output.predictions
-        results.evaluations[split] = evaluation = evaluate(run.trainer, split, output)
-        logger.info("Scores on the %s data, given words:\n%s", split, format_scores(evaluation.scores))
-        if unscored := evaluation.unscored:
-            logger.info("Not scored, because the %s data does not annotate them: %s.", split, ", ".join(unscored))
-        evaluation.raw_text = score_texts(run, evaluation, results.metrics)
-
-
-def evaluate(trainer: NestedNERTrainer, split: str, output: Any) -> Evaluation:
-    """Computes all scores of a split in given words, from the `output` of the trainer's `predict`."""
-    references, metrics = output.label_ids, output.metrics
-    unscored = trainer.unscored_labels(references)
+def score(run: Run, split: str, metrics: dict[str, float]) -> Evaluation:
+    """Scores a split in given words and, if it has texts, by characters; adds to `metrics`, and saves predictions."""
+    trainer, prefix = run.trainer, PREFIXES[split]
+    output: Any = trainer.predict(run.corpus.given[split], metric_key_prefix=prefix)
+    metrics |= output.metrics
+    unscored = trainer.unscored_labels(output.label_ids)
     predictions = without_labels(output.predictions, unscored)
-    scores = score_entities(predictions, references)
-    recall, gold = metrics.get(f"{PREFIXES[split]}_candidate_recall"), scores["gold"]
+    scores = score_entities(predictions, output.label_ids)
+    logger.info("Scores on the %s data, given words:\n%s", split, format_scores(scores))
+    if unscored:
+        logger.info("Not scored, because the %s data does not annotate them: %s.", split, ", ".join(unscored))
+    raw_text = None
+    if trainer.is_world_process_zero():
+        save_predictions(run.plan, split, run.corpus.given[split], output.predictions)
+        if texts := run.corpus.texts.get(split):
+            processor: Any = trainer.processing_class
+            raw_text = score_raw_text(NestedNERPipeline(model=trainer.model, processor=processor), texts, unscored)
+            metrics |= {f"{prefix}_raw_text_{name}": value for name, value in raw_text.metrics().items()}
+            table = format_scores(raw_text)
+            logger.info("Scores on the %s data, raw text (correct by characters):\n%s", split, table)
+    recall, gold = output.metrics.get(f"{prefix}_candidate_recall"), scores["gold"]
     return Evaluation(
         split=split,
-        sentences=len(references),
+        sentences=len(predictions),
         scores=scores,
-        by_length=scores_by_length(predictions, references),
+        by_length=scores_by_length(predictions, output.label_ids),
         candidate_recall=None if recall is None else {"found": round(recall * gold), "gold": gold, "recall": recall},
+        raw_text=raw_text,
         unscored=unscored,
     )
 
 
-def score_texts(run: Run, evaluation: Evaluation, metrics: dict[str, float]) -> Scores | None:
-    """Scores an evaluated split's texts by characters, if it has texts; adds the scores to `metrics` and logs them."""
-    split = evaluation.split
-    texts = run.corpus.texts.get(split)
-    if not texts or not run.trainer.is_world_process_zero():
-        return None
-    processor: Any = run.trainer.processing_class
-    find_entities = NestedNERPipeline(model=run.trainer.model, processor=processor)
-    scores = score_raw_text(find_entities, texts, evaluation.unscored)
-    prefix = PREFIXES[split]
-    metrics |= {f"{prefix}_raw_text_{name}": value for name, value in scores.metrics().items()}
-    logger.info("Scores on the %s data, raw text (correct by characters):\n%s", split, format_scores(scores))
-    return scores
-
-
-def tell_what_next(run: Run, results: RunResults) -> None:
+def tell_what_next(run: Run, metrics: Mapping[str, float], splits: Iterable[str]) -> None:
     """Logs where the model is, its scores, and the commands that people run next."""
     folder, data = shlex.quote(run.plan.training.output_dir), run.plan.data
-    scored = [f"{split} data: {format_metrics(results.metrics, PREFIXES[split])}." for split in results.evaluations]
+    scored = [f"{split} data: {format_metrics(metrics, PREFIXES[split])}." for split in splits]
     logger.info("Saved in %s. %s", run.plan.training.output_dir, " ".join(scored))
     if run.plan.training.do_train:
         corpus = shlex.quote(str(Path(data.test_file or data.validation_file or data.train_file or "")))

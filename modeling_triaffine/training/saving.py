@@ -1,12 +1,10 @@
 """The output of a training: the facts of its run, from which its card is written, scores, predictions, and a recipe."""
 
 import dataclasses
-import itertools
 import json
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -37,38 +35,37 @@ SPELLINGS = 3  # shown of each label
 LONGEST_SENTENCE = 70  # characters that fit into a line of the drawing
 
 
-@dataclass
-class RunResults:
-    """The results of a run: its metrics by name, predictions and scores by split."""
+def save_predictions(plan: TrainingPlan, split: str, records: Any, predictions: Iterable[list[WordEntity]]) -> None:
+    """Saves the predictions for a split of a run as JSON lines of words."""
+    rows = zip(records["id"], records["tokens"], predictions, strict=True)
+    lines = ({"id": name, "tokens": tokens, "entities": entities} for name, tokens, entities in rows)
+    text = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
+    write_text(Path(plan.training.output_dir, f"{split}_predictions.jsonl"), text)
 
-    metrics: dict[str, float] = field(default_factory=dict)
-    predictions: dict[str, list[list[WordEntity]]] = field(default_factory=dict)
-    evaluations: dict[str, Evaluation] = field(default_factory=dict)
 
-
-def save_run(plan: TrainingPlan, corpus: Corpus, trainer: Any, results: RunResults) -> None:
+def save_run(
+    plan: TrainingPlan,
+    corpus: Corpus,
+    trainer: Any,
+    metrics: Mapping[str, float],
+    evaluations: Mapping[str, Evaluation],
+) -> None:
     """Saves the files of a run, the model, and last the metrics: a folder with them is that of a finished run."""
     folder, is_writer = Path(trainer.args.output_dir), trainer.is_world_process_zero()
-    for split, predictions in results.predictions.items() if is_writer else ():
-        records = corpus.given[split]
-        rows = zip(records["id"], records["tokens"], predictions, strict=True)
-        lines = ({"id": name, "tokens": tokens, "entities": entities} for name, tokens, entities in rows)
-        text = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
-        write_text(folder / f"{split}_predictions.jsonl", text)
-    if plan.training.do_train and is_writer:
-        evaluation = results.evaluations.get("test", results.evaluations.get("validation"))
-        trainer.run_summary = summarize_run(plan, trainer, corpus, evaluation)  # saved with the model
-        write_text(folder / "log_history.json", json.dumps(trainer.state.log_history, indent=2))
-        write_text(folder / TRAINING_FILE, _as_recipe(plan, trainer, corpus.words))
-        trainer.create_model_card(model_name=plan.training.hub_model_id)
     not_published = None
-    try:
-        if plan.training.do_train:
+    if plan.training.do_train:
+        if is_writer:
+            evaluation = evaluations.get("test", evaluations.get("validation"))
+            trainer.run_summary = summarize_run(plan, trainer, corpus, evaluation)  # saved with the model
+            write_text(folder / "log_history.json", json.dumps(trainer.state.log_history, indent=2))
+            write_text(folder / TRAINING_FILE, _as_recipe(plan, trainer, corpus.words))
+            trainer.create_model_card(model_name=plan.training.hub_model_id)
+        try:
             trainer.save_model()
-    except NotPublishedError as error:  # the model is saved
-        not_published = error
+        except NotPublishedError as error:  # the model is saved
+            not_published = error
     if is_writer:
-        write_text(folder / RESULTS_FILE, json.dumps(results.metrics, indent=2, sort_keys=True))
+        write_text(folder / RESULTS_FILE, json.dumps(metrics, indent=2, sort_keys=True))
     if not_published is not None:
         raise not_published
 
@@ -98,15 +95,12 @@ def _plain(value: Any) -> Any:
 # ---- Facts of a training ----
 
 
-def summarize_training(trainer: Trainer, plan: TrainingPlan | None = None) -> RunSummary:
-    """The summary of the trainer's last training, without scores; `RunSummary()` before it."""
+def summarize_training(trainer: Trainer, seconds: float) -> RunSummary:
+    """Returns the summary of a training that has just ended after so many seconds, without scores."""
     arguments, state = trainer.args, trainer.state
-    seconds = next((entry["train_runtime"] for entry in state.log_history if "train_runtime" in entry), None)
-    if seconds is None:
-        return RunSummary()
     best_step = state.best_global_step if arguments.load_best_model_at_end else None
     return RunSummary(
-        settings=describe_settings(trainer, plan),
+        settings=describe_settings(trainer),
         training_table=read_training_table(state.log_history, best_step or state.global_step),
         hardware=describe_hardware(),
         versions=describe_versions(),
@@ -141,7 +135,7 @@ def read_training_table(log_history: Iterable[Mapping[str, Any]], kept_step: int
     """The evaluations of a run, from the Trainer's log; `kept_step` is the update whose weights it ended with."""
     rows: list[Epoch] = []
     losses: list[float] = []  # logged since the previous evaluation
-    for entry in itertools.takewhile(lambda entry: "train_runtime" not in entry, log_history):
+    for entry in log_history:
         if "loss" in entry:
             losses.append(entry["loss"])
         if "eval_loss" in entry:
@@ -161,20 +155,19 @@ def read_training_table(log_history: Iterable[Mapping[str, Any]], kept_step: int
 # ---- Facts of a run ----
 
 
-def summarize_run(plan: TrainingPlan, trainer: Trainer, corpus: Corpus, evaluation: Evaluation | None) -> RunSummary:
-    """The summary of a finished run, whose model runs again, on the example sentences."""
+def summarize_run(plan: TrainingPlan, trainer: Any, corpus: Corpus, evaluation: Evaluation | None) -> RunSummary:
+    """Returns the summary of a finished run, whose model runs again, on the example sentences."""
     model: Any = trainer.model
     encoder, records, examples = plan.model.model_name_or_path, corpus.given["train"], plan.data.card_examples
-    summary = summarize_training(trainer, plan)
     return dataclasses.replace(
-        summary,
+        trainer.run_summary,
         base_model=encoder if encoder and not Path(encoder).exists() else None,
         from_scratch=encoder is None,
         dataset=plan.data.dataset_name,
         language=plan.data.language,
         license=plan.model.license,
         recipe=plan.recipe.resolve().name if plan.recipe else None,
-        settings={**summary.settings, "words": corpus.words},
+        settings={**describe_settings(trainer, plan), "words": corpus.words},
         evaluation=evaluation,
         training_sentences=len(records),
         labels=describe_labels(records, model.config.entity_labels, SPELLINGS if examples else 0),

@@ -27,7 +27,6 @@ from ..model.processing_triaffine import PosTagger, TriaffineProcessor, beginnin
 from ..model.text_triaffine import composed
 from ..new_model import match_low_rank_start, number_names
 from .batching import as_dataset, entity_types
-from .interruptions import damaged
 from .new_labels import Teacher, extend_labels, missing_labels
 from .options import DataArguments
 from .plan import NestedNERTrainingArguments, TrainingPlan, make_plan
@@ -74,8 +73,8 @@ def start_from_recipe(
         The model, its processor and the training arguments.
 
     Raises:
-        CommandLineError, RecipeError: there is no such recipe or option, or its value is invalid.
-        ValueError: an option applies to whole runs only, `corpus` has another form, or there are no entities to learn.
+        ValueError: there is no such recipe or option, its value is invalid, it applies to whole runs only, `corpus`
+            has another form, or there are no entities to learn.
 
     Examples:
         >>> from modeling_triaffine import load_nested_ner, start_from_recipe
@@ -92,7 +91,7 @@ def start_from_recipe(
         )
     plan = make_plan({"recipe": recipe, "output_dir": output_dir, **options})
     splits = DatasetDict({name: as_dataset(records, f"the split {name!r}") for name, records in corpus.items()})
-    types = {name: set().union(*entity_types(records, f"the split {name!r}")) for name, records in splits.items()}
+    types = {name: entity_types(records, f"the split {name!r}") for name, records in splits.items()}
     tagger = None if plan.data.pos_tagger is None else spacy_tagger(plan.data.pos_tagger)
     model, processor, _ = start_model(plan, find_base_model(plan), splits, types["train"], tagger)
     return model, processor, plan.training
@@ -104,7 +103,7 @@ def find_base_model(plan: TrainingPlan) -> BaseModel:
     if name is None and "encoder_config" not in plan.config:
         raise ValueError("There is no model to start from: give --model_name_or_path or a --recipe.")
     base = BaseModel(name)
-    if name is not None and _is_trained_model(name):
+    if name and PretrainedConfig.get_config_dict(name)[0].get("model_type") == TriaffineConfig.model_type:
         base = BaseModel(name, TriaffineConfig.from_pretrained(name), TriaffineProcessor.from_pretrained(name))
     if model.keep_labels and not (base.config and plan.training.do_train and model.model_name_or_path):
         raise ValueError("--keep_labels is for training a trained model further; give it as --model_name_or_path.")
@@ -115,17 +114,11 @@ def find_base_model(plan: TrainingPlan) -> BaseModel:
     of_data |= {"max_span_width"} if model.learn_span_width and not plan.config.get("max_span_width") else set()
     of_data |= {"word_embedding_size"} if model.word_vectors and not plan.config.get("word_embedding_size") else set()
     for option, value in plan.config.items() if base.config else ():
-        if option in MODEL_OPTIONS and option not in of_data and getattr(base.config, option) != value:
+        if option in MODEL_OPTIONS.keys() - of_data and (trained := getattr(base.config, option)) != value:
             raise ValueError(
-                f"{option} is {value!r}, but the model in {name} was trained with {getattr(base.config, option)!r}. "
-                f"Leave {option} out, or start a new model."
+                f"{option} is {value!r}, but the model in {name} was trained with {trained!r}; leave it out."
             )
     return base
-
-
-def _is_trained_model(name_or_path: str) -> bool:
-    config, _ = PretrainedConfig.get_config_dict(name_or_path)
-    return config.get("model_type") == TriaffineConfig.model_type
 
 
 def start_model(
@@ -167,15 +160,9 @@ def _load_trained(
     plan: TrainingPlan, base: BaseModel, dataset: DatasetDict, labels: list[str]
 ) -> tuple[TriaffineForNestedNER, Any]:
     """Loads a trained model, with new labels if the data has any; a checkpoint to resume from has those of its run."""
-    resumes = plan.training.resume_from_checkpoint
-    try:
-        model = TriaffineForNestedNER.from_pretrained(base.name, config=base.config, dtype=torch.float32)
-    except (OSError, ValueError) as error:
-        if resumes:
-            raise damaged(resumes, error) from error
-        raise
-    if resumes:
-        return model, base.processor
+    if plan.training.resume_from_checkpoint:
+        return TriaffineForNestedNER(base.config), base.processor  # the Trainer loads its weights
+    model = TriaffineForNestedNER.from_pretrained(base.name, config=base.config, dtype=torch.float32)
     if plan.training.do_train and (gone := missing_labels(model, labels)):
         fate = "learned from the model's own predictions" if plan.model.keep_labels else "forgotten (see --keep_labels)"
         logger.warning("The training data has no entity of the model's labels %s: these are %s.", ", ".join(gone), fate)

@@ -18,10 +18,10 @@ from typing import Any, cast
 import datasets
 import torch
 from accelerate.utils import gather_object
-from huggingface_hub import CommitInfo, HfApi
+from huggingface_hub import CommitInfo
 from torch.utils.data import BatchSampler, DataLoader, Dataset
 from transformers import DataCollatorForTokenClassification, EvalPrediction, Trainer, TrainingArguments
-from transformers.trainer import TRAINER_STATE_NAME, TRAINING_ARGS_NAME
+from transformers.trainer import OPTIMIZER_NAME, TRAINER_STATE_NAME, TRAINING_ARGS_NAME
 from transformers.trainer_utils import EvalLoopOutput, IntervalStrategy, TrainOutput, denumpify_detensorize
 
 from ..data.collator import DataCollatorForNestedNER
@@ -45,7 +45,7 @@ from .batching import (
     Records,
     TrainingBatchSampler,
     as_dataset,
-    check_types,
+    entity_types,
 )
 from .interruptions import (
     KEPT,
@@ -60,7 +60,6 @@ from .interruptions import (
     loading,
     read_state,
     remove_incomplete,
-    writing,
 )
 from .new_labels import Teacher
 from .optimization import averaging, build_parameter_groups
@@ -121,7 +120,7 @@ class NestedNERTrainer(Trainer):
     args: NestedNERTrainingArguments
     model: TriaffineForNestedNER
 
-    run_summary: RunSummary | None = None  # of the run that this trainer is part of; else it knows its training only
+    run_summary: RunSummary | None = None  # of the last training, or of the run that this trainer is part of
 
     def __init__(
         self,
@@ -161,7 +160,7 @@ class NestedNERTrainer(Trainer):
         config = self.model.config
         for name, data in {"train_dataset": train, **sets}.items():
             if data is not None:
-                check_types(data, name, config.trained_labels)
+                entity_types(data, name, config.trained_labels)
         label2id: Any = config.label2id
         default = DataCollatorForNestedNER(processing_class, label2id, multi_label=config.multi_label)
         self.data_collator: Any = options.get("data_collator") or default
@@ -267,12 +266,14 @@ class NestedNERTrainer(Trainer):
 
     def set_initial_training_values(self, args: TrainingArguments, dataloader: DataLoader[Any], *others: Any) -> Any:
         """As the Trainer's, with the epochs that `min_steps` needs; `args` keep what was asked for."""
-        if isinstance(args, NestedNERTrainingArguments):
-            epochs = args.epochs_for_min_steps(len(dataloader))
-            is_raised = epochs > args.num_train_epochs
-            self._callback.most_evaluations = math.ceil(args.num_train_epochs) if is_raised else None
+        self._callback.most_evaluations = None
+        least = self._own("min_steps") or 0
+        updates = max(1, math.ceil(len(dataloader) / args.gradient_accumulation_steps))
+        if args.max_steps <= 0 and math.ceil(updates * args.num_train_epochs) < least:
+            self._callback.most_evaluations = math.ceil(args.num_train_epochs)
             args = copy.copy(args)
-            args.num_train_epochs = epochs
+            args.num_train_epochs = math.ceil(least / updates)
+            logger.info("%d epochs, for at least %d updates (min_steps).", args.num_train_epochs, least)
         # What the Trainer would collect from all modules in every update.
         self._weights = [*self.model.parameters()]
         self._size = self.model.num_parameters(exclude_embeddings=True)
@@ -451,16 +452,18 @@ class NestedNERTrainer(Trainer):
         if self.model_init is None:
             self.model.config.temperature, self.model.config.label_thresholds = 1.0, None  # of the weights before
         if checkpoint is not None:
+            if not (Path(checkpoint) / OPTIMIZER_NAME).is_file():
+                raise CheckpointError(f"{checkpoint} has no optimizer (save_only_model). Start a new run from it.")
             logger.info("Resuming from %s.", checkpoint)
         with explaining_memory(), Signals() as self._signals:
-            return super().train(checkpoint, *arguments, **options)
+            output = super().train(checkpoint, *arguments, **options)
+        self.run_summary = summarize_training(self, output.metrics["train_runtime"])
+        return output
 
     def _take_facts(self, state: Any) -> None:
         """Takes over the options that a checkpoint keeps; raises CheckpointError if it is of other sentences."""
-        earlier: dict[str, Any] = {}
-        if state is not None:
-            saved = state.stateful_callbacks.get(TrainingCallback.__name__, {})
-            earlier = saved.get("attributes", {}).get("facts", {})
+        saved = {} if state is None else state.stateful_callbacks.get(TrainingCallback.__name__, {})
+        earlier = saved.get("attributes", {}).get("facts", {})
         changed = {name: earlier[name] for name in KEPT if name in earlier and earlier[name] != self._own(name)}
         for name, value in changed.items():
             setattr(self.args, name, value)
@@ -483,8 +486,6 @@ class NestedNERTrainer(Trainer):
         self._use_averages()  # else the next `save_model` would take the last average for the training's weights
         super()._load_best_model()
 
-    _save_checkpoint = writing(Trainer._save_checkpoint)
-
     def _finalize_training(self, *arguments: Any) -> TrainOutput:
         if self._callback.is_stopping:  # else the best checkpoint would replace the last one
             raise StoppedError(
@@ -498,7 +499,7 @@ class NestedNERTrainer(Trainer):
         self.accelerator.wait_for_everyone()  # the Trainer writes the state next, which makes the checkpoint complete
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
-        writing(Trainer._save)(self, output_dir, state_dict)
+        super()._save(output_dir, state_dict)
         if self.args.should_save:
             # A pickle that nothing reads and nobody should publish.
             (Path(output_dir or self.args.output_dir) / TRAINING_ARGS_NAME).unlink(missing_ok=True)
@@ -516,9 +517,8 @@ class NestedNERTrainer(Trainer):
             # An overwritten checkpoint counts as incomplete until the Trainer writes the new state.
             (folder / TRAINER_STATE_NAME).unlink(missing_ok=True)
         elif self.args.should_save:
-            summary = self.run_summary or summarize_training(self)
-            if summary != RunSummary():
-                summary.save(folder)
+            if self.run_summary is not None:
+                self.run_summary.save(folder)
             elif self.state.global_step:  # interrupted: what is there is of another run
                 (folder / SUMMARY_FILE).unlink(missing_ok=True)
         super().save_model(output_dir, _internal_call)
@@ -527,48 +527,39 @@ class NestedNERTrainer(Trainer):
 
     def init_hf_repo(self, token: str | None = None, private: bool | None = None) -> None:
         """Creates the repository if needed, a private one unless `args.hub_private_repo` is False."""
-        private = self.args.hub_private_repo is not False if private is None else private
-        self.args.hub_private_repo = private  # where transformers before 5.23 looks for it
+        self.args.hub_private_repo = self.args.hub_private_repo is not False if private is None else private
         with errors_of_hub(self.args.hub_model_id or Path(self.args.output_dir).name):
             super().init_hf_repo(token)
 
     def _push_from_checkpoint(self, checkpoint_folder: str) -> None:
         """Does nothing, whatever `hub_strategy`: the model is uploaded once, when it is finished."""
 
-    def push_to_hub(
+    def push_to_hub(  # type: ignore[override]  # `blocking` has no effect: it waits
         self,
         commit_message: str | None = "End of training",
         blocking: bool = True,
         token: str | None = None,
         revision: str | None = None,
-        private: bool | None = None,
         **options: Any,
-    ) -> Any:
+    ) -> CommitInfo | None:
         """Saves the model and publishes its repository in one commit, without other files of the output folder.
 
-        A new repository is private unless `private` or `args.hub_private_repo` is False. `options` are those of
+        A new repository is private unless `args.hub_private_repo` is False. `options` are those of
         `create_model_card`, which then writes a new card. NotPublishedError says how to publish the saved model.
         """
         self.callback_handler.on_push_begin(self.args, self.state, self.control)
         token = token or self.args.hub_token
         if self.hub_model_id is None:
-            self.init_hf_repo(token, private)
+            self.init_hf_repo(token)
         folder, name = Path(self.args.output_dir), str(self.hub_model_id)
         if options or not (folder / CARD_NAME).exists():
             self.create_model_card(**options)
         self.save_model(_internal_call=True)
         if not self.is_world_process_zero():
             return None
-
         revision = revision or self.args.hub_revision
-
-        def publish() -> CommitInfo:
-            with saved_before(folder, name):
-                return publish_folder(
-                    folder, name, commit_message=commit_message, revision=revision, token=token
-                ).commit
-
-        return publish() if blocking else HfApi().run_as_future(publish)
+        with saved_before(folder, name):
+            return publish_folder(folder, name, commit_message=commit_message, revision=revision, token=token).commit
 
     def create_model_card(  # type: ignore[override]  # the other arguments are given by name
         self,
@@ -590,9 +581,9 @@ class NestedNERTrainer(Trainer):
             "dataset": datasets if isinstance(datasets, str | None) else ", ".join(datasets),
             "base_model": None if is_folder else finetuned_from,
         }
-        summary = self.run_summary or summarize_training(self)
-        if not (summary.is_trained or self.state.global_step):
-            summary = RunSummary.load(folder) or summary
+        summary = self.run_summary
+        if summary is None:
+            summary = (None if self.state.global_step else RunSummary.load(folder)) or RunSummary()
         self.run_summary = dataclasses.replace(summary, **{name: value for name, value in facts.items() if value})
         if self.is_world_process_zero():
             self.run_summary.save(folder)

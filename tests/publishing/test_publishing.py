@@ -152,7 +152,7 @@ def test_all_ways_write_the_same_repository(checkpoint, online, publish, tmp_pat
     assert card.data.model_name == "owner/trained"
     assert {result.metric_type for result in card.data.eval_results} == {"precision", "recall", "f1"}
     # What did not change is not committed again.
-    assert run.trainer.push_to_hub(blocking=False).result().oid == online.repositories["owner/trained"].branches["main"]
+    assert run.trainer.push_to_hub().oid == online.repositories["owner/trained"].branches["main"]
 
     for repository in online.repositories.values():
         assert repository.private

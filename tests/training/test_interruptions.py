@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import SchedulerType, TrainerCallback
+from transformers import TrainerCallback
 
 from modeling_triaffine.training import interruptions
 from modeling_triaffine.training.interruptions import (
@@ -29,7 +29,7 @@ from modeling_triaffine.training.interruptions import (
     remove_incomplete,
 )
 from modeling_triaffine.training.plan import training_options
-from modeling_triaffine.training.saving import describe_settings, summarize_training
+from modeling_triaffine.training.saving import describe_settings
 from tests.helpers.faults import (
     RECORDS,
     UPDATES,
@@ -189,31 +189,14 @@ def test_an_incomplete_checkpoint_is_skipped_and_removed(tmp_path, checkpointed,
     assert "checkpoint-2, which is incomplete" in line
 
 
-def test_a_checkpoint_of_another_name_is_resumed_from(tmp_path, checkpointed) -> None:
-    start = shutil.copytree(checkpointed / "checkpoint-1", tmp_path / "start")
-    folder = shutil.copytree(checkpointed, tmp_path / "out")
-    (folder / "checkpoint-2" / "trainer_state.json").unlink()
-    trainer = micro_trainer(folder, RECORDS[:4], **{**UPDATES, "num_train_epochs": 1, "save_strategy": "no"})
-    trainer.train(resume_from_checkpoint=str(start))
-    assert trainer.state.global_step == 2
-    assert [path.name for path in list_checkpoints(folder)] == ["checkpoint-1"]
-
-
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [("lr_scheduler_type", "reduce_lr_on_plateau"), ("lr_scheduler_type", "greedy"), ("optim", "adafactor")],
-)
-def test_rates_that_follow_the_scores_and_an_optimizer_outside_torch_are_resumed(tmp_path, option, value) -> None:
-    if option == "lr_scheduler_type" and value not in list(SchedulerType):
-        pytest.skip("needs a later version of transformers")
-    options = {**UPDATES, "num_train_epochs": 2, "save_total_limit": 5, "eval_strategy": "epoch", option: value}
+def test_a_rate_that_follows_the_scores_and_an_optimizer_outside_torch_are_resumed(tmp_path) -> None:
+    options = {**UPDATES, "num_train_epochs": 2, "save_total_limit": 5, "eval_strategy": "epoch"}
+    options |= {"lr_scheduler_type": "reduce_lr_on_plateau", "optim": "adafactor"}
     trainer = micro_trainer(tmp_path, RECORDS[:4], RECORDS[:2], **options)
     trainer.train()
     shutil.rmtree(list_checkpoints(tmp_path)[-1])
     again = micro_trainer(tmp_path, RECORDS[:4], RECORDS[:2], **options)
     again.train(resume_from_checkpoint=True)
-    if option == "lr_scheduler_type":
-        assert again.args.lr_scheduler_kwargs["mode"] == "max"
     assert again.state.global_step == trainer.state.global_step
     assert_same_weights(again.model.state_dict(), trainer.model.state_dict())
 
@@ -221,26 +204,8 @@ def test_rates_that_follow_the_scores_and_an_optimizer_outside_torch_are_resumed
 def test_weights_alone_are_not_resumed_from(tmp_path) -> None:
     options = {**UPDATES, "num_train_epochs": 1, "save_only_model": True}
     micro_trainer(tmp_path, RECORDS[:4], **options).train()
-    micro_trainer(tmp_path, RECORDS[:4], **options).train(resume_from_checkpoint=True)  # it was finished
-    with pytest.raises(CheckpointError, match=r"no optimizer .*start a new run"):
+    with pytest.raises(CheckpointError, match=r"has no optimizer .*Start a new run"):
         micro_trainer(tmp_path, RECORDS[:4], **{**options, "num_train_epochs": 2}).train(resume_from_checkpoint=True)
-
-
-def test_a_checkpoint_that_is_overwritten_is_incomplete_meanwhile(tmp_path, checkpointed, monkeypatch) -> None:
-    folder = shutil.copytree(checkpointed, tmp_path / "out")
-    trainer = micro_trainer(folder, RECORDS[:4], **{**UPDATES, "num_train_epochs": 1})
-    monkeypatch.setattr(trainer, "_save_optimizer_and_scheduler", lambda _: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        trainer.train(resume_from_checkpoint=str(folder / "checkpoint-1"))
-    assert find_checkpoint("latest", folder) == str(folder / "checkpoint-1")
-
-
-def test_checkpoints_are_found_by_their_update(tmp_path: Path) -> None:
-    for name in ("checkpoint-9", "checkpoint-10", "checkpoint-x"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "trainer_state.json").write_text("{}")
-    assert find_checkpoint("latest", tmp_path) == str(tmp_path / "checkpoint-10")
-    assert find_checkpoint(None, tmp_path) is find_checkpoint(True, tmp_path / "checkpoint-9") is None
 
 
 @pytest.mark.parametrize("name", ["optimizer.pt", "scheduler.pt", "rng_state.pth", "model.safetensors"])
@@ -258,7 +223,7 @@ def test_options_that_a_checkpoint_keeps_are_those_of_the_card(tmp_path, checkpo
     trainer = micro_trainer(folder, RECORDS[:4], **{**UPDATES, "num_train_epochs": 2, "learning_rate": 0.5, "seed": 7})
     trainer.train(resume_from_checkpoint=True)
     assert "Options stay as in the checkpoint: learning_rate 0.01, seed 42" in caplog.text
-    settings = summarize_training(trainer).settings
+    settings = trainer.run_summary.settings
     assert (settings["learning_rate"], settings["seed"], settings["num_train_epochs"]) == (0.01, 42, 2)
 
 

@@ -14,7 +14,7 @@ from modeling_triaffine.commands import main
 from modeling_triaffine.evaluation.prediction import predict_words
 from modeling_triaffine.model.span_head_triaffine import smooth_boundaries
 from modeling_triaffine.training.new_labels import START_BELOW, Teacher, extend_labels, span_probabilities
-from modeling_triaffine.training.run import evaluate, prepare_run, train_and_save
+from modeling_triaffine.training.run import prepare_run, score, train_and_save
 from tests.helpers.factors import FACTORS, WITHOUT_WORDS, fields_of
 from tests.helpers.faults import assert_same_weights
 from tests.helpers.micro_training import micro_records, write_corpus
@@ -156,7 +156,8 @@ def test_predictions_of_kept_labels_are_scored_where_the_data_annotates_them(opt
     output = run.trainer.predict(records, metric_key_prefix="eval")
     assert output.predictions == predictions
     assert (output.metrics["eval_f1"] == 1) == (not is_annotated)
-    evaluation = evaluate(run.trainer, "validation", output)
+    run.corpus.given["validation"] = records
+    evaluation = score(run, "validation", {})
     assert evaluation.scores["f1"] == output.metrics["eval_f1"]
     assert evaluation.unscored == ([] if is_annotated else ["DNA"])
 

@@ -1,6 +1,7 @@
 """The declared options of a training: how values are read, and that their choices are those of the code behind them."""
 
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from modeling_triaffine.data.collator import FLAT_ANNOTATIONS
 from modeling_triaffine.model.text_triaffine import _PRE_TOKENIZERS, SENTENCE_SPLITTERS, SUBWORDS
 from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training.options import OWN_OPTIONS, read_value
-from modeling_triaffine.training.plan import CommandLineError, make_plan, parse_training_plan, training_options
+from modeling_triaffine.training.plan import make_plan, parse_training_plan, training_options
 from modeling_triaffine.training.start import SPECIAL_TOKENS
 
 pytestmark = pytest.mark.contract
@@ -50,7 +51,7 @@ def test_values_are_read_as_yaml_python_and_the_command_line_give_them(name, val
     ("name", "value", "problem"),
     [
         ("learning_rate", "fast", "learning_rate is 'fast'; it must be a number."),
-        ("learning_rate", -1, "learning_rate is -1; it must be at least 0 and below inf"),
+        ("learning_rate", -1, "learning_rate is -1; it must be at least 0"),
         ("seed", "7.5", "seed is 7.5; it must be a whole number."),
         ("words", "nonesuch", "words is 'nonesuch'; choose one of 'auto', 'corpus', 'text', 'both'."),
         ("do_train", "perhaps", "do_train is 'perhaps'; it must be true or false."),
@@ -62,9 +63,8 @@ def test_values_are_read_as_yaml_python_and_the_command_line_give_them(name, val
     ],
 )
 def test_other_values_are_refused_by_name(tmp_path, name, value, problem):
-    with pytest.raises(CommandLineError) as error:
+    with pytest.raises(ValueError, match=f"^{re.escape(problem)}"):
         make_plan({"output_dir": tmp_path, name: value})
-    assert str(error.value).startswith(problem.replace(" and below inf", ""))
 
 
 def test_the_arguments_are_read_by_transformers_own_parser(tmp_path):

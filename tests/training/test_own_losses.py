@@ -114,36 +114,6 @@ def test_a_loss_function_gets_output_and_labels(batch, accumulation, tmp_path):
     assert loss == pytest.approx(expected, rel=1e-4)
 
 
-class SampleWeights(NestedNERTrainer):
-    """Weights of the sentences, from a column that the data set has beside what the model reads."""
-
-    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
-        weights = inputs.pop("weights")
-        outputs = model(**inputs)
-        loss = (
-            weights * cross_entropy(outputs.span_logits.movedim(-1, 1), inputs["labels"], reduction="none").sum((1, 2))
-        ).mean()
-        return (loss, outputs) if return_outputs else loss
-
-
-def test_a_column_that_compute_loss_takes_out_of_the_batch(tmp_path):
-    weight = 0.5
-    trainer = micro_trainer(tmp_path, micro_records(8), micro_records(8, seed=1), max_steps=1)
-    data = {name: getattr(trainer, name) for name in ("train_dataset", "eval_dataset")}
-    data = {name: records.add_column("weight", [weight] * 8) for name, records in data.items()}
-
-    def collate(features):
-        return {**trainer.data_collator(features), "weights": torch.tensor([feature["weight"] for feature in features])}
-
-    own = SampleWeights(
-        *(trainer.model, trainer.args), processing_class=trainer.processing_class, data_collator=collate, **data
-    )
-    loss = own.evaluate()["eval_loss"]
-    data["eval_dataset"] = data["eval_dataset"].map(lambda record: {"weight": 1.0})
-    assert loss == pytest.approx(weight * own.evaluate(data["eval_dataset"])["eval_loss"], rel=1e-4)
-    own.train()
-
-
 class Doubled(NestedNERTrainer):
     def prediction_step(self, *arguments, **options):
         loss, scores, labels = super().prediction_step(*arguments, **options)

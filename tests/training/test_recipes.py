@@ -11,10 +11,9 @@ import yaml
 from safetensors.torch import load_file
 from transformers import AutoConfig
 
-from modeling_triaffine import TriaffineConfig, TriaffineForNestedNER
+from modeling_triaffine import TriaffineConfig
 from modeling_triaffine.publishing.repository import TAKEN, matches
 from modeling_triaffine.publishing.run_summary import RunSummary
-from modeling_triaffine.training import plan
 from modeling_triaffine.training.plan import TrainingPlan, parse_training_plan
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from tests.helpers.faults import assert_same_weights
@@ -114,32 +113,6 @@ def test_training_makes_the_model_that_the_recipes_configuration_describes(name:
     config = AutoConfig.from_pretrained(LIBRARY / name)
     config._name_or_path = ""  # where it was read from
     assert TriaffineConfig(**plan_of(name).config).to_dict() == config.to_dict()
-
-
-# ---- Sizes ----
-
-
-# Of encoder, word part and head, counted from the equations: the encoder without its pooler (BERT-base with it has the
-# well-known 108,310,272), embeddings of two entries and BiLSTMs, and two tensors with the MLPs around them.
-SIZES = {
-    "ace2004-bert": (332_529_664, 15_303_496, 273_950_216),
-    "ace2005-bert": (332_529_664, 15_303_496, 273_950_216),
-    "kbp2017-bert": (332_529_664, 15_303_496, 206_316_038),
-    "genia-biobert": (107_719_680, 13_582_720, 399_370_886),
-    "ace2004-albert": (205_814_272, 31_035_208, 281_814_536),
-    "ace2005-albert": (205_814_272, 31_035_208, 281_814_536),
-    "kbp2017-albert": (205_814_272, 31_035_208, 214_180_358),
-}
-
-
-@pytest.mark.parametrize("name", TABLE)
-def test_a_recipes_model_has_the_papers_size(name: str) -> None:
-    """Nothing of the gigabytes is allocated."""
-    with torch.device("meta"):
-        model = TriaffineForNestedNER(AutoConfig.from_pretrained(LIBRARY / name))
-    sizes = [sum(weights.numel() for weights in part.parameters()) for part in (model.encoder, model.words, model.head)]
-    assert tuple(sizes) == SIZES[name]
-    assert sum(weights.numel() for weights in model.parameters()) == sum(sizes)
 
 
 # ---- Training by name ----
@@ -293,15 +266,6 @@ def test_a_runs_recipe_says_what_was_given_and_nothing_of_one_run(finished: Path
     assert not {"output_dir", "hub_token", "resume_from_checkpoint", "recipe", "purpose"} & set(written)
     assert "secret" not in text
     assert not matches("training.yaml", TAKEN)
-
-
-def test_a_run_in_a_folder_of_the_same_name_is_not_the_recipe(tmp_path, monkeypatch):
-    """`--recipe demo --output_dir demo` leaves a training.yaml there."""
-    (tmp_path / "demo").mkdir()
-    (tmp_path / "demo" / "training.yaml").write_text("seed: 7\n")
-    monkeypatch.chdir(tmp_path)
-    assert plan.find_recipe("demo") == plan.recipe_library() / "demo"
-    assert plan.find_recipe("./demo").resolve() == tmp_path / "demo"
 
 
 @pytest.mark.parametrize(("other", "kept"), [("corpus", True), ("other", False)])

@@ -1,12 +1,9 @@
 """Evaluation by the trainer: entities, their scores and candidates, whatever the batches."""
 
-import random
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
 
 from modeling_triaffine import NestedNERTrainer
 from modeling_triaffine.evaluation.prediction import predict_words
@@ -92,13 +89,6 @@ def test_evaluation_does_not_depend_on_batch_size_or_order(
         for found in predictions
     ]
     assert all(found == spans[0] for found in spans)
-
-
-def test_evaluation_leaves_the_random_generators_alone(trained: NestedNERTrainer) -> None:
-    before = torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate()
-    trained.evaluate()
-    assert torch.equal(torch.get_rng_state(), before[0])
-    assert (np.random.get_state()[1].tolist(), random.getstate()) == before[1:]
 
 
 def test_records_without_entities_are_predicted_without_metrics(trained: NestedNERTrainer) -> None:
