@@ -36,7 +36,7 @@ BUDGET = {
     "drawing": (692, 519),
     "evaluation": (1_304, 637),
     "explanation": (514, 352),
-    "model": (4_788, 3_753),
+    "model": (4_787, 3_753),
     "page": (484, 655),
     "publishing": (881, 734),
     "serving": (1_076, 1_057),

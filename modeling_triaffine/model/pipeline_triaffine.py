@@ -157,17 +157,16 @@ class NestedNERPipeline(ChunkPipeline):
         batch_size = self._batch_size if batch_size is None else batch_size
         if problem := PREDICTION_OPTIONS["batch_size"].problem(batch_size):
             raise ValueError(f"NestedNERPipeline: `batch_size` is {shortened(batch_size)}; {problem}")
-        texts, is_stream = inputs, not isinstance(inputs, Sized)
+        texts: Any = inputs
+        is_stream = not isinstance(inputs, Sized)
         if not isinstance(inputs, Iterable) and hasattr(inputs, "__getitem__"):  # a data set of torch
             # It ends by its length, not by an IndexError.
             texts, is_stream = map(inputs.__getitem__, range(len(inputs))), True
         elif isinstance(inputs, str | bytes | Mapping) or not isinstance(inputs, Iterable):
             return next(self._read([inputs], batch_size, False, options))
         elif getattr(inputs, "ndim", 1) != 1:  # an array of arrays, or a data frame, which iterates over its columns
-            raise TypeError(
-                f"NestedNERPipeline reads a flat collection of texts, such as a column, not {type(inputs)}."
-            )
-        elif is_split_into_words and (not inputs or isinstance(inputs[0], str)):
+            raise TypeError(f"NestedNERPipeline reads a collection of texts, such as a column, not {type(inputs)}.")
+        elif is_split_into_words and (not texts or isinstance(texts[0], str)):
             return next(self._read([_JoinedWords(inputs)], batch_size, False, options))
         if is_split_into_words:
             texts = map(_JoinedWords, texts)

@@ -240,8 +240,8 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         number = -1
         for number, (offsets, own) in enumerate(sentences):
             here = slice(number, number + 1)
-            sides = neighbouring_words(words, self.context, self.max_subwords, here) if words else ([[]], [[]])
-            yield from self.windows(own, *chain.from_iterable(sides), offsets)
+            left, right = neighbouring_words(words, self.context, self.max_subwords, here) if words else ([[]], [[]])
+            yield from self.windows(own, left[0], right[0], offsets)
         if number < 0:
             yield TextSentence(Piece([]), [])
 
