@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from .context import add_context as add_context
     from .corpus_files import detect_format as detect_format
     from .corpus_format import CorpusFormat as CorpusFormat
-    from .corpus_format import Keys as Keys
     from .features import ENTITY_FEATURES as ENTITY_FEATURES
     from .features import FEATURES as FEATURES
     from .formats import FORMATS as FORMATS
@@ -38,7 +37,7 @@ _MODULES = {
     "adapt_dataset": "adapting",
     **dict.fromkeys(("WordSplitter", "align_entities"), "alignment"),
     "add_context": "context",
-    **dict.fromkeys(("CorpusFormat", "Keys"), "corpus_format"),
+    "CorpusFormat": "corpus_format",
     "detect_format": "corpus_files",
     **dict.fromkeys(("ENTITY_FEATURES", "FEATURES"), "features"),
     **dict.fromkeys(("FORMATS", "register_format"), "formats"),

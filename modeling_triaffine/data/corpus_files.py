@@ -299,9 +299,12 @@ def formats_recognizing(head: str) -> list[CorpusFormat]:
 
 def _fit(known: CorpusFormat, head: str, keys: frozenset[str]) -> int:
     """The number of keys by which a format recognizes a file, the more the more specific; 0 if it does not."""
-    if keys and (fitting := [len(form.required) for form in known.keys if form.fit(keys)]):
-        return max(fitting)
-    return int(known.recognizes is not None and known.recognizes(head))
+    fitting = [0]
+    for form in known.keys if keys else ():
+        forbidden = {key[1:] for key in form.split() if key.startswith("-")}
+        required = {key for key in form.split() if not key.startswith("-")}
+        fitting.append(len(required) if required <= keys and not forbidden & keys else 0)
+    return max(fitting) or int(known.recognizes is not None and known.recognizes(head))
 
 
 def may_be(file: Path, known: CorpusFormat, is_named: bool) -> bool:

@@ -20,32 +20,6 @@ IN_LIST = "[]"
 
 
 @dataclass(frozen=True)
-class Keys:
-    """The keys of a record of JSON by which a form is recognized.
-
-    Args:
-        required: all of these are there. Of several forms that fit, the one that requires most is taken.
-        forbidden: none of these is.
-
-    Examples:
-        >>> from modeling_triaffine.data import Keys
-        >>> Keys.of("text entities").fit(frozenset({"id", "text", "entities"}))
-        True
-    """
-
-    required: frozenset[str]
-    forbidden: frozenset[str] = frozenset()
-
-    @classmethod
-    def of(cls, required: str, forbidden: str = "") -> Keys:
-        """Builds it from names separated by spaces."""
-        return cls(frozenset(required.split()), frozenset(forbidden.split()))
-
-    def fit(self, keys: frozenset[str]) -> bool:
-        return self.required <= keys and not self.forbidden & keys
-
-
-@dataclass(frozen=True)
 class CorpusFormat:
     """A corpus format, as its reader declares it; `register_format` makes it known.
 
@@ -57,7 +31,8 @@ class CorpusFormat:
             place. What reads one record stands in `with check.record():`, so that `max_bad_records` can drop it.
         suffixes: of file names, without `.gz`; they decide where the content of a file does not. With `keys`, those of
             JSON by default.
-        keys: for JSON, the keys of its records, in one or several forms.
+        keys: for JSON, the keys of its records, in one or several forms, such as "text entities -tokens": the keys that
+            are there, and with a hyphen those that are not. Of several formats that fit, the one with most is taken.
         recognizes: for other files, their first characters → it looks like this format.
         may_be: the same for a file whose neighbours, or the user, say that it is of this format.
         columns: what `read(columns=…)` names, as in "{'entities': 'layer:feature'}"; empty if it takes none.
@@ -75,7 +50,7 @@ class CorpusFormat:
     description: str
     read: Callable[..., Iterator[Text]]
     suffixes: tuple[str, ...] = ()
-    keys: tuple[Keys, ...] = ()
+    keys: tuple[str, ...] = ()
     recognizes: Callable[[str], bool] | None = None
     may_be: Callable[[str], bool] | None = None
     columns: str = ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -115,17 +115,6 @@ class JsonObject:
             return found
         plain = " or ".join(name for name in names if "." not in name)
         raise self.error(names[0], f"is missing; the fields are {names_of(self.fields)}", f"Name it {plain}")
-
-    def require(
-        self, fields: Sequence[str], form: str, remedy: str = "Give files of this form, or name another format"
-    ) -> None:
-        """Raises CorpusError, which names the fields there are, unless all these are among them."""
-        if missing := [field for field in fields if field not in self.fields]:
-            problem = f"is missing, so this is not {form}; its fields are {names_of(self.fields)}"
-            raise self.error(missing[0], problem, remedy)
-
-    def note_other_fields(self, known: Iterable[str], what: str = "field") -> None:
-        self.check.note_other_fields(self.fields, known, what)
 
     def error(self, field: str, problem: str, remedy: str) -> CorpusError:
         """The error for a field; the `problem` is said of it: "has 2 values"."""

@@ -204,8 +204,6 @@ def read_parts(
         part = CorpusPart(files, RecordChecker(files.path, read_as, offsets, max_bad_records))
         for text in numbered(_texts(files, part.check, {} if columns is None else {"columns": columns}), part.check):
             part.texts.setdefault(split or text.get("split") or "train", []).append(text)
-        if offsets is not None and not part.is_written:
-            raise CorpusError.at(files.path, "", "it has words and no offsets", "Leave out what they count")
         part.texts = part.texts or {split or "train": []}
         if split is None and not any("split" in text for text in part.texts.get("train", ())):
             part.name = files.split_in_name() or files.path.name

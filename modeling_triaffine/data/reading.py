@@ -180,25 +180,28 @@ def xml_elements(path: Path, check: RecordChecker) -> Iterator[ElementTree.Eleme
     which a small file can grow without bound, are rejected before they are parsed. To read in constant memory, call
     `clear()` on elements that are no longer needed.
     """
-    with _errors_of_xml(check, ""):
-        with open_corpus(path) as file:
-            reject_entity_declarations(file, check, "")
-        with open_corpus(path) as file:
-            depth = 0
-            for event, element in ElementTree.iterparse(file, ("start", "end")):
-                depth += 1 if event == "start" else -1
-                if depth > MAX_DEPTH:
-                    problem = f"its tags are nested more than {MAX_DEPTH} deep, at <{element.tag}>"
-                    raise check.error("", problem, "Check whether an end tag is missing")
-                if event == "end":
-                    yield element
+    with open_corpus(path) as file:
+        yield from _elements(file, check, "")
 
 
 def parse_xml(data: bytes, check: RecordChecker, where: str) -> ElementTree.Element:
     """The root element of a small XML document from strangers; see [`xml_elements`] for what is rejected."""
+    *_, root = _elements(BytesIO(data), check, where)
+    return root
+
+
+def _elements(file: BinaryIO, check: RecordChecker, where: str) -> Iterator[ElementTree.Element]:
     with _errors_of_xml(check, where):
-        reject_entity_declarations(BytesIO(data), check, where)
-        return ElementTree.fromstring(data)
+        reject_entity_declarations(file, check, where)
+        file.seek(0)
+        depth = 0
+        for event, element in ElementTree.iterparse(file, ("start", "end")):
+            depth += 1 if event == "start" else -1
+            if depth > MAX_DEPTH:
+                problem = f"its tags are nested more than {MAX_DEPTH} deep, at <{element.tag}>"
+                raise check.error(where, problem, "Check whether an end tag is missing")
+            if event == "end":
+                yield element
 
 
 @contextmanager

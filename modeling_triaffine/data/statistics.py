@@ -28,8 +28,7 @@ def corpus_statistics(records: Iterable[Any], max_candidates: int = ModelOptions
         - `most_entities`, `longest_sentence` (words), `nesting_depth` (the deepest);
         - distributions, value → how often: `sentence_lengths` and `entity_lengths` (words), `entities_per_sentence`,
           `entity_depths`;
-        - `max_candidates`, `sentences_above_max_candidates`, `spans_above_max_candidates` (out of reach) and
-          `needed_candidates` (for all to be in reach).
+        - `spans_above_max_candidates` (out of reach) and `needed_candidates` (for all to be in reach).
 
     Examples:
         >>> from modeling_triaffine.data import corpus_statistics
@@ -48,7 +47,6 @@ def corpus_statistics(records: Iterable[Any], max_candidates: int = ModelOptions
         totals["inner_entities"] += sum(depths[span] > 1 for span in spans)
         totals["sentences_with_pos"] += bool(record.get("pos"))
         candidates = len({*spans})
-        totals["sentences_above_max_candidates"] += candidates > max_candidates
         totals["spans_above_max_candidates"] += max(candidates - max_candidates, 0)
         needed = max(needed, candidates)
         types.update(entity["type"] for entity in record["entities"])
@@ -71,8 +69,6 @@ def corpus_statistics(records: Iterable[Any], max_candidates: int = ModelOptions
         "entity_lengths": dict(sorted(entity_lengths.items())),
         "entities_per_sentence": dict(sorted(entities_per_sentence.items())),
         "entity_depths": dict(sorted(entity_depths.items())),
-        "max_candidates": max_candidates,
-        "sentences_above_max_candidates": totals["sentences_above_max_candidates"],
         "spans_above_max_candidates": totals["spans_above_max_candidates"],
         "needed_candidates": needed,
     }

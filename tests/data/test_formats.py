@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from modeling_triaffine.data import FORMATS, CorpusError, detect_format, load_nested_ner, load_texts
 from modeling_triaffine.data.corpus_files import formats_recognizing
-from modeling_triaffine.data.corpus_format import CorpusFormat, Keys
+from modeling_triaffine.data.corpus_format import CorpusFormat
 from modeling_triaffine.data.json_records import record_keys
 from modeling_triaffine.parsing import JSON_SUFFIXES
 from tests.helpers.corpora import (
@@ -44,7 +44,7 @@ def test_every_format_has_its_case():
 
 @pytest.mark.contract
 def test_formats_of_json_take_all_suffixes_of_json_by_default():
-    assert CorpusFormat("own", "", read=list, keys=(Keys.of("bars"),)).suffixes == JSON_SUFFIXES
+    assert CorpusFormat("own", "", read=list, keys=("bars",)).suffixes == JSON_SUFFIXES
     assert FORMATS["mrc"].suffixes == FORMATS["label_studio"].suffixes == JSON_SUFFIXES
     assert CorpusFormat("own", "", read=list).suffixes == ()
 

@@ -27,7 +27,6 @@ class TestOptions:
         ("format", "options", "problem"),
         [
             ("conllu", {"columns": {"tokens": 0}}, "the format 'conllu' has no columns"),
-            ("json_lines", {"offsets": "utf16"}, "it has words and no offsets"),
             ("text_spans", {"offsets": "utf32"}, "`offsets` is 'utf32'. Give one of characters, utf16, bytes"),
             ("text_spans", {"sentence_splitter": "x"}, "`sentence_splitter` is 'x'; choose one of"),
             ("json_lines", {"format": "conll"}, r"There is no format 'conll'. Choose one of \['ace', .*'brat'"),

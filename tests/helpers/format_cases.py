@@ -282,7 +282,7 @@ CASES = {
     "label_studio": FormatCase(
         {"a.json": json.dumps([task(region(0, 17, "Person"), region(13, 17, "City"))], indent=1)},
         {
-            "no annotations": ({"id": 5, "data": {}}, "'annotations'", "Export the tasks"),
+            "no annotations": ({"id": 5, "data": {}}, "'annotations' is missing"),
             "no string": (task(data={"n": 1}), "'data'"),
             "no result": (task(annotations=[{}]), "'annotations[0].result'"),
             "no value": (task({"type": "labels"}), "'annotations[0].result[0].value'", "null"),

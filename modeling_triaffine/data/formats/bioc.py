@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element
 
 from ...model.text_triaffine import Offsets
 from ...parsing import JSON_SUFFIXES
-from ..corpus_format import CorpusFormat, Keys
+from ..corpus_format import CorpusFormat
 from ..json_records import JsonObject, Pair, json_reader, json_values
 from ..offsets import positions
 from ..reading import read_head, xml_elements
@@ -60,9 +60,8 @@ def _bioc_text(document: JsonObject, default_id: str) -> Text:
     """The document with the annotations of all its parts; its text is that of its passages, or of their sentences."""
     doc_id = str(document.fields.get("id") or default_id)
     document.where += f" (document {doc_id})"
-    document.require(["passages"], "a document of BioC")
     parts, passages = [document], []
-    for passage in document.objects("passages", optional=True):
+    for passage in document.objects("passages"):
         sentences = list(passage.objects("sentences", optional=True))
         parts += [passage, *sentences]
         for part in [passage] if passage.fields.get("text") else sentences:
@@ -121,7 +120,7 @@ BIOC = CorpusFormat(
     description="BioC, in XML or JSON",
     read=json_reader(_bioc_text, "id and passages", values=_bioc_documents),
     suffixes=(".xml", *JSON_SUFFIXES),
-    keys=(*map(Keys.of, WRAPPERS), Keys.of("passages")),
+    keys=(*WRAPPERS, "passages"),
     recognizes=lambda head: "<collection" in head,
 )
 
@@ -131,12 +130,11 @@ BIOC = CorpusFormat(
 
 def bigbio_text(record: JsonObject, default_id: str) -> Text:
     """The text of one record; `default_id` names it if it has neither `document_id` nor `id`."""
-    record.require(["passages", "entities"], "a bigbio_kb record")
     for name in ("events", "coreferences", "relations"):
         if ignored := record.fields.get(name):
             record.check.note(f"{name} ignored", len(ignored))
     passages = []
-    for passage in record.objects("passages", optional=True):
+    for passage in record.objects("passages"):
         offsets = passage.value("offsets", list[Pair])
         if len(offsets) != 1:
             raise passage.error("offsets", f"has {len(offsets)} pairs", "A passage has one: [[start, end]]")
@@ -148,7 +146,7 @@ def bigbio_text(record: JsonObject, default_id: str) -> Text:
             annotation.value("type", str),
             _joined(annotation) or None,
         )
-        for annotation in record.objects("entities", optional=True)
+        for annotation in record.objects("entities")
     )
     doc_id = str(record.fields.get("document_id") or record.fields.get("id") or default_id)
     return _text(record, doc_id, passages, annotations)
@@ -165,5 +163,5 @@ BIGBIO_KB = CorpusFormat(
     description="bigbio's records of passages and entities",
     read=json_reader(bigbio_text, "passages and entities"),
     # `entities` may follow after the part of a long document that is looked at.
-    keys=(Keys.of("passages document_id"), Keys.of("passages entities")),
+    keys=("passages document_id", "passages entities"),
 )

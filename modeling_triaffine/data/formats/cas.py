@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import importing_extra
 from ...model.text_triaffine import Offsets
-from ..corpus_format import CorpusFormat, Keys, check_columns
+from ..corpus_format import CorpusFormat, check_columns
 from ..json_records import record_keys
 from ..reading import name_in_corpus, open_corpus, parse_xml, read_head, visible_paths
 from ..record_checker import RecordChecker
@@ -154,7 +154,7 @@ CAS = CorpusFormat(
     description="UIMA CAS, in XMI or JSON, as exported by INCEpTION",
     read=read_cas,
     suffixes=(XMI_SUFFIX, ".json"),
-    keys=tuple(map(Keys.of, JSON_KEYS)),
+    keys=JSON_KEYS,
     recognizes=lambda head: "<xmi:XMI" in head,
     columns="the layer: {'entities': 'layer:feature'}",
     documents=cas_documents,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ..corpus_format import CorpusFormat, Keys
+from ..corpus_format import CorpusFormat
 from ..json_records import JsonObject, json_reader
 from ..schema import Entity, Text
 from .text_spans import entity_of_each_type
@@ -17,7 +17,6 @@ def _text_of_task(task: JsonObject, _: str) -> Text | None:
     note = task.check.note
     if predictions := task.fields.get("predictions"):
         note("predictions ignored", len(predictions))
-    task.require(["annotations"], "an exported task", "Export the tasks as JSON, together with their annotations")
     annotations = list(task.objects("annotations"))
     made = [annotation for annotation in reversed(annotations) if not annotation.fields.get("was_cancelled")]
     if len(made) < len(annotations):
@@ -65,8 +64,8 @@ LABEL_STUDIO = CorpusFormat(
     read=json_reader(_text_of_task, "data and annotations"),
     # `data` may follow after the part of a long task that is looked at.
     keys=(
-        Keys.of("data annotations"),
-        Keys.of("data predictions"),
-        Keys.of("id annotations", forbidden="text sentence tokens passages"),
+        "data annotations",
+        "data predictions",
+        "id annotations -text -sentence -tokens -passages",
     ),
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...model.text_triaffine import Offsets
-from ..corpus_format import CorpusFormat, Keys, check_columns
+from ..corpus_format import CorpusFormat, check_columns
 from ..json_records import JsonObject, json_values
 from ..reading import document_name
 from ..record_checker import WITHOUT_SPANS, RecordChecker
@@ -155,7 +155,7 @@ def read_span(
     inclusive = form["inclusive_end"]
     if inclusive is None:
         inclusive = last == LAST and len(str(span.get(quote) or "")) != end - start
-    span.note_other_fields(BOOKKEEPING | _first_keys(first, last, kind, quote), "span field")
+    span.check.note_other_fields(span.fields, BOOKKEEPING | _first_keys(first, last, kind, quote), "span field")
     return span, (start, end + inclusive), kind, quote
 
 
@@ -184,12 +184,12 @@ TEXT_SPANS = CorpusFormat(
     description="JSON of texts with spans by characters, as exported by Doccano",
     read=read_text_spans,
     keys=(
-        Keys.of("text"),
-        Keys.of("full_text"),
-        *(Keys.of(f"{text} {spans}") for text in ("content", "data") for spans in SPANS[:5]),
-        Keys.of("sentence annotations"),
-        Keys.of("sentence entities"),
-        Keys.of("classes annotations"),
+        "text",
+        "full_text",
+        *(f"{text} {spans}" for text in ("content", "data") for spans in SPANS[:5]),
+        "sentence annotations",
+        "sentence entities",
+        "classes annotations",
     ),
     recognizes=lambda head: PAIRS.match(head) is not None,
     columns="the fields: {'text': …, 'entities': …, 'start': …, 'end': …, 'type': …, 'inclusive_end': True}",

@@ -20,7 +20,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from ..corpus_format import IN_LIST, CorpusFormat, Keys, check_columns
+from ..corpus_format import IN_LIST, CorpusFormat, check_columns
 from ..json_records import JsonObject, json_reader, json_values
 from ..reading import document_name, name_in_corpus, numbered_paragraphs
 from ..record_checker import DISCONTINUOUS, RecordChecker
@@ -37,9 +37,6 @@ NOT_FOR_NER = ("relations", "org_id", "orig_id")
 """Fields of the published form that say nothing about entities. `orig_id` numbers sentences in one corpus and documents
 in another, so it is not used as a document's name."""
 NEEDED = ("tokens", "entities")
-NOT_OF_WORDS = (
-    "A text with spans by characters has it under 'text'; with other columns, use adapt_dataset: see docs/corpora.md"
-)
 
 
 def _own_record(record: JsonObject, default_id: str) -> Text:
@@ -53,7 +50,6 @@ def _published_record(record: JsonObject, name: str) -> Text:
 
 
 def _text(record: JsonObject, fields: dict[str, Any]) -> Text:
-    record.require(NEEDED, "a sentence of words", NOT_OF_WORDS)
     entities = record.value("entities", list)
     if any(isinstance(raw, dict) and "span" in raw for raw in entities):  # as in Pyramid's data
         fields["entities"] = [*_entities(record, entities, "entities", FORM)]
@@ -81,9 +77,9 @@ JSON_LINES = CorpusFormat(
     description="JSON lines of this project, one sentence of words each",
     read=json_reader(_own_record, " and ".join(NEEDED), lambda path, check: name_in_corpus(path, check.folder or path)),
     keys=(
-        Keys.of("tokens entities", forbidden=IN_LIST),
-        Keys.of("tokens entities doc_id"),
-        Keys.of("tokens doc_id sent_id", forbidden=" ".join((*TAGS, MENTIONS))),
+        f"tokens entities -{IN_LIST}",
+        "tokens entities doc_id",
+        " -".join(("tokens doc_id sent_id", *TAGS, MENTIONS)),
     ),
 )
 PUBLISHED_JSON = CorpusFormat(
@@ -91,7 +87,7 @@ PUBLISHED_JSON = CorpusFormat(
     description="one JSON list of records with `ltokens` and `rtokens`, as in the published experiments",
     read=json_reader(_published_record, " and ".join(NEEDED)),
     suffixes=(".json",),
-    keys=(Keys.of(f"tokens entities {IN_LIST}", forbidden="doc_id"), Keys.of("tokens entities ltokens rtokens")),
+    keys=(f"tokens entities {IN_LIST} -doc_id", "tokens entities ltokens rtokens"),
 )
 
 
@@ -105,7 +101,7 @@ INCLUSIVE = {**FORM, "inclusive_end": True}
 def _inclusive_spans(record: JsonObject, default_id: str) -> Text:
     words = next((field for field in WORDS if field in record.fields), WORDS[1])
     name = "ners" if "ners" in record.fields else "ner"
-    record.note_other_fields((words, name, "doc_key"))
+    record.check.note_other_fields(record.fields, (words, name, "doc_key"))
     key = record.fields.get("doc_key")
     doc_id = default_id if key is None else str(key)
     sentences, spans_of_each, places = [record.value(words, list)], [record.value(name, list)], [name]
@@ -129,7 +125,7 @@ INCLUSIVE_SPANS = CorpusFormat(
     name="inclusive_spans",
     description="JSON of words with inclusive spans in `ner`: GLiNER, W2NER, DyGIE++, PURE",
     read=json_reader(_inclusive_spans, f"{', '.join(WORDS)} and ner"),
-    keys=(*(Keys.of(f"{words} ner") for words in WORDS), Keys.of("doc_key sentences"), Keys.of("sentences ners")),
+    keys=(*(f"{words} ner" for words in WORDS), "doc_key sentences", "sentences ners"),
 )
 
 
@@ -161,8 +157,7 @@ def _questions(path: Path, check: RecordChecker) -> Iterator[tuple[tuple[str, st
     for raw, where in json_values(path, check):
         with check.record():
             record = JsonObject(raw, where, check)
-            record.require(QUESTION_FIELDS, "a question about a sentence")
-            record.note_other_fields((*QUESTION_FIELDS, *OTHER_QUESTION_FIELDS))
+            record.check.note_other_fields(record.fields, (*QUESTION_FIELDS, *OTHER_QUESTION_FIELDS))
             number, point, _ = str(record.fields.get("qas_id")).partition(".")
             yield (number if point else "", record.value("context", str)), record
 
@@ -181,7 +176,7 @@ MRC = CorpusFormat(
     name="mrc",
     description="questions and answers of machine reading comprehension, one record for each type in a sentence",
     read=read_mrc,
-    keys=(Keys.of("context query"),),
+    keys=("context query",),
 )
 
 

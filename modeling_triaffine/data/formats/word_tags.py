@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...parsing import shown
-from ..corpus_format import CorpusFormat, Keys, check_columns
+from ..corpus_format import CorpusFormat, check_columns
 from ..json_records import JsonObject, json_values
 from ..reading import document_name
 from ..record_checker import RecordChecker
@@ -81,7 +81,7 @@ def tagged_sentences(
                     schemes[field] = _scheme(field, head, columns.get("names"))
                 entities += _entities(record, field, len(tokens), schemes[field], columns)
             ids = {field: columns.get(field, field) for field in ("id", "doc_id")}
-            record.note_other_fields((words, *found, *ids.values(), columns.get("pos", "")))
+            record.check.note_other_fields(record.fields, (words, *found, *ids.values(), columns.get("pos", "")))
             given = record.fields.get(ids["id"]) if "id" in columns else None
             identifier = f"{name}:{number}" if given is None else str(given)
             doc_id = record.fields.get(ids["doc_id"])
@@ -141,6 +141,6 @@ WORD_TAGS = CorpusFormat(
     name="word_tags",
     description="JSON of words with a list of tags, or with entities by words in `entity_mentions`",
     read=read_word_tags,
-    keys=tuple(Keys.of(f"{words} {found}", forbidden="entities") for words in WORDS for found in (*TAGS, MENTIONS)),
+    keys=tuple(f"{words} {found} -entities" for words in WORDS for found in (*TAGS, MENTIONS)),
     columns="the fields: {'tokens': 'words', 'entities': ['outer', 'inner'], 'names': ['O', 'B-City']}",
 )
