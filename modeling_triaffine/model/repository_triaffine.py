@@ -17,7 +17,7 @@ from transformers.utils.hub import cached_file
 from .checks_triaffine import LOWEST_VERSIONS, listed, reading
 
 # Saved with every checkpoint, in one folder: transformers loads these files as remote code. In the order to read them,
-# each before those that it imports; a model card has it, with the first line of each file.
+# each before those that it imports; a model card has it.
 REMOTE_CODE_FILES = (
     "pipeline_triaffine.py",
     "decoding_triaffine.py",

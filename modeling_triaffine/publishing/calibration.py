@@ -17,17 +17,14 @@ def check_unscored(folder: Path, split: str, entities: Sequence[Sequence[Mapping
     They are recognized by the name of their split, or by the numbers of sentences and of entities.
     """
     summary = RunSummary.load(folder) or RunSummary()
-    if split not in ("validation", "test") and len(entities) == summary.training_sentences:
-        raise ValueError("The model was trained on these sentences. Calibrate on others (--split, or another file).")
-    scored = summary.evaluation
-    numbers = len(entities), sum(map(len, entities))
-    if scored is not None and (
-        split == scored.split
-        or numbers == (scored.sentences, sum(row["gold"] for row in scored.scores["by_label"].values()))
-    ):
+    scored, numbers = summary.evaluation, (len(entities), sum(map(len, entities)))
+    is_known = split not in ("validation", "test") and len(entities) == summary.training_sentences
+    if scored is not None:
+        is_known |= split == scored.split or numbers == (scored.sentences, scored.scores["gold"])
+    if is_known:
         raise ValueError(
-            f"The model's scores are those of the {scored.split} split, {scored.sentences} sentences, and would be too "
-            "good with thresholds tuned on it. Calibrate on others (--split, or another file)."
+            f"The model was trained on these {len(entities)} sentences, or its card has their scores. Thresholds would "
+            "be too good there: calibrate on others (--split, or another file)."
         )
 
 

@@ -1,16 +1,12 @@
 """The tables of a model card, from the summary of a run."""
 
-import ast
-import functools
 import math
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from pathlib import Path
 
 from ..drawing.tables import Cell, Code, Strong, Table
 from ..evaluation.reliability import reliability_table, threshold_table
 from ..evaluation.scores import ALL, Row, percent, score_table, summary_metrics
-from ..model import repository_triaffine
 from .run_summary import Epoch, RunSummary
 
 EPOCH_COLUMNS = ("Epoch", "Update", "Training loss", "Validation loss")
@@ -19,7 +15,6 @@ EPOCH_COLUMNS = ("Epoch", "Update", "Training loss", "Validation loss")
 def card_tables(summary: RunSummary, labels: Sequence[str]) -> dict[str, Table]:
     """The tables of a card by name; those of scores only if there are scores."""
     tables = {
-        "code": code_table(),
         "labels": _label_table(summary, labels),
         "epochs": _epoch_table(summary.training_table),
         "settings": _setting_table(summary),
@@ -44,32 +39,19 @@ def card_tables(summary: RunSummary, labels: Sequence[str]) -> dict[str, Table]:
     return tables
 
 
-@functools.cache
-def code_table() -> Table:
-    """The files of the remote code in reading order, each with the first line of its docstring."""
-    folder = Path(repository_triaffine.__file__).parent
-    rows = []
-    for name in repository_triaffine.REMOTE_CODE_FILES:
-        docstring = ast.get_docstring(ast.parse((folder / name).read_text(encoding="utf-8"))) or ""
-        rows.append([Code(name), docstring.splitlines()[0].removesuffix(".")])
-    return Table(("File", "What it does"), rows)
-
-
 def _named(rows: Mapping[str, Row]) -> list[tuple[str, Row]]:
     return [(Code(name), row) for name, row in rows.items()]
 
 
 def _label_table(summary: RunSummary, labels: Sequence[str]) -> Table:
     """Labels with the number of their entities and, if they may be shown, examples."""
-    has_examples = any(label.examples for label in summary.labels.values())
-    known = [(name, summary.labels.get(name)) for name in labels]
-    rows: list[list[Cell]] = [[Code(name), label.count if label else None] for name, label in known]
-    if has_examples:
-        for row, (_, label) in zip(rows, known, strict=True):
-            row.append(Code(", ".join(label.examples)) if label and label.examples else "")
+    rows: list[list[Cell]] = []
+    for name in labels:
+        label = summary.labels.get(name)
+        examples = Code(", ".join(label.examples)) if label and label.examples else ""
+        rows.append([Code(name), label.count if label else None, examples])
     sentences = "" if summary.training_sentences is None else f"{summary.training_sentences:,} "
-    header = ["Label", f"In the {sentences}training sentences", *(["For instance"] if has_examples else [])]
-    return Table(header, rows)
+    return Table(["Label", f"In the {sentences}training sentences", "For instance"], rows)
 
 
 def _epoch_table(epochs: Sequence[Epoch]) -> Table:

@@ -20,6 +20,7 @@ from ..drawing import draw_entities
 from ..drawing.safe_text import inline_code, markdown_text
 from ..evaluation.scores import PARTS_NOTE, PARTS_TITLE, RATIOS, percent
 from ..model.configuration_triaffine import TriaffineConfig
+from ..model.repository_triaffine import REMOTE_CODE_FILES
 from ..nesting import nested_spans
 from .card_tables import card_tables
 from .run_summary import Example, RunSummary
@@ -31,13 +32,6 @@ TAGS = ("nested-ner", "named-entity-recognition", "span-classification", "triaff
 UNNAMED_DATASET = "unnamed data set"
 DRAWING_WIDTH = 88  # columns of a code block that the Hub shows without scrolling
 
-ILLUSTRATION = Example(
-    "The Bank of England raised its rate.",
-    [
-        {"entity_group": "ORG", "score": 0.0, "word": "Bank of England", "start": 4, "end": 19},
-        {"entity_group": "GPE", "score": 0.0, "word": "England", "start": 12, "end": 19},
-    ],
-)
 USAGE = """\
 from transformers import pipeline
 
@@ -72,7 +66,6 @@ def build_model_card(
     run = (summary or RunSummary()).of_model(config)
     labels = config.entity_labels
     shown = _choose_example(run.examples)
-    drawn = shown if shown.entities else ILLUSTRATION
     card: ModelCard = ModelCard.from_template(
         _metadata(model_name, run, [tags] if isinstance(tags, str) else tags or []),
         template_path=str(TEMPLATE if purpose is None else RECIPE_TEMPLATE),
@@ -83,12 +76,13 @@ def build_model_card(
         purpose=(purpose or "").strip(),
         labels=labels,
         shown=shown,
-        drawing=draw_entities(drawn.text, drawn.entities, DRAWING_WIDTH),
+        drawing=draw_entities(shown.text, shown.entities, DRAWING_WIDTH),
         usage=USAGE.format(name=_literal(model_name), text=_literal(shown.text)),
         page=shlex.join(["triaffine-ner", "page", "--model", model_name]),
         printed="\n".join("{start} {end} {entity_group} {word}".format_map(entity) for entity in shown.entities),
         encoder=_describe_encoder(config),
         tables=card_tables(run, labels),
+        files=REMOTE_CODE_FILES,
         code=inline_code,
         codes=lambda values: ", ".join(map(inline_code, values)),
         code_block=code_block,
@@ -111,17 +105,6 @@ def repository_name(folder: str | Path) -> str:
     return name[:96].strip("-") or "model"
 
 
-def check_repo_id(argument: str, value: str) -> None:
-    """Raises ValueError if no Hub repository can have the name `value`."""
-    try:
-        validate_repo_id(value)
-    except HFValidationError as error:
-        raise ValueError(
-            f"`{argument}` is {value!r}, which cannot be a repository on the Hub ({error}). Give an id such as "
-            "'user/name', not a folder."
-        ) from error
-
-
 def code_block(content: str, language: str = "") -> str:
     """A fenced code block, with a fence longer than any run of backticks in the content."""
     longest = max((len(run) for run in re.findall(r"`+", content)), default=0)
@@ -132,7 +115,7 @@ def code_block(content: str, language: str = "") -> str:
 def _metadata(model_name: str, run: RunSummary, tags: Sequence[str]) -> ModelCardData:
     """The front matter, which the Hub reads and shows beside the text."""
     if run.base_model is not None:
-        check_repo_id("base_model", run.base_model)
+        validate_repo_id(run.base_model)
     datasets = [name.strip() for name in (run.dataset or "").split(",")]
     return ModelCardData(
         language=run.language,

@@ -1,10 +1,7 @@
 """Publishes a model in memory, with what belongs to it in the folder or repository that it was loaded from."""
 
 import contextlib
-import filecmp
-import json
 import logging
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -12,13 +9,10 @@ from typing import Any
 
 from huggingface_hub import CommitInfo
 from torch import Tensor
-from transformers.utils import CONFIG_NAME
 
 from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
-from .model_card import CARD_NAME
-from .repository import WRITTEN, has_own_card, matches
-from .run_summary import SUMMARY_FILE
+from .repository import WRITTEN, matches
 from .upload import fetch_model, publish_folder
 
 logger = logging.getLogger(__name__)
@@ -36,8 +30,8 @@ def push_model(
 ) -> CommitInfo:
     """Publishes a model in memory; `model.push_to_hub` calls this.
 
-    Licenses and files for an endpoint come from the folder or repository that it was loaded from, and so do its scores,
-    if the weights are the same.
+    Licenses and files for an endpoint come from the folder or repository that it was loaded from. Its scores do not,
+    because the weights may differ: [`publish_folder`] publishes a saved model with them.
 
     Args:
         repo_id: `"owner/name"`, or the name alone for a repository of the user.
@@ -58,14 +52,9 @@ def push_model(
             logger.warning("%s is published without a processor; give `processor=`.", repo_id)
         else:
             processor.save_pretrained(folder)
-        if origin is not None:
-            is_same = _are_equal(folder, origin)
-            if not is_same and (origin / SUMMARY_FILE).exists():
-                logger.warning("Weights or labels differ from those in %s, so its scores are left out.", origin)
-            of_weights = [SUMMARY_FILE, *([CARD_NAME] if has_own_card(origin) else [])] if is_same else []
-            for name in os.listdir(origin):
-                if matches(name, WRITTEN) or name in of_weights:
-                    shutil.copyfile(origin / name, folder / name)
+        for path in origin.iterdir() if origin is not None else ():
+            if matches(path.name, WRITTEN):
+                shutil.copyfile(path, folder / path.name)
         has_processor = processor is not None
         return publish_folder(folder, repo_id, with_processor=has_processor, token=token, **options).commit
 
@@ -78,11 +67,3 @@ def _fetch_origin(model: TriaffineForNestedNER, token: str | bool | None, folder
         return fetch_model(name, folder, **given) / subfolder if name else None
     except (ValueError, OSError):
         return None
-
-
-def _are_equal(folder: Path, origin: Path) -> bool:
-    """Returns whether two saved models have the same weights, in equal files, and the same labels."""
-    labels, theirs = (json.loads((saved / CONFIG_NAME).read_bytes()).get("id2label") for saved in (folder, origin))
-    names = [path.name for path in folder.glob("*.safetensors")]
-    _, different, missing = filecmp.cmpfiles(folder, origin, names, shallow=False)
-    return bool(labels == theirs and not different and not missing)

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from huggingface_hub.utils import validate_repo_id
 from transformers.utils import CONFIG_NAME, PROCESSOR_NAME
 
 from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import VOCABULARIES_FILE, TriaffineProcessor
 from ..model.repository_triaffine import HANDLER_FILE, REMOTE_CODE_FILES, REQUIREMENTS_FILE
-from .model_card import CARD_NAME, card_of_folder, check_repo_id
+from .model_card import CARD_NAME, card_of_folder
 from .run_summary import SUMMARY_FILE
 
 WEIGHTS = ("model.safetensors", "model-*-of-*.safetensors", "model.safetensors.index.json")
@@ -53,7 +54,7 @@ def assemble_repository(
         with_processor: False for a model without a processor.
 
     """
-    check_repo_id("repo_id", repo_id)
+    validate_repo_id(repo_id)
     # First: of another kind of model it says so, where the configuration would warn of each of its fields.
     processor = TriaffineProcessor.from_pretrained(folder) if with_processor else None
     model = TriaffineForNestedNER.from_pretrained(folder)
@@ -67,7 +68,9 @@ def assemble_repository(
             part.save_pretrained(target)  # keeps the folder's own files for an endpoint
     if new_card or not has_own_card(folder):
         (target / CARD_NAME).write_text(card_of_folder(folder, repo_id, tags), encoding="utf-8", newline="")
-    return _describe(target, [name for name in names if not (matches(name, TAKEN) or name in REMOTE_CODE_FILES)])
+    left_behind = [name for name in names if not (matches(name, TAKEN) or name in REMOTE_CODE_FILES)]
+    lines = [f"{path.stat().st_size / 1000:>12,.1f} kB  {path.name}" for path in sorted(target.iterdir())]
+    return "\n".join([*lines, *([f"Left out: {', '.join(left_behind)}."] if left_behind else [])])
 
 
 def _take(path: Path, target: Path) -> None:
@@ -93,12 +96,3 @@ def has_own_card(folder: Path) -> bool:
 def matches(name: str, patterns: Sequence[str]) -> bool:
     """True if a name matches one of the patterns."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def _describe(folder: Path, left_behind: list[str]) -> str:
-    """Returns the files of a repository with their sizes, and those that stay at home."""
-    sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
-    width = max(map(len, sizes))
-    lines = [f"  {name:<{width}}  {size / 1000:>11,.1f} kB" for name, size in sizes.items()]
-    lines += [f"Left out: {', '.join(left_behind)}."] if left_behind else []
-    return "\n".join(lines)

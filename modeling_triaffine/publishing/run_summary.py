@@ -134,15 +134,9 @@ class RunSummary:
             summary = dataclasses.replace(summary, calibration=None)
         return summary
 
-    def to_json(self) -> str:
-        """Returns the summary as JSON, with null for NaN and infinity."""
-        return SUMMARY.dump_json(self, indent=2).decode() + "\n"
-
-    def save(self, folder: str | Path) -> Path:
-        """Writes the summary atomically into `folder`; returns its path."""
-        path = Path(folder) / SUMMARY_FILE
-        write_text(path, self.to_json())
-        return path
+    def save(self, folder: str | Path) -> None:
+        """Writes the summary atomically into `folder`, with null for NaN and infinity."""
+        write_text(Path(folder) / SUMMARY_FILE, SUMMARY.dump_json(self, indent=2).decode() + "\n")
 
     @classmethod
     def load(cls, folder: str | Path) -> "RunSummary | None":
@@ -153,12 +147,8 @@ class RunSummary:
         try:
             return SUMMARY.validate_json(path.read_bytes())
         except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"]))
-            raise ValueError(
-                f"{path} is not a summary of a training run ({place}: {first['msg']}). Restore it, or delete it for a "
-                "model card without numbers."
-            ) from error
+            remedy = "Restore it, or delete it for a card without numbers."
+            raise ValueError(f"{path} is damaged: {' '.join(str(error).split())}. {remedy}") from error
 
 
 SUMMARY: TypeAdapter[RunSummary] = TypeAdapter(RunSummary)

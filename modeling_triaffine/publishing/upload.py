@@ -50,9 +50,8 @@ def publish_folder(
     private: bool | None = True,
     token: str | bool | None = None,
     revision: str | None = None,
-    create_pr: bool = False,
     commit_message: str | None = None,
-    commit_description: str | None = None,
+    **options: Any,
 ) -> Upload:
     """Publishes a saved model, see [`assemble_repository`].
 
@@ -62,9 +61,7 @@ def publish_folder(
         private: whether a new repository is private; None: as the owner's settings say. An existing one is not changed.
         token: default: the token of `hf auth login` or `HF_TOKEN`.
         revision: branch to upload to, created if missing; default: main.
-        create_pr: whether to make the commit a pull request.
-        commit_message, commit_description: texts of the commit.
-
+        options: `create_pr` and `commit_description`, as of [`HfApi.upload_folder`].
     """
     name = full_name(repo_id, token)
     api = HfApi(token=token, library_name="modeling_triaffine", library_version=__version__)
@@ -87,10 +84,9 @@ def publish_folder(
                     repo_id=name,
                     folder_path=target,
                     commit_message=commit_message or DEFAULT_MESSAGE,
-                    commit_description=commit_description,
                     revision=revision,
-                    create_pr=create_pr,
                     delete_patterns=[*OUTDATED],
+                    **options,
                 )
             )
     return Upload(commit, bool(info.private), files)

@@ -41,8 +41,8 @@ SECTIONS = [
 ]
 
 
-def make_card(summary: RunSummary | None = None, config: Any = None, **options: Any) -> ModelCard:
-    return build_model_card(config or make_config(), model_name=NAME, summary=summary, **options)
+def make_card(summary: RunSummary | None = None, config: Any = None) -> ModelCard:
+    return build_model_card(config or make_config(), model_name=NAME, summary=summary)
 
 
 def without_code(text: str) -> str:
@@ -69,7 +69,7 @@ def test_without_a_run_nothing_is_claimed():
     assert section(card, "Labels") == "3: `protein`, `cell_type`, `DNA`"
     opening = card.text.split("\n## ")[0]
     assert "There is no record of how this model was trained" in opening
-    assert "an illustration, not an output of this model" in opening
+    assert "```" not in opening
     assert not re.search(r"\d\.\d|%", re.sub(r"https?://\S+|2110\.07480|threshold=0\.9", "", card.text))
     assert re.findall(r"^## (.*)", card.text, re.MULTILINE) == SECTIONS
 
@@ -103,37 +103,22 @@ def test_a_data_set_without_an_id_is_named_but_not_linked(title: str | None):
     assert section(card, "Scores").startswith(f"On the 1,854 sentences of the `test` split{named}. ")
 
 
-# ---- What it is ----
+# ---- What it says ----
 
 
-def test_labels_whose_examples_must_not_be_shown_are_counted_all_the_same():
-    counted = {"protein": Label(2), "DNA": Label(1)}
-    text = section(make_card(make_summary(labels=counted, training_sentences=None)), "Labels")
-    assert "In the training sentences |" in text
-    assert cells(text) == [["`protein`", "2"], ["`cell_type`", "–"], ["`DNA`", "1"]]
-
-
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({"cross_span": False, "triaffine_rank": 64}, ["`triaffine`", "`triaffine`", "not used", "width 320, rank 64"]),
-        (
-            {"cross_span": False, "attention": "none", "scoring": "biaffine", "max_span_width": 8},
-            ["`none`", "`biaffine`", "not used", "width 320, no tensors", "8 words"],
-        ),
-    ],
-)
-def test_the_parts_of_the_model_that_are_used(changes: dict[str, Any], expected: list[str]):
-    encoder, *parts = model_parts(make_card(make_summary(), make_config(**changes)))
+def test_a_card_without_a_part_says_so():
+    evaluation = make_evaluation(candidate_recall=None)
+    without = make_summary(evaluation=evaluation, labels={"DNA": Label(1)}, training_sentences=None)
+    card = make_card(without)
+    assert section(card, "Candidate recall", "###") == "Not measured."
+    assert cells(section(card, "Labels")) == [["`protein`", "–", ""], ["`cell_type`", "–", ""], ["`DNA`", "1", ""]]
+    choices = {"attention": "none", "scoring": "biaffine", "cross_span": False, "max_span_width": 8}
+    filterless = make_card(without, make_config(**choices))
+    assert "does not filter candidates" in section(filterless, "Candidate recall", "###")
+    encoder, *parts = re.findall(r"^- [^:]*: (.*)", section(filterless, "Model"), re.MULTILINE)
     assert encoder == "[`tester/encoder`](https://huggingface.co/tester/encoder) (`bert`, 6 layers, 384 wide)"
-    assert parts == [*expected, "1,234,567 parameters"]
-
-
-def model_parts(card: ModelCard) -> list[str]:
-    return re.findall(r"^- [^:]*: (.*)", section(card, "Model"), re.MULTILINE)
-
-
-# ---- How it is used ----
+    width = "width 320, no tensors"
+    assert parts == ["`none`", "`biaffine`", "not used", width, "8 words", "1,234,567 parameters"]
 
 
 def test_nested_output_is_preferred_and_what_the_code_prints(capsys: pytest.CaptureFixture):
@@ -146,36 +131,18 @@ def test_nested_output_is_preferred_and_what_the_code_prints(capsys: pytest.Capt
     assert "The loop prints" not in section(make_card(make_summary(examples=[Example("Bare.")])), "Use")
 
 
-# ---- What was measured ----
-
-
-def test_a_card_without_candidate_recall_says_why():
-    without = make_summary(evaluation=make_evaluation(candidate_recall=None))
-    assert section(make_card(without), "Candidate recall", "###") == "Not measured."
-    filterless = make_card(without, make_config(cross_span=False))
-    assert "does not filter candidates" in section(filterless, "Candidate recall", "###")
-
-
 # ---- Names that would break a card ----
 
 
-def hostile_summary() -> RunSummary:
-    return make_summary(
-        dataset=HOSTILE,
-        language=HOSTILE,
-        license=HOSTILE,
-        recipe=HOSTILE,
-        settings={HOSTILE: HOSTILE},
+def test_hostile_names_stay_in_their_cells():
+    summary = make_summary(
+        **dict.fromkeys(("dataset", "language", "license", "recipe"), HOSTILE),
+        **{name: {HOSTILE: HOSTILE} for name in ("settings", "hardware", "versions")},
         evaluation=make_evaluation(HOSTILE, "DNA", split=HOSTILE, by_length={HOSTILE: make_row(1, 1, 1)}),
         labels={HOSTILE: Label(1, [HOSTILE]), "DNA": Label(2, [])},
         examples=[Example(HOSTILE, [{**NESTED[0], "entity_group": HOSTILE, "word": HOSTILE}])],
-        hardware={HOSTILE: HOSTILE},
-        versions={HOSTILE: HOSTILE},
     )
-
-
-def test_hostile_names_stay_in_their_cells():
-    card = make_card(hostile_summary(), make_config(HOSTILE, "DNA"))
+    card = make_card(summary, make_config(HOSTILE, "DNA"))
     prose = without_code(card.text)
     assert re.findall(r"^## (.*)", prose, re.MULTILINE) == SECTIONS
     assert "<script>" not in prose
@@ -221,5 +188,5 @@ def test_a_name_may_have_blanks_and_the_data_may_be_two_sets():
 
 
 def test_a_base_model_is_on_the_hub():
-    with pytest.raises(ValueError, match="base_model"):
+    with pytest.raises(ValueError, match=r"\.\./encoder"):
         make_card(RunSummary(base_model="../encoder"))
