@@ -11,7 +11,6 @@ from ..model.batches_triaffine import INPUT_NAMES
 from ..model.kinds_triaffine import NONE_LABEL
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.triaffine_ops import span_mask
-from .schema import ENTITY_FIELDS
 
 # Which of nested entities a corpus annotates, if only some.
 FLAT_ANNOTATIONS = ("outermost", "innermost", "any")
@@ -58,7 +57,7 @@ class DataCollatorForNestedNER:
 
     Raises:
         ValueError: an unknown value of `flat_annotation`; sentences encoded together; entities in some sentences
-            of a batch only, without one of their fields, outside of their sentence, or of a type that is not a label.
+            of a batch only, outside of their sentence, or of a type that is not a label.
 
     Examples:
         >>> from modeling_triaffine import DataCollatorForNestedNER, TriaffineConfig, TriaffineProcessor
@@ -128,8 +127,6 @@ class DataCollatorForNestedNER:
 
     def _problem(self, entity: Mapping[str, Any], num_words: int) -> str:
         """Says what is wrong with an entity, as the end of an error; empty if nothing is."""
-        if not isinstance(entity, Mapping) or not entity.keys() >= {*ENTITY_FIELDS}:
-            return f"the entity {entity!r}: it needs to be a dictionary with {', '.join(ENTITY_FIELDS)}"
         start, end, kind = entity["start"], entity["end"], entity["type"]
         if not 0 <= start < end <= num_words:
             place = f"an entity from {start} to {end}, but {num_words} words"

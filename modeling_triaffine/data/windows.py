@@ -57,9 +57,6 @@ class Windows(Sequence[dict[str, Any]]):
         window = self._windows[number]
         return self.records[window.row] if window.record is None else window.record
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        return map(self.__getitem__, range(len(self)))
-
     def owns(self, number: int, start: int, end: int) -> bool:
         """An entity of a window, in its words (`end` exclusive), counts there and not in a neighbour."""
         piece = self._windows[number].piece

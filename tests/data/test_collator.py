@@ -93,10 +93,6 @@ def test_flat_annotation_keeps_nested_entities_that_are_annotated(collate):
             ({"start": start, "end": end, "type": "DNA"}, f"Sentence 1 .* from {start} to {end}, but 2 words")
             for start, end in [(0, 0), (1, 1), (-1, 1), (1, 3), (2, 1)]
         ),
-        *(
-            (one, r"the entity .*'DNA'.* with start, end, type")
-            for one in ({"start": 0, "label": "DNA"}, (0, 1, "DNA"))
-        ),
     ],
 )
 def test_wrong_entities(collate, entity, problem):

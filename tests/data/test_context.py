@@ -68,12 +68,11 @@ def test_splits_have_no_common_neighbours():
     assert contexts(filled["train"]) + contexts(filled["validation"]) == [("", ""), ("", "")]
 
 
-@pytest.mark.parametrize("form", ["numpy", "pandas", "torch"])
-def test_any_format_and_the_columns_alone_are_read(form):
-    expected = contexts(add_context(MIXED, "document", 2))
-    assert contexts(add_context(MIXED.with_format(form), "document", 2)) == expected
+def test_any_format_and_the_columns_alone_are_read():
     rows = MIXED.select_columns(["tokens", "doc_id", "sent_id"])
-    assert contexts(add_context(rows, "document", 2)) == expected
+    assert contexts(add_context(rows.with_format("numpy"), "document", 2)) == contexts(
+        add_context(MIXED, "document", 2)
+    )
     assert contexts(add_context(rows.select_columns("tokens"), "none", 9)) == [("", "")] * 5
 
 

@@ -143,9 +143,7 @@ class TestManyFiles:
         write_files(tmp_path, {f"{name}.tsv": ROW.format(name) for name in ("b", "in/a", "in/c")})
         return tmp_path
 
-    @pytest.mark.parametrize(
-        "given", [".", "**/*.tsv", ["b.tsv", "in/*.tsv"], ["b.tsv", "in"], ["b.tsv", "*.tsv", "in"]]
-    )
+    @pytest.mark.parametrize("given", [".", "**/*.tsv", ["b.tsv", "*.tsv", "in"]])
     @pytest.mark.parametrize("base", ["absolute", "relative"])
     def test_are_documents(self, folder, given, base, monkeypatch):
         monkeypatch.chdir(folder)

@@ -89,10 +89,8 @@ def test_genia_has_the_published_numbers(genia_corpus):
     [
         ("dev.jsonl", "validation"),
         ("news-test.jsonl", "test"),
-        ("train.jsonl", "train"),
         ("news.jsonl", "news.jsonl"),
         ("dev", "validation"),
-        ("dev/*.jsonl", "validation"),
     ],
 )
 def test_what_is_given_alone_is_called_by_the_split_in_its_name(command, tmp_path, given, split):

@@ -161,26 +161,3 @@ def test_any_text_is_cut_and_every_entity_kept_or_counted(text, sentence_splitte
         assert bare("".join(record["tokens"][entity["start"] : entity["end"]])) == bare(text[start:end])
     assert check.entities_kept == len(kept)
     assert check.entities_kept + check.entities_dropped == len(spans)
-
-
-def annotated(text, *quotes):
-    """A record of texts with spans, each where it first occurs."""
-    return {"text": text, "label": [[text.index(quote), text.index(quote) + len(quote), "X"] for quote in quotes]}
-
-
-@pytest.mark.parametrize(
-    ("text", "entities", "splitter", "sentences"),
-    [
-        ("北京大学的王小明去了上海。他走了。", ["北京大学", "北京", "王小明", "上海"], None, 2),
-        ("東京大学の山田太郎は京都に行った。そして", ["東京大学", "東京", "山田太郎", "京都"], None, 2),
-        ("김민수는 서울대학교에서 일한다. 그는 산다.", ["김민수", "서울대학교", "서울"], "syllables", 2),
-        ("①IVIG有效", ["IVIG"], None, 1),
-    ],
-    ids=["Chinese", "Japanese", "Korean", "a number in a circle"],
-)
-def test_words_can_carry_nested_entities(tmp_path, text, entities, splitter, sentences):
-    path = write_json(tmp_path / "a.jsonl", annotated(text, *entities))
-    options = {} if splitter is None else {"word_splitter": word_splitter(splitter)}
-    records, check = read(path, **options)
-    found = ["".join(one["tokens"][e["start"] : e["end"]]) for one in records for e in one["entities"]]
-    assert (sorted(found), len(records), check.report()) == (sorted(entities), sentences, "")

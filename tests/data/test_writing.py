@@ -1,7 +1,6 @@
 """Writers: what was written is read again as the same texts and records, and what a format cannot hold is told."""
 
 import functools
-import json
 from itertools import permutations
 
 import pytest
@@ -13,7 +12,7 @@ from modeling_triaffine.data import FEATURES, WRITERS, load_nested_ner, load_tex
 from modeling_triaffine.data.loading import read_parts
 from modeling_triaffine.data.writing_texts import PREDICTION_WRITERS
 from modeling_triaffine.model.text_triaffine import INVISIBLE_SPACES, word_splitter
-from tests.helpers.corpora import cas_json, conllu, read, spelled, triples, write_files
+from tests.helpers.corpora import conllu, read, spelled, triples, write_files
 from tests.helpers.format_cases import CASES
 
 EXACTLY = {"word_splitter": word_splitter("whitespace"), "sentence_splitter": "lines"}
@@ -209,11 +208,6 @@ class TestTexts:
             b"T1\tX 0 6;7 14\tmayor  of Orsk\n#1\tAnnotatorNotes T1\tscore 0.5000\n"
         )
 
-    def test_no_document_takes_the_file_of_another(self, tmp_path):
-        """As systems do for which A.txt and a.txt are one file."""
-        with pytest.raises(FileExistsError, match=r"b\.txt"):
-            write("brat", [document("one", doc_id="a/b"), document("two", doc_id="a/b")], tmp_path / "b")
-
     @pytest.mark.parametrize("form", WRITERS)
     def test_of_another_text_are_refused(self, tmp_path, form):
         with pytest.raises(ValueError, match=r"row 0: the entity .* is outside of its text"):
@@ -255,19 +249,6 @@ class TestConvert:
         for suffix in (".txt", ".ann"):
             again, first = ((tmp_path / folder / "train" / "a" / f"b{suffix}").read_bytes() for folder in ("3", "in"))
             assert again == first
-
-    def test_offsets_that_count_otherwise(self, tmp_path, run, caplog):
-        (tmp_path / "train.jsonl").write_text(json.dumps({"text": "😀市长去了奥尔斯克市", "label": [[6, 10, "City"]]}))
-        run(tmp_path, tmp_path / "2", "--offsets", "utf16")
-        (text,) = load_texts(tmp_path / "2")["train"]
-        assert text["entities"] == [{"start": 5, "end": 9, "type": "City"}]
-
-    def test_another_layer_of_a_cas(self, tmp_path, run):
-        pytest.importorskip("cassis")
-        write_files(tmp_path / "in", {"a.json": cas_json((13, 17, "City"), layer="webanno.custom.Term")})
-        assert run(tmp_path / "in", tmp_path / "wrong").code == 2
-        result = run(tmp_path / "in", tmp_path / "out", "--columns", "entities=webanno.custom.Term:value")
-        assert "train: 1 texts with 1 entities.\n" in result.err
 
     def test_what_is_not_kept_is_told(self, tmp_path, run):
         (tmp_path / "a.conll").write_text("Orsk NNP B-NP B-City\n")
