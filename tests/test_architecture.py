@@ -32,7 +32,7 @@ BUDGET = {
     "acceleration": (1_204, 744),
     "commands": (1_284, 726),
     "conversion": (725, 522),
-    "data": (5_412, 2_661),
+    "data": (5_406, 2_601),
     "drawing": (692, 519),
     "evaluation": (1_304, 637),
     "explanation": (514, 352),
