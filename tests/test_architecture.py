@@ -32,7 +32,7 @@ BUDGET = {
     "acceleration": (1_204, 744),
     "commands": (1_284, 726),
     "conversion": (725, 522),
-    "data": (5_406, 2_601),
+    "data": (5_374, 2_582),
     "drawing": (692, 519),
     "evaluation": (1_304, 637),
     "explanation": (514, 352),

@@ -40,17 +40,11 @@ def _text_of_task(task: JsonObject, _: str) -> Text | None:
 
 
 def _entities(annotation: JsonObject, text: str) -> Iterator[Entity | None]:
-    check = annotation.check
-    labelled = None
     for region in annotation.objects("result"):
-        kind, of_text = region.fields.get("type"), str(region.fields.get("to_name"))
+        kind = region.fields.get("type")
         if kind not in (PLAIN, HYPERTEXT):
-            check.note(f"results of type {kind!r} ignored")
+            annotation.check.note(f"results of type {kind!r} ignored")
             continue
-        labelled = labelled or of_text
-        if of_text != labelled:
-            problem = f"is {of_text!r}, but that of other regions is {labelled!r}"
-            raise region.error("to_name", problem, "Export a project that labels one text")
         value = region.object("value", "A region has a value")
         offsets = value if kind == PLAIN else value.object("globalOffsets", "HyperText needs offsets in its text")
         fragment = (offsets.value("start", int), offsets.value("end", int))

@@ -151,7 +151,7 @@ def read_span(
     span = JsonObject(raw, record.where, record.check, name, "A span has start, end and label")
     first, last, kind = (span.first_of(form[field]) for field in ("start", "end", "type"))
     start, end = span.value(first, int), span.value(last, int)
-    quote = next((name for name in QUOTES if name != kind and isinstance(span.get(name), str)), QUOTES[0])
+    quote = next((name for name in QUOTES if name != kind and isinstance(span.fields.get(name), str)), QUOTES[0])
     inclusive = form["inclusive_end"]
     if inclusive is None:
         inclusive = last == LAST and len(str(span.get(quote) or "")) != end - start
@@ -173,10 +173,10 @@ def entity_of_each_type(
         yield span.entity(text, [fragment], kind, quote)
 
 
-def word_entity(raw: object, record: JsonObject, name: str, form: Mapping[str, Any], first: int = 0) -> Entity:
-    """The entity of a span that counts words; `first` is the number of the first word of its sentence."""
+def word_entity(raw: object, record: JsonObject, name: str, form: Mapping[str, Any]) -> Entity:
+    """The entity of a span that counts words."""
     span, (start, end), kind, _ = read_span(raw, record, name, form)
-    return Entity(start=start - first, end=end - first, type=span.value(kind, str))
+    return Entity(start=start, end=end, type=span.value(kind, str))
 
 
 TEXT_SPANS = CorpusFormat(

@@ -1,27 +1,18 @@
 """Reads words with spans by words: this project's own form, and those on which other models for entities are trained.
 
-- `JSON_LINES`, this project's own form: one sentence a line with the fields of `features.FEATURES`, of which only
-  `tokens` and `entities` are required. A file without ids is one document, its sentences in order.
-- `PUBLISHED_JSON`: one list of records with their own context but no dependable id, the form of ACE, KBP and GENIA in
-  the triaffine experiments and in related work: each record is a document.
-- `INCLUSIVE_SPANS`, whose spans have their last word in them: GLiNER's, W2NER's, whose entities list their words, and
-  that of DyGIE++ and PURE: a document, whose words are numbered through its sentences; in `ners`, of biaffine-ner,
-  through each sentence.
-- `MRC`, questions and answers of machine reading comprehension (Li et al., ACL 2020). A record has the entities of one
-  type in a sentence, and the records of a sentence follow each other.
-- `SPAN_LINES`, a line of words, perhaps one of parts of speech, and one of spans, `0,4 Person|3,4 City`. Ends are
-  exclusive unless a span such as 3,3 shows that its last word is in it, or `columns={"inclusive_end": True}` says so; a
-  mention may also have the span of its head, `0,4,1,2 Person`.
+`JSON_LINES` and `PUBLISHED_JSON` (ACE, KBP and GENIA in the triaffine experiments and in related work) have exclusive
+ends, `INCLUSIVE_SPANS` (GLiNER, W2NER, DyGIE++, PURE, biaffine-ner) and `MRC`, questions and answers of machine reading
+comprehension, have the last word in a span. Of `SPAN_LINES`, a span such as 3,3 shows it, or the option `columns`.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ..corpus_format import IN_LIST, CorpusFormat, check_columns
-from ..json_records import JsonObject, json_reader, json_values
+from ..json_records import JsonObject, TypedSpan, json_reader, json_values
 from ..reading import document_name, name_in_corpus, numbered_paragraphs
 from ..record_checker import DISCONTINUOUS, RecordChecker
 from ..schema import Entity, Text
@@ -40,11 +31,13 @@ NEEDED = ("tokens", "entities")
 
 
 def _own_record(record: JsonObject, default_id: str) -> Text:
+    """A sentence; of a file without ids, which is one document, the next."""
     name, _, _ = default_id.rpartition(":")
     return _text(record, {"id": f"{name}:{record.where}", "doc_id": name, "sent_id": record.number, **record.fields})
 
 
 def _published_record(record: JsonObject, name: str) -> Text:
+    """A sentence with its own context, but no dependable id: a document of its own."""
     kept = {CONTEXT_NAMES.get(key, key): value for key, value in record.fields.items() if key not in NOT_FOR_NER}
     return _text(record, {**kept, "id": name, "doc_id": name, "sent_id": 0})
 
@@ -52,24 +45,8 @@ def _published_record(record: JsonObject, name: str) -> Text:
 def _text(record: JsonObject, fields: dict[str, Any]) -> Text:
     entities = record.value("entities", list)
     if any(isinstance(raw, dict) and "span" in raw for raw in entities):  # as in Pyramid's data
-        fields["entities"] = [*_entities(record, entities, "entities", FORM)]
+        fields["entities"] = [word_entity(raw, record, f"entities[{n}]", FORM) for n, raw in enumerate(entities)]
     return text_of_words(fields, record.where, record.check)
-
-
-def _entities(
-    record: JsonObject, spans: Iterable[Any], name: str, form: Mapping[str, Any], first: int = 0
-) -> Iterator[Entity]:
-    """The entities of a sentence whose first word has the number `first`; an entity of W2NER lists its words."""
-    for index, span in enumerate(spans):
-        place = f"{name}[{index}]"
-        if isinstance(span, Mapping) and "index" in span:
-            listing = JsonObject(span, record.where, record.check, place)
-            words, kind = listing.value("index", list[int]), listing.value("type", str)
-            if not words or words != [*range(words[0], words[-1] + 1)]:
-                record.check.drop(DISCONTINUOUS, 1, f"{record.where}: {place}")
-                continue
-            span = [words[0], words[-1], kind]
-        yield word_entity(span, record, place, form, first)
 
 
 JSON_LINES = CorpusFormat(
@@ -95,10 +72,26 @@ PUBLISHED_JSON = CorpusFormat(
 
 WORDS = ("tokenized_text", "sentence", "sentences")
 """Fields of the words, of GLiNER, W2NER and documents."""
-INCLUSIVE = {**FORM, "inclusive_end": True}
+
+
+def _entities(record: JsonObject, spans: Iterable[Any], name: str, first: int) -> Iterator[Entity]:
+    """The entities of a sentence whose first word has the number `first`; an entity of W2NER lists its words."""
+    for index, span in enumerate(spans):
+        place = f"{name}[{index}]"
+        if isinstance(span, Mapping):
+            listing = JsonObject(span, record.where, record.check, place)
+            words, kind = listing.value("index", list[int]), listing.value("type", str)
+            if not words or words != [*range(words[0], words[-1] + 1)]:
+                record.check.drop(DISCONTINUOUS, 1, f"{record.where}: {place}")
+                continue
+            span = (words[0], words[-1], kind)
+        remedy = "A span is the numbers of its first and last word, and its type"
+        start, last, kind = record.check.valid(span, cast(Any, TypedSpan), record.where, place, remedy)
+        yield Entity(start=start - first, end=last - first + 1, type=kind)
 
 
 def _inclusive_spans(record: JsonObject, default_id: str) -> Text:
+    """A sentence, or a document, whose words are numbered through it in `ner`, through each sentence in `ners`."""
     words = next((field for field in WORDS if field in record.fields), WORDS[1])
     name = "ners" if "ners" in record.fields else "ner"
     record.check.note_other_fields(record.fields, (words, name, "doc_key"))
@@ -113,7 +106,7 @@ def _inclusive_spans(record: JsonObject, default_id: str) -> Text:
         raise record.error(name, problem, "Give one for each sentence")
     first, written = 0, []
     for number, (tokens, spans, place) in enumerate(zip(sentences, spans_of_each, places, strict=True)):
-        entities = [*_entities(record, spans, place, INCLUSIVE, first)]
+        entities = [*_entities(record, spans, place, first)]
         fields = {"id": f"{doc_id}:{number}", "doc_id": doc_id, "sent_id": number, "tokens": tokens}
         where = record.where if place == name else f"{record.where}, {words}[{number}]"
         written.append(WrittenSentence(record.check({**fields, "entities": entities}, where)))
