@@ -37,10 +37,10 @@ BUDGET = {
     "evaluation": (1_304, 637),
     "explanation": (514, 352),
     "model": (4_787, 3_748),
-    "page": (484, 655),
+    "page": (368, 595),
     "publishing": (804, 667),
     "serving": (1_076, 1_057),
-    "tagging": (533, 583),
+    "tagging": (533, 582),
     "training": (2_914, 3_029),
     "helpers": (0, 2_493),
 }

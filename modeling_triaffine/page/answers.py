@@ -1,11 +1,9 @@
 """The responses of the page as HTML: drawing and table, explanation, or an error message; all input is escaped."""
 
-import json
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from markupsafe import escape
 
@@ -23,10 +21,7 @@ logger = logging.getLogger(__name__)
 
 # Characters. All visitors share one model, and a running text cannot be interrupted.
 LONGEST_TEXT = 200_000
-# With more entities, or characters of text, the drawing and the table scroll in boxes of their own.
-MOST_IN_SIGHT, LONGEST_IN_SIGHT = 200, 6000
-# Columns of an explanation; the style of the page hides those beyond NARROW on narrow screens.
-MOST_LABELS, NARROW = 6, 3
+MOST_LABELS = 3  # of an explanation, whose columns fit on a phone; its text version has all
 MOST_NAMED = 3
 LONGEST_TITLE, TEXT_WIDTH = 100, 120  # characters, of the title and of a line of the text version
 
@@ -38,61 +33,45 @@ CHOOSE_ONE = HINT.format(
     "Choose an entity, in the drawing or in the table, to see why it was found. On the keyboard, arrows move between "
     "entities, and Enter chooses."
 )
-TEXT_HAS_CHANGED = (
-    '<div role="status"><p>The text has changed since these entities were found. Find the entities again.</p></div>'
-)
 NOT_AT_HAND = HINT.format("This result has expired. Find the entities again, then choose one.")
 
 
 @dataclass(frozen=True)
 class Marked:
-    """A text with its entities, and the model and options that found them."""
+    """A text with its entities, and the model and threshold that found them."""
 
     model: str
     threshold: float | None
-    overlap: str
     text: str
     entities: list[dict[str, Any]]
-
-    def to_json(self) -> str:
-        return json.dumps(asdict(self), ensure_ascii=False, indent=2)
 
     def to_html(self) -> str:
         return predictions_page([(self.text, self.entities)], self.model)
 
 
-class Answer(NamedTuple):
-    """The drawing or a message, the table (empty without entities), and the result, if any."""
+def find_entities(
+    offered: Models, name: str | None, text: str | None, threshold: float | None, overlap: str
+) -> tuple[str, str, Marked | None]:
+    """Runs the model of this name on the text; `threshold` and `overlap` as for the pipeline.
 
-    drawing: str
-    table: str = ""
-    marked: Marked | None = None
-
-
-def find_entities(offered: Models, name: str | None, text: str | None, threshold: float | None, overlap: str) -> Answer:
-    """Runs the model of this name on the text; `threshold` and `overlap` as for the pipeline."""
+    Returns:
+        The drawing or a message, the table (empty without entities), and the result, if any.
+    """
     if text is None or not text.strip():
-        return Answer(NO_TEXT)
+        return NO_TEXT, "", None
+    if len(text) > LONGEST_TEXT:
+        return HINT.format(f"The text has {len(text):,} characters; the limit is {LONGEST_TEXT:,}."), "", None
     try:
-        if len(text) > LONGEST_TEXT:
-            raise ValueError(f"The text has {len(text):,} characters; the limit is {LONGEST_TEXT:,}.")
         pipeline = offered.pipeline(name)
         text = clean_text(text)  # lone surrogates, which browsers cannot display, become U+FFFD
         entities = pipeline(text, threshold=threshold, overlap=overlap)
-        drawing, table = show_entities(text, entities, pipeline.model.config.entity_labels)
+        labels = pipeline.model.config.entity_labels
+        drawing = draw_entities_html(text, entities, labels)
+        kinds = {label: kind for kind, label in enumerate(labels)}
+        table = render_html("page/entities.html", entities=entities, kinds=kinds) if entities else ""
     except Exception as error:
-        return Answer(show_error(error))
-    marked = Marked(str(name), threshold, overlap, text, entities)
-    return Answer(drawing, table, marked) if entities else Answer(NOTHING_FOUND + drawing, marked=marked)
-
-
-def show_entities(text: str, entities: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> tuple[str, str]:
-    """The drawing, and a table with a row for each entity, which has the colour and data attributes of its bracket."""
-    is_long = len(entities) > MOST_IN_SIGHT or len(text) > LONGEST_IN_SIGHT
-    drawing = draw_entities_html(text, entities, labels)
-    kinds = {label: kind for kind, label in enumerate(labels)}
-    table = render_html("page/entities.html", entities=entities, kinds=kinds, is_long=is_long)
-    return f'<div class="long">{drawing}</div>' if is_long else drawing, table
+        return show_error(error, offered.free_choice), "", None
+    return ("" if entities else NOTHING_FOUND) + drawing, table, Marked(str(name), threshold, text, entities)
 
 
 def explain_entity(offered: Models, marked: Marked | None, start: Any, end: Any) -> str:
@@ -103,7 +82,7 @@ def explain_entity(offered: Models, marked: Marked | None, start: Any, end: Any)
         pipeline = offered.pipeline(marked.model)
         return show_explanation(explain(pipeline, marked.text, (int(start), int(end)), marked.threshold))
     except Exception as error:
-        return show_error(error)
+        return show_error(error, offered.free_choice)
 
 
 def show_explanation(explanation: Explanation) -> str:
@@ -129,8 +108,7 @@ def show_explanation(explanation: Explanation) -> str:
         stages=make_stages(explanation),
         probability_text=probability_text,
         number_text=number_text,
-        narrow=NARROW,
-        left_out={"wide": len(names) - len(shown), "narrow": len(names) - min(len(shown), NARROW)},
+        left_out=len(names) - len(shown),
         text=escape(format_explanation(explanation, TEXT_WIDTH)),
     )
 
@@ -150,10 +128,8 @@ def in_plain_words(explanation: Explanation) -> str:
     return " ".join(sentences)
 
 
-def show_error(error: Exception) -> str:
-    """The message of an error as one paragraph; unexpected errors are also logged with their traceback."""
-    message = str(error)
-    if not isinstance(error, ValueError | OSError | ImportError):
-        logger.error("The page failed on a request.", exc_info=error)
-        message = f"The request failed ({type(error).__name__}: {message}). See the log of the page."
+def show_error(error: Exception, in_full: bool) -> str:
+    """Returns one paragraph; the log has the traceback. Only on this machine may it say where models are."""
+    logger.error("The page failed on a request.", exc_info=error)
+    message = str(error) if in_full else "The request failed; the log of the page says why."
     return f'<p class="error" role="alert">{html_text(message)}</p>'

@@ -1,7 +1,6 @@
 """Tags a corpus of many files on one machine or on a cluster, with Ray. Needs the extra `ray`.
 
-`reading.py` turns files into rows, `tagger.py` is the actor with the model, `output.py` the output folder, and `run.py`
-leads the rows through the actors.
+`reading.py` turns files into rows, which `run.py` leads through actors (`tagger.py`) to a folder (`output.py`).
 """
 
 from ..errors import importing_extra

@@ -48,9 +48,9 @@ class OutputFolder:
                 raise ValueError(f"{folder} contains other files. Give a new or empty output folder.")
             write_text(path, json.dumps(options, indent=2))
         before = json.loads(path.read_bytes())
-        others = [name for name in options if before.get(name) != options[name]]
-        if changes := [f"{name} was {before.get(name)}, now it is {options[name]}" for name in others]:
-            raise ValueError(f"{folder} has outputs of other options: {'; '.join(changes)}. Give another one.")
+        for name, now in options.items():
+            if (was := before.get(name)) != now:
+                raise ValueError(f"{folder} has other options: {name} was {was}, now it is {now}. Give another folder.")
 
     def forget_rejections(self, files: Collection[str]) -> None:
         """Removes the rejections of inputs that are read again."""

@@ -51,8 +51,8 @@ def is_document(name: str) -> bool:
 def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
     """Returns name → absolute path of all input files, sorted by name.
 
-    A folder stands for all files in it, named by their relative paths, unless a part of the path begins with "." or
-    "_"; a pattern for the files that it matches. Files in the output folder are not inputs.
+    A folder stands for all files in it, named by their relative paths, a pattern for the files that it matches. Names
+    that begin with "." or "_", and files in the output folder, are no inputs.
 
     Raises:
         ValueError: There is no file, or two files have one name.
@@ -62,9 +62,9 @@ def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
         folder = Path(given)
         if folder.is_dir():
             named = {path: path.relative_to(folder) for path in paths_below(folder)}
-            named = {path: name for path, name in named.items() if not any(part[0] in "._" for part in name.parts)}
         else:
             named = {Path(path): Path(os.path.basename(path)) for path in glob.glob(given) or [given]}
+        named = {path: name for path, name in named.items() if not any(part[0] in "._" for part in name.parts)}
         paths = [path for path in named if path.is_file() and output_dir.resolve() not in path.resolve().parents]
         if not paths:
             raise ValueError(f"{given}: there is no file outside of {output_dir}.")
@@ -81,10 +81,9 @@ def files_to_read(files: Iterable[str], output_dir: Path, size: int) -> list[tup
     done = {json.loads(line)["id"] for output in outputs for line in output.read_bytes().splitlines()}
     left = [name for name in files if name not in done and not (output_dir / name).is_file()]
     first = int(outputs[-1].stem.rpartition("-")[2]) + 1 if outputs else 0
+    tables = [(name, name) for name in left if not is_document(name)]
     documents = enumerate(filter(is_document, left), first * size)
-    return [(name, name) for name in left if not is_document(name)] + [
-        (TEXTS.format(f"{number // size:05}"), name) for number, name in documents
-    ]
+    return tables + [(TEXTS.format(f"{number // size:05}"), name) for number, name in documents]
 
 
 def check_columns(files: dict[str, str], options: TagOptions) -> None:
@@ -115,8 +114,7 @@ def read_rows(output: str, file: str, path: str, options: TagOptions) -> Iterato
             if text is not BLANK:
                 yield Row(output, file, number, record, text, reason_against(text, options))
     except (OSError, ValueError, pa.ArrowException) as error:
-        number = 1 if is_document(path) else None
-        yield Row(output, file, number, None, None, " ".join(str(error).split()))
+        yield Row(output, file, 1 if is_document(path) else None, None, None, " ".join(str(error).split()))
 
 
 def read_document(file: str, path: str, options: TagOptions) -> Iterator[tuple[Any, Any]]:

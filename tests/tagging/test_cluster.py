@@ -99,14 +99,6 @@ def test_a_run_on_two_nodes_survives_the_death_of_one(cluster, saved_model, tmp_
         rows = [{"id": row, "text": "The IL-2 gene binds it. " * 40} for row in ids]
         (corpus / f"{part}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     cluster.start(cluster.head)
-    without_token = subprocess.run(
-        ["ray", "start", "--address", f"{HOST}:{cluster.port}"],
-        env={**cluster.environment, "HOME": str(tmp_path), "RAY_AUTH_MODE": "token"},
-        capture_output=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert without_token.returncode != 0
     second = cluster.start(cluster.joining)
     command = [sys.executable, "-m", "modeling_triaffine", "tag", corpus, "--model", saved_model]
     options = ["--output_dir", tagged, "--actors", 2, "--chunk_size", 5]

@@ -1,6 +1,5 @@
 """Corpora tagged through Ray: what is read, what is written, and that killed processes lose and double nothing."""
 
-import contextlib
 import datetime
 import gzip
 import json
@@ -10,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -185,29 +185,36 @@ def test_actors_that_never_start_are_refused():
             fitted(machine, **options)
 
 
-def test_after_the_death_of_an_actor_unfinished_outputs_are_begun_again(saved_model, tmp_path, monkeypatch):
-    corpus = {
-        f"{n}.jsonl": str(write_lines(tmp_path / f"{n}.jsonl", [{"text": "gene"}, {"text": 1}])) for n in range(3)
-    }
-    begun = []
+class FakeActor:
+    """Answers at once, and dies with the third text, or with one that kills."""
 
-    def tag_rows(rows, options):
-        begun.append(rows)
-        for row in rows:
-            if row.file == "2.jsonl" and len(begun) != 2:
-                raise ray.exceptions.ActorDiedError
-            row.outcome = row.outcome or []
-            yield row
+    def __init__(self, started: list):
+        started.append(self)
+        self.left, self.tag = 3 if len(started) == 1 else 1000, self
 
-    monkeypatch.setattr(run, "tag_rows", tag_rows)
-    monkeypatch.setattr(run, "connected", contextlib.nullcontext)
-    monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 1})
-    assert tag_corpus(corpus, tmp_path / "out", TagOptions(str(saved_model))).tagged == 3
-    assert rejections(tmp_path / "out") == [(name, 2, "'text' is not a string but int.") for name in corpus]
-    with pytest.raises(RuntimeError, match="repeat the call"):
-        tag_corpus(corpus, tmp_path / "other", TagOptions(str(saved_model)))
-    assert len(begun) == 2 + 4
-    assert [path.name for path in (tmp_path / "other").glob("?.jsonl")] == ["0.jsonl"]
+    def remote(self, texts):
+        return self, texts
+
+    def answer(self, texts):
+        self.left = 0 if texts == ["kill"] else self.left - 1
+        if self.left <= 0:
+            raise ray.exceptions.ActorDiedError
+        return [[text] for text in texts]
+
+
+def test_rows_of_an_actor_that_dies_go_to_another(monkeypatch):
+    started = []
+    fake = SimpleNamespace(remote=lambda *_: FakeActor(started))
+    monkeypatch.setattr(ray, "remote", lambda **_: lambda _: fake)
+    monkeypatch.setattr(ray, "get", lambda asked: asked[0].answer(asked[1]))
+    rows = [Row("a", "a", number, {}, str(number), "bad" if number % 2 else None) for number in range(80)]
+    found = run.tag_rows(iter(rows), TagOptions("m", actors=2, chunk_size=2))
+    expected = [(number, "bad" if number % 2 else [str(number)]) for number in range(80)]
+    assert [(row.number, row.outcome) for row in found] == expected
+    assert len(started) == 2
+    with pytest.raises(ray.exceptions.RayActorError):
+        list(run.tag_rows(iter([Row("a", "a", 1, {}, "kill", None)]), TagOptions("m", actors=1)))
+    assert len(started) == 2 + 4
 
 
 @pytest.mark.nightly
@@ -328,7 +335,7 @@ class TestReading:
         folder, other, out = tmp_path / "in", tmp_path / "c", tmp_path / "in" / "out"
         expected = {name: str(folder / name) for name in ("a.jsonl", "b/a.parquet", "link.parquet", "note.pdf")}
         assert find_files([str(folder)], out) == expected
-        assert list(find_files([f"{folder}/*.js*", f"{other}/*.ndjson"], out)) == ["_a.json", "a.jsonl", "b.ndjson"]
+        assert list(find_files([f"{folder}/*.js*", f"{other}/*.ndjson"], out)) == ["a.jsonl", "b.ndjson"]
         for inputs, reason in (
             (["nowhere"], "nowhere: there is no"),
             ([str(out)], "file outside of"),
