@@ -24,8 +24,6 @@ from transformers.utils import CONFIG_NAME
 
 from .errors import importing_extra
 from .installed_models import find_model
-from .model.checks_triaffine import check_threshold
-from .model.kinds_triaffine import overlap_policy
 from .model.options_triaffine import PredictionOptions
 from .model.pipeline_triaffine import NestedNERPipeline
 from .model.repository_triaffine import find_file
@@ -49,8 +47,8 @@ class TriaffineNER(Pipe):
     overlap the entity, with a warning, and two entities in one token give equal spans.
 
     Args:
-        model: folder or name of the saved model and processor, loaded at the first use: a saved spaCy pipeline has its
-            own copy and does not need the original.
+        model: as of [`NestedNERPipeline`], loaded at the first use: a saved spaCy pipeline has its own copy and does
+            not need the original.
         device, batch_size (sentences), threshold, overlap: see [`NestedNERPipeline`].
         spans_key: key in `doc.spans`.
         set_ents: also replace `doc.ents`, which cannot overlap: longest first (in tokens), then by start.
@@ -68,11 +66,8 @@ class TriaffineNER(Pipe):
         spans_key: str = "sc",
         set_ents: bool = False,
     ):
-        check_threshold(threshold)
-        overlap_policy(overlap)
         # A wrong name is an error now, not at the first text; but a saved spaCy pipeline has its model beside it.
-        is_new = model is not None and not nlp._meta.get("pipeline")
-        if is_new and find_file(find_model(model), CONFIG_NAME, {}) is None:
+        if not nlp._meta.get("pipeline") and find_file(find_model(model), CONFIG_NAME, {}) is None:
             raise FileNotFoundError(f'"{name}": there is no model in {model}, which has no {CONFIG_NAME}.')
         self.name = name
         self._source = model
@@ -85,9 +80,7 @@ class TriaffineNER(Pipe):
     def pipeline(self) -> NestedNERPipeline:
         """The model's own pipeline, loaded at the first access."""
         if self._pipeline is None:
-            if self._source is None:
-                raise ValueError(f'"{self.name}" has no model: add it with config={{"model": folder or name}}.')
-            self._pipeline = NestedNERPipeline(find_model(self._source), **self._options)
+            self._pipeline = NestedNERPipeline(self._source, **self._options)
         return self._pipeline
 
     @property

@@ -65,7 +65,6 @@ def test_of_several_processes_the_first_prints(monkeypatch, capsys):
     [
         ("page", "gradio", "The page needs Gradio", "demo"),
         ("serving", "fastapi", "Serving a model needs FastAPI", "serve"),
-        ("serving", "prometheus_client", "prometheus-client", "serve"),
         ("spacy_component", "spacy", 'The component "triaffine_ner" needs spaCy', "spacy"),
         ("tagging", "ray", "Tagging a corpus needs Ray", "ray"),
     ],

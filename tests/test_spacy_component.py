@@ -5,7 +5,6 @@ import shutil
 import pytest
 
 from modeling_triaffine import NestedNERPipeline
-from tests.helpers.processes import time_limit
 from tests.helpers.tiny import tiny_model, tiny_processor
 
 spacy = pytest.importorskip("spacy", reason="needs spaCy, the extra `spacy`")
@@ -77,14 +76,16 @@ def test_ents_are_the_longest_spans(folder):
     assert {(ent.start, ent.end, ent.label_) for ent in doc.ents} < spans
 
 
-def test_streams_equal_single_calls_and_run_in_batches(folder, monkeypatch):
+def test_streams_equal_single_calls_and_failing_batches_go_to_spacys_error_handler(folder, monkeypatch):
     nlp = spacy_pipeline(folder)
     single = [entities_of(nlp(text)) for text in TEXTS]
-    batches, read = [], []
+    batches, read, failing = [], [], ()
     call = NestedNERPipeline.__call__
 
     def counted(self, inputs, **options):
         batches.append(len(inputs))
+        if failing in inputs:
+            raise RuntimeError("out of memory")
         return call(self, inputs, **options)
 
     monkeypatch.setattr(NestedNERPipeline, "__call__", counted)
@@ -93,27 +94,7 @@ def test_streams_equal_single_calls_and_run_in_batches(folder, monkeypatch):
     assert len(read) == 2
     assert [entities_of(doc) for doc in (first, *stream)] == single
     assert batches == [2, 2, 1]
-
-
-def test_a_pipeline_that_has_been_used_runs_in_several_processes(folder, two_threads):
-    nlp = spacy_pipeline(folder, batch_size=100)
-    texts = [" ".join(f"The IL-{number} gene binds protein, too." for number in range(100)), *TEXTS]
-    single = [entities_of(nlp(text)) for text in texts]
-    with time_limit():
-        docs = list(nlp.pipe(texts, n_process=2, batch_size=3))
-    assert [entities_of(doc) for doc in docs] == single
-
-
-def test_failing_batches_go_to_spacys_error_handler(folder, monkeypatch):
-    nlp = spacy_pipeline(folder)
-    call = NestedNERPipeline.__call__
-
-    def failing(self, inputs, **options):
-        if "" in inputs:
-            raise RuntimeError("out of memory")
-        return call(self, inputs, **options)
-
-    monkeypatch.setattr(NestedNERPipeline, "__call__", failing)
+    failing = ""
     with pytest.raises(RuntimeError, match="out of memory"):
         list(nlp.pipe(TEXTS, batch_size=1))
     nlp.set_error_handler(lambda *_: None)
@@ -151,15 +132,9 @@ def test_entities_inside_tokens_stand_as_the_tokens(folder, finder):
         assert span.end_char == min(end for end in ends if end >= entity["end"])
 
 
-def test_invalid_settings_are_errors_when_the_pipe_is_made(folder, tmp_path):
+def test_a_wrong_model_is_an_error_when_the_pipe_is_made(folder, tmp_path):
     for model, message in ((str(tmp_path / "missing"), "missing"), (str(tmp_path), "config.json")):
         with pytest.raises(OSError, match=message):
             spacy_pipeline(model)
-    with pytest.raises(ValueError, match="threshold"):
-        spacy_pipeline(folder, threshold=2.0)
-    with pytest.raises(ValueError, match="overlap"):
-        spacy_pipeline(folder, overlap="nonesuch")
-    with pytest.raises(ValueError, match=r'"triaffine_ner" has no model: add it with config=\{"model"'):
-        spacy_pipeline(None)("gene")
     with pytest.raises(ValueError, match="no device 'nowhere'"):
         spacy_pipeline(folder, device="nowhere")("gene")

@@ -59,11 +59,9 @@ print(sorted({"torch", "transformers", "datasets", "numpy", "huggingface_hub"} &
 @pytest.mark.parametrize(
     ("arguments", "facts"),
     [
-        ([], ["Missing command"]),
         (["predicct"], ["'predicct'", "Did you mean 'predict'?"]),
         (["tag", "x"], ["Missing option '--output-dir'", "`triaffine-ner tag --help`"]),
         (["predict", "--modle", "x"], ["--modle", "--model"]),
-        (["predict", "--batch_size", "0"], ["'--batch-size'", "1."]),
         (["predict", "--overlap", "nonesuch"], ["'--overlap': 'nonesuch'", "'all', 'nested', 'flat'"]),
         (["predict", "--threshold", "1.5"], ["'--threshold'", "'1.5'", "from 0 to 1"]),
         (["explain", "--text", "y"], ["--span", "--offsets"]),
@@ -89,7 +87,6 @@ def test_mistakes_on_the_command_line_are_one_paragraph(command, arguments, fact
         ("predict --ba", ["--batch-size"]),
         ("predict --overlap ", [*OVERLAPS]),
         ("evaluate --format br", ["brat"]),
-        ("train --triaffine_r", ["--triaffine_rank"]),
         ("train --cross_span_axis ", ["key", "query"]),
         ("train --data-format br", ["brat"]),
     ],

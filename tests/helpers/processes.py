@@ -13,11 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
-from unittest import mock
 
 import torch
-from accelerate.commands import launch
 
 from tests.helpers.micro_training import REPOSITORY
 
@@ -113,50 +110,29 @@ def time_limit(seconds: float = PATIENCE / 4) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def launch_two(function: Callable, *arguments: object, configuration: Path | None = None) -> list[int | None]:
-    """Exit codes of two processes that train together; as soon as one fails, the other is ended.
-
-    With a configuration, they get the environment that `accelerate launch --config_file` makes of it.
-    """
-    codes: list[int | None] = []
-
-    def run(_: Any = None) -> None:
-        environment = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-        codes.extend(_run_together(environment, function, arguments))
-
-    if configuration is None:
-        run()
-    else:
-        options = launch.launch_command_parser().parse_args(["--config_file", str(configuration), "script.py"])
-        with mock.patch("torch.distributed.run.run", run):
-            launch.launch_command(options)
-    return codes
+def launch_two(function: Callable, *arguments: object) -> list[int | None]:
+    """Exit codes of two processes that train together; as soon as one fails, the other is ended."""
+    shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+    processes = [
+        new_process(_run_as, {**os.environ, **shared, "RANK": str(rank), "LOCAL_RANK": str(rank)}, function, arguments)
+        for rank in range(2)
+    ]
+    running = list(processes)
+    while running:
+        ended = wait([process.sentinel for process in running], PATIENCE)
+        if not ended or any(process.exitcode for process in running):
+            for process in running:
+                process.kill()
+        running = [process for process in running if process.sentinel not in ended]
+    for process in processes:
+        process.join()
+    return [process.exitcode for process in processes]
 
 
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
-
-
-def _run_together(environment: dict[str, str], function: Callable, arguments: tuple) -> list[int | None]:
-    sizes = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
-    processes = [
-        new_process(_run_as, {**environment, **sizes, "RANK": str(rank), "LOCAL_RANK": str(rank)}, function, arguments)
-        for rank in range(2)
-    ]
-    running = list(processes)
-    while running:
-        ended = [
-            process for process in running if process.sentinel in wait([one.sentinel for one in running], PATIENCE)
-        ]
-        running = [process for process in running if process not in ended]
-        for process in ended:
-            process.join()
-        if not ended or any(process.exitcode for process in ended):
-            for process in running:
-                process.kill()
-    return [process.exitcode for process in processes]
 
 
 def _run_as(environment: dict[str, str], function: Callable, arguments: tuple) -> None:

@@ -12,7 +12,7 @@ from transformers import AutoModel
 from modeling_triaffine.evaluation.scoring import score_entities
 from modeling_triaffine.training.interruptions import list_checkpoints
 from tests.helpers.faults import RECORDS, UPDATES, assert_same_weights, failing_at_batch, make_loss_nan
-from tests.helpers.micro_training import REPOSITORY, micro_records, micro_trainer
+from tests.helpers.micro_training import micro_records, micro_trainer
 from tests.helpers.processes import launch_two
 from tests.helpers.two_processes import (
     TWENTY,
@@ -23,7 +23,6 @@ from tests.helpers.two_processes import (
     weights_after_training,
 )
 
-CONFIGURATION = REPOSITORY / "examples" / "accelerate" / "cpu_2_processes.yaml"
 DIES_AFTER = 7
 
 
@@ -31,9 +30,9 @@ DIES_AFTER = 7
 def two_processes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict]]:
     """The folder that two processes wrote into, and the result of each."""
     folder = tmp_path_factory.mktemp("two")
-    assert -signal.SIGKILL in launch_two(train_interrupted, folder / "killed", DIES_AFTER, configuration=CONFIGURATION)
+    assert -signal.SIGKILL in launch_two(train_interrupted, folder / "killed", DIES_AFTER)
     assert [path.name for path in (folder / "killed").glob("checkpoint-*")] == ["checkpoint-6"]
-    launch_two(train_in_every_way, folder, configuration=CONFIGURATION)
+    launch_two(train_in_every_way, folder)
     # Processes may abort when they end, after all work is done: what they wrote is what counts.
     results = [json.loads(path.read_text()) for path in sorted(folder.glob("process_*.json"))]
     assert [result["processes"] for result in results] == [2, 2]
