@@ -20,7 +20,6 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from ..data.offsets import OFFSET_UNITS
 from .options import Corpus, Format, MaxBadRecords, check_new
 
 
@@ -44,11 +43,8 @@ def command(
         ),
     ] = None,
     offsets: Annotated[
-        str | None,
-        typer.Option(
-            help=f"What the offsets of entities in texts count: {', '.join(OFFSET_UNITS)}.  [default: characters]",
-            metavar="UNIT",
-        ),
+        Literal["characters", "utf16", "bytes"] | None,
+        typer.Option(help="What the offsets of entities in texts count.  [default: characters]"),
     ] = None,
     encoder: Annotated[
         str | None, typer.Option(help="Folder or Hub name of the encoder of a published checkpoint.")

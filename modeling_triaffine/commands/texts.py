@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..drawing.safe_text import clean
 from ..parsing import JSON_SUFFIXES, NO_TEXT, DataError, check_is_line, decode_object, decode_text, shown
 
 TABLES = (".csv", ".tsv", ".parquet", ".xlsx")
@@ -64,6 +63,8 @@ class TextSource:
 
     def __iter__(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yields the name of each text and its record: the `id` of a JSON line, the path in the folder, or a number."""
+        from ..drawing.safe_text import clean
+
         for name, where, data in self._files() if self.is_folder else self._lines():
             try:
                 record = self._read(name, data, where)

@@ -1,20 +1,18 @@
-"""Checks of versions, and of values read from files: errors name the field, the value and what is allowed.
-
-The configuration, which transformers reads first, imports this file first: it also checks the versions of torch and
-transformers, before anything that needs newer ones is imported. It imports torch only where a check needs it.
-"""
+"""Checks of versions, which the configuration imports first, and of values: errors name the field and what it may be."""
 
 import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import metadata  # imports of transformers would take a second of the help of a command
 from numbers import Real
 from typing import Any
 
-from transformers.utils.versions import require_version
+from packaging.version import Version
 
 LOWEST_VERSIONS = {"torch": "2.10", "transformers": "5.20"}
 for _package, _lowest in LOWEST_VERSIONS.items():
-    require_version(f"{_package}>={_lowest}")
+    if Version(_installed := metadata.version(_package)) < Version(_lowest):
+        raise ImportError(f"{_package}>={_lowest} is required, but {_package}=={_installed} is installed.")
 
 
 def check_threshold(threshold: Any, labels: Iterable[str] | None = None, name: str = "threshold") -> None:

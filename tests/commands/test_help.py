@@ -10,6 +10,7 @@ from modeling_triaffine.commands import COMMANDS, COMPLETION, convert, predict
 from modeling_triaffine.commands.options import read_threshold
 from modeling_triaffine.conversion import CORPORA
 from modeling_triaffine.data import WRITERS
+from modeling_triaffine.data.offsets import OFFSET_UNITS
 from modeling_triaffine.data.writing_texts import PREDICTION_WRITERS
 from modeling_triaffine.model.kinds_triaffine import ATTENTIONS, OVERLAPS
 from modeling_triaffine.model.options_triaffine import MODEL_OPTIONS
@@ -68,7 +69,7 @@ print(sorted({"torch", "transformers", "datasets", "numpy", "huggingface_hub"} &
         (["convert", "x", "y", "--columns", "tokens"], ["--columns", "'tokens'"]),
         (["convert", "x.pth", "y", "--encoder", "z"], ["--trained-on", "--encoder"]),
         (["train", "--train-fil", "x", "--output_dir", "y"], ["train_fil", "Did you mean train_file?"]),
-        (["train", "--recipe", "demmo", "--output_dir", "y"], ["'demmo'", "Did you mean demo?"]),
+        (["train", "--recipe", "demmo", "--output_dir", "y"], ["'demmo'", "ace2004-albert, "]),
     ],
 )
 def test_mistakes_on_the_command_line_are_one_paragraph(command, arguments, facts):
@@ -104,6 +105,7 @@ def test_the_shell_completes(command, monkeypatch, words, found):
     [
         (convert, "to", WRITERS),
         (convert, "trained_on", CORPORA),
+        (convert, "offsets", OFFSET_UNITS),
         (predict, "to", ["json_lines", *PREDICTION_WRITERS]),
         (predict, "overlap", OVERLAPS),
     ],
