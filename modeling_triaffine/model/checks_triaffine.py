@@ -1,4 +1,4 @@
-"""Checks of versions, which the configuration imports first, and of values: errors name the field and what it may be."""
+"""Checks of versions, which the configuration imports first, and of values: errors name field and allowed values."""
 
 import contextlib
 import json
@@ -12,7 +12,7 @@ from packaging.version import Version
 LOWEST_VERSIONS = {"torch": "2.10", "transformers": "5.20"}
 for _package, _lowest in LOWEST_VERSIONS.items():
     if Version(_installed := metadata.version(_package)) < Version(_lowest):
-        raise ImportError(f"{_package}>={_lowest} is required, but {_package}=={_installed} is installed.")
+        raise ImportError(f"{_package}>={_lowest} is required here, but {_package}=={_installed} is installed.")
 
 
 def check_threshold(threshold: Any, labels: Iterable[str] | None = None, name: str = "threshold") -> None:
