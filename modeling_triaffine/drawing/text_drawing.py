@@ -17,9 +17,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..nesting import contains, nesting_heights
+from ..nesting import Span, contains, nesting_heights
 from .entities import DrawnEntity, read_entities
 from .safe_text import text_width, visible_character
 
@@ -45,30 +45,16 @@ class _Line:
         return self.columns[min(max(character, self.start), self.end) - self.start]
 
 
-@dataclass(frozen=True)
-class _Bracket:
-    """The part of an entity in one line, from column `left` to `right`."""
+class _Bracket(NamedTuple):
+    """The part of an entity in one line: the column where it begins, and the bracket with its label."""
 
-    entity: DrawnEntity
+    span: Span
     left: int
-    right: int  # exclusive
-    opens: bool  # the entity begins in this line
-    closes: bool  # the entity ends in this line
+    drawn: str
 
     @property
-    def drawn_end(self) -> int:
-        """The first column after the label."""
-        return self.right + LABEL_GAP + text_width(self.entity.label)
-
-    def draw(self) -> str:
-        left, right = "╰" if self.opens else "▸", "╯" if self.closes else "▸"
-        if self.right - self.left > 1:
-            line = left + "─" * (self.right - self.left - 2) + right
-        elif self.opens and self.closes:
-            line = "┴"
-        else:
-            line = left if self.opens else right
-        return line + " " * LABEL_GAP + self.entity.label
+    def end(self) -> int:
+        return self.left + text_width(self.drawn)
 
 
 def draw_entities(text: str, entities: Iterable[Mapping[str, Any]], width: int = 100) -> str:
@@ -144,18 +130,25 @@ def _line(offset: int, start: int, end: int, shown: Sequence[str], widths: Seque
 
 
 def _bracket(entity: DrawnEntity, line: _Line) -> _Bracket:
-    left, right = line.column(entity.start), line.column(entity.end)
-    opens, closes = line.start <= entity.start, entity.end <= line.end
-    return _Bracket(entity, left, max(right, left + 1), opens, closes)
+    left = line.column(entity.start)
+    width = line.column(entity.end) - left
+    opening = "╰" if line.start <= entity.start else "▸"  # which begins before this line
+    closing = "╯" if entity.end <= line.end else "▸"
+    if width > 1:
+        drawn = opening + "─" * (width - 2) + closing
+    elif (opening, closing) == ("╰", "╯"):
+        drawn = "┴"
+    else:
+        drawn = opening if opening == "╰" else closing
+    return _Bracket(entity.span, left, drawn + " " * LABEL_GAP + entity.label)
 
 
 def _lanes(brackets: Sequence[_Bracket]) -> list[list[_Bracket]]:
     """Brackets on lanes from top to bottom: each as high as possible, but below all that it contains."""
-    heights = nesting_heights(bracket.entity.span for bracket in brackets)
+    heights = nesting_heights(bracket.span for bracket in brackets)
     lanes: list[list[_Bracket]] = []
-    for bracket in sorted(brackets, key=lambda bracket: (heights[bracket.entity.span], bracket.left)):
-        span = bracket.entity.span
-        inside = [n for n, lane in enumerate(lanes) if any(contains(span, other.entity.span) for other in lane)]
+    for bracket in sorted(brackets, key=lambda bracket: (heights[bracket.span], bracket.left)):
+        inside = [n for n, lane in enumerate(lanes) if any(contains(bracket.span, other.span) for other in lane)]
         number = max(inside, default=-1) + 1
         while number < len(lanes) and any(_collide(bracket, other) for other in lanes[number]):
             number += 1
@@ -167,12 +160,12 @@ def _lanes(brackets: Sequence[_Bracket]) -> list[list[_Bracket]]:
 
 def _collide(bracket: _Bracket, other: _Bracket) -> bool:
     first, second = sorted((bracket, other), key=lambda bracket: bracket.left)
-    return second.left < first.drawn_end + NEXT_GAP
+    return second.left < first.end + NEXT_GAP
 
 
 def _draw_lane(lane: Iterable[_Bracket]) -> str:
     drawn, column = "", 0
     for bracket in sorted(lane, key=lambda bracket: bracket.left):
-        drawn += " " * (bracket.left - column) + bracket.draw()
-        column = bracket.drawn_end
+        drawn += " " * (bracket.left - column) + bracket.drawn
+        column = bracket.end
     return drawn

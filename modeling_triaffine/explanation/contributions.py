@@ -5,15 +5,13 @@ so their terms add up to the score exactly. Only o and t are computed here, for 
 come from the model's forward pass.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from ..model.factors_triaffine import TriaffineTensor
 from ..model.span_head_triaffine import CrossSpanStage, SpanHeadOutput, TriaffineSpanHead
 from ..model.triaffine_ops import (
-    TriaffineWeight,
     candidate_attention,
     gather_spans,
     triaffine_pairs,
@@ -83,14 +81,7 @@ def _candidate_values(head: TriaffineSpanHead, hidden: Tensor, output: SpanHeadO
     representations = head.represent(words, output.span_attentions.permute(0, 3, 1, 2))
     spans = stage.scoring_span(representations).expand(-1, head.config.num_scores, -1, -1)
     tensor = head.scoring.triaffine if stage.shares else stage.scoring_triaffine
-    return triaffine_pairs(words[stage.scoring_boundaries], spans, _plain_weight(tensor), output.candidates)[0]
-
-
-def _plain_weight(tensor: TriaffineTensor) -> TriaffineWeight:
-    """W, or its factors, as plain tensors: with remote code, a `FullWeight` is of another copy of the code."""
-    weight: Any = tensor()
-    plain: TriaffineWeight = getattr(weight, "tensor", weight)
-    return plain
+    return triaffine_pairs(words[stage.scoring_boundaries], spans, tensor(), output.candidates)[0]
 
 
 def _parts(logits: Tensor, bias: Tensor, attention: Tensor, values: Tensor) -> StageParts:

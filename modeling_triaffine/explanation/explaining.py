@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass, field
 from itertools import starmap
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from ..model.batches_triaffine import Feature
@@ -16,9 +15,8 @@ from ..model.kinds_triaffine import NONE_LABEL
 from ..model.model_triaffine import evaluating
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
-from ..model.span_head_triaffine import SpanHeadOutput
 from ..model.text_triaffine import Offsets
-from ..model.triaffine_ops import entity_likelihood, label_probabilities, span_mask
+from ..model.triaffine_ops import label_probabilities
 from .contributions import StageParts, cross_span_stage_parts, span_stage_parts
 
 
@@ -80,7 +78,6 @@ class Explanation:
         candidates: The candidates, in the order of those in every `cross_span_stage`; None if the span is not one.
         labels: In the model's order, `None` last (with `multi_label` without `None`).
         predicted: The label of the span, the likeliest of several; `None` if it is not an entity or not a candidate.
-        rank: The rank of the span, from 1, among the `num_spans` of the sentence by their likeliest entity label (p).
         is_candidate: Whether the span is in the cross-span stage; None for a model without this stage.
         cross_span_axis: "key": the span attends to the candidates; "query": the candidates attend to it; None without
             the stage.
@@ -94,8 +91,6 @@ class Explanation:
     candidates: list[Candidate] | None
     labels: list[LabelExplanation]
     predicted: str
-    rank: int
-    num_spans: int
     is_candidate: bool | None
     cross_span_axis: str | None
     also_predicted: list[str] = field(default_factory=list)
@@ -159,7 +154,6 @@ def explain(
             after = _stage_scores(config, parts, is_final=True)
             found = zip(starmap(cut, spans), _read_labels(config, output.logits[0], threshold), strict=True)
             candidates = [Candidate(place.text, place.start, place.end, *labels[0]) for place, labels in found]
-        rank, num_spans = _rank(config, output, (i, j))
     is_candidate = candidates is not None if config.cross_span else None
     predicted = [NONE_LABEL]
     if is_candidate is not False:
@@ -172,8 +166,6 @@ def explain(
         candidates=candidates,
         labels=[LabelExplanation(*row) for row in zip(names, before, after, strict=True)],
         predicted=predicted[0],
-        rank=rank,
-        num_spans=num_spans,
         is_candidate=is_candidate,
         cross_span_axis=config.cross_span_axis if config.cross_span else None,
         also_predicted=predicted[1:],
@@ -198,7 +190,7 @@ def _locate(
         if covered == (start, end) and piece.owns(touched[0], touched[-1] + 1):
             return feature, offsets, (touched[0], touched[-1])
         near.append(covered)
-    quoted = ", ".join(f"{first}:{last} ({text[first:last]!r})" for first, last in near[:8]) or "none"
+    quoted = ", ".join(f"{first}:{last} ({text[first:last]!r})" for first, last in near) or "none"
     raise ValueError(f"{start}:{end} ({text[start:end]!r}) is not of whole words in one sentence; nearest: {quoted}.")
 
 
@@ -226,15 +218,3 @@ def _read_labels(config: TriaffineConfig, logits: Tensor, threshold: Threshold |
         of_span = [(name, row[n]) for n, name in enumerate(config.entity_labels) if has[n]]
         labels.append(sorted(of_span, key=lambda label: -label[1]) or [(NONE_LABEL, row[-1])])
     return labels
-
-
-def _rank(config: TriaffineConfig, output: SpanHeadOutput, span: tuple[int, int]) -> tuple[int, int]:
-    """The rank of a span in its sentence, from 1, as candidates are chosen, and the number of spans.
-
-    Equally likely spans have one rank.
-    """
-    assert output.span_logits is not None
-    likelihood = entity_likelihood(output.span_logits[0], config.multi_label)
-    num_words = likelihood.shape[0]
-    scored = span_mask(torch.tensor([num_words], device=likelihood.device), num_words, config.max_span_width)[0]
-    return 1 + int((likelihood[scored] > likelihood[span]).sum()), int(scored.sum())

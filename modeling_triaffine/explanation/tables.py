@@ -102,14 +102,12 @@ def likeliest_labels(explanation: Explanation) -> list[int]:
 
 
 def describe_span(explanation: Explanation) -> str:
-    """The predicted labels, and the rank of the span as an entity, in one line."""
-    rank = f"rank {explanation.rank} of the sentence’s {explanation.num_spans} spans as an entity"
+    """The predicted labels with their probabilities, in one line."""
     if explanation.is_candidate is False:
-        return f"{NONE_LABEL} (not a candidate) · {rank}"
+        return f"{NONE_LABEL} (not a candidate)"
     probabilities = {label.label: probability_text(label.final.probability) for label in explanation.labels}
     predicted = (explanation.predicted, *explanation.also_predicted)
-    labels = (f"{shorten(name, LONGEST_LABEL)} {probabilities.get(name, '')}".rstrip() for name in predicted)
-    return f"{' + '.join(labels)} · {rank}"
+    return " + ".join(f"{shorten(name, LONGEST_LABEL)} {probabilities.get(name, '')}".rstrip() for name in predicted)
 
 
 def format_explanation(explanation: Explanation, width: int = 100) -> str:

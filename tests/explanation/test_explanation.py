@@ -1,6 +1,5 @@
 """Explanations: the parts of a score add up to the model's own, in every configuration; data, errors, tables, page."""
 
-import importlib
 import itertools
 import json
 import re
@@ -28,7 +27,6 @@ from modeling_triaffine.model.triaffine_ops import (
     inside_attention_reference,
 )
 from tests.helpers.factors import FACTORS, HAVE_TENSORS
-from tests.helpers.portable import near
 from tests.helpers.tiny import tiny_model, tiny_pipeline, tiny_processor
 
 TEXT = "It works. The IL-2 gene binds protein! DNA"
@@ -198,29 +196,13 @@ def test_an_explanation_is_plain_data_with_offsets_into_the_text(pipeline):
 
 
 def test_spans_that_are_no_candidates_are_none(pipeline):
-    texts = ["The", "IL", "-", "2", "gene", "binds", "protein", "!"]
-    starts = [10, 14, 16, 17, 19, 24, 30, 37]
-    explanations = [explain(pipeline, TEXT, (starts[i], starts[j] + len(texts[j]))) for i, j in all_spans(len(starts))]
+    starts, ends = [10, 14, 16, 17, 19, 24, 30, 37], [13, 16, 17, 18, 23, 29, 37, 38]
+    explanations = [explain(pipeline, TEXT, (starts[i], ends[j])) for i, j in all_spans(len(starts))]
     for explanation in explanations:
-        assert explanation.num_spans == 36
-        assert explanation.is_candidate == (explanation.rank <= 20)
         if not explanation.is_candidate:
-            assert explanation.predicted == "None"
-            assert explanation.candidates is None
+            assert (explanation.predicted, explanation.candidates) == ("None", None)
             assert all(label.cross_span_stage is None for label in explanation.labels)
     assert sum(explanation.is_candidate for explanation in explanations) == 20
-
-
-def test_a_model_of_remote_code_is_explained_as_ours(encoder, tmp_path, monkeypatch):
-    model, processor = tiny_model(encoder, **FOUND), tiny_processor(encoder)
-    folder = tmp_path / "remote_copy"
-    model.save_pretrained(folder)
-    monkeypatch.syspath_prepend(tmp_path)
-    remote = importlib.import_module(f"{folder.name}.model_triaffine").TriaffineForNestedNER.from_pretrained(folder)
-    assert type(remote) is not type(model)
-    expected = explain(NestedNERPipeline(model=model, processor=processor), TEXT, SPAN)
-    explanation = explain(NestedNERPipeline(model=remote, processor=processor), TEXT, SPAN)
-    assert explanation.to_dict() == near(expected.to_dict())
 
 
 @pytest.mark.parametrize(
@@ -270,8 +252,6 @@ def synthetic(words, candidates, labels):
         candidates=[Candidate(text, n, n + 1, names[n % len(names)], 0.5) for n, text in enumerate(candidates)],
         labels=[LabelExplanation(*row) for row in zip(names, before, after, strict=True)],
         predicted=names[best],
-        rank=1,
-        num_spans=500,
         is_candidate=True,
         cross_span_axis="query",
     )
@@ -341,12 +321,10 @@ def test_the_page_has_the_cells_of_the_text_and_bounded_columns():
 
 
 def test_the_command_prints_tables_and_writes_a_page(saved_model, command, tmp_path):
-    options = ["explain", "--model", saved_model, "--text", TEXT, "--span", "IL-2 gene", "--device", "cpu"]
-    printed = command(*options, "--output", tmp_path / "one.html")
+    options = ["explain", "--model", saved_model, "--text", TEXT, "--device", "cpu"]
+    printed = command(*options, "--span", "IL-2 gene", "--output", tmp_path / "one.html")
     assert "Inside words: contribution (attention α)" in printed.out
     assert "IL-2 gene" in (tmp_path / "one.html").read_text()
-    expected = explain(NestedNERPipeline(model=saved_model, device="cpu"), TEXT, SPAN)
-    assert json.loads(command(*options, "--format", "json").out) == near(expected.to_dict())
-    twice = command(*options[:-4], "--span", "e", "--device", "cpu")
+    twice = command(*options, "--span", "e")
     assert (twice.code, twice.out) == (2, "")
     assert "occurs 4 times in the text" in twice.err
