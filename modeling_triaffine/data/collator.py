@@ -13,7 +13,7 @@ from ..model.processing_triaffine import TriaffineProcessor
 from ..model.triaffine_ops import span_mask
 
 # Which of nested entities a corpus annotates, if only some.
-FLAT_ANNOTATIONS = ("outermost", "innermost", "any")
+FLAT_ANNOTATIONS = ("outermost",)
 
 
 def encode_records(processor: TriaffineProcessor, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -50,9 +50,8 @@ class DataCollatorForNestedNER:
     Args:
         processor: the [`TriaffineProcessor`] that encoded the sentences.
         label2id: label ids of the model's configuration.
-        flat_annotation: the entities that a corpus annotates if its annotation is flat, without nested entities.
-            With "outermost", spans inside an entity get -100 and are left out of the loss, because they may be entities
-            too; with "innermost", spans around an entity; with "any", both. None means that all entities are annotated.
+        flat_annotation: "outermost" for a corpus that annotates outermost entities only: spans inside an entity get
+            -100 and are left out of the loss, because they may be entities, too. None: all entities are annotated.
         multi_label: as in the model's configuration.
 
     Raises:
@@ -111,10 +110,7 @@ class DataCollatorForNestedNER:
         spans = span_mask(num_words, max(1, int(num_words.max())))
         matrix = torch.where(spans, 0 if self.multi_label else self.label2id[NONE_LABEL], -100)
         for sentence, first, last in labels_of_span if self.flat_annotation else ():
-            if self.flat_annotation != "innermost":
-                matrix[sentence, first : last + 1, first : last + 1] = -100
-            if self.flat_annotation != "outermost":
-                matrix[sentence, : first + 1, last:] = -100
+            matrix[sentence, first : last + 1, first : last + 1] = -100
         if self.multi_label:
             matrix = matrix.unsqueeze(-1).repeat(1, 1, 1, len(self.label2id) - 1)
         for span, labels in labels_of_span.items():

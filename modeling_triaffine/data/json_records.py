@@ -10,11 +10,10 @@ from typing import Annotated, Any
 from pydantic import Strict
 from pydantic_core import from_json
 
-from ..model.text_triaffine import Offsets
 from ..parsing import decode_json
 from .reading import decoded, document_name, open_corpus, read_head
 from .record_checker import RecordChecker, Value, names_of
-from .schema import CorpusError, Entity, Text
+from .schema import CorpusError, Text
 
 HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]..")
 """Escapes of surrogates, of which pydantic refuses half ones."""
@@ -119,11 +118,6 @@ class JsonObject:
     def error(self, field: str, problem: str, remedy: str) -> CorpusError:
         """The error for a field; the `problem` is said of it: "has 2 values"."""
         return self.check.error(self.where, f"field '{self.name_of(field)}' {problem}", remedy)
-
-    def entity(self, text: str, fragments: Sequence[Offsets], type: str, quoted: str = "text") -> Entity | None:
-        """The entity that this object describes, as the checker returns it; the quote is its field `quoted`, if any."""
-        quote = self.value(quoted, str) if self.get(quoted) else None
-        return self.check.entity(text, fragments, type, quote, self.where, self.name)
 
 
 def json_reader(

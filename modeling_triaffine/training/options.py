@@ -128,11 +128,7 @@ class DataArguments:
     flat_annotation: str | None = option(
         None,
         "Spans to leave out of the loss, so that nested entities can be found although the data has none",
-        {
-            "outermost": "those inside an entity, if only outermost entities are annotated",
-            "innermost": "those around an entity",
-            "any": "both",
-        },
+        {"outermost": "those inside an entity, if only outermost entities are annotated"},
         unset="none; all entities are annotated",
         metavar="WHICH",
     )

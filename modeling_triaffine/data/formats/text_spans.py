@@ -169,8 +169,9 @@ def entity_of_each_type(
     """One entity for every type of a span; `quote` is its field with the covered text."""
     if not types:
         span.check.drop("entities without a type dropped", example=f"{span.where}: {span.name}")
+    covered = span.value(quote, str) if span.get(quote) else None
     for kind in types:
-        yield span.entity(text, [fragment], kind, quote)
+        yield span.check.entity(text, [fragment], kind, covered, span.where, span.name)
 
 
 def word_entity(raw: object, record: JsonObject, name: str, form: Mapping[str, Any]) -> Entity:
