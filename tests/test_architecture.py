@@ -32,7 +32,7 @@ BUDGET = {
     "acceleration": (1_204, 744),
     "commands": (1_281, 725),
     "conversion": (725, 522),
-    "data": (5_374, 2_582),
+    "data": (5_365, 2_574),
     "drawing": (685, 519),
     "evaluation": (1_304, 637),
     "explanation": (483, 330),
