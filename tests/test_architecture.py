@@ -41,8 +41,8 @@ BUDGET = {
     "publishing": (804, 667),
     "serving": (1_076, 1_057),
     "tagging": (533, 582),
-    "training": (2_914, 3_028),
-    "helpers": (0, 2_467),
+    "training": (2_906, 2_959),
+    "helpers": (0, 2_452),
 }
 
 

@@ -67,7 +67,7 @@ def read_corpus(plan: TrainingPlan, base: BaseModel) -> Corpus:
     )
     words = _choose_words(parts, plan, bool(reads_tags))
     split_words = _word_splitter(plan, base)
-    split_sentences = plan.model.sentence_splitter or (base.processor and base.processor.sentence_splitter)
+    split_sentences = plan.model.sentence_splitter or (base.processor.sentence_splitter if base.processor else None)
     tagger = None if data.pos_tagger is None else spacy_tagger(data.pos_tagger)
     types: set[str] = set()
     held_out: set[Any] = set()
@@ -151,10 +151,9 @@ def _check_splits(training: NestedNERTrainingArguments, splits: DatasetDict) -> 
     """Raises ValueError if a split to train or score on is missing."""
     if "train" not in splits and training.do_train:
         raise ValueError("There is no training data; give --train_file, or --no_do_train to score a trained model.")
-    if "validation" not in splits and training.do_train and training.eval_strategy != "no":
+    is_validated = training.eval_strategy != "no" if training.do_train else training.do_eval
+    if "validation" not in splits and is_validated:
         raise ValueError("There is no validation data: --dev_share 0.1 holds out a tenth (docs/corpora.md#dev-sets).")
-    if "validation" not in splits and not training.do_train and training.do_eval:
-        raise ValueError("There is no validation data to score; give --validation_file, or add --no_do_eval.")
     if "test" not in splits and training.do_predict:
         raise ValueError("There is no test data to score (--do_predict); give --test_file.")
 

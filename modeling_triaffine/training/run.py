@@ -87,7 +87,9 @@ def prepare_run(arguments: Sequence[str]) -> Run:
 
 def train_and_save(run: Run) -> dict[str, float]:
     """Trains, scores validation and test data, and saves, as the plan says; returns all metrics."""
-    training, metrics, evaluations = run.plan.training, {}, {}
+    training = run.plan.training
+    metrics: dict[str, float] = {}
+    evaluations: dict[str, Evaluation] = {}
     try:
         if training.do_train:
             metrics |= run.trainer.train(training.resume_from_checkpoint).metrics

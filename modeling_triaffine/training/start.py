@@ -160,9 +160,10 @@ def _load_trained(
     plan: TrainingPlan, base: BaseModel, dataset: DatasetDict, labels: list[str]
 ) -> tuple[TriaffineForNestedNER, Any]:
     """Loads a trained model, with new labels if the data has any; a checkpoint to resume from has those of its run."""
+    config: Any = base.config
     if plan.training.resume_from_checkpoint:
-        return TriaffineForNestedNER(base.config), base.processor  # the Trainer loads its weights
-    model = TriaffineForNestedNER.from_pretrained(base.name, config=base.config, dtype=torch.float32)
+        return TriaffineForNestedNER(config), base.processor  # the Trainer loads its weights
+    model = TriaffineForNestedNER.from_pretrained(base.name, config=config, dtype=torch.float32)
     if plan.training.do_train and (gone := missing_labels(model, labels)):
         fate = "learned from the model's own predictions" if plan.model.keep_labels else "forgotten (see --keep_labels)"
         logger.warning("The training data has no entity of the model's labels %s: these are %s.", ", ".join(gone), fate)

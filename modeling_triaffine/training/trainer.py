@@ -138,11 +138,10 @@ class NestedNERTrainer(Trainer):
                 "NestedNERTrainer: a DataCollatorForTokenClassification knows no spans. Leave data_collator out, or "
                 "give a DataCollatorForNestedNER."
             )
-        train: Any = as_dataset(train_dataset, "train_dataset")
-        is_several = isinstance(eval_dataset, Mapping)
-        given: Any = eval_dataset if is_several else {"eval_dataset": eval_dataset}
+        given: Any = eval_dataset if isinstance(eval_dataset, Mapping) else {"eval_dataset": eval_dataset}
         sets = {name: as_dataset(data, name) for name, data in given.items()}
-        evaluation: Any = sets if is_several else sets["eval_dataset"]
+        train: Any = as_dataset(train_dataset, "train_dataset")
+        evaluation: Any = sets if given is eval_dataset else sets["eval_dataset"]
         args._n_gpu = min(args.n_gpu, 1)  # torch's DataParallel would cut batches apart
         evaluates_by_default = isinstance(args, NestedNERTrainingArguments)  # transformers' own refuse it
         if evaluates_by_default and evaluation is None and args.eval_strategy != "no":
@@ -376,10 +375,11 @@ class NestedNERTrainer(Trainer):
             if self.model.config.cross_span:
                 candidates = windows.join_spans(spans for _, spans in rows)
                 metrics["candidate_recall"] = candidate_recall(candidates, references)["recall"]
-            metrics = {f"{metric_key_prefix}_{name}": value for name, value in metrics.items()}
             if self.compute_metrics is not None:
                 evaluated: Any = EntityPrediction(scored, references, dataset)
-                metrics |= _with_prefix(self.compute_metrics(evaluated), metric_key_prefix)
+                metrics |= denumpify_detensorize(dict(self.compute_metrics(evaluated)))
+            names = {name: f"{metric_key_prefix}_{name.removeprefix(f'{metric_key_prefix}_')}" for name in metrics}
+            metrics = {names[name]: value for name, value in metrics.items()}
         return EvalLoopOutput(predictions=predictions, label_ids=references, metrics=metrics, num_samples=len(dataset))
 
     def unscored_labels(self, references: Iterable[Iterable[Mapping[str, Any]]]) -> list[str]:
@@ -621,9 +621,3 @@ def _digest(dataset: Any) -> str:
 
 def _describe(broken: Sequence[str]) -> str:
     return f"{len(broken)} weights, such as {broken[0]}, have values that are not finite"
-
-
-def _with_prefix(metrics: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """The metrics as Python numbers, with the prefix before the names that lack it."""
-    numbers: dict[str, Any] = denumpify_detensorize(dict(metrics))
-    return {name if name.startswith(f"{prefix}_") else f"{prefix}_{name}": value for name, value in numbers.items()}

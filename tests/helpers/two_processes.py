@@ -12,10 +12,6 @@ from transformers import TrainerCallback
 from modeling_triaffine import NestedNERTrainer
 from tests.helpers.micro_training import micro_records, micro_trainer
 
-# 20 updates of 8 sentences over all processes.
-RATES = dict.fromkeys(("learning_rate", "encoder_learning_rate", "embeddings_learning_rate"), 0.1)
-TWENTY = {"num_train_epochs": 4, "logging_steps": 1, "optim": "sgd", "max_grad_norm": 1.0, **RATES}
-TWENTY_RECORDS = micro_records(40, seed=2)
 # 4 epochs of 3 updates; a kill after update 7 leaves a checkpoint in the middle of an epoch.
 INTERRUPTED = {"num_train_epochs": 4, "save_strategy": "steps", "save_steps": 2, "per_device_train_batch_size": 2}
 
@@ -35,10 +31,6 @@ def weights_after_training(trainer: NestedNERTrainer) -> dict[str, torch.Tensor]
     return trainer.model.state_dict()
 
 
-def losses(trainer: NestedNERTrainer) -> list[float]:
-    return [row["loss"] for row in trainer.state.log_history if "loss" in row]
-
-
 def train_and_score(folder: Path) -> dict[str, Any]:
     batches = {"per_device_train_batch_size": 4, "per_device_eval_batch_size": 2, "save_strategy": "epoch"}
     trainer = micro_trainer(folder, micro_records(8), micro_records(7, seed=1), optim="sgd", **batches)
@@ -50,12 +42,6 @@ def train_and_score(folder: Path) -> dict[str, Any]:
     }
     trainer.save_model()
     return result
-
-
-def twenty_losses(folder: Path) -> list[float]:
-    trainer = micro_trainer(folder / "twenty", TWENTY_RECORDS, per_device_train_batch_size=4, **TWENTY)
-    trainer.train()
-    return losses(trainer)
 
 
 def resume(folder: Path, batches: dict[str, int]) -> dict[str, Any]:
@@ -81,7 +67,6 @@ def train_interrupted(folder: Path, update_to_die_after: int | None = None) -> N
 
 def train_in_every_way(folder: Path) -> None:
     result = train_and_score(folder)
-    result["twenty_losses"] = twenty_losses(folder)
     for batches in ({"per_device_train_batch_size": 2}, {"max_subwords_per_batch": 24}):
         [name] = batches
         result[name] = resume(folder / name, batches)

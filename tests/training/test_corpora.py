@@ -2,11 +2,9 @@
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from modeling_triaffine.commands.options import load_split
 from modeling_triaffine.data import loading
 from modeling_triaffine.training.corpora import Corpus, read_corpus
 from modeling_triaffine.training.plan import make_plan
@@ -85,17 +83,6 @@ def test_sentences_of_texts_are_those_of_the_model(tmp_path: Path, splitter, sen
     file.write_text(json.dumps({"text": "One. Two\nthree.", "label": []}))
     corpus = read_with(train_file=file, word_splitter="whitespace", sentence_splitter=splitter)
     assert trained_on(corpus) == [sentence.split() for sentence in sentences]
-
-
-def test_sentences_of_a_docbin_without_any_are_those_of_the_model(tmp_path: Path):
-    spacy = pytest.importorskip("spacy")
-    file = tmp_path / "train.spacy"
-    spacy.tokens.DocBin(docs=[spacy.blank("en")("Bee. See.")]).to_disk(file)
-    words = ["Bee", ".", "See", "."]
-    corpus = read_with(train_file=file, sentence_splitter="none")
-    assert [list(part["train"]["tokens"]) for part in (corpus.given, corpus.to_train_on)] == [[words]] * 2
-    processor = SimpleNamespace(split_words=None, sentence_splitter="none")
-    assert list(load_split(str(file), None, None, processor, 0)[1]["tokens"]) == [words]
 
 
 def test_sentences_that_the_corpus_marks_stay(tmp_path: Path):

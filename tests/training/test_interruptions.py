@@ -189,18 +189,6 @@ def test_an_incomplete_checkpoint_is_skipped_and_removed(tmp_path, checkpointed,
     assert "checkpoint-2, which is incomplete" in line
 
 
-def test_a_rate_that_follows_the_scores_and_an_optimizer_outside_torch_are_resumed(tmp_path) -> None:
-    options = {**UPDATES, "num_train_epochs": 2, "save_total_limit": 5, "eval_strategy": "epoch"}
-    options |= {"lr_scheduler_type": "reduce_lr_on_plateau", "optim": "adafactor"}
-    trainer = micro_trainer(tmp_path, RECORDS[:4], RECORDS[:2], **options)
-    trainer.train()
-    shutil.rmtree(list_checkpoints(tmp_path)[-1])
-    again = micro_trainer(tmp_path, RECORDS[:4], RECORDS[:2], **options)
-    again.train(resume_from_checkpoint=True)
-    assert again.state.global_step == trainer.state.global_step
-    assert_same_weights(again.model.state_dict(), trainer.model.state_dict())
-
-
 def test_weights_alone_are_not_resumed_from(tmp_path) -> None:
     options = {**UPDATES, "num_train_epochs": 1, "save_only_model": True}
     micro_trainer(tmp_path, RECORDS[:4], **options).train()

@@ -101,15 +101,6 @@ def test_a_new_encoder_has_no_subwords_to_read_a_corpus_with(tmp_path, recipe):
         read_corpus(plan := parse_training_plan(given), find_base_model(plan))
 
 
-def test_what_a_trained_model_cannot_have_is_refused_before_the_corpus_is_read(tmp_path, recipe, corpus):
-    model, processor, _ = start_from_recipe(recipe, corpus, tmp_path)
-    model.save_pretrained(tmp_path / "model")
-    processor.save_pretrained(tmp_path / "model")
-    given = ["--model_name_or_path", str(tmp_path / "model"), "--train_file", str(tmp_path / "missing.jsonl")]
-    with pytest.raises(ValueError, match=r"multi_label is True, but the model in .*model was trained with False"):
-        prepare_run([*given, "--output_dir", str(tmp_path / "out"), "--multi_label", "true"])
-
-
 @pytest.mark.parametrize(
     ("options", "error", "facts"),
     [

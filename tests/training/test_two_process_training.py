@@ -15,9 +15,6 @@ from tests.helpers.faults import RECORDS, UPDATES, assert_same_weights, failing_
 from tests.helpers.micro_training import micro_records, micro_trainer
 from tests.helpers.processes import launch_two
 from tests.helpers.two_processes import (
-    TWENTY,
-    TWENTY_RECORDS,
-    losses,
     train_in_every_way,
     train_interrupted,
     weights_after_training,
@@ -53,19 +50,6 @@ def test_they_train_and_score_as_one_does(tmp_path, two_processes):
     saved = AutoModel.from_pretrained(folder, dtype=torch.float64).state_dict()
     for name, value in weights.items():
         torch.testing.assert_close(saved[name], value, rtol=0, atol=1e-10, msg=name)
-
-
-def test_their_losses_are_those_of_one_process(tmp_path, two_processes):
-    _, results = two_processes
-    alone = micro_trainer(tmp_path, TWENTY_RECORDS, per_device_train_batch_size=8, **TWENTY)
-    alone.train()
-    expected = losses(alone)
-    assert len(expected) == 20
-    assert expected[-1] < 0.8 * expected[0]
-    for result in results:  # the first process logs, the others have nothing
-        if result["twenty_losses"]:
-            assert result["twenty_losses"] == pytest.approx(expected, abs=1e-5)
-    assert any(result["twenty_losses"] for result in results)
 
 
 def test_they_write_whole_checkpoints_and_resume_in_the_middle_of_an_epoch(two_processes):
