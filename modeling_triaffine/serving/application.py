@@ -11,14 +11,14 @@ from fastapi import APIRouter, FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException as StarletteHTTPException
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from ..addresses import public_names
 from ..drawing.templates import render_html
 from ..version import __version__
 from .batching import Batcher, Item
 from .inception import Document, RecommenderRequest
-from .label_studio import SetupRequest, TasksRequest, address_of_refusal, interface_of, log_refused, prediction
+from .label_studio import SetupRequest, TasksRequest, interface_of, log_refused, prediction
 from .middleware import Answering, ApiKeys, Metrics
 from .predictor import Predictor
 from .schema import (
@@ -99,9 +99,8 @@ def create_application(
     @application.get("/health", summary="The served model and its state", response_model=dict[str, Any])
     async def health() -> Response:
         status = "stopping" if application.state.stopping else "ready" if batcher.is_alive else "failed"
-        state = {"status": status, "model": name, "labels": labels, "version": __version__}
-        queue = {"waiting": find.waiting, "limit": limits.waiting}
-        answer = {**state, "queue": queue, "limits": limits.model_dump(exclude={"waiting"})}
+        answer = {"status": status, "model": name, "labels": labels, "version": __version__}
+        answer |= {"queue": {"waiting": find.waiting}, "limits": limits.model_dump()}
         return json_answer(answer, 503 if status == "failed" else 200)
 
     @application.get("/metrics", summary="Counts, for Prometheus", response_class=PlainTextResponse)
@@ -127,15 +126,8 @@ def label_studio_routes(find: Predictor, model: str, labels: Sequence[str]) -> A
 
     @routes.post("/setup", summary="Connect a project", response_model=dict[str, str])
     async def setup(body: SetupRequest | None = None) -> Response:
-        try:
-            interface_of(body.label_config if body else None, labels)
-        except HTTPException as error:
-            return RedirectResponse(address_of_refusal(error.detail), 303)
+        interface_of(body.label_config if body else None, labels)
         return json_answer({"model_version": model})
-
-    @routes.get("/refused", include_in_schema=False)
-    async def refused(reason: str = "") -> None:
-        raise HTTPException(422, reason)
 
     @routes.post("/webhook", summary="Ignores changes of annotations")
     @routes.post("/train", summary="Ignores a request to train")

@@ -8,7 +8,6 @@ import logging
 import re
 from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
-from urllib.parse import quote_plus
 from xml.etree import ElementTree
 
 from fastapi import HTTPException
@@ -21,9 +20,7 @@ from .schema import LABEL_STUDIO, MAX_ITEMS
 
 logger = logging.getLogger(__name__)
 
-MAX_REASON_CHARACTERS = 500
 MAX_CONFIGURATION = 100_000  # characters; real configurations have hundreds or thousands
-REASONS = 3  # in a line of the log
 
 
 class Task(BaseModel):
@@ -76,19 +73,16 @@ def interface_of(label_config: str | None, labels: Sequence[str]) -> Interface:
         root = ElementTree.fromstring(label_config)  # expat limits the growth of declared entities
     except ElementTree.ParseError as error:
         raise refusal(f"It is not XML ({error}).") from None
-    targets = {tag.get("name"): tag for tag in root.iter() if "toName" not in tag.attrib}
-    tags = [(tag, targets[tag.get("toName")]) for tag in root.iter() if tag.get("toName", "") in targets]
-    for tag, text in tags:
-        if (tag.tag, text.tag) == ("Labels", "Text"):
+    texts = {text.get("name"): text for text in root.iter("Text")}
+    for tag in root.iter("Labels"):
+        text = texts.get(tag.get("toName", ""))
+        if text is not None:
             # A text, not its address, an encoding, or a part of it.
             field = re.fullmatch(r"\$?([^$.{}\[\]]+)", text.get("value", "").strip())
             if field is None or (text.get("valueType", "text"), text.get("encoding", "none")) != ("text", "none"):
-                given = " ".join(f"{name}={value}" for name, value in text.attrib.items() if name != "name")
-                raise refusal(f"<Text> must have one field of the task as its value, not {given}.")
-            names = tag.get("name", FROM_NAME), text.get("name", TO_NAME)
-            return Interface(*names, field[1], labels_of(tag, labels))
-    others = " and ".join(f"{tag.tag} of {target.tag}" for tag, target in tags) or "none other"
-    raise refusal(f"Missing <Labels> with a <Text> as `toName`; there is {others}.")
+                raise refusal(f"<Text> must have one field of the task as its value, not {text.attrib}.")
+            return Interface(tag.get("name", FROM_NAME), text.get("name", TO_NAME), field[1], labels_of(tag, labels))
+    raise refusal("Missing <Labels> with a <Text> as `toName`.")
 
 
 def labels_of(tag: ElementTree.Element, labels: Sequence[str]) -> frozenset[str] | None:
@@ -109,12 +103,6 @@ def refusal(reason: str) -> HTTPException:
     return HTTPException(422, f"label_config: {reason}")
 
 
-def address_of_refusal(reason: str) -> str:
-    """The address, beside that of `setup`, with the reason: Label Studio shows status and address of an error alone."""
-    shown = re.sub(r"[<>`\"]", "", reason)[:MAX_REASON_CHARACTERS]
-    return f"refused?reason={quote_plus(shown, safe=',;:')}"
-
-
 def prediction(text: Any, outcome: Outcome, interface: Interface, model: str) -> dict[str, Any]:
     """The prediction for a task; an empty one, with the reason and a version of its own, if it was refused.
 
@@ -128,11 +116,10 @@ def prediction(text: Any, outcome: Outcome, interface: Interface, model: str) ->
 
 
 def log_refused(tasks: Sequence[Task], outcomes: Sequence[Outcome]) -> None:
-    """Logs one line if tasks got no prediction, with the number and a task of each reason."""
-    refused: dict[str, list[Any]] = {}
-    for task, outcome in zip(tasks, outcomes, strict=True):
-        if isinstance(outcome, HTTPException):
-            refused.setdefault(outcome.detail, []).append(task.id)
+    """Logs one line if tasks got no prediction, with their number and the reason of the first."""
+    pairs = zip(tasks, outcomes, strict=True)
+    refused = [(task.id, outcome.detail) for task, outcome in pairs if isinstance(outcome, HTTPException)]
     if refused:
-        reasons = " ".join(f"{len(ids)} (task {ids[0]}): {reason}" for reason, ids in [*refused.items()][:REASONS])
-        logger.warning("POST %s/predict: tasks got no prediction: %s", LABEL_STUDIO, clean(reasons))
+        number, reason = refused[0]
+        problem = clean(f"{len(refused)} tasks got no prediction; of task {number}: {reason}")
+        logger.warning("POST %s/predict: %s", LABEL_STUDIO, problem)

@@ -26,8 +26,6 @@ IDLE_SECONDS = 75
 RECEIVE_SECONDS = 30
 # Further ones get 503, so that bodies in transit have a common limit; more than the queue's length.
 MOST_CONNECTIONS = 500
-# Between two messages about connections that cannot be accepted: asyncio has thousands in a second.
-SECONDS_BETWEEN_MESSAGES = 60
 # Of the time for the shutdown; the rest is for those that are then cancelled.
 SHARE_FOR_REQUESTS = 0.8
 
@@ -48,7 +46,7 @@ class Server(uvicorn.Server):
         self._on_ready = on_ready
         self._stop_seconds = stop_seconds
         self._receiving: dict[Any, float] = {}  # connection and its last request → since when
-        self._last_message = -float("inf")
+        self._has_told = False
         super().__init__(
             uvicorn.Config(
                 application,
@@ -85,7 +83,7 @@ class Server(uvicorn.Server):
 
     async def main_loop(self) -> None:
         """Runs until a signal, and a moment longer for requests in transit."""
-        asyncio.get_running_loop().set_exception_handler(self._log_seldom)
+        asyncio.get_running_loop().set_exception_handler(self._log_once)
         self._on_ready()
         await super().main_loop()
         self._application.state.stopping = True
@@ -101,11 +99,12 @@ class Server(uvicorn.Server):
             if now - since > RECEIVE_SECONDS:
                 connection.transport.abort()
 
-    def _log_seldom(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def _log_once(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Logs once that connections cannot be accepted: asyncio has thousands of messages a second."""
         if not context["message"].startswith("socket.accept()"):
             loop.default_exception_handler(context)
-        elif time.monotonic() > self._last_message + SECONDS_BETWEEN_MESSAGES:
-            self._last_message = time.monotonic()
+        elif not self._has_told:
+            self._has_told = True
             logger.error("Connections cannot be accepted: %s. Raise the limit `ulimit -n`.", context["exception"])
 
 

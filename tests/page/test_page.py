@@ -158,16 +158,6 @@ def assert_all_is_in_sight(visited: "Page", size: dict[str, int]) -> None:
     assert all(box["left"] >= 0 and box["right"] <= size["width"] for box in boxes)
 
 
-def test_a_long_text(visited):
-    text = ("The gene " * 20 + "binds DNA.\n") * 15
-    find(visited, text)
-    assert visited.text_content("#drawing .text") == text
-    drawn = drawn_entities(visited)
-    assert len(drawn) > 30
-    assert all(text[start:end] == word for start, end, _, word in drawn)
-    assert len(table_rows(visited)) == len(drawn)
-
-
 def test_a_chosen_entity_is_explained_and_the_next_one_takes_its_place(visited, pipeline):
     find(visited, TEXT)
     assert "Choose an entity" in visited.text_content("#explanation")

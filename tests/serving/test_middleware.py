@@ -46,7 +46,7 @@ def test_invalid_keys_are_rejected_before_the_body_is_read(client, given):
 
 @pytest.mark.parametrize(
     ("value", "keys"),
-    [(None, []), (" one,two ,", ["one", "two"]), *((value, None) for value in ("", " , ", "a b", "é"))],
+    [(None, []), (" one,two ,", ["one", "two"]), *((value, None) for value in ("", " , "))],
 )
 def test_keys_come_from_the_environment(monkeypatch, value, keys):
     monkeypatch.delenv(API_KEYS, raising=False)
