@@ -54,12 +54,11 @@ def read_checkpoint(path: str | Path) -> Any:
     except OSError:
         raise
     except Exception as error:  # an invalid pickle can raise anything
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        reason = " ".join(str(error).split())
         if isinstance(error, UnpicklingError):  # whose message advises to run the file
             reason = "its pickle has calls or instructions that a saved model does not need"
         raise CheckpointError(
-            f"{path} was not written by torch.save (of torch 1.6 or later), or is damaged: {reason.rstrip('.')}. Give "
-            "a .pth file that the published code saved; if it is one, download or save it again."
+            f"{path} was not written by torch.save (of torch 1.6 or later), or is damaged: {reason}"
         ) from None
 
 

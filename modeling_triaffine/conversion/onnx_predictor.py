@@ -16,9 +16,8 @@ from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import ORIGIN_OPTIONS, find_file
 
-# As `triaffine-ner export` writes them. Graphs of more than 1.5 GB have their weights in a second file.
+# As `triaffine-ner export` writes them. Graphs of more than 1.5 GB have their weights in a second file, NAME.data.
 GRAPHS: dict[str | None, str] = {None: "model.onnx", "int8": "model_int8.onnx"}
-WEIGHTS = ".data"
 # Inputs that have a row for each of the encoder's.
 ROWS = {"input_ids", "attention_mask", "token_type_ids", "word_index"}
 
@@ -80,7 +79,7 @@ class OnnxNestedNER(NestedNERPipeline):
         if path is None:
             option = f" --{quantize}" if quantize else ""
             raise FileNotFoundError(f"{model} has no {GRAPHS[quantize]}; `triaffine-ner export{option}` writes it.")
-        find_file(model, GRAPHS[quantize] + WEIGHTS, origin)  # from the Hub it must lie beside the graph
+        find_file(model, f"{GRAPHS[quantize]}.data", origin)  # from the Hub it must lie beside the graph
         graph = OnnxModel(path, TriaffineConfig.from_pretrained(model, **origin))
         processor = options.pop("processor", None) or TriaffineProcessor.from_pretrained(model, **origin)
         super().__init__(graph, processor, device="cpu", **options)

@@ -44,12 +44,9 @@ FIXED_SETTINGS = {
     "scale": "none",
     "no_tri_mask": False,
 }
-# Where settings are stored: module (the model itself if empty) and attribute.
-SETTINGS = (("encoder", "bert_additional_config"), ("encoder", "lstm_config"), ("", "score_setting"))
 # Vocabulary of the processor → its file, written by the published preparation beside the data, and its tensor.
 VOCABULARY_FILES = {"words": "word2id.json", "pos": "pos2id.json", "chars": "char2id.json"}
 TABLES = {"words": "word_embedding", "pos": "pos_embedding", "chars": "char_embedding"}
-LONGEST_REASON = 500  # characters; torch names every tensor that does not match
 
 
 def convert_published(
@@ -87,7 +84,7 @@ def convert_published(
         state = (our_parameter(name, _our_columns(name, tensor, config)) for name, tensor in tensors.items())
         model.load_state_dict({name: tensor.float() for name, tensor in state})
     except RuntimeError as error:
-        reason = textwrap.shorten(str(error), LONGEST_REASON, placeholder=" …")
+        reason = textwrap.shorten(str(error), 500, placeholder=" …")  # which names every tensor that does not match
         raise CheckpointError(f"{checkpoint} cannot be converted, perhaps with another encoder: {reason}") from None
     processor = TriaffineProcessor.from_encoder(encoder, max_subwords=config.max_subwords, context=config.context)
     processor.vocabulary_parts = parts
@@ -114,8 +111,8 @@ def _check_supported(root: Any) -> None:
 def _settings(root: InertObject) -> dict[str, Any]:
     """The settings stored in the model's modules."""
     settings: dict[str, Any] = {"act": root.state.get("act", "relu")}
-    for holder, name in SETTINGS:
-        module = submodule(root, holder) if holder else root
+    encoder = submodule(root, "encoder")
+    for module, name in ((encoder, "bert_additional_config"), (encoder, "lstm_config"), (root, "score_setting")):
         noted = module.state.get(name) if module else None
         if not isinstance(noted, dict):
             raise CheckpointError(f"it lacks {name!r}, the settings of its modules")

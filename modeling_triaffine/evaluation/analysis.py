@@ -19,13 +19,12 @@ from ..model.kinds_triaffine import Keep
 from ..model.options_triaffine import PredictionOptions
 from ..model.pipeline_triaffine import NestedNERPipeline
 from .error_analysis import (
+    CORRECT,
     GOLD_OUTCOMES,
     PREDICTED_OUTCOMES,
-    RIGHT,
     SPURIOUS,
     confusion,
     error_examples,
-    outcome_name,
 )
 from .prediction import predict_words, unknown_labels, with_context
 from .scores import (
@@ -139,7 +138,7 @@ def summarize(analysis: Analysis) -> str:
         notes.append(f"The {MOST_LABELS} labels with the most entities are shown, of {len(labels)}.")
     counts = {kind: sum(row[kind] for row in errors["by_gold_label"].values()) for kind in GOLD_OUTCOMES}
     counts[SPURIOUS] = sum(row[SPURIOUS] for row in errors["by_predicted_label"].values())
-    kinds = (f"{outcome_name(kind)} {count:,}" for kind, count in counts.items() if kind != RIGHT)
+    kinds = (f"{kind.replace('_', ' ')} {count:,}" for kind, count in counts.items() if kind != CORRECT)
     notes.append(f"Errors: {', '.join(kinds)}.")
     if analysis["comparison"] is not None:
         notes.append(_difference(analysis["comparison"]))
@@ -165,7 +164,7 @@ def _error_tables(errors: Mapping[str, Any]) -> Iterator[Table]:
         ("Predictions by outcome", "predicted", "by_predicted_label", PREDICTED_OUTCOMES),
     ):
         rows = [[label, *row.values(), sum(row.values())] for label, row in errors[key].items()]
-        yield Table([f"{side} label", *map(outcome_name, outcomes), "all"], rows, caption)
+        yield Table([f"{side} label", *(outcome.replace("_", " ") for outcome in outcomes), "all"], rows, caption)
     caption = "Gold entities whose span was predicted, by gold and predicted label"
     yield Table(
         ["gold label", *errors["types"]], [[gold, *row.values()] for gold, row in errors["types"].items()], caption

@@ -19,16 +19,11 @@ from typing import Any
 from .scores import TypedSpan
 from .scoring import Sentences, as_dicts, paired_sentences
 
-RIGHT, MISSING, SPURIOUS = "right", "missing", "spurious"
+CORRECT, MISSING, SPURIOUS = "correct", "missing", "spurious"
 # Errors of two overlapping entities, the closest match first.
 WRONG_TYPE, WRONG_BOUNDARY, WRONG_BOTH = PAIR_ERRORS = ("wrong_type", "wrong_boundary", "wrong_boundary_and_type")
-GOLD_OUTCOMES = (RIGHT, *PAIR_ERRORS, MISSING)
-PREDICTED_OUTCOMES = (RIGHT, *PAIR_ERRORS, SPURIOUS)
-
-
-def outcome_name(outcome: str) -> str:
-    """The name of an outcome in tables."""
-    return "correct" if outcome == RIGHT else outcome.replace("_", " ")
+GOLD_OUTCOMES = (CORRECT, *PAIR_ERRORS, MISSING)
+PREDICTED_OUTCOMES = (CORRECT, *PAIR_ERRORS, SPURIOUS)
 
 
 def confusion(predictions: Sentences, references: Sentences, labels: Iterable[str] | None = None) -> dict[str, Any]:
@@ -107,7 +102,7 @@ def _outcomes(
         same_span = [other_label for *span, other_label in wrong if span == [start, end]]
         overlapping = {other_label for first, last, other_label in wrong if first < end and start < last}
         if entity in others:
-            yield label, RIGHT, label
+            yield label, CORRECT, label
         elif same_span:
             yield label, WRONG_TYPE, same_span[0]
         elif overlapping:

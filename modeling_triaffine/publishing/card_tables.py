@@ -1,12 +1,12 @@
 """The tables of a model card, from the summary of a run."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 
 from ..drawing.tables import Cell, Code, Strong, Table
 from ..evaluation.reliability import reliability_table, threshold_table
-from ..evaluation.scores import ALL, Row, percent, score_table, summary_metrics
+from ..evaluation.scores import ALL, percent, score_table, summary_metrics
 from .run_summary import Epoch, RunSummary
 
 EPOCH_COLUMNS = ("Epoch", "Update", "Training loss", "Validation loss")
@@ -30,17 +30,16 @@ def card_tables(summary: RunSummary, labels: Sequence[str]) -> dict[str, Table]:
         tables["by_input"] = score_table("Input", [("given words", scores), ("raw text", raw_text)])
     whole = (Strong(ALL.title), scores)
     parts = [(part.title, row) for part, row in scores.by_part().items() if part is not ALL]
+    by_label, by_length = (
+        [(Code(name), row) for name, row in rows.items()] for rows in (scores["by_label"], summary.evaluation.by_length)
+    )
     for name, column, rows in (
-        ("by_label", "Label", _named(scores["by_label"])),
+        ("by_label", "Label", by_label),
         ("by_part", "Entities", parts),
-        ("by_length", "Words", _named(summary.evaluation.by_length)),
+        ("by_length", "Words", by_length),
     ):
         tables[name] = score_table(column, [whole, *rows])
     return tables
-
-
-def _named(rows: Mapping[str, Row]) -> list[tuple[str, Row]]:
-    return [(Code(name), row) for name, row in rows.items()]
 
 
 def _label_table(summary: RunSummary, labels: Sequence[str]) -> Table:
@@ -55,20 +54,18 @@ def _label_table(summary: RunSummary, labels: Sequence[str]) -> Table:
 
 
 def _epoch_table(epochs: Sequence[Epoch]) -> Table:
+    rows = []
+    for row in epochs:
+        losses = (row.training_loss, row.validation_loss)
+        cells = [
+            f"{row.epoch:g}",
+            row.update,
+            *(None if loss is None or not math.isfinite(loss) else f"{loss:.4f}" for loss in losses),
+            *(percent(row.scores.get(name)) for name in summary_metrics()),
+        ]
+        rows.append([Strong(cell) if row.kept and cell is not None else cell for cell in cells])
     titles = (f"{title[0].upper()}{title[1:]}" for title in summary_metrics().values())
-    return Table([*EPOCH_COLUMNS, *titles], [_epoch_row(row) for row in epochs])
-
-
-def _epoch_row(row: Epoch) -> list[Cell]:
-    losses = (row.training_loss, row.validation_loss)
-    scores = (row.scores.get(name) for name in summary_metrics())
-    cells = [
-        f"{row.epoch:g}",
-        row.update,
-        *(None if loss is None or not math.isfinite(loss) else f"{loss:.4f}" for loss in losses),
-        *(None if score is None else percent(score) for score in scores),
-    ]
-    return [Strong(cell) if row.kept and cell is not None else cell for cell in cells]
+    return Table([*EPOCH_COLUMNS, *titles], rows)
 
 
 def _setting_table(summary: RunSummary) -> Table:

@@ -52,7 +52,6 @@ def assemble_repository(
         new_card: whether to write a card in place of the folder's.
         tags: further tags of a new card.
         with_processor: False for a model without a processor.
-
     """
     validate_repo_id(repo_id)
     # First: of another kind of model it says so, where the configuration would warn of each of its fields.

@@ -93,7 +93,7 @@ def test_candidates_by_hand():
 @pytest.mark.parametrize(
     ("predicted", "of_gold", "of_prediction"),
     [
-        ((2, 4, "LOC"), "right", "right"),
+        ((2, 4, "LOC"), "correct", "correct"),
         ((2, 4, "ORG"), "wrong_type", "wrong_type"),
         ((2, 5, "LOC"), "wrong_boundary", "wrong_boundary"),
         ((3, 4, "LOC"), "wrong_boundary", "wrong_boundary"),
@@ -124,9 +124,9 @@ def test_the_first_condition_counts():
 def test_correct_predictions_explain_no_error():
     inner, outer = (1, 2, "LOC"), (0, 5, "LOC")
     left_out = confusion([entities(inner)], [entities(inner, outer)])
-    assert left_out["by_gold_label"]["LOC"] == dict.fromkeys(GOLD_OUTCOMES, 0) | {"right": 1, "missing": 1}
+    assert left_out["by_gold_label"]["LOC"] == dict.fromkeys(GOLD_OUTCOMES, 0) | {"correct": 1, "missing": 1}
     added = confusion([entities(inner, outer)], [entities(inner)])
-    assert added["by_predicted_label"]["LOC"] == dict.fromkeys(PREDICTED_OUTCOMES, 0) | {"right": 1, "spurious": 1}
+    assert added["by_predicted_label"]["LOC"] == dict.fromkeys(PREDICTED_OUTCOMES, 0) | {"correct": 1, "spurious": 1}
     # Of two types on one span the model can find one; the other is missing, not confused with the first.
     second_type = confusion([entities((0, 1, "LOC"))], [entities((0, 1, "LOC"), (0, 1, "ORG"))])
     assert second_type["by_gold_label"]["ORG"]["missing"] == 1
@@ -140,7 +140,7 @@ def test_errors_add_up(pair):
     for label, row in by_label.items():
         gold, predicted = errors["by_gold_label"][label], errors["by_predicted_label"][label]
         assert (sum(gold.values()), sum(predicted.values())) == (row["gold"], row["predicted"])
-        assert gold["right"] == predicted["right"] == row["correct"] == errors["types"][label][label]
+        assert gold["correct"] == predicted["correct"] == row["correct"] == errors["types"][label][label]
         wrong_types = sum(errors["types"][label].values()) - errors["types"][label][label]
         assert gold["wrong_type"] == wrong_types
 
