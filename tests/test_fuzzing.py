@@ -123,14 +123,10 @@ def test_damaged_models_are_used_or_refused(model_folders, tmp_path_factory, nam
 TIMES = min(EXAMPLES, 100)
 HOSTILE = {
     "one long token": "x" * 1_000 * TIMES,
-    "zero-width": "\u200b\u200d\ufeff" * 50 * TIMES,
     "combining marks": "e" + "\u0301" * 500 * TIMES,
-    "right to left": "שלום עולם " * 5 * TIMES + "\u202e gene \u202c",
-    "control characters": "".join(map(chr, range(32))) * 5 * TIMES,
     "lone surrogates": "\ud800 gene \udfff" * 5 * TIMES,
     "full stops": "." * 30 * TIMES,
     "white space": " \n\t\u3000\x85" * 200 * TIMES,
-    "one sentence": "gene binds 😀 " * 15 * TIMES,
 }
 
 

@@ -29,12 +29,12 @@ def command(
     model: Model = None,
     device: Device = None,
 ) -> None:
-    if (span is None) == (offsets is None):
-        raise ValueError("Give the span either as --span, as it is written, or as --offsets START END.")
-    if span is not None:
+    if span is not None and offsets is None:
         if text.count(span) != 1:
             raise ValueError(f"--span: {span!r} occurs {text.count(span)} times in the text. Give --offsets START END.")
         offsets = text.index(span), text.index(span) + len(span)
+    elif span is not None or offsets is None:
+        raise ValueError("Give the span either as --span, as it is written, or as --offsets START END.")
     from ..explanation import explain, explanation_page, format_explanation
     from ..files import write_text
 
