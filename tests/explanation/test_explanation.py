@@ -3,7 +3,6 @@
 import itertools
 import json
 import re
-import shutil
 from dataclasses import replace
 
 import pytest
@@ -322,19 +321,10 @@ def test_the_page_has_the_cells_of_the_text_and_bounded_columns():
 
 
 def test_the_command_prints_tables_and_writes_a_page(saved_model, command, tmp_path):
-<<<<<<< HEAD
     options = ["explain", "--model", saved_model, "--text", TEXT, "--device", "cpu"]
     printed = command(*options, "--span", "IL-2 gene", "--output", tmp_path / "one.html")
     assert "Inside words: contribution (attention α)" in printed.out
     assert "IL-2 gene" in (tmp_path / "one.html").read_text()
     twice = command(*options, "--span", "e")
-=======
-    options = ["explain", "--model", saved_model, "--text", TEXT, "--span", "IL-2 gene", "--device", "cpu"]
-    printed = command(*options, "--output", tmp_path / "one.html")
-    assert "IL-2 gene" in (tmp_path / "one.html").read_text()
-    expected = explain(NestedNERPipeline(model=saved_model, device="cpu"), TEXT, SPAN)
-    assert printed.out == f"{format_explanation(expected, shutil.get_terminal_size().columns)}\n"
-    twice = command(*options[:-4], "--span", "e", "--device", "cpu")
->>>>>>> 3428922b (explain: types hold; its test compares the printed tables)
     assert (twice.code, twice.out) == (2, "")
     assert "occurs 4 times in the text" in twice.err
