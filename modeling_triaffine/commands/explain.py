@@ -9,7 +9,6 @@ together with the logit before it). Each contribution has its attention weight. 
 HTML.
 """
 
-import shutil
 from pathlib import Path
 from typing import Annotated
 
@@ -41,4 +40,4 @@ def command(
     explanation = explain(open_model(model, device), text, offsets)
     if output is not None:
         write_text(output, explanation_page(explanation))
-    print(format_explanation(explanation, shutil.get_terminal_size().columns))
+    print(format_explanation(explanation))

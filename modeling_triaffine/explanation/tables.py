@@ -7,13 +7,13 @@ add up to p; those of the candidates and the bias, with `cross_span_residual` al
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..drawing.safe_text import LONGEST_LABEL, clean, shorten, text_width
+from ..drawing.safe_text import LONGEST_LABEL, clean, shorten
 from ..drawing.tables import Table
 from ..drawing.templates import render_html
 from ..model.kinds_triaffine import NONE_LABEL
 from .explaining import Candidate, Explanation, StageScore, TextSpan
 
-MOST_WORDS, MOST_CANDIDATES, MOST_LABELS = 20, 8, 24
+MOST_WORDS, MOST_CANDIDATES, MOST_LABELS = 20, 8, 6
 LONGEST_NAME = 40  # characters
 
 
@@ -110,31 +110,27 @@ def describe_span(explanation: Explanation) -> str:
     return " + ".join(f"{shorten(name, LONGEST_LABEL)} {probabilities.get(name, '')}".rstrip() for name in predicted)
 
 
-def format_explanation(explanation: Explanation, width: int = 100) -> str:
-    """The explanation as text tables, with as many of the likeliest labels as fit into `width` columns."""
-    shown = likeliest_labels(explanation)[:MOST_LABELS]
-    while True:
-        texts = [table.text() for table in _tables(explanation, shown)]
-        if len(shown) == 1 or max(text_width(line) for text in texts for line in text.splitlines()) <= width:
-            break
-        shown.pop()
-    left_out = len(explanation.labels) - len(shown)
-    notes = [f"Labels left out: {left_out}."] if left_out else []
-    return "\n\n".join([f"“{clean(explanation.span.text)}”\n{describe_span(explanation)}", *texts, *notes])
+def format_explanation(explanation: Explanation) -> str:
+    """The explanation as text tables with the likeliest labels."""
+    left_out = len(explanation.labels) - MOST_LABELS
+    notes = [f"Labels left out: {left_out}."] if left_out > 0 else []
+    heading = f"“{clean(explanation.span.text)}”\n{describe_span(explanation)}"
+    return "\n\n".join([heading, *(table.text() for table in _tables(explanation)), *notes])
 
 
 def explanation_page(explanation: Explanation) -> str:
-    """The explanation as an HTML page with the likeliest 24 labels, which loads nothing."""
+    """The explanation as an HTML page with the likeliest labels, which loads nothing."""
     return render_html(
         "explanation/explanation.html",
         title=f"“{explanation.span.text}”",
         subtitle=describe_span(explanation),
-        tables=_tables(explanation, likeliest_labels(explanation)[:MOST_LABELS]),
+        tables=_tables(explanation),
         drawing_style="",
     )
 
 
-def _tables(explanation: Explanation, shown: Sequence[int]) -> list[Table]:
+def _tables(explanation: Explanation) -> list[Table]:
+    shown = likeliest_labels(explanation)[:MOST_LABELS]
     labels = [explanation.labels[number] for number in shown]
     names = [shorten(label.label, LONGEST_LABEL) for label in labels]
     probabilities = [["by p", *(probability_text(label.span_stage.probability) for label in labels)]]

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 LONGEST_TEXT = 200_000
 MOST_LABELS = 3  # of an explanation, whose columns fit on a phone; its text version has all
 MOST_NAMED = 3
-LONGEST_TITLE, TEXT_WIDTH = 100, 120  # characters, of the title and of a line of the text version
+LONGEST_TITLE = 100  # characters
 
 HINT = '<p class="hint">{}</p>'
 NOTHING_YET = HINT.format("The entities of the text will be drawn here.")
@@ -109,7 +109,7 @@ def show_explanation(explanation: Explanation) -> str:
         probability_text=probability_text,
         number_text=number_text,
         left_out=len(names) - len(shown),
-        text=escape(format_explanation(explanation, TEXT_WIDTH)),
+        text=escape(format_explanation(explanation)),
     )
 
 

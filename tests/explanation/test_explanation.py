@@ -299,19 +299,14 @@ def test_the_largest_contributions_are_shown_and_the_rest_is_summed():
         assert [row.numbers for row in stage.terms[:-1]] == [rows[number] for number in expected]
 
 
-def test_text_has_the_likeliest_labels_that_fit():
-    lines = format_explanation(LARGE, width=100).splitlines()
-    assert max(map(len, lines[3:])) <= 100
+def test_text_and_page_have_the_likeliest_labels():
+    lines = format_explanation(LARGE).splitlines()
     assert LARGE.predicted[:6] in lines[3]
-    assert lines[-1].startswith("Labels left out: ")
+    assert lines[-1] == f"Labels left out: {len(LARGE.labels) - MOST_LABELS}."
     assert all(line.isprintable() for line in lines)
-    narrow = format_explanation(SMALL, width=1).splitlines()
-    assert narrow[3].split() == ["probability", SMALL.predicted]
+    assert format_explanation(SMALL).splitlines()[3].split()[:2] == ["probability", SMALL.predicted]
     assert "not a candidate" in format_explanation(NO_CANDIDATE)
     assert "without attention to inside words" in format_explanation(WITHOUT_ATTENTION)
-
-
-def test_the_page_has_the_cells_of_the_text_and_bounded_columns():
     many = synthetic(words=[*ODD_WORDS, "x"], candidates=["x"], labels=[f"<L{n}>" for n in range(300)])
     page = explanation_page(many)
     assert len(set(re.findall(r"&lt;L\d+&gt;", page))) <= MOST_LABELS

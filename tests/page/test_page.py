@@ -17,7 +17,6 @@ from modeling_triaffine.explanation import explain, format_explanation
 from modeling_triaffine.explanation.tables import likeliest_labels, make_stages, number_text
 from modeling_triaffine.page.answers import (
     MOST_LABELS,
-    TEXT_WIDTH,
     in_plain_words,
     show_explanation,
 )
@@ -169,7 +168,7 @@ def test_a_chosen_entity_is_explained_and_the_next_one_takes_its_place(visited, 
         place = f"[data-start='{entity['start']}'][data-end='{entity['end']}']"
         chosen = visited.locator(f"#{part} [tabindex]{place}")
         chosen.press(key) if key else chosen.click()
-        expected = format_explanation(explain(pipeline, TEXT, (entity["start"], entity["end"])), TEXT_WIDTH)
+        expected = format_explanation(explain(pipeline, TEXT, (entity["start"], entity["end"])))
         visited.wait_for_function(
             "(text) => document.querySelector('#explanation pre')?.textContent == text", arg=expected
         )
