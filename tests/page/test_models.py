@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -53,16 +52,6 @@ def test_code_of_a_repository_is_not_run(encoder, tmp_path):
     tokenizer["auto_map"] = {"AutoTokenizer": ["text_triaffine.Tokenizer", "text_triaffine.Tokenizer"]}
     (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer))
     assert Models([folder]).pipeline("mine")(TEXT)
-
-
-@pytest.mark.parametrize("named", ["kernels-community/flash-attn", {"encoder_config": "owner/attention"}])
-def test_code_of_an_attention_on_the_hub_is_not_run(encoder, tmp_path, named):
-    """Where `kernels` is installed, transformers would fetch what a configuration names."""
-    folder = save_model(tmp_path / "mine", encoder, [])
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "attn_implementation": named}))
-    model: Any = Models([folder]).pipeline("mine").model
-    assert model.config._attn_implementation == model.encoder.config._attn_implementation == "sdpa"
 
 
 @pytest.mark.parametrize(
