@@ -37,7 +37,7 @@ BUDGET = {
     "evaluation": (1_298, 637),
     "explanation": (479, 325),
     "model": (4_785, 3_748),
-    "page": (368, 584),
+    "page": (368, 573),
     "publishing": (800, 667),
     "serving": (1_048, 1_046),
     "tagging": (533, 582),
