@@ -33,7 +33,7 @@ BUDGET = {
     "commands": (1_280, 725),
     "conversion": (720, 522),
     "data": (5_365, 2_574),
-    "drawing": (685, 519),
+    "drawing": (685, 492),
     "evaluation": (1_298, 637),
     "explanation": (479, 325),
     "model": (4_785, 3_748),

@@ -1,16 +1,14 @@
-"""Entities drawn in HTML: the text once, brackets that nest, pieces of what crosses, safety, colours for every eye."""
+"""Entities drawn in HTML: the text once, brackets that nest, pieces of what crosses, safety."""
 
 import itertools
 import re
 from html.parser import HTMLParser
 from types import SimpleNamespace
 
-import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modeling_triaffine.drawing.html_drawing import MOST_LANES, PALETTE, draw_entities_html, drawing_style
+from modeling_triaffine.drawing.html_drawing import MOST_LANES, draw_entities_html, drawing_style
 from modeling_triaffine.model.text_triaffine import clean_text
 
 VELMAR = "The mayor of Port Velmar resigned."
@@ -147,28 +145,3 @@ def test_entities_beyond_the_last_lane_are_counted_not_drawn():
     assert len(reader.pieces) == MOST_LANES
     assert "2 entities overlap" in reader.note
     assert reader.legend == [f"A {depth}"]
-
-
-# ---- colours
-
-
-def linear_rgb(colour):
-    """#rrggbb in linear light (sRGB, as in WCAG 2.2), each channel from 0 to 1."""
-    channels = np.array([int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)])
-    return np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
-
-
-def contrast(*colours):
-    dark, light = sorted(np.dot([0.2126, 0.7152, 0.0722], linear_rgb(colour)) for colour in colours)
-    return (light + 0.05) / (dark + 0.05)
-
-
-def test_contrast_of_labels_and_brackets():
-    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.005)  # a well-known value
-    style = drawing_style(len(PALETTE))
-    for light, dark, text in PALETTE:
-        assert f"--colour: light-dark({light}, {dark}); --on-colour: light-dark({text}, #000000)" in style
-        assert contrast(text, light) >= 4.5 <= contrast("#000000", dark)  # WCAG 1.4.3, AA
-        # WCAG 1.4.11, on the page's backgrounds and plain ones.
-        assert all(contrast(light, background) >= 3 for background in ("#ffffff", "#f8fafc"))
-        assert all(contrast(dark, background) >= 3 for background in ("#000000", "#1e293b"))
