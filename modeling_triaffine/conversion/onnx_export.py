@@ -21,7 +21,7 @@ from ..model import span_head_triaffine
 from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.triaffine_blocks import OUTSIDE
-from ..model.triaffine_ops import ProductFactor, SpanScores
+from ..model.triaffine_ops import ProductFactor, SpanScores, entity_likelihood
 from ..model.words_triaffine import pool_subwords
 from .onnx_predictor import ROWS, graph_inputs, open_session, run_session
 
@@ -141,6 +141,7 @@ def translate(model: TriaffineForNestedNER, inputs: dict[str, Tensor], outputs: 
         shapes["char_ids"] = of_words | {2: characters}
     with (
         patch.object(span_head_triaffine, "span_scores", span_scores_at_once),
+        patch.object(span_head_triaffine, "select_candidates", candidates_by_topk),
         torch.backends.opt_einsum.flags(enabled=False),
     ):
         graph = InferenceGraph(model, outputs)
@@ -150,6 +151,20 @@ def translate(model: TriaffineForNestedNER, inputs: dict[str, Tensor], outputs: 
     translations: Any = {torch.ops.aten.remainder.Scalar: remainder}
     options = {"dynamic_shapes": shapes, "output_names": outputs, "custom_translation_table": translations}
     return torch.onnx.export(program, dynamo=True, verbose=False, **options)
+
+
+def candidates_by_topk(
+    span_logits: Tensor, valid: Tensor, max_candidates: int, max_width: int | None = None, multi_label: bool = False
+) -> tuple[Tensor, Tensor]:
+    """[`select_candidates`] without the bits of floats, which ONNX lacks; its TopK takes the first of equals."""
+    batch, num_words = valid.shape[:2]
+    width = num_words if max_width is None else min(max_width, num_words)
+    scores = entity_likelihood(span_logits, multi_label).masked_fill(~valid, -torch.inf).view(batch, -1)
+    best = scores.topk(min(max_candidates, width * num_words - width * (width - 1) // 2))
+    order = torch.where(best.values > -torch.inf, best.indices, num_words * num_words).sort().values
+    mask = order < num_words * num_words
+    order = order * mask
+    return torch.stack([order // num_words, order % num_words], dim=-1), mask
 
 
 def span_scores_at_once(

@@ -34,7 +34,7 @@ from modeling_triaffine.conversion.onnx_export import (
     span_scores_at_once,
 )
 from modeling_triaffine.conversion.onnx_predictor import open_pipeline
-from modeling_triaffine.model.triaffine_ops import span_mask, span_scores_reference
+from modeling_triaffine.model.triaffine_ops import select_candidates, span_mask, span_scores_reference
 from tests.helpers.checkpoint_to_publish import NAME, api_of
 from tests.helpers.tiny import tiny_model, tiny_processor
 from tests.model.test_triaffine_ops import make_factor
@@ -121,6 +121,17 @@ def exported(request, encoder, tmp_path_factory) -> Exported:
     model.config.save_pretrained(folder)
     processor.save_pretrained(folder)
     return Exported(model, processor, session, folder)
+
+
+@pytest.mark.parametrize("multi_label", [False, True])
+@pytest.mark.parametrize("max_width", [None, 3])
+def test_candidates_of_the_graph_are_the_models(max_width, multi_label):
+    logits = torch.randn(3, 7, 7, 4, generator=torch.Generator().manual_seed(0))
+    starts, ends, lengths = torch.arange(7)[:, None], torch.arange(7), torch.tensor([7, 1, 4])[:, None, None]
+    valid = (starts <= ends) & (ends < lengths) & (ends - starts < (max_width or 7))
+    given = logits, valid, 5, max_width, multi_label
+    for found, expected in zip(onnx_export.candidates_by_topk(*given), select_candidates(*given), strict=True):
+        assert torch.equal(found, expected)
 
 
 @pytest.mark.parametrize("sentences", BATCHES.values(), ids=BATCHES)
