@@ -31,7 +31,7 @@ BUDGET = {
     ".": (1_141, 1_889),
     "acceleration": (1_204, 744),
     "commands": (1_280, 725),
-    "conversion": (720, 522),
+    "conversion": (735, 533),
     "data": (5_365, 2_574),
     "drawing": (685, 492),
     "evaluation": (1_298, 637),
