@@ -176,8 +176,8 @@ def _named_splits(paths: Sequence[Path], known: CorpusFormat | None, only: str |
     if splits:
         read = {file for found in splits.values() for file in found.files}
         kinds = tuple({Path(plain_name(file)).suffix for file in read if file.suffix != ".txt"} - {""})
-        others = [file for file in _files_in(paths) if plain_name(file).endswith(kinds) and file not in read]
-        _tell(folder, "files outside all splits left out", others)
+        outside = [file for file in _files_in(paths) if plain_name(file).endswith(kinds) and file not in read]
+        _tell(folder, "files outside all splits left out", outside)
     return splits
 
 

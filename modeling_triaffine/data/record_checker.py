@@ -293,7 +293,7 @@ class RecordChecker:
             remedy: what to do if it is of another type; by default what pydantic says of that.
         """
         try:
-            return cast(Value, _adapter(kind).validate_python(raw))
+            return cast(Value, _adapter(cast(Any, kind)).validate_python(raw))
         except ValidationError as error:
             found = error.errors(include_url=False)[0]
         place, value = found["loc"], found["input"]

@@ -38,8 +38,8 @@ class Models:
     def examples(self) -> list[str]:
         """Returns the widget texts of the first model's card, which is optional."""
         try:
-            card = cached_file(next(iter(self.places.values())), "README.md")
-            return [str(example["text"]) for example in metadata_load(card)["widget"]]
+            card = cached_file(next(iter(self.places.values())), "README.md") or ""
+            return [str(example["text"]) for example in (metadata_load(card) or {})["widget"]]
         except Exception:  # of a stranger's YAML, too
             return []
 

@@ -99,7 +99,7 @@ def create_application(
     @application.get("/health", summary="The served model and its state", response_model=dict[str, Any])
     async def health() -> Response:
         status = "stopping" if application.state.stopping else "ready" if batcher.is_alive else "failed"
-        answer = {"status": status, "model": name, "labels": labels, "version": __version__}
+        answer: dict[str, Any] = {"status": status, "model": name, "labels": labels, "version": __version__}
         answer |= {"queue": {"waiting": find.waiting}, "limits": limits.model_dump()}
         return json_answer(answer, 503 if status == "failed" else 200)
 
