@@ -125,24 +125,27 @@ batching.Batcher._find = lambda self, items: time.sleep(1000) if items[0].text =
 from modeling_triaffine.commands import main
 main()
 """
-PANIC = "a" * 30 + " c."
+PANIC = "a" * 30 + "c"
 
 
 @pytest.fixture
 def attacked(model, tmp_path):
-    """A server with few descriptors, little patience and a thread without end; its model's pattern makes Rust panic."""
+    """A server with few descriptors, little patience and a thread without end; its tokenizer makes Rust panic."""
     folder = shutil.copytree(model, tmp_path / "model")
-    config = json.loads((folder / "processor_config.json").read_text())
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
     pattern = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
-    (folder / "processor_config.json").write_text(json.dumps({**config, "word_splitter": pattern}))
+    splitters = {"type": "Sequence", "pretokenizers": [tokenizer["pre_tokenizer"], pattern]}
+    (folder / "tokenizer.json").write_text(json.dumps({**tokenizer, "pre_tokenizer": splitters}))
     options = ["serve", "--model", str(folder), "--port", "0", "--stop-seconds", "3", "--device", "cpu"]
     command = [sys.executable, "-c", PROGRAM, *options]
     with open(tmp_path / "log", "wb") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
     with process:
-        url = process.stdout.readline().split()[-1]
-        yield SimpleNamespace(process=process, url=url, address=urlsplit(url), folder=folder, log=tmp_path / "log")
-        process.kill()
+        try:
+            url = process.stdout.readline().split()[-1]
+            yield SimpleNamespace(process=process, url=url, address=urlsplit(url), folder=folder, log=tmp_path / "log")
+        finally:
+            process.kill()
 
 
 def asked(url, body=None, **headers):
