@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from modeling_triaffine.model.span_head_triaffine import SpanHeadOutput, TriaffineSpanHead, span_loss
 from modeling_triaffine.model.triaffine_ops import (
     append_one,
-    gather_boundaries,
     gather_spans,
+    gather_words,
     masked_softmax,
     select_candidates,
     span_mask,
@@ -92,7 +92,8 @@ class PublishedHead(nn.Module):
         self, hidden: Tensor, boundaries: nn.Module, spans: Tensor, candidates: Tensor, attention: bool
     ) -> Tensor:
         """TriAff(h_i, h_j, h_gr) of the candidates l = (i, j) and g: [B, l, g, R]."""
-        heads, tails = gather_boundaries(*read_boundaries(boundaries, hidden), candidates)
+        of_heads, of_tails = read_boundaries(boundaries, hidden)
+        heads, tails = gather_words(of_heads, candidates[..., 0]), gather_words(of_tails, candidates[..., 1])
         weight = self.attention_weight if attention else self.scoring_weight
         return contract(PAIRS, append_one(heads), spans, weight, append_one(tails))
 

@@ -41,7 +41,6 @@ def ask(address: str, command: list[str]) -> int:
 
 
 def serve(address: str) -> None:
-
     import modeling_triaffine.page
     import modeling_triaffine.training.run  # noqa: F401
     from modeling_triaffine import commands
@@ -73,8 +72,9 @@ def answer(connection: socket.socket, programs: dict[str, Program]) -> None:
     (program, *arguments), folder = json.loads(message)
     os.chdir(folder)
     connection.send(os.getpid().to_bytes(4, "big"))
-    connection.send(bytes([run(programs[program], arguments)]))
-    os._exit(0)
+    leave = os._exit
+    os._exit = lambda code: leave(connection.send(bytes([code])))  # as a server ends itself
+    os._exit(run(programs[program], arguments))
 
 
 def run(program: Program, arguments: list[str]) -> int:

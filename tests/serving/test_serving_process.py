@@ -115,7 +115,7 @@ PROGRAM = """
 import resource, time
 class Late:  # the interpreter's own end, during which no other thread runs, takes long
     def __del__(self, sleep=time.sleep):
-        sleep(1000)
+        sleep(60)
 late = Late()
 resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))
 from modeling_triaffine.serving import batching, server
@@ -133,19 +133,21 @@ def attacked(model, tmp_path):
     """A server with few descriptors, little patience and a thread without end; its tokenizer makes Rust panic."""
     folder = shutil.copytree(model, tmp_path / "model")
     tokenizer = json.loads((folder / "tokenizer.json").read_text())
-    pattern = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
-    splitters = {"type": "Sequence", "pretokenizers": [tokenizer["pre_tokenizer"], pattern]}
-    (folder / "tokenizer.json").write_text(json.dumps({**tokenizer, "pre_tokenizer": splitters}))
+    tokenizer["pre_tokenizer"] = {
+        "type": "Split",
+        "pattern": {"Regex": "(a+)+$"},
+        "behavior": "Isolated",
+        "invert": False,
+    }
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
     options = ["serve", "--model", str(folder), "--port", "0", "--stop-seconds", "3", "--device", "cpu"]
     command = [sys.executable, "-c", PROGRAM, *options]
     with open(tmp_path / "log", "wb") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
     with process:
-        try:
-            url = process.stdout.readline().split()[-1]
-            yield SimpleNamespace(process=process, url=url, address=urlsplit(url), folder=folder, log=tmp_path / "log")
-        finally:
-            process.kill()
+        url = process.stdout.readline().split()[-1]
+        yield SimpleNamespace(process=process, url=url, address=urlsplit(url), folder=folder, log=tmp_path / "log")
+        process.kill()
 
 
 def asked(url, body=None, **headers):
