@@ -133,13 +133,8 @@ def attacked(model, tmp_path):
     """A server with few descriptors, little patience and a thread without end; its tokenizer makes Rust panic."""
     folder = shutil.copytree(model, tmp_path / "model")
     tokenizer = json.loads((folder / "tokenizer.json").read_text())
-    tokenizer["pre_tokenizer"] = {
-        "type": "Split",
-        "pattern": {"Regex": "(a+)+$"},
-        "behavior": "Isolated",
-        "invert": False,
-    }
-    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    pattern = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
+    (folder / "tokenizer.json").write_text(json.dumps({**tokenizer, "pre_tokenizer": pattern}))
     options = ["serve", "--model", str(folder), "--port", "0", "--stop-seconds", "3", "--device", "cpu"]
     command = [sys.executable, "-c", PROGRAM, *options]
     with open(tmp_path / "log", "wb") as log:
