@@ -2,6 +2,7 @@
 
 import pickle
 import sys
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -82,36 +83,24 @@ def test_few_function_calls_a_sentence(encoder, monkeypatch):
     assert calls / len(texts) <= 300
 
 
-def read(sizes, start, **options):
-    """The batches that a reader makes of sentences of these sizes, and the results."""
-    batches = []
+@pytest.mark.parametrize("largest", [3, 0])
+def test_where_memory_runs_out_batches_are_halved(largest):
+    sizes = []
 
     def run(batch):
-        batches.append(batch["numbers"].tolist())
-        return start(batch["numbers"].tolist())
-
-    features = [{"input_ids": [number] * size, "num_words": 1} for number, size in enumerate(sizes)]
-    reader = BatchReader(
-        lambda some: {"numbers": torch.tensor([one["input_ids"][0] for one in some]), "num_words": torch.ones(1)},
-        run,
-        iter,
-        torch.device("cpu"),
-        **options,
-    )
-    return batches, list(reader.read(range(len(sizes)), lambda some: [features[number] for number in some]))
-
-
-def test_where_memory_runs_out_batches_are_halved(caplog):
-    def start(numbers):
-        if len(numbers) > 3:
+        sizes.append(len(batch["numbers"]))
+        if sizes[-1] > largest:
             raise torch.OutOfMemoryError
-        return numbers
+        return batch["numbers"].tolist()
 
-    batches, results = read([4] * 10, start, batch_size=16)
-    assert results == [(number, number) for number in range(10)]
-    assert [len(batch) for batch in batches] == [10, 5, 2, 2, 2, 2, 2]
-    with pytest.raises(torch.OutOfMemoryError):  # one sentence alone
-        read([4], lambda _: start(range(4)))
+    def pad(features):
+        return {"numbers": torch.tensor([feature["input_ids"][0] for feature in features]), "num_words": torch.ones(1)}
+
+    reader = BatchReader(pad, run, iter, torch.device("cpu"), batch_size=16)
+    results = reader.read(range(10), lambda rows: [{"input_ids": [row] * 4, "num_words": 1} for row in rows])
+    with nullcontext() if largest else pytest.raises(torch.OutOfMemoryError):  # one sentence alone
+        assert list(results) == [(number, number) for number in range(10)]
+    assert sizes == ([10, 5, 2, 2, 2, 2, 2] if largest else [10, 5, 2, 1])
 
 
 def test_batches_on_a_gpu_have_as_many_subwords_as_fit():

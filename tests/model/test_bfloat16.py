@@ -9,7 +9,6 @@ from modeling_triaffine.model import pipeline_triaffine
 from modeling_triaffine.model.triaffine_weights import multiplies_bfloat16
 from modeling_triaffine.training import plan
 
-TEXT = "The IL-2 gene binds protein."
 WARNING = "multiplies float32 faster than bfloat16"
 
 
@@ -30,7 +29,6 @@ def has_instructions(request, monkeypatch):
         ({"bf16": True, "neon": True}, True),
         ({}, False),
     ],
-    ids=str,
 )
 def test_instructions_are_those_that_torch_names(monkeypatch, capabilities, expected):
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities, raising=False)

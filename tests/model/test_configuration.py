@@ -1,7 +1,6 @@
 """TriaffineConfig: defaults, labels, every refusal, round trips."""
 
 import json
-from pathlib import Path
 
 import pytest
 from transformers import AutoConfig, BertConfig
@@ -9,8 +8,6 @@ from transformers.pipelines import clean_custom_task
 
 from modeling_triaffine import TriaffineConfig, TriaffineForNestedNER
 from modeling_triaffine.model.configuration_triaffine import PipelineTasks
-
-SAVED_EARLIER = Path(__file__).parent / "data" / "saved" / "full" / "config.json"
 
 
 def test_defaults_are_the_full_model_of_the_paper():
@@ -28,22 +25,10 @@ def test_round_trip_through_json(tmp_path):
     assert "/some/where" not in (tmp_path / "config.json").read_text()
     loaded = AutoConfig.from_pretrained(tmp_path)
     assert type(loaded) is TriaffineConfig
-    loaded_fields, fields = (json.loads(one.to_json_string()) for one in (loaded, config))
-    loaded_fields.pop("_name_or_path", None), fields.pop("_name_or_path", None)
-    assert loaded_fields == fields
+    loaded_fields, fields = (json.loads(each.to_json_string()) for each in (loaded, config))
+    assert loaded_fields | {"_name_or_path": ""} == fields | {"_name_or_path": ""}
     assert loaded.hidden_size == 32
     assert type(loaded.encoder_config) is BertConfig
-
-
-def test_a_configuration_saved_by_an_earlier_revision_loads_and_saves_unchanged(tmp_path):
-    (tmp_path / "config.json").write_text(SAVED_EARLIER.read_text())
-    TriaffineConfig.from_pretrained(tmp_path).save_pretrained(tmp_path / "again")
-    saved, again = (json.loads((path / "config.json").read_text()) for path in (tmp_path, tmp_path / "again"))
-    for one in (saved, again):
-        del one["transformers_version"], one["auto_map"]  # the latter names the files of today
-        # Fields of the encoder that transformers adds or leaves out, version by version.
-        one["encoder_config"] = {name: one["encoder_config"][name] for name in ("model_type", "hidden_size")}
-    assert {name: again[name] for name in saved} == saved  # fields that are new since have their defaults
 
 
 @pytest.mark.parametrize(
@@ -98,7 +83,6 @@ INVERSE = {"PER": 0, "ORG": 1, "None": 2}
     ("given", "labels"),
     [
         ({"num_labels": 3, "id2label": OTHERS, "label2id": INVERSE}, ["PER", "ORG", "None"]),
-        ({"id2label": OTHERS}, ["PER", "ORG", "None"]),
         ({"label2id": INVERSE}, ["PER", "ORG", "None"]),
         ({"num_labels": 3, "id2label": {str(i): name for i, name in OTHERS.items()}}, ["PER", "ORG", "None"]),
         ({"num_labels": 3}, ["LABEL_0", "LABEL_1", "None"]),
@@ -135,7 +119,6 @@ def test_thresholds_go_with_renamed_labels(tmp_path):
     [
         ({"id2label": {0: "None", 1: "DNA"}}, '"None"'),
         ({"id2label": {0: "DNA", 2: "None"}}, "`id2label` is {0: 'DNA', 2: 'None'}; number at least two labels"),
-        ({"id2label": {0: "None"}}, "`id2label` is {0: 'None'}; number at least two labels"),
         ({"id2label": {"x": "DNA", 1: "None"}}, "'x'"),
         ({"id2label": {0: "DNA", "0": "RNA", 1: "None"}}, "'0': 'RNA'"),
         ({"label2id": {"DNA": 0, "RNA": 0, "None": 1}}, "`label2id` is {'DNA': 0, 'RNA': 0, 'None': 1}, unlike"),

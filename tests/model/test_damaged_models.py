@@ -1,6 +1,5 @@
 """Damaged and hostile model folders: refused in one paragraph, before they run code."""
 
-import functools
 import json
 import shutil
 from pathlib import Path
@@ -15,7 +14,7 @@ from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER, Triaffi
 from tests.helpers.tiny import save_tiny_model, tiny_model
 
 CONFIG, PROCESSOR, VOCABULARIES = "config.json", "processor_config.json", "vocabularies.json"
-WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+WEIGHTS = "model.safetensors"
 VOCABULARY = {"[PAD]": 0, "[UNK]": 1}
 
 
@@ -52,11 +51,7 @@ DAMAGED: list[tuple[str, Any, str]] = [
     (PROCESSOR, {"sentence_splitter": ["lines"]}, r"`sentence_splitter` is \['lines'\]"),
     (PROCESSOR, [], "processor_config.json"),
     (VOCABULARIES, {"words": ["gene"]}, "vocabularies.json is damaged"),
-    (
-        VOCABULARIES,
-        {"words": {**VOCABULARY, "gene": 3}},
-        "vocabularies.json is damaged .*the vocabulary of words lacks",
-    ),
+    (VOCABULARIES, {"words": {**VOCABULARY, "gene": 3}}, "is damaged .*the vocabulary of words lacks"),
     (VOCABULARIES, {"chars": VOCABULARY | {f"c{n}": n for n in range(2, 100)}}, "reads chars .* more entries than"),
     ("tokenizer_config.json", {"tokenizer_class": 5}, "tokenizer_config.json"),
     ("tokenizer_config.json", {"cls_token": "[NEW]"}, r"ids up to (\d+), but the encoder has vectors for \1 sub-words"),
@@ -75,13 +70,6 @@ def test_damaged_fields_are_refused_in_one_paragraph(model_folder, name, fields,
 # ---- weights
 
 
-@pytest.mark.parametrize("index", [{}, {"weight_map": {"a": 5}}], ids=str)
-def test_a_damaged_index_is_refused(model_folder, index):
-    (model_folder / INDEX).write_text(json.dumps(index))
-    with pytest.raises(ValueError, match=rf"{INDEX} is not a valid index of weights \(save the model again\)"):
-        TriaffineForNestedNER.from_pretrained(model_folder)
-
-
 @pytest.mark.parametrize(("subfolder", "variant"), [("", None), ("inner", "fp16")])
 def test_index_never_leads_out_of_its_folder(encoder, tmp_path, subfolder, variant):
     folder = tmp_path / "model" / subfolder
@@ -96,6 +84,10 @@ def test_index_never_leads_out_of_its_folder(encoder, tmp_path, subfolder, varia
     path.write_text(json.dumps(index))
     with pytest.raises(ValueError, match=r"names \.\./other/model\.safetensors, no safetensors file in its folder"):
         TriaffineForNestedNER.from_pretrained(tmp_path / "model", **options)
+    for damaged in ({}, {"weight_map": {"a": 5}}):
+        path.write_text(json.dumps(damaged))
+        with pytest.raises(ValueError, match=rf"{path.name} is not a valid index of weights"):
+            TriaffineForNestedNER.from_pretrained(tmp_path / "model", **options)
 
 
 def test_damaged_or_incomplete_weights_are_refused(model_folder):
@@ -112,16 +104,14 @@ def test_damaged_or_incomplete_weights_are_refused(model_folder):
 
 
 def test_pickled_weights_are_never_read(model_folder):
+    """Also where the configuration names them."""
     torch.save(load_file(model_folder / WEIGHTS), model_folder / "pytorch_model.bin")
-    (model_folder / WEIGHTS).unlink()
-    with pytest.raises(OSError, match="safetensors"):
-        TriaffineForNestedNER.from_pretrained(model_folder, use_safetensors=False)
-
-
-def test_pickles_are_not_read_where_the_configuration_names_them(model_folder):
     torch.save({}, model_folder / "adapter_model.bin")
     change(model_folder / CONFIG, {"transformers_weights": "adapter_model.bin"})
     assert TriaffineForNestedNER.from_pretrained(model_folder)
+    (model_folder / WEIGHTS).unlink()
+    with pytest.raises(OSError, match="safetensors"):
+        TriaffineForNestedNER.from_pretrained(model_folder, use_safetensors=False)
 
 
 def test_sizes_are_compared_before_memory_is_taken(model_folder, monkeypatch):
@@ -148,22 +138,18 @@ EVIL_AUDIO = {"audio_tokenizer_class": "AutoModel", "audio_tokenizer_name_or_pat
 
 
 @pytest.mark.parametrize(
-    ("name", "fields", "load"),
+    ("name", "fields", "load", "options"),
     [
-        ("tokenizer_config.json", EVIL_TOKENIZER, TriaffineProcessor.from_pretrained),
-        (
-            "tokenizer_config.json",
-            EVIL_TOKENIZER,
-            functools.partial(TriaffineProcessor.from_pretrained, trust_remote_code=None),
-        ),
-        ("tokenizer_config.json", EVIL_TOKENIZER, TriaffineProcessor.from_encoder),
-        ("processor_config.json", {"audio_tokenizer": EVIL_AUDIO}, TriaffineProcessor.from_pretrained),
-        ("audio_tokenizer_config.json", EVIL_AUDIO, TriaffineProcessor.from_pretrained),
-        (CONFIG, EVIL_CONFIG, functools.partial(TriaffineForNestedNER.from_encoder, num_labels=2)),
+        ("tokenizer_config.json", EVIL_TOKENIZER, TriaffineProcessor.from_pretrained, {}),
+        ("tokenizer_config.json", EVIL_TOKENIZER, TriaffineProcessor.from_pretrained, {"trust_remote_code": None}),
+        ("tokenizer_config.json", EVIL_TOKENIZER, TriaffineProcessor.from_encoder, {}),
+        (PROCESSOR, {"audio_tokenizer": EVIL_AUDIO}, TriaffineProcessor.from_pretrained, {}),
+        ("audio_tokenizer_config.json", EVIL_AUDIO, TriaffineProcessor.from_pretrained, {}),
+        (CONFIG, EVIL_CONFIG, TriaffineForNestedNER.from_encoder, {"num_labels": 2}),
     ],
 )
 def test_a_strangers_code_is_not_run_by_an_answer_from_the_terminal(
-    model_folder, monkeypatch, tmp_path, name, fields, load
+    model_folder, monkeypatch, tmp_path, name, fields, load, options
 ):
     """What would be read there may be a text to predict on: its first line would be the answer."""
     run = tmp_path / "run"
@@ -171,7 +157,7 @@ def test_a_strangers_code_is_not_run_by_an_answer_from_the_terminal(
     change(model_folder / name, fields)
     monkeypatch.setattr("builtins.input", lambda _: "y")
     with pytest.raises(ValueError, match="custom code"):
-        load(model_folder)
+        load(model_folder, **options)
     assert not run.exists()
 
 

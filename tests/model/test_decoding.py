@@ -49,12 +49,8 @@ def test_a_temperature_changes_probabilities_and_not_what_is_found_without_thres
         candidates=torch.arange(200).view(1, -1, 1).expand(1, -1, 2),
         candidate_mask=torch.ones(1, 200) > 0,
     )
-    plain, scaled = (
-        find_entities(output, TriaffineConfig(id2label=names, hidden_size=4, multi_label=multi_label, temperature=one))[
-            0
-        ]
-        for one in (1.0, temperature)
-    )
+    fields = {"id2label": names, "hidden_size": 4, "multi_label": multi_label}
+    (plain,), (scaled,) = (find_entities(output, TriaffineConfig(**fields, temperature=t)) for t in (1.0, temperature))
     assert spans(plain) == spans(scaled) != []
     assert any(abs(one["score"] - other["score"]) > 0.05 for one, other in zip(plain, scaled, strict=True))
 
@@ -136,18 +132,12 @@ entities = st.lists(
 )
 
 
-def in_order(one, other):
-    return sorted((one, other), key=lambda e: (e["start"], -e["end"]))
-
-
 def overlapping(one, other):
-    first, second = in_order(one, other)
-    return second["start"] < first["end"]
+    return one["start"] < other["end"] and other["start"] < one["end"]
 
 
 def crossing(one, other):
-    first, second = in_order(one, other)
-    return overlapping(one, other) and first["start"] < second["start"] and first["end"] < second["end"]
+    return overlapping(one, other) and (one["start"] - other["start"]) * (one["end"] - other["end"]) > 0
 
 
 IN_CONFLICT = {"all": lambda *_: False, "nested": crossing, "flat": overlapping}
@@ -172,17 +162,13 @@ def test_invalid_thresholds(threshold):
         assert all(label in str(refused.value) for label in ("RNA", "DNA", "protein"))
 
 
-def word_entity(start, end, kind, score=0.5):
-    return {"start": start, "end": end, "type": kind, "score": score}
-
-
 def test_windows_are_one_text_whose_policy_counts_words():
     """Of two entities as likely, the one of more words is kept, not the one of more characters."""
     text = "a b c incomprehensibilities"
     words = [(0, 1), (2, 3), (4, 5), (6, 27)]
     found = FoundInText()
-    found.add(Piece(words[:3], 0, 1), [word_entity(0, 3, "DNA"), word_entity(2, 3, "DNA")])
-    found.add(Piece(words[2:], 1, 0), [word_entity(0, 2, "protein")])
+    found.add(Piece(words[:3], 0, 1), [{"start": n, "end": 3, "type": "DNA", "score": 0.5} for n in (0, 2)])
+    found.add(Piece(words[2:], 1, 0), [{"start": 0, "end": 2, "type": "protein", "score": 0.5}])
     assert found.words == words
     assert [(e["start"], e["end"], e["type"]) for e in found.entities][::2] == [(0, 3, "DNA"), (2, 4, "protein")]
     assert [one["word"] for one in found.in_characters(text)][:2] == ["a b c", "c incomprehensibilities"]

@@ -79,6 +79,10 @@ def test_full_model(name, axis, suffix, reference):
     close(output.span_logits, expected["p"], spans)
     assert torch.equal(output.candidates, expected["topm_row_major"])
     assert output.candidate_mask.all()
+    of_candidates = (torch.arange(len(insides))[:, None], *output.candidates.unbind(-1))
+    close(output.span_attentions, expected["alpha"][of_candidates], insides[of_candidates])
+    spans = head.represent(head.read(hidden), candidate_attention(factor, output.candidates, num_words))
+    close(spans.transpose(1, 2), expected["span_repr_topm"])
     close(output.cross_span_attentions, expected[f"beta_{suffix}"])
     close(output.logits, expected[f"p_cross_{suffix}"])
     close(output.loss_aux, expected["loss_aux_official"])
@@ -86,27 +90,6 @@ def test_full_model(name, axis, suffix, reference):
     close(output.loss, expected[f"loss_total_{suffix}"])
     output.loss.backward()
     check_gradients(head, expected, hidden, f"grad_{suffix}.")
-
-
-def test_attention_of_every_span_as_candidate():
-    """`max_candidates` is read at every call: with all spans as candidates the typed output holds the whole α."""
-    head, inputs, expected = load_golden("full_shared")
-    head.config.max_candidates = 28
-    output = head(inputs["h"], inputs["lengths"])
-    for sentence, length in enumerate(inputs["lengths"]):
-        mask = output.candidate_mask[sentence]
-        assert mask.sum() == length * (length + 1) // 2
-        for (i, j), attention in zip(output.candidates[sentence][mask], output.span_attentions[sentence], strict=False):
-            close(attention[i : j + 1], expected["alpha"][sentence, i, j, i : j + 1])
-
-
-def test_candidate_representations():
-    head, inputs, expected = load_golden("full_shared")
-    candidates = expected["topm_row_major"]
-    words = head.read(inputs["h"])
-    factor, _ = head.factors(words)
-    spans = head.represent(words, candidate_attention(factor, candidates, inputs["h"].shape[1]))
-    close(spans.transpose(1, 2), expected["span_repr_topm"])
 
 
 def test_sentence_with_fewer_spans_than_candidates():

@@ -8,6 +8,8 @@ from transformers import AutoModel, AutoModelForTokenClassification
 from modeling_triaffine import DataCollatorForNestedNER, TriaffineConfig, TriaffineForNestedNER
 from modeling_triaffine.model.repository_triaffine import broken_weights
 from modeling_triaffine.new_model import match_low_rank_start, words_of_random_subwords
+from tests.helpers.encoders import FIELDS as ENCODERS
+from tests.helpers.encoders import SIZES
 from tests.helpers.factors import FACTORS, HAVE_TENSORS, WITHOUT_WORDS, fields_of
 from tests.helpers.faults import assert_same_weights
 from tests.helpers.tiny import LABELS, save_tiny_encoder, tiny_model, tiny_processor
@@ -180,9 +182,6 @@ def test_from_encoder_takes_a_config_or_fields(encoder):
         TriaffineForNestedNER.from_encoder(encoder, config, triaffine_dim=3)
     with pytest.raises(ValueError, match="from_encoder"):
         TriaffineForNestedNER(TriaffineConfig(num_labels=3))
-
-
-def test_from_encoder_refuses_unknown_fields():
     with pytest.raises(ValueError, match=r"from_encoder: TriaffineConfig has no field 'dtype'"):
         TriaffineForNestedNER.from_encoder("somewhere", num_labels=3, dtype=torch.bfloat16)
 
@@ -198,15 +197,25 @@ def test_half_precision_encoders_and_configurations_become_float32_models(encode
     assert loaded(**make_batch(encoder, model)).loss.dtype == torch.float32
 
 
-@pytest.mark.parametrize(("kind", "most"), [("roberta", 32), ("bert", 34)])
-def test_positions_of_the_encoder_limit_the_subwords(kind, most):
-    """Those of RoBERTa begin after the padding index."""
-    encoder = {"model_type": kind, "hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1}
-    encoder |= {"intermediate_size": 8, "vocab_size": 20, "max_position_embeddings": 34, "pad_token_id": 1}
-    fields = {"encoder_config": encoder, "num_labels": 3, "triaffine_dim": 4}
-    TriaffineForNestedNER(TriaffineConfig(**fields, max_subwords=most))
-    with pytest.raises(ValueError, match=f"at most {most}"):
-        TriaffineForNestedNER(TriaffineConfig(**fields, max_subwords=most + 1))
+DEBERTA = ENCODERS["deberta-v2"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "most"),
+    [
+        ("roberta", {}, 32),  # its positions begin after the padding index
+        ("bert", {}, 34),
+        ("deberta-v2", DEBERTA | {"position_biased_input": True}, 34),
+        ("deberta-v2", DEBERTA, None),  # relative positions have no limit
+    ],
+)
+def test_positions_of_the_encoder_limit_the_subwords(kind, fields, most):
+    encoder = {**SIZES, "vocab_size": 20, "max_position_embeddings": 34, "pad_token_id": 1, **fields}
+    fields = {"encoder_config": {"model_type": kind, **encoder}, "num_labels": 3, "triaffine_dim": 4}
+    TriaffineForNestedNER(TriaffineConfig(**fields, max_subwords=most or 80))
+    if most:
+        with pytest.raises(ValueError, match=f"at most {most}"):
+            TriaffineForNestedNER(TriaffineConfig(**fields, max_subwords=most + 1))
 
 
 def test_devices_share_the_model_between_its_parts_but_no_part(encoder):

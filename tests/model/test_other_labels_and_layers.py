@@ -6,13 +6,11 @@ from torch import nn
 from transformers import AutoModelForTokenClassification
 
 from modeling_triaffine import NestedNERTrainer, NestedNERTrainingArguments, TriaffineForNestedNER
-from tests.helpers.micro_training import micro_dataset
 from tests.helpers.tiny import save_tiny_model, tiny_pipeline, tiny_processor
 
 LABELS = {0: "PER", 1: "None"}
 OWN_LABELS = {"num_labels": 2, "id2label": LABELS, "label2id": {"PER": 0, "None": 1}, "ignore_mismatched_sizes": True}
 OF_LABELS = {"head.label_bias", "head.attention.triaffine.weight", "head.scoring.triaffine.weight"}
-RECORD = {"id": "1", "doc_id": "", "sent_id": 0, "tokens": ["Ada", "spoke"], "pos": []}
 
 
 class WithLayer(TriaffineForNestedNER):
@@ -32,10 +30,9 @@ def folder(encoder, tmp_path_factory):
 
 
 def trainer_of(model, encoder, folder, label="PER"):
-    args = NestedNERTrainingArguments(
-        *(str(folder),), eval_strategy="no", max_steps=1, use_cpu=True, learning_rate=0.1, encoder_learning_rate=1e-3
-    )
-    records = micro_dataset([{**RECORD, "entities": [{"start": 0, "end": 1, "type": label}]}])
+    rates = {"learning_rate": 0.1, "encoder_learning_rate": 1e-3}
+    args = NestedNERTrainingArguments(str(folder), max_steps=1, use_cpu=True, **rates)
+    records = [{"tokens": ["Ada", "spoke"], "entities": [{"start": 0, "end": 1, "type": label}]}]
     return NestedNERTrainer(model, args, processing_class=tiny_processor(encoder), train_dataset=records)
 
 
@@ -72,9 +69,8 @@ def test_own_labels_without_the_keyword_that_starts_them(folder):
 
 def test_new_factors_of_low_rank_fit_the_encoders_vectors(encoder, tmp_path):
     """Without a BiLSTM these are many times larger than what the factors are drawn for."""
-    folder = save_tiny_model(
-        tmp_path / "m", encoder, triaffine_rank=4, lstm_hidden_size=0, attention="triaffine_no_label"
-    )
+    fields = {"triaffine_rank": 4, "lstm_hidden_size": 0, "attention": "triaffine_no_label"}
+    folder = save_tiny_model(tmp_path / "m", encoder, **fields)
     trained = TriaffineForNestedNER.from_pretrained(folder)
     torch.manual_seed(0)
     model = TriaffineForNestedNER.from_pretrained(folder, **OWN_LABELS)

@@ -3,7 +3,6 @@
 import copy
 import pickle
 import shutil
-import unicodedata
 from collections import deque
 from itertools import islice, pairwise
 
@@ -29,7 +28,7 @@ from transformers.pipelines import PIPELINE_REGISTRY
 from modeling_triaffine import NestedNERPipeline, TriaffineConfig, TriaffineForNestedNER, installed_models
 from modeling_triaffine.model import pipeline_triaffine
 from tests.helpers.portable import near
-from tests.helpers.tiny import tiny_model, tiny_pipeline, tiny_processor, tiny_tokenizer
+from tests.helpers.tiny import save_tiny_model, tiny_model, tiny_pipeline, tiny_processor, tiny_tokenizer
 
 TEXTS = [
     "The IL-2 gene binds protein. It is DNA! No gene here.",
@@ -80,15 +79,16 @@ def test_streams_are_read_as_they_go(finder, batch_size, read_for_each):
     assert len(read) <= 205 + batch_size * 16
 
 
-def test_transformers_own_pipeline_function_gives_it(finder, tmp_path):
+@pytest.mark.parametrize("task", [("token-classification",), ("ner",), ()])
+def test_transformers_own_pipeline_function_gives_it(finder, tmp_path, task):
     finder.save_pretrained(tmp_path)
-    found = NestedNERPipeline(model=str(tmp_path))(TEXTS[0], threshold=0.2)
-    assert found == near(finder(TEXTS[0], threshold=0.2))
-    for arguments in (("token-classification",), ("ner",), ()):
-        for trust in ({}, {"trust_remote_code": True}):
-            stock = transformers_pipeline(*arguments, model=str(tmp_path), **trust, threshold=0.2)
-            assert isinstance(stock, NestedNERPipeline)  # no code of the folder
-            assert stock(TEXTS[0]) == near(found)
+    ways = [{"model": str(tmp_path), **trust} for trust in ({}, {"trust_remote_code": True})]
+    if task:
+        ways += [{"model": finder.model, name: finder.processor} for name in ("processor", "tokenizer")]
+    for way in ways:
+        stock = transformers_pipeline(*task, **way, threshold=0.2)
+        assert isinstance(stock, NestedNERPipeline)  # no code of the folder
+        assert stock(TEXTS[0]) == near(finder(TEXTS[0], threshold=0.2))
 
 
 def test_a_token_is_in_no_copy_of_the_model(finder, saved_model):
@@ -107,16 +107,6 @@ def test_code_loaded_from_a_folder_does_not_take_the_place_of_the_package(finder
     assert remote is not TriaffineForNestedNER
     built = transformers_pipeline("ner", model=finder.model, processor=finder.processor)
     assert isinstance(built, NestedNERPipeline)
-
-
-@pytest.mark.parametrize("task", ["token-classification", "ner"])
-def test_transformers_own_pipeline_function_takes_a_model_object(finder, encoder, task):
-    model, processor = finder.model, finder.processor
-    expected = near(finder(TEXTS[0], threshold=0.2))
-    for component in ({"processor": processor}, {"tokenizer": processor}):
-        built = transformers_pipeline(task, model=model, **component, threshold=0.2)
-        assert isinstance(built, NestedNERPipeline)
-        assert built(TEXTS[0]) == expected
 
 
 def test_a_model_object_that_was_loaded_brings_its_processor(saved_model):
@@ -311,15 +301,11 @@ def test_any_text_has_a_result_whose_offsets_slice_back(finder, text):
         assert text[entity["start"] : entity["end"]] == entity["word"] != ""
 
 
-def test_texts_without_words_run_through_models_with_word_parts(encoder):
-    processor = tiny_processor(encoder)
-    processor.build_vocabularies([{"tokens": ["gene"], "pos": ["X"]}], ["words", "pos", "chars"])
-    sizes = {f"{part}_vocab_size": 9 for part in ("word", "pos", "char")}
-    sizes |= {f"{part}_embedding_size": 2 for part in ("word", "pos", "char")}
-    model = tiny_model(encoder, **sizes, char_lstm_hidden_size=2)
-    assert NestedNERPipeline(model=model, processor=processor)(["", " ", "gene"], threshold=0.9)[:2] == [[], []]
+def test_texts_without_words_run_through_models_with_word_parts(encoder, tmp_path):
+    finder = NestedNERPipeline(save_tiny_model(tmp_path, encoder, ["words", "pos", "chars"]))
+    assert finder(["", " ", "gene"], threshold=0.9)[:2] == [[], []]
     with pytest.raises(ValueError, match="The model reads words in addition to sub-words"):
-        NestedNERPipeline(model=model, processor=tiny_processor(encoder))
+        NestedNERPipeline(model=finder.model, processor=tiny_processor(encoder))
 
 
 def test_a_tagger_gives_raw_text_its_parts_of_speech(encoder, tmp_path):
@@ -337,9 +323,6 @@ def test_a_tagger_gives_raw_text_its_parts_of_speech(encoder, tmp_path):
     found = NestedNERPipeline(model=tmp_path, pos_tagger=tagger)("gene x", threshold=0.0)
     stock = transformers_pipeline(model=str(tmp_path), trust_remote_code=True, pos_tagger=tagger)
     assert stock("gene x", threshold=0.0) == near(found) != untagged
-    scored = model(**processor(words=[["gene", "x"]], pos=[["LONG", "SHORT"]]))
-    best = scored.logits.softmax(-1)[..., :-1].amax(-1).flatten().tolist()
-    assert [entity["score"] for entity in sorted(found, key=lambda e: (e["start"], e["end"]))] == pytest.approx(best)
 
 
 @pytest.mark.parametrize("fields", [{}, {"cross_span": False}])
@@ -358,22 +341,6 @@ def test_zero_threshold_finds_every_span_and_nothing_else(encoder, caplog):
         found = tiny_pipeline(encoder, **fields)(["gene binds it", "gene"], threshold=0.0)
         assert [len(entities) for entities in found] == [6, 1]
         assert ("`max_candidates`" in caplog.text) == (not fields)
-
-
-def test_decomposed_text_scores_as_composed_text_with_its_own_offsets(encoder):
-    """Sub-words, characters and static vectors are those of the composed words."""
-    composed = "gene Ü é binds ガ"
-    written = unicodedata.normalize("NFD", composed)
-    processor = tiny_processor(encoder)
-    processor.build_vocabularies([{"tokens": written.split()}], ["words", "chars"])
-    sizes = {"word_vocab_size": 7, "word_embedding_size": 4, "char_vocab_size": len(processor.vocabularies["chars"])}
-    assert len(processor.vocabularies["words"]) == 7
-    model = tiny_model(encoder, **sizes, char_embedding_size=4, char_lstm_hidden_size=4)
-    pipeline = NestedNERPipeline(model=model, processor=processor)
-    found, expected = pipeline([written, composed], threshold=0.0)
-    assert all(entity["word"] == written[entity["start"] : entity["end"]] for entity in found)
-    assert [unicodedata.normalize("NFC", entity["word"]) for entity in found] == [one["word"] for one in expected]
-    assert [entity["score"] for entity in found] == pytest.approx([one["score"] for one in expected])
 
 
 def test_a_device_that_there_is_not(saved_model, caplog, monkeypatch):

@@ -3,6 +3,7 @@
 import itertools
 import math
 import threading
+import unicodedata
 
 import numpy as np
 import pytest
@@ -87,9 +88,7 @@ def test_a_word_of_several_subwords_is_read_from_one_window(processor, word):
 
 def test_word_longer_than_any_window_counts_with_all_its_subwords(processor):
     [feature] = processor.encode([["x", "y" * 50, "z"]])
-    index = feature["word_index"]
-    assert (index == 1).sum() == 50
-    assert (index == 0).sum() == (index == 2).sum() == 1
+    assert [(feature["word_index"] == word).sum() for word in range(3)] == [1, 50, 1]
 
 
 def test_words_without_subwords_become_unknown(processor):
@@ -168,11 +167,6 @@ def test_call_takes_text_or_words(processor):
             processor(**options)
 
 
-def test_null_is_no_context_and_no_tags(tagged):
-    (feature,) = tagged.encode([["x"]], [None], [None], [None])
-    assert tokens(tagged, feature) == ["[CLS]", "x", "[SEP]"]
-
-
 @pytest.mark.parametrize("words", ["gene x", ["gene", None], [["gene"], "gene x"], [["gene"], [1984]], [None]])
 def test_a_sentence_is_a_list_of_strings(processor, words):
     """A string is not a sentence of letters."""
@@ -181,6 +175,10 @@ def test_a_sentence_is_a_list_of_strings(processor, words):
     for name in ("pos", "left_tokens", "right_tokens"):
         with pytest.raises(TypeError, match=f"sentence 1 of `{name}`"):
             processor(words=[["gene"], ["x"]], **{name: [["x"], "gene x"]})
+    with pytest.raises(ValueError, match="`left_tokens` is given for 1 sentences, `words` for 2"):
+        processor.encode([["a"], ["b"]], None, [["c"]])
+    with pytest.raises(ValueError, match="contains no text or sentence"):
+        processor(text=[])
 
 
 @pytest.mark.parametrize("context", ["none", "previous_sentence", "document"])
@@ -227,8 +225,16 @@ def test_vocabularies_are_saved_and_loaded(encoder, tmp_path):
         processor.build_vocabularies(records, ["shapes"])
 
 
-def test_a_capitalized_word_takes_the_vector_of_the_lowercase_one(processor):
-    processor.build_vocabularies([{"tokens": ["gene", "DNA"]}], ["words"])
+def test_words_are_looked_up_composed_and_a_capitalized_one_as_the_lowercase(encoder):
+    """Words spelled like padding have no number of their own: the highest number would be beyond the vocabulary."""
+    processor = tiny_processor(encoder)
+    composed = "gene DNA Ü é ガ"
+    written = unicodedata.normalize("NFD", composed)
+    processor.build_vocabularies([{"tokens": ["[PAD]", "[UNK]", *written.split()]}], ["words", "chars"])
+    assert sorted(processor.vocabularies["words"].values()) == [*range(7)]
+    features = [feature for text in (written, composed) for feature, _ in processor.encode_text(text)]
+    for name, values in features[0].items():
+        assert np.array_equal(values, features[1][name]), name
     capitalized, lowercase, known, unknown = processor.encode([["Gene", "gene", "DNA", "dna"]])[0]["word_ids"]
     assert capitalized == lowercase != known
     assert unknown == processor.vocabularies["words"]["[UNK]"]
@@ -256,6 +262,10 @@ def test_sentences_without_parts_of_speech_get_the_taggers(tagged):
     assert seen == [["x", "gene"], ["gene"]]
     [(feature, _)] = tagged.encode_text("gene x")
     assert feature["pos_ids"].tolist() == [long, short]
+    (feature,) = tagged.encode([["x"]], [None], [None], [None])  # null is no context and no tags
+    assert (tokens(tagged, feature), feature["pos_ids"].tolist()) == (["[CLS]", "x", "[SEP]"], [short])
+    with pytest.raises(ValueError, match=r"A sentence of 3 words \(a b c\) has 1 part-of-speech tags"):
+        tagged.encode([["a", "b", "c"]], [["X"]])
 
 
 def test_text_without_parts_of_speech_is_warned_of_once(tagged, caplog):
@@ -275,12 +285,6 @@ def test_a_function_is_neither_saved_nor_copied(tagged, tmp_path, function):
     assert getattr(tagged, function)
 
 
-def test_words_spelled_like_padding_have_no_number_of_their_own(processor):
-    """Else the vocabulary would have fewer entries than its highest number says."""
-    processor.build_vocabularies([{"tokens": ["[PAD]", "x", "[UNK]", "gene"], "pos": []}], ["words"])
-    assert processor.vocabularies["words"] == {"[PAD]": 0, "[UNK]": 1, "gene": 2, "x": 3}
-
-
 def test_options_are_saved_and_loaded(encoder, tmp_path):
     options = {"max_subwords": 40, "context": "document", "word_splitter": "subwords", "sentence_splitter": "lines"}
     tiny_processor(encoder, **options).save_pretrained(tmp_path)
@@ -298,32 +302,10 @@ def test_any_text_is_encoded_and_every_word_is_seen(processor, text):
         assert feature["num_words"] == len(piece.offsets)
 
 
-def test_an_encoder_has_no_processor(encoder):
+def test_missing_files_are_reported(encoder, tagged, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"has no processor_config\.json; .*from_encoder\(\)"):
         TriaffineProcessor.from_pretrained(encoder)
-
-
-def test_words_that_spell_special_tokens_are_words(processor):
-    [feature] = processor.encode([["[SEP]", "a", "[PAD]"]])
-    inside = feature["input_ids"][1:-1]
-    assert processor.tokenizer.sep_token_id not in inside
-    assert processor.tokenizer.pad_token_id not in inside
-
-
-def test_lists_of_different_lengths_are_reported(processor):
-    processor.build_vocabularies([{"tokens": ["x"], "pos": ["X"]}], ["pos"])
-    with pytest.raises(ValueError, match=r"A sentence of 3 words \(a b c\) has 1 part-of-speech tags"):
-        processor.encode([["a", "b", "c"]], [["X"]])
-    with pytest.raises(ValueError, match="`left_tokens` is given for 1 sentences, `words` for 2"):
-        processor.encode([["a"], ["b"]], None, [["c"]])
-    with pytest.raises(ValueError, match="contains no text or sentence"):
-        processor(text=[])
-
-
-def test_missing_files_are_reported(encoder, tmp_path):
-    processor = tiny_processor(encoder)
-    processor.build_vocabularies([{"tokens": ["x"], "pos": []}], ["chars"])
-    processor.save_pretrained(tmp_path)
+    tagged.save_pretrained(tmp_path)
     for name in ("vocabularies.json", "tokenizer.json"):
         (tmp_path / name).unlink()
         with pytest.raises(FileNotFoundError, match=f"has no {name}.*save"):

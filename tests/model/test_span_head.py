@@ -15,14 +15,8 @@ from tests.helpers.factors import FACTORS, HAVE_TENSORS, WITHOUT_WORDS, fields_o
 
 def make_head(lengths=(1, 5, 3), seed=0, **fields):
     torch.manual_seed(seed)
-    fields = {
-        "num_labels": 4,
-        "hidden_size": 6,
-        "triaffine_dim": 5,
-        "max_candidates": 4,
-        "triaffine_init_std": 0.5,
-    } | fields
-    head = TriaffineSpanHead(TriaffineConfig(**fields)).double().eval()
+    sizes = {"num_labels": 4, "hidden_size": 6, "triaffine_dim": 5, "max_candidates": 4, "triaffine_init_std": 0.5}
+    head = TriaffineSpanHead(TriaffineConfig(**sizes | fields)).double().eval()
     hidden = torch.randn(len(lengths), max(lengths), 6, dtype=torch.double)
     return head, hidden, torch.tensor(lengths)
 
@@ -108,10 +102,8 @@ class Numpy:
         scoring, bias = self.config.scoring, self.weights["label_bias"][label]
         assert scoring in EQUATIONS["scoring"], "a new kind needs its equation here"
         if scoring == "biaffine":
-            head, tail = (
-                np.append(self.mlp(f"biaffine.boundaries.{e}", self.hidden[n]), 1)
-                for e, n in (("head", i), ("tail", j))
-            )
+            ends = (self.mlp(f"biaffine.boundaries.{e}", self.hidden[n]) for e, n in (("head", i), ("tail", j)))
+            head, tail = (np.append(end, 1) for end in ends)
             return head @ self.weights["biaffine.weight"][label] @ tail + bias
         if scoring == "biaffine_shared":
             head, tail = (self.projection(self.hidden[n]) for n in (i, j))
@@ -125,9 +117,8 @@ class Numpy:
         if scoring != "linear":
             owner = "attention" if scoring == "linear_boundary_shared" else "scoring"
             for end, n in (("head", i), ("tail", j)):
-                total += self.linear(f"scoring.linear_{end}", self.mlp(f"{owner}.boundaries.{end}", self.hidden[n]))[
-                    label
-                ]
+                boundary = self.mlp(f"{owner}.boundaries.{end}", self.hidden[n])
+                total += self.linear(f"scoring.linear_{end}", boundary)[label]
         return total
 
     def candidates(self):
@@ -283,17 +274,13 @@ def test_no_gradient_through_the_choice_of_candidates_or_to_padding():
 
 def test_max_span_width_leaves_wider_spans_out():
     head, hidden, lengths = make_head()
-    labels = random_labels(lengths, 4, 5)
-    free = head(hidden, lengths, labels)
+    free = head(hidden, lengths)
     head.config.max_span_width = 2
-    narrow = head(hidden, lengths, labels.clone())
+    narrow = head(hidden, lengths)
     assert (narrow.candidates[..., 1] - narrow.candidates[..., 0]).max() == 1
-    for i, j in itertools.combinations_with_replacement(range(5), 2):
-        if j - i < 2:
-            torch.testing.assert_close(narrow.span_logits[1, i, j], free.span_logits[1, i, j])
-        else:
-            assert narrow.span_logits[1, i, j].argmax() == 3
-    assert narrow.loss_aux != free.loss_aux
+    kept = span_mask(lengths, 5, 2)
+    torch.testing.assert_close(narrow.span_logits[kept], free.span_logits[kept])
+    assert (narrow.span_logits[~kept].argmax(-1) == 3).all()
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -304,14 +291,6 @@ def test_half_precision_keeps_softmax_and_losses_in_float32(dtype):
     output = head.to(dtype)(hidden.to(dtype), lengths, labels)
     assert output.loss_aux.dtype == output.loss_main.dtype == output.span_attentions.dtype == torch.float32
     torch.testing.assert_close(output.loss.double(), exact.loss, rtol=0.1, atol=0.1)
-
-
-def test_shape_of_the_stored_weights_is_the_documented_one():
-    head, _, _ = make_head()
-    assert head.attention.triaffine.weight.shape == (4, 5, 6, 6)
-    head, _, _ = make_head(triaffine_rank=3)
-    shapes = {name: tuple(value.shape) for name, value in head.scoring.triaffine.named_parameters()}
-    assert shapes == {"head": (4, 6, 3), "inside": (4, 5, 3), "tail": (4, 6, 3)}
 
 
 @pytest.mark.nightly
