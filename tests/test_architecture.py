@@ -36,7 +36,7 @@ BUDGET = {
     "drawing": (685, 492),
     "evaluation": (1_298, 637),
     "explanation": (479, 325),
-    "model": (4_785, 3_748),
+    "model": (4_785, 3_579),
     "page": (368, 573),
     "publishing": (800, 667),
     "serving": (1_048, 1_046),
