@@ -1,12 +1,14 @@
-"""Reads and makes UIMA CAS in JSON, as INCEpTION exports it. Needs the extra `cas` (dkpro-cassis).
+"""Reads and makes UIMA CAS, INCEpTION's form, in XMI and JSON. Needs the extra `cas` (dkpro-cassis).
 
 The entities are the annotations of a layer, their types the values of one of its features: the built-in layer "Named
 entity" with its feature `value`, or those named by `columns={"entities": "webanno.custom.Term:kind"}`. Sentences are
-those of the file, if it has any; its tokens are ignored, and so are other layers, which are counted.
+those of the file, if it has any; its tokens are ignored, and so are other layers, which are counted. XMI needs its
+type system, `TypeSystem.xml` in the same folder, as INCEpTION exports it; JSON brings its own.
 """
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -16,13 +18,14 @@ from ...errors import importing_extra
 from ...model.text_triaffine import Offsets
 from ..corpus_format import CorpusFormat, check_columns
 from ..json_records import record_keys
-from ..reading import name_in_corpus, open_corpus, read_head, visible_paths
+from ..reading import name_in_corpus, open_corpus, parse_xml, read_head, visible_paths
 from ..record_checker import RecordChecker
 from ..schema import CorpusError, Text
 
 if TYPE_CHECKING:
     from cassis import Cas
 
+XMI_SUFFIX, TYPE_SYSTEM = ".xmi", "TypeSystem.xml"
 LAYER, FEATURE = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity", "value"
 """INCEpTION's built-in layer "Named entity"."""
 SENTENCE = "de.tudarmstadt.ukp.dkpro.core.api.segmentation.type.Sentence"
@@ -50,21 +53,17 @@ def read_cas(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None
         name = name_in_corpus(file, path)
         if file.stem == NOT_ANNOTATED:
             check.note("documents before annotation left out", example=name)
-        else:
+        elif file.name != TYPE_SYSTEM:
             with check.record():
                 yield _text(_load(file, name, check), layer, feature or FEATURE, name, check)
 
 
 def cas_documents(path: Path) -> list[Path]:
-    """The files that are CAS in a folder, or the one file if it is."""
-    return [file for file in visible_paths(path) if file.is_file() and _is_cas(file)]
-
-
-def _is_cas(file: Path) -> bool:
-    try:
-        return file.suffix == ".json" and not record_keys(read_head(file)).isdisjoint(JSON_KEYS)
-    except CorpusError:  # an empty file, which may have nothing to do with the corpus
-        return False
+    """The XMI files with their type systems, and the JSON files that are CAS, in a folder or of one file."""
+    files = visible_paths(path)
+    documents = [file for file in files if file.is_file() and (file.suffix == XMI_SUFFIX or _is_json(file))]
+    type_systems = {file.with_name(TYPE_SYSTEM) for file in documents if file.suffix == XMI_SUFFIX}
+    return sorted({*documents, *(file for file in type_systems if file.is_file())})
 
 
 def _text(cas: Cas, layer: str, feature: str, where: str, check: RecordChecker) -> Text:
@@ -94,15 +93,27 @@ def _text(cas: Cas, layer: str, feature: str, where: str, check: RecordChecker) 
 
 
 def _load(file: Path, name: str, check: RecordChecker) -> Cas:
+    """A CAS of strangers: XML that declares entities is rejected."""
     with open_corpus(file) as opened:
         data = opened.read()
+    type_system = file.with_name(TYPE_SYSTEM)
+    if file.suffix == XMI_SUFFIX and not type_system.is_file():
+        raise check.error(name, f"its type system, {TYPE_SYSTEM}, is not in its folder", "Add it, or export JSON")
     cassis = _cassis(name)
     try:
-        cas = cassis.load_cas_from_json(data.decode("utf-8-sig"))
+        if file.suffix == XMI_SUFFIX:
+            types = type_system.read_bytes()
+            for xml in (data, types):
+                parse_xml(xml, check, name)
+            cas = cassis.load_cas_from_xmi(io.BytesIO(data), typesystem=cassis.load_typesystem(io.BytesIO(types)))
+        else:
+            cas = cassis.load_cas_from_json(data.decode("utf-8-sig"))
         return next((cas.get_view(sofa.sofaID) for sofa in cas.sofas if sofa.sofaString), cas)
+    except CorpusError:
+        raise
     except Exception as error:  # files of another kind make cassis fail in any way
         problem = f"dkpro-cassis cannot read it ({type(error).__name__}: {error})"
-        raise check.error(name, problem, "Export UIMA CAS JSON 0.4") from None
+        raise check.error(name, problem, "Export UIMA CAS, XMI with its type system or JSON 0.4") from None
 
 
 def make_cas(text: str, sentences: Sequence[Sequence[Offsets]], entities: Sequence[Mapping[str, Any]]) -> Cas:
@@ -125,6 +136,13 @@ def make_cas(text: str, sentences: Sequence[Sequence[Offsets]], entities: Sequen
     return cas
 
 
+def _is_json(file: Path) -> bool:
+    try:
+        return file.suffix == ".json" and not record_keys(read_head(file)).isdisjoint(JSON_KEYS)
+    except CorpusError:  # an empty file, which may have nothing to do with the corpus
+        return False
+
+
 def _cassis(where: str) -> Any:
     with importing_extra("cas", f"{where}: UIMA CAS needs dkpro-cassis"):
         import cassis
@@ -133,10 +151,11 @@ def _cassis(where: str) -> Any:
 
 CAS = CorpusFormat(
     name="cas",
-    description="UIMA CAS in JSON, as exported by INCEpTION",
+    description="UIMA CAS, in XMI or JSON, as exported by INCEpTION",
     read=read_cas,
-    suffixes=(".json",),
+    suffixes=(XMI_SUFFIX, ".json"),
     keys=JSON_KEYS,
+    recognizes=lambda head: "<xmi:XMI" in head,
     columns="the layer: {'entities': 'layer:feature'}",
     documents=cas_documents,
 )

@@ -1,9 +1,9 @@
-"""UIMA CAS as INCEpTION exports it: layers, sentences, and files of another form."""
+"""UIMA CAS as INCEpTION exports it: XMI and JSON, layers, sentences, and files of another form."""
 
 import pytest
 
 from modeling_triaffine.data import CorpusError, detect_format
-from tests.helpers.corpora import CAS_LAYER, NESTED, TOKENS, cas_json, read, spelled, write_files
+from tests.helpers.corpora import CAS_LAYER, NESTED, TEXT, TOKENS, cas_json, read, spelled, write_files
 from tests.helpers.format_cases import SAMPLES
 
 cassis = pytest.importorskip("cassis")
@@ -12,10 +12,25 @@ BOTH = [(0, 17, "Person"), (13, 17, "City")]
 SENTENCE = "de.tudarmstadt.ukp.dkpro.core.api.segmentation.type.Sentence"
 
 
-@pytest.mark.parametrize("mark", ["", "\ufeff"])
-def test_the_sample_is_read_from_a_folder_and_a_file(tmp_path, mark):
-    file = write_files(tmp_path / "in", {"a.json": mark + cas_json(*BOTH)})
-    for path in (tmp_path / "in", file):
+def xmi_files(text=TEXT, entities=BOTH, sentences=(), others=()):
+    """A document and its type system; offsets count characters, as in Python."""
+    types = cassis.load_typesystem(cassis.load_cas_from_json(cas_json(*BOTH)).typesystem.to_xml())
+    types.create_type(SENTENCE, "uima.tcas.Annotation")
+    term = types.create_type("webanno.custom.Term", "uima.tcas.Annotation")
+    cas = cassis.Cas(typesystem=types)
+    cas.sofa_string = text
+    for start, end, value in entities:
+        cas.add(types.get_type(CAS_LAYER)(begin=start, end=end, value=value))
+    for start, end in sentences:
+        cas.add(types.get_type(SENTENCE)(begin=start, end=end))
+    cas.add_all([term(begin=start, end=end) for start, end in others])
+    return {"a.xmi": cas.to_xmi(), "TypeSystem.xml": types.to_xml()}
+
+
+@pytest.mark.parametrize("files", [{"a.json": cas_json(*BOTH)}, {"a.json": f"\ufeff{cas_json(*BOTH)}"}, xmi_files()])
+def test_the_sample_is_read_from_a_folder_and_a_file(tmp_path, files):
+    write_files(tmp_path / "in", files)
+    for path in (tmp_path / "in", tmp_path / "in" / next(iter(files))):
         assert detect_format(path).name == "cas"
         (record,), check = read(path)
         assert (record["id"], record["tokens"], sorted(spelled(record), reverse=True)) == ("a:0", TOKENS, NESTED)
@@ -23,15 +38,10 @@ def test_the_sample_is_read_from_a_folder_and_a_file(tmp_path, mark):
 
 
 def test_sentences_other_layers_and_characters_beyond_the_first_plane(tmp_path):
-    types = cassis.load_cas_from_json(cas_json(*BOTH)).typesystem
-    sentence, term = (types.create_type(name, "uima.tcas.Annotation") for name in (SENTENCE, "webanno.custom.Term"))
-    cas = cassis.Cas(typesystem=types)
-    cas.sofa_string = "😀 he. Saw Orsk he ran"
-    for start, end, value in ((2, 9, "Act"), (10, 14, "City"), (15, 17, None), (10, 17, "Both"), (4, 4, "X")):
-        cas.add(types.get_type(CAS_LAYER)(begin=start, end=end, value=value))
-    cas.add_all([sentence(begin=start, end=end) for start, end in ((0, 14), (15, 21))])
-    cas.add_all([term(begin=start, end=end) for start, end in ((10, 14), (4, 9))])
-    records, check = read(write_files(tmp_path, {"a.json": cas.to_json()}))
+    text = "😀 he. Saw Orsk he ran"
+    entities = [(2, 9, "Act"), (10, 14, "City"), (15, 17, None), (10, 17, "Both"), (4, 4, "X")]
+    write_files(tmp_path, xmi_files(text, entities, [(0, 14), (15, 21)], [(10, 14), (4, 9)]))
+    records, check = read(tmp_path)
     assert [record["tokens"] for record in records] == [["😀", "he", ".", "Saw", "Orsk"], ["he", "ran"]]
     assert spelled(records[0]) == [("he . Saw", "Act"), ("Orsk", "City")]
     assert check.counts == {
@@ -67,7 +77,12 @@ def test_of_the_export_of_a_project_what_annotators_made_is_read(tmp_path):
     }
 
 
+XMI = xmi_files()
+BOMB = '<!DOCTYPE a [<!ENTITY e "eeee">]>'
 BAD = {
+    "no type system": ({"a.xmi": XMI["a.xmi"]}, "a.xmi", ["TypeSystem.xml"]),
+    "truncated": ({**XMI, "a.xmi": XMI["a.xmi"][:-30]}, "a.xmi", ["invalid XML"]),
+    "bomb": ({**XMI, "a.xmi": XMI["a.xmi"].replace("?>", f"?>{BOMB}", 1)}, "a.xmi", ["'e'"]),
     "json of another version": ({"a.json": '{"_types": {}, "%TYPES": {}}'}, "a.json", ["cassis", "0.4"]),
     "outside": ({"a.json": cas_json((13, 99, "City"))}, "a.json", ["from 13 to"]),
     "structures": ({"a.json": '{"%TYPES": {}, "%FEATURE_STRUCTURES": 3}'}, "a.json", ["cassis"]),
