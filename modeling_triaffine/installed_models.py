@@ -1,8 +1,10 @@
 """The trained models that the package brings along, found by a name without a slash: `names-en`, `genia`."""
 
+import json
 import logging
 import os
 from pathlib import Path
+from typing import Any
 
 logger = logging.getLogger(__name__)
 
@@ -59,10 +61,15 @@ def find_model(name: str | None = None) -> str:
 
 
 def find_and_name(name: str | os.PathLike[str] | None) -> str:
-    """Calls [`find_model`], and names the model that is taken where nobody named one."""
+    """Calls [`find_model`]; where nobody named a model, logs what the default one finds, and how well."""
     found = find_model(None if name is None else str(name))
     if name is None:
-        logger.warning(
-            "The model is %s: %s has its labels, scores and license.", DEFAULT_MODEL, Path(found, "README.md")
-        )
+        from huggingface_hub import metadata_load
+
+        config = json.loads(Path(found, "config.json").read_bytes())
+        labels = [name for name in config["id2label"].values() if name not in ("None", *config["auxiliary_labels"])]
+        card: Any = metadata_load(Path(found, "README.md"))
+        score = card["model-index"][0]["results"][0]["metrics"][0]["value"]
+        facts = DEFAULT_MODEL, ", ".join(labels), card["language"], 100 * score, card["license"]
+        logger.warning("%s finds %s; language %s; F1 %.1f; license %s", *facts)
     return found
