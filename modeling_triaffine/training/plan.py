@@ -194,7 +194,7 @@ def parse_training_plan(arguments: Sequence[str]) -> TrainingPlan:
         bare = "false" if negated else option.bare or ("true" if option.type is bool else "")
         if not (values or bare):
             raise ValueError(f"{written} needs a value.")
-        given[option.name] = values if option.many else [*values, bare][0]
+        given[option.name] = [*given.get(option.name, ()), *values] if option.many else [*values, bare][0]
     return make_plan(given)
 
 
