@@ -13,22 +13,14 @@ def contains(outer: Span, inner: Span) -> bool:
 
 
 def nested_spans(spans: Iterable[Span]) -> set[Span]:
-    """The spans that contain another or are contained in one; a span with several types is not nested in itself.
-
-    >>> sorted(nested_spans([(0, 3), (0, 1), (4, 5)]))
-    [(0, 1), (0, 3)]
-    """
+    """The spans that contain another or are contained in one; a span with several types is not nested in itself."""
     depths = nesting_depths(spans)
     heights = nesting_heights(depths)
     return {span for span in depths if depths[span] > 1 or heights[span] > 1}
 
 
 def nesting_depths(spans: Iterable[Span]) -> dict[Span, int]:
-    """Span → its depth: 1 if no other contains it, otherwise one more than the deepest that does.
-
-    >>> nesting_depths([(0, 5), (1, 3), (1, 2), (6, 7)])
-    {(0, 5): 1, (1, 3): 2, (1, 2): 3, (6, 7): 1}
-    """
+    """Span → its depth: 1 if no other contains it, otherwise one more than the deepest that does."""
     depths: dict[Span, int] = {}
     furthest: list[int] = []  # of each depth, the greatest end so far, negated, so that the list is in rising order
     for start, end in sorted(set(spans), key=lambda span: (span[0], -span[1])):  # what contains a span comes before it
@@ -39,10 +31,6 @@ def nesting_depths(spans: Iterable[Span]) -> dict[Span, int]:
 
 
 def nesting_heights(spans: Iterable[Span]) -> dict[Span, int]:
-    """Span → its height: 1 if it contains no other, otherwise one more than the highest that it contains.
-
-    >>> nesting_heights([(0, 5), (1, 3), (1, 2), (6, 7)])[0, 5]
-    3
-    """
+    """Span → its height: 1 if it contains no other, otherwise one more than the highest that it contains."""
     negated = nesting_depths((-start, -end) for start, end in spans)  # in which what is inside contains
     return {(-start, -end): height for (start, end), height in negated.items()}

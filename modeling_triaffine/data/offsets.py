@@ -79,11 +79,7 @@ def same_but_for_space(quote: str, text: str) -> bool:
 
 
 def in_context(text: str, start: int, end: int) -> str:
-    """The characters `start` to `end` in brackets with some context, on one line; invisible characters are escaped.
-
-    >>> in_context("It rained on the mayor of Orsk", 26, 29)
-    '…ned on the mayor of [Ors]k'
-    """
+    """The characters `start` to `end` in brackets with some context, on one line; invisible characters are escaped."""
     before = ("…" if start > SHOWN_AROUND else "") + text[max(0, start - SHOWN_AROUND) : start]
     after = text[end : end + SHOWN_AROUND] + ("…" if end + SHOWN_AROUND < len(text) else "")
     inside = text[start:end]

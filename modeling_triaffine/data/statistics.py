@@ -75,12 +75,7 @@ def corpus_statistics(records: Iterable[Any], max_candidates: int = ModelOptions
 
 
 def repeated_sentences(splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> str:
-    """Reports in one line repeated sentences, and those of `train` in other splits; empty without any.
-
-    >>> orsk = {"tokens": ["Orsk", "slept"], "entities": []}
-    >>> repeated_sentences({"train": [orsk, orsk], "test": [orsk]})
-    'equal sentences: 1 in train, 0 of them with other entities; of test in train: 1 of 1'
-    """
+    """Reports in one line repeated sentences, and those of `train` in other splits; empty without any."""
     of_train = {tuple(record["tokens"]) for record in splits.get("train", ())}
     repeated, shared = [], []
     for split, records in splits.items():
@@ -102,11 +97,7 @@ def repeated_sentences(splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> str
 
 
 def quantile(distribution: Mapping[int, int], share: float) -> int:
-    """The smallest value that at least a `share` of the cases does not exceed; 0 for an empty distribution.
-
-    >>> quantile({1: 5, 2: 4, 9: 1}, 0.5), quantile({1: 5, 2: 4, 9: 1}, 0.95)
-    (1, 9)
-    """
+    """The smallest value that at least a `share` of the cases does not exceed; 0 for an empty distribution."""
     if not distribution:
         return 0
     return int(np.quantile([*distribution], share, weights=[*distribution.values()], method="inverted_cdf"))

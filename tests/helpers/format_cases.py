@@ -242,7 +242,7 @@ CASES = {
     "inclusive_spans": json_case(
         DOCUMENT,
         {
-            "span": ({"tokenized_text": TOKENS, "ner": [[0, 1]]}, "'ner[0].label' is missing"),
+            "span": ({"tokenized_text": TOKENS, "ner": [[0, 1]]}, "'ner[0]' is [0, 1]"),
             "outside": ({"tokenized_text": TOKENS, "ner": [[5, 6, "City"]]}, "5 to 7", "6 tokens"),
             "index": ({"sentence": TOKENS, "ner": [{"index": ["0"], "type": "City"}]}, "'ner[0].index[0]' is '0'"),
             "lists": ({"sentences": [TOKENS], "ner": []}, "0 lists for 1"),

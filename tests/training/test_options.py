@@ -80,12 +80,10 @@ def test_a_new_repository_is_private_unless_the_command_line_declines(tmp_path):
     given = ["--train_file", str(tmp_path), "--output_dir", str(tmp_path)]
     assert parse_training_plan(given).training.hub_private_repo is True
     assert parse_training_plan([*given, "--no_hub_private_repo"]).training.hub_private_repo is False
-    repeated = ["--auxiliary_labels", "a", "b", "--auxiliary_labels=c"]
-    assert parse_training_plan([*given, *repeated]).config["auxiliary_labels"] == ["a", "b", "c"]
+    assert parse_training_plan([*given, "--label_names", "a", "b", "--label_names=c"]).training.label_names == [*"abc"]
 
 
 def test_choices_are_those_of_the_code_behind_them():
-    """Which imports libraries that help does without."""
     behind = {
         "flat_annotation": FLAT_ANNOTATIONS,
         "word_splitter": (*_PRE_TOKENIZERS, SUBWORDS),

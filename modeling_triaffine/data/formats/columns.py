@@ -163,7 +163,7 @@ def find_layout(head: str, columns: Mapping[str, Any] | None = None) -> Layout |
     width = len(rows[0])
     values = _values(rows)
     schemes = [scheme_of(column) for column in values]
-    with_entities = [scheme for scheme, column in zip(schemes, values, strict=True) if scheme and {*column} > {OUTSIDE}]
+    with_entities = [scheme for scheme, column in zip(schemes, values, strict=True) if scheme and {*column} - {OUTSIDE}]
     used = next(iter(with_entities), STANDARD)  # elsewhere in the file, a column of O alone may have tags
     written = [used if {*column} == {OUTSIDE} else scheme for scheme, column in zip(schemes, values, strict=True)]
     if columns is not None:

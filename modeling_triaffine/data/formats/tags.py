@@ -72,11 +72,7 @@ WITHOUT_PREFIXES = TagScheme(
 
 
 def scheme_of(values: Iterable[str]) -> TagScheme | None:
-    """The scheme of all these tags; None if they are not tags of one scheme.
-
-    >>> scheme_of(["B-LOC", "O"]) is STANDARD, scheme_of(["LOC", "O"]) is WITHOUT_PREFIXES, scheme_of(["LOC", "B-LOC"])
-    (True, True, None)
-    """
+    """The scheme of all these tags; None if they are not tags of one scheme."""
     values = {value.strip(" ") for value in values}
     if not values or all(map(STANDARD.fits, values)):
         return STANDARD if values else None

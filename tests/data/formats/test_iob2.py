@@ -40,6 +40,11 @@ def test_prefixes_written_otherwise(tmp_path, form):
     assert not check.counts
 
 
+def test_a_level_without_entities_in_the_first_lines_is_written_as_the_others(tmp_path):
+    records, _ = read(write_files(tmp_path, {"a.conll": "a O B_X\n\n" * 9000 + "b B_Y B_X\n"}))
+    assert sorted(triples(records[-1])) == [(0, 1, "X"), (0, 1, "Y")]
+
+
 def test_ids_and_documents(tmp_path):
     for content in (DANISH, GERMAN):
         records, _ = read(write_files(tmp_path, {"a.tsv": content}))
