@@ -41,8 +41,8 @@ BUDGET = {
     "publishing": (800, 667),
     "serving": (1_048, 1_046),
     "tagging": (533, 582),
-    "training": (2_906, 2_959),
-    "helpers": (0, 2_452),
+    "training": (2_906, 2_837),
+    "helpers": (0, 2_449),
 }
 
 

@@ -1,8 +1,10 @@
 """A small training, and ways to make it fail."""
 
+import os
 from collections.abc import Callable
 
 import torch
+from transformers import TrainerCallback
 
 from tests.helpers.micro_training import micro_records
 
@@ -27,6 +29,17 @@ def failing_at_batch(number: int, fail: Callable) -> Callable:
 
 def make_loss_nan(output) -> None:
     output.loss = output.loss * float("nan")
+
+
+class SignalAfter(TrainerCallback):
+    """Sends a signal to this process after an update."""
+
+    def __init__(self, update: int, number: int):
+        self.update, self.number = update, number
+
+    def on_step_end(self, args, state, control, **kwargs):
+        if state.global_step == self.update:
+            os.kill(os.getpid(), self.number)
 
 
 def assert_same_weights(weights: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:

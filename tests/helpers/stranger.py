@@ -54,13 +54,6 @@ def find(name, **options):
     return sorted((entity["start"], entity["end"]) for entity in found)
 
 
-def refuse(name, **options):
-    try:
-        find(name, **options)
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-
-
 def make_of_objects(name, **options):
     '''What transformers' `pipeline` finds with a model object, its processor given by either name or left out.'''
     model = AutoModelForTokenClassification.from_pretrained(name, trust_remote_code=True, **options)

@@ -7,22 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import TrainerCallback
 
 from modeling_triaffine import NestedNERTrainer
+from tests.helpers.faults import SignalAfter
 from tests.helpers.micro_training import micro_records, micro_trainer
 
 # 4 epochs of 3 updates; a kill after update 7 leaves a checkpoint in the middle of an epoch.
 INTERRUPTED = {"num_train_epochs": 4, "save_strategy": "steps", "save_steps": 2, "per_device_train_batch_size": 2}
-
-
-class Die(TrainerCallback):
-    def __init__(self, update: int):
-        self.update = update
-
-    def on_step_end(self, args, state, control, **kwargs):
-        if state.global_step == self.update and args.process_index == 1:
-            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def weights_after_training(trainer: NestedNERTrainer) -> dict[str, torch.Tensor]:
@@ -59,8 +50,8 @@ def resume(folder: Path, batches: dict[str, int]) -> dict[str, Any]:
 def train_interrupted(folder: Path, update_to_die_after: int | None = None) -> None:
     """A training that goes on where it was, and saves its model; the second process may die in it."""
     trainer = micro_trainer(folder, micro_records(12), config={"mlp_dropout": 0.3}, **INTERRUPTED)
-    if update_to_die_after is not None:
-        trainer.add_callback(Die(update_to_die_after))
+    if update_to_die_after is not None and trainer.args.process_index == 1:
+        trainer.add_callback(SignalAfter(update_to_die_after, signal.SIGKILL))
     trainer.train(resume_from_checkpoint=True)
     trainer.save_model()
 

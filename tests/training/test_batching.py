@@ -17,10 +17,7 @@ from transformers import TrainingArguments
 from modeling_triaffine import NestedNERTrainer, start_from_recipe
 from modeling_triaffine.data import add_context
 from modeling_triaffine.data.windows import Windows
-from modeling_triaffine.training.batching import (
-    EncodedRecords,
-    TrainingBatchSampler,
-)
+from modeling_triaffine.training.batching import EncodedRecords, TrainingBatchSampler
 from tests.helpers.micro_training import micro_dataset, micro_records, micro_trainer, trainer_like, write_recipe
 
 # (sub-words, words) of each row
@@ -36,14 +33,7 @@ def dealt_out(sampler: TrainingBatchSampler, processes: int) -> list[list[list[i
     return [list(BatchSamplerShard(sampler, processes, index)) for index in range(processes)]
 
 
-@given(
-    sizes_strategy,
-    st.integers(1, 9),
-    st.none() | st.integers(1, 200),
-    st.integers(1, 4),
-    st.integers(0, 3),
-    st.integers(0, 3),
-)
+@given(sizes_strategy, st.integers(1, 9), st.none() | st.integers(1, 200), st.integers(1, 4), *[st.integers(0, 3)] * 2)
 def test_training_batches_are_fixed_by_seed_and_epoch(sizes, batch_size, max_subwords, processes, seed, epoch) -> None:
     sampler, again = (TrainingBatchSampler(sizes, batch_size, seed, max_subwords, processes) for _ in range(2))
     torch.manual_seed(1)
@@ -54,9 +44,8 @@ def test_training_batches_are_fixed_by_seed_and_epoch(sizes, batch_size, max_sub
         one.set_epoch(epoch)
     batches = list(sampler)
     assert batches == list(again)
-    assert (
-        len(batches) == len(sampler) == len(TrainingBatchSampler(sizes, batch_size, seed + 1, max_subwords, processes))
-    )
+    other = TrainingBatchSampler(sizes, batch_size, seed + 1, max_subwords, processes)
+    assert len(batches) == len(sampler) == len(other)
     rows = sorted(row for batch in batches for row in batch)
     assert sorted(set(rows)) == list(range(len(sizes)))
     assert len(rows) - len(sizes) < processes
@@ -78,9 +67,8 @@ def test_training_order_changes_with_seed_and_epoch_and_groups_lengths(max_subwo
     sizes = [(length, length // 2) for length in lengths.tolist()]
 
     def batches(seed: int, epoch: int, grouped: bool = True) -> list[list[int]]:
-        sampler = TrainingBatchSampler(
-            *(sizes, 10, seed, max_subwords if grouped else None), order="group_by_length" if grouped else "random"
-        )
+        order = "group_by_length" if grouped else "random"
+        sampler = TrainingBatchSampler(sizes, 10, seed, max_subwords if grouped else None, order=order)
         sampler.set_epoch(epoch)
         return list(sampler)
 
@@ -111,9 +99,8 @@ def test_an_incomplete_turn_is_spread_or_left_out() -> None:
 
 def test_the_order_of_the_data_is_kept_on_wish(tmp_path: Path) -> None:
     trainer = micro_trainer(tmp_path, micro_records(12), per_device_train_batch_size=5)
-    arguments = TrainingArguments(
-        str(tmp_path), use_cpu=True, per_device_train_batch_size=5, train_sampling_strategy="sequential"
-    )
+    sequential = {"per_device_train_batch_size": 5, "train_sampling_strategy": "sequential"}
+    arguments = TrainingArguments(str(tmp_path), use_cpu=True, **sequential)
     loader = trainer_like(trainer, arguments).get_train_dataloader()
     assert [*loader.batch_sampler] == [[*range(5)], [*range(5, 10)], [10, 11]]
     arguments.train_sampling_strategy = "batch_rebalance"
@@ -140,19 +127,14 @@ class OwnLoaders(NestedNERTrainer):
 
 @pytest.mark.parametrize("kind", [OneSentence, OwnLoaders])
 def test_what_a_person_overrides_is_used(tmp_path: Path, kind: type[NestedNERTrainer]) -> None:
-    like = micro_trainer(tmp_path, micro_records(8), micro_records(5, 1))
-    trainer = kind(
-        *(like.model, like.args),
-        processing_class=like.processing_class,
-        train_dataset=like.train_dataset,
-        eval_dataset=like.eval_dataset,
-    )
-    expected = like.evaluate()
+    trainer = micro_trainer(tmp_path, micro_records(8), micro_records(5, 1))
+    expected = trainer.evaluate()
+    trainer.__class__ = kind
     assert trainer.evaluate()["eval_f1"] == expected["eval_f1"]
     trainer.train()
     if kind is OneSentence:
         (batch,) = trainer.get_train_dataloader()
-        assert {*batch["num_words"].tolist()} == {len(like.train_dataset[1]["tokens"])}
+        assert {*batch["num_words"].tolist()} == {len(trainer.train_dataset[1]["tokens"])}
         assert trainer.state.max_steps == 1
     else:
         assert trainer.state.max_steps == 4
@@ -197,10 +179,7 @@ def test_each_sentence_is_encoded_once_whatever_a_collator_does_with_it(tmp_path
 RECORDS = micro_records(6)
 NAMES = ["protein", "DNA"]  # in another order than the model's labels
 NUMBERED = [
-    {
-        "tokens": record["tokens"],
-        "entities": [{**entity, "type": NAMES.index(entity["type"])} for entity in record["entities"]],
-    }
+    {"tokens": record["tokens"], "entities": [{**one, "type": NAMES.index(one["type"])} for one in record["entities"]]}
     for record in RECORDS
 ]
 
@@ -228,11 +207,8 @@ def expected(tmp_path_factory):
 
 @pytest.mark.parametrize("data", ALL.values(), ids=ALL)
 def test_all_forms_of_the_same_sentences(data, expected, tmp_path):
-    trainer = trainer_like(
-        micro_trainer(tmp_path, RECORDS, max_steps=1),
-        train_dataset=data,
-        eval_dataset={"a": data, "b": micro_dataset(RECORDS)},
-    )
+    both = {"a": data, "b": micro_dataset(RECORDS)}
+    trainer = trainer_like(micro_trainer(tmp_path, RECORDS, max_steps=1), train_dataset=data, eval_dataset=both)
     scores = trainer.evaluate()
     assert scores["eval_a_loss"] == pytest.approx(expected)
     assert scores["eval_a_f1"] == scores["eval_b_f1"]

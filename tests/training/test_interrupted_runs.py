@@ -88,9 +88,7 @@ def uninterrupted(corpus: Path) -> Path:
         (fill_disk_at_second_checkpoint, 1, "unexpected pos|file write failed|File too large"),
     ],
 )
-def test_the_script_explains_a_fault_and_can_be_resumed(
-    tmp_path, corpus, uninterrupted, fault, expected, message
-) -> None:
+def test_the_script_explains_a_fault_and_can_be_resumed(tmp_path, corpus, uninterrupted, fault, expected, message):
     options = task_arguments(corpus, tmp_path / "out")
     code, printed = script(options, fault, tmp_path / "errors.txt")
     assert code == expected, printed

@@ -3,7 +3,6 @@
 Faults of folders and files are in `test_interrupted_runs.py`, trainings killed anywhere in `test_kill_points.py`.
 """
 
-import os
 import re
 import shutil
 import signal
@@ -30,13 +29,7 @@ from modeling_triaffine.training.interruptions import (
 )
 from modeling_triaffine.training.plan import training_options
 from modeling_triaffine.training.saving import describe_settings
-from tests.helpers.faults import (
-    RECORDS,
-    UPDATES,
-    assert_same_weights,
-    failing_at_batch,
-    make_loss_nan,
-)
+from tests.helpers.faults import RECORDS, UPDATES, SignalAfter, assert_same_weights, failing_at_batch, make_loss_nan
 from tests.helpers.micro_training import micro_trainer
 
 # ---- Numbers ----
@@ -64,18 +57,17 @@ class BreakGradients(TrainerCallback):
             model.head.label_bias.grad.fill_(float("inf"))
 
 
-def test_an_update_that_broke_the_weights_is_noticed_at_the_next(tmp_path) -> None:
-    trainer = micro_trainer(tmp_path, RECORDS, **{**UPDATES, "save_steps": 2})
+@pytest.mark.parametrize(
+    ("save_steps", "message"),
+    [
+        (2, r"update 4 is nan.* update before.* such as head\.label_bias"),
+        (1, r"checkpoint of update 3 is not saved: .* such as head\.label_bias"),
+    ],
+)
+def test_an_update_that_broke_the_weights_is_noticed_at_the_next_or_at_a_checkpoint(tmp_path, save_steps, message):
+    trainer = micro_trainer(tmp_path, RECORDS, **{**UPDATES, "save_steps": save_steps})
     trainer.add_callback(BreakGradients(3))
-    with pytest.raises(FloatingPointError, match=r"update 4 is nan.* update before.* such as head\.label_bias"):
-        trainer.train()
-    assert find_checkpoint("latest", tmp_path) == str(tmp_path / "checkpoint-2")
-
-
-def test_broken_weights_are_not_saved(tmp_path) -> None:
-    trainer = micro_trainer(tmp_path, RECORDS, **UPDATES)
-    trainer.add_callback(BreakGradients(3))
-    with pytest.raises(FloatingPointError, match=r"checkpoint of update 3 is not saved: .* such as head\.label_bias"):
+    with pytest.raises(FloatingPointError, match=message):
         trainer.train()
     assert find_checkpoint("latest", tmp_path) == str(tmp_path / "checkpoint-2")
     with pytest.raises(FloatingPointError, match=r"The model is not saved"):
@@ -120,15 +112,6 @@ def test_smaller_batches_are_found_where_memory_runs_out(tmp_path) -> None:
 # ---- Signals ----
 
 
-class SignalAfter(TrainerCallback):
-    def __init__(self, update: int, number: int):
-        self.update, self.number = update, number
-
-    def on_step_end(self, args, state, control, **kwargs):
-        if state.global_step == self.update:
-            os.kill(os.getpid(), self.number)
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_training_with_a_checkpoint_from_which_it_goes_on_exactly(tmp_path, number) -> None:
     options = {"num_train_epochs": 2, "per_device_train_batch_size": 2, "eval_strategy": "epoch"}
@@ -140,9 +123,8 @@ def test_a_signal_ends_training_with_a_checkpoint_from_which_it_goes_on_exactly(
         trainer = micro_trainer(folder, RECORDS, RECORDS[:3], **options)
         trainer.add_callback(SignalAfter(update, number))
         before = signal.getsignal(number)
-        with pytest.raises(
-            StoppedError, match=rf"update {update + 1} of 12; saved in .*checkpoint-{update + 1}: .*--resume"
-        ):
+        stopped = rf"update {update + 1} of 12; saved in .*checkpoint-{update + 1}: .*--resume"
+        with pytest.raises(StoppedError, match=stopped):
             trainer.train()
         assert signal.getsignal(number) is before
         evaluated = [entry["step"] for entry in trainer.state.log_history if "eval_f1" in entry]

@@ -38,7 +38,6 @@ TRAINING = {
     "per_device_train_batch_size": 4,
     "do_eval": False,
     "eval_strategy": "no",
-    "load_best_model_at_end": False,
     "save_strategy": "steps",
     "save_steps": 2,
     "logging_steps": 1,

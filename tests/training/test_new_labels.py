@@ -191,15 +191,7 @@ def test_a_resumed_training_has_the_teacher_of_the_interrupted_one(options, tmp_
     assert_same_weights(load_file(tmp_path / "again" / "model.safetensors"), expected)
 
 
-@pytest.mark.parametrize(
-    ("change", "facts"),
-    [
-        (lambda corpus, encoder: ["--model_name_or_path", encoder], ["--keep_labels", "--model_name_or_path"]),
-        (lambda corpus, encoder: ["--no_do_train"], ["--keep_labels"]),
-    ],
-    ids=["encoder", "no training"],
-)
-def test_without_labels_to_keep_there_is_an_error(options, corpus, encoder, tmp_path, change, facts):
-    with pytest.raises(ValueError, match="--keep_labels") as refused:
-        prepare_run([*options, "--keep_labels", *change(corpus, encoder)])
-    assert [fact for fact in facts if fact not in str(refused.value)] == []
+def test_without_labels_to_keep_there_is_an_error(options, encoder):
+    for more in (["--model_name_or_path", encoder], ["--no_do_train"]):
+        with pytest.raises(ValueError, match="--keep_labels"):
+            prepare_run([*options, "--keep_labels", *more])

@@ -2,8 +2,8 @@
 
 import math
 import shutil
+from collections import namedtuple
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 import torch
@@ -31,23 +31,9 @@ LIBRARY = REPOSITORY / "hub_configs"
 # ---- The table of the paper ----
 
 
-class Row(NamedTuple):
-    """A column of the table of hyper-parameters (Yuan et al., appendix), and the labels of its corpus in order."""
-
-    encoder: str
-    vectors: str
-    vector_size: int
-    epochs: int
-    encoder_rate: float
-    embeddings_rate: float
-    task_rate: float
-    batch: int
-    dim: int
-    dropout: float
-    labels: str
-    context: str
-
-
+# A column of the table of hyper-parameters (Yuan et al., appendix), and the labels of its corpus in order.
+COLUMNS = "encoder vectors vector_size epochs encoder_rate embeddings_rate task_rate batch dim dropout labels context"
+Row = namedtuple("Row", COLUMNS)
 FASTTEXT, BIOWORDVEC = ("cc.en.300.vec.gz", 300), ("BioWordVec_PubMed_MIMICIII_d200.vec.bin", 200)
 BERT, BIOBERT, ALBERT = "google-bert/bert-large-cased", "dmis-lab/biobert-v1.1", "albert/albert-xxlarge-v2"
 ACE, KBP = ("PER LOC ORG GPE FAC VEH WEA", "document"), ("GPE FAC ORG PER LOC", "document")
@@ -164,9 +150,7 @@ def test_a_recipe_trains_by_its_name_with_all_parts_of_a_word(tmp_path: Path, co
     assert (summary.recipe, summary.settings["gradient_accumulation_steps"]) == ("genia-biobert", 6)
 
 
-def test_files_that_a_recipe_needs_are_required_unless_left_out(
-    tmp_path: Path, corpus: Path, encoder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_that_a_recipe_needs_are_required_unless_left_out(tmp_path, corpus, encoder, monkeypatch):
     monkeypatch.chdir(tmp_path)
     arguments = shrunken("genia-biobert", corpus, tmp_path / "out", encoder)
     with pytest.raises((ValueError, OSError), match=r"BioWordVec_PubMed_MIMICIII_d200\.vec\.bin"):

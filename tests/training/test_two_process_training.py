@@ -14,11 +14,7 @@ from modeling_triaffine.training.interruptions import list_checkpoints
 from tests.helpers.faults import RECORDS, UPDATES, assert_same_weights, failing_at_batch, make_loss_nan
 from tests.helpers.micro_training import micro_records, micro_trainer
 from tests.helpers.processes import launch_two
-from tests.helpers.two_processes import (
-    train_in_every_way,
-    train_interrupted,
-    weights_after_training,
-)
+from tests.helpers.two_processes import train_in_every_way, train_interrupted, weights_after_training
 
 DIES_AFTER = 7
 
