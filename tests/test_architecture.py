@@ -36,12 +36,12 @@ BUDGET = {
     "drawing": (685, 492),
     "evaluation": (1_298, 637),
     "explanation": (479, 325),
-    "model": (4_785, 3_579),
+    "model": (4_785, 3_548),
     "page": (368, 573),
     "publishing": (800, 667),
     "serving": (1_048, 1_046),
     "tagging": (533, 582),
-    "training": (2_906, 2_837),
+    "training": (2_906, 2_819),
     "helpers": (0, 2_449),
 }
 

@@ -27,13 +27,8 @@ def encode(folder, **options):
 
 def test_keywords_of_transformers_work_together(saved_model, tmp_path):
     attention = {"attn_implementation": "eager"}
-    where = {
-        "cache_dir": tmp_path / "cache",
-        "local_files_only": True,
-        "token": None,
-        "subfolder": "",
-        "revision": "main",
-    }
+    where = {"cache_dir": tmp_path / "cache", "local_files_only": True, "token": None}
+    where |= {"subfolder": "", "revision": "main"}
     how = {"use_safetensors": False, "dtype": torch.float32, "device_map": "cpu", "quantization_config": None}
     load(saved_model, config=TriaffineConfig.from_pretrained(saved_model), **where, **how, **attention)
     parts = {"tokenizer": str(saved_model), "processor": TriaffineProcessor.from_pretrained(saved_model)}

@@ -46,18 +46,14 @@ def in_a_data_loader(finder: NestedNERPipeline) -> list:
     return [entities for batch in loader for entities in batch]
 
 
-WAYS = {
-    "fork": in_a_pool("fork"),
-    "map": in_a_map,
-    "data-loader": in_a_data_loader,
-    "spawn": in_a_pool("spawn"),
-}
-
-
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "way",
+    [in_a_pool("fork"), in_a_map, in_a_data_loader, in_a_pool("spawn")],
+    ids=["fork", "map", "data-loader", "spawn"],
+)
 def test_a_pipeline_that_has_predicted_runs_in_other_processes(finder, two_threads, way):
     expected = near(finder(TEXTS, **OPTIONS))
     assert torch.get_num_threads() == 2
     with time_limit():
-        assert WAYS[way](finder) == expected
+        assert way(finder) == expected
     assert torch.get_num_threads() == 2  # here, nothing has changed

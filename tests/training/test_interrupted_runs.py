@@ -16,18 +16,9 @@ from tests.helpers.micro_training import micro_records, task_arguments, write_ta
 from tests.helpers.processes import PATIENCE, start_script
 from tests.helpers.tiny import tiny_model
 
-TRAINING = {
-    "max_steps": 9,
-    "per_device_train_batch_size": 4,
-    "eval_strategy": "steps",
-    "eval_steps": 3,
-    "save_strategy": "steps",
-    "save_steps": 3,
-    "logging_steps": 1,
-    "learning_rate": 1e-2,
-    "use_cpu": True,
-    "disable_tqdm": True,
-}
+EVERY_THREE = {"eval_strategy": "steps", "eval_steps": 3, "save_strategy": "steps", "save_steps": 3}
+TRAINING = {"max_steps": 9, "per_device_train_batch_size": 4, "learning_rate": 1e-2, **EVERY_THREE}
+TRAINING |= {"logging_steps": 1, "use_cpu": True, "disable_tqdm": True}
 
 
 def break_fifth_loss() -> None:

@@ -59,14 +59,13 @@ def equal_records() -> list[dict]:
 def update_of(folder: Path, ways: type, batch: int, accumulation: int, theirs: bool) -> tuple[float, dict[str, Tensor]]:
     """Loss and gradients of one update over all sentences, in this trainer or in transformers'."""
     options = {"max_steps": 1, "per_device_train_batch_size": batch, "gradient_accumulation_steps": accumulation}
-    own = micro_trainer(
-        folder, equal_records(), config={"cross_span": False}, logging_steps=1, max_grad_norm=0, **options
-    )
+    options |= {"logging_steps": 1, "max_grad_norm": 0}
+    own = micro_trainer(folder, equal_records(), config={"cross_span": False}, **options)
     watch = Watch()
     if theirs:
         args = TrainingArguments(
-            *(str(folder),), **options, logging_steps=1, max_grad_norm=0, use_cpu=True, remove_unused_columns=False,
-            save_strategy="no", report_to=[], disable_tqdm=True,
+            *(str(folder),), **options, use_cpu=True, remove_unused_columns=False, save_strategy="no", report_to=[],
+            disable_tqdm=True,
         )  # fmt: skip
         features: Any = encode_records(own.processing_class, equal_records())
         trainer: Any = type("Theirs", (ways, Trainer), {})(

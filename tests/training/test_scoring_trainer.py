@@ -29,9 +29,8 @@ def test_metrics_are_the_scores_of_the_predictions_against_the_entity_lists(trai
     scores = score_entities(predictions, trained.eval_dataset["entities"])
     assert 0.5 < scores["f1"] < 1.0
     assert scores["gold"] == sum(map(len, trained.eval_dataset["entities"]))
-    assert [metrics[f"eval_{ratio}"] for ratio in ("f1", "precision", "recall")] == [
-        scores[ratio] for ratio in ("f1", "precision", "recall")
-    ]
+    for ratio in ("f1", "precision", "recall"):
+        assert metrics[f"eval_{ratio}"] == scores[ratio]
     assert metrics["eval_flat_f1"] == scores["flat"]["f1"]
     assert metrics["eval_nested_f1"] == scores["nested"]["f1"]
     assert metrics["eval_f1_protein"] == scores["by_label"]["protein"]["f1"]
@@ -64,13 +63,8 @@ def test_evaluation_does_not_depend_on_batch_size_or_order(trained, monkeypatch)
     dataset = trained.eval_dataset
     turned = dataset.select(range(len(dataset) - 1, -1, -1))
     losses, predictions = [], []
-    for batch_size, max_subwords, rows in (
-        (1, None, dataset),
-        (4, None, dataset),
-        (50, None, dataset),
-        (4, None, turned),
-        (1, 30, dataset),
-    ):
+    ways = [*((batch_size, None, dataset) for batch_size in (1, 4, 50)), (4, None, turned), (1, 30, dataset)]
+    for batch_size, max_subwords, rows in ways:
         trained.args.per_device_eval_batch_size = batch_size
         monkeypatch.setattr(trained.args, "max_subwords_per_batch", max_subwords)
         losses.append(trained.evaluate(rows)["eval_loss"])
