@@ -36,11 +36,6 @@ def find_model(name: str | None = None) -> str:
     Raises:
         FileNotFoundError: a name that is not OWNER/NAME is none of them, or the package lacks the weights; the message
             lists the models that are installed.
-
-    Examples:
-        >>> from modeling_triaffine.installed_models import find_model
-        >>> find_model("owner/name")
-        'owner/name'
     """
     name = name or DEFAULT_MODEL
     folder = Path(name).expanduser()
@@ -67,7 +62,8 @@ def find_and_name(name: str | os.PathLike[str] | None) -> str:
         from huggingface_hub import metadata_load
 
         config = json.loads(Path(found, "config.json").read_bytes())
-        labels = [name for name in config["id2label"].values() if name not in ("None", *config["auxiliary_labels"])]
+        hidden = ("None", *(config["auxiliary_labels"] or ()))
+        labels = [label for label in config["id2label"].values() if label not in hidden]
         card: Any = metadata_load(Path(found, "README.md"))
         score = card["model-index"][0]["results"][0]["metrics"][0]["value"]
         facts = DEFAULT_MODEL, ", ".join(labels), card["language"], 100 * score, card["license"]

@@ -75,8 +75,7 @@ class NestedNERPipeline(ChunkPipeline):
     Raises:
         ValueError, TypeError: a keyword is unknown or has an invalid value, or a text is not a string.
 
-    Sentences of similar length run together. On a GPU, a model loaded with
-    `attn_implementation="flash_attention_2", dtype=torch.bfloat16` computes attention without the remaining padding.
+    On a GPU, `attn_implementation="flash_attention_2", dtype=torch.bfloat16` computes attention without the padding.
 
     Examples:
         >>> from modeling_triaffine import NestedNERPipeline

@@ -430,9 +430,10 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         self.auto_map = {"AutoProcessor": AUTO_MAP["AutoProcessor"]}
         save_remote_code(save_directory)
         if self.vocabulary_parts:
-            Path(save_directory).mkdir(parents=True, exist_ok=True)
             # In ASCII: corpora may contain lone surrogates, which UTF-8 cannot encode.
             (Path(save_directory) / VOCABULARIES_FILE).write_text(json.dumps(self.vocabularies, indent=0), "ascii")
+        for name in ("is_local", "local_files_only"):  # by which it was loaded: transformers would save them
+            self.tokenizer.init_kwargs.pop(name, None)
         return super().save_pretrained(save_directory, push_to_hub=push_to_hub, **options)
 
     @classmethod
