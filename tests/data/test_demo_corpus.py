@@ -3,8 +3,9 @@
 import hashlib
 import json
 
-from modeling_triaffine.data.alignment import detokenize
+from modeling_triaffine.data.alignment import detokenize, join_tokens
 from modeling_triaffine.data.demo import demo_corpus, write_demo_corpus
+from modeling_triaffine.data.schema import Entity
 
 # SHA-256 of the corpus as JSON: models and figures in the documents are of this one.
 DIGEST = "7895ca9704cb486403adbe9d86ee74cf750b07c813a7e1d7e18ee95d31bf47b7"
@@ -21,16 +22,15 @@ def test_first_sentences_of_every_split():
     assert small == {split: corpus[split][:size] for split, size in (("train", 9), ("validation", 1), ("test", 1))}
 
 
-def test_detokenize():
+def test_words_are_joined():
     tokens = ["“", "The", "roof", "leaks", ",", "”", "said", "Orsk", ",", "a", "painter", "."]
     assert detokenize(tokens) == "“The roof leaks,” said Orsk, a painter."
     assert detokenize(["He", "’s", "n't", "n’t"]) == "He’sn'tn’t"
-    assert detokenize([]) == ""
+    assert join_tokens(["in", "Orsk"], [Entity(start=1, end=2, type="X")])[1] == [Entity(start=3, end=7, type="X")]
 
 
 def test_written_files_hold_the_corpus(tmp_path):
-    folder = tmp_path / "new" / "demo"
-    write_demo_corpus(folder, sentences=50)
+    write_demo_corpus(folder := tmp_path / "new" / "demo", sentences=50)
     (folder / "train.jsonl").write_text("old", encoding="utf-8")
     write_demo_corpus(folder, sentences=50)
     assert sorted(path.name for path in folder.iterdir()) == ["test.jsonl", "train.jsonl", "validation.jsonl"]
