@@ -5,8 +5,9 @@
 One row for each form of the triaffine tensors, for prediction and for training. `times_encoder` compares with the
 encoder alone, run on the very batches it was given; the two are timed in turn. `share` is measured in a run of its own:
 `words` is what makes words of sub-words, `rest` all that is outside the model (tokenizing, padding, decoding, updates).
-Predictions also have the model's operations in a batch, the host's time for a sentence, and transformers' token
-classification with an encoder of the same sizes on the same batches.
+Rows also have the operations that the model's forward pass launches in a batch and how often it waits for the device;
+predictions the host's time for a sentence, and transformers' token classification with an encoder of the same sizes on
+the same batches.
 
 With `--peers FOLDER` other libraries are compared instead (`peers.py`).
 """
@@ -163,7 +164,7 @@ def measure_prediction(
     row = {"what": "raw text to entities", "batch_size": arguments.batch_size, "entities_a_sentence": entities}
     row |= measure_run(predict, pipeline.model, arguments, step=run_encoder)
     row["host_microseconds"] = round(1e6 * row["seconds"] * row["share"]["rest"] / row["sentences"], 1)
-    row["launches"] = count_launches(pipeline.model, predict)
+    row |= count_operations(pipeline.model, predict)
     return row | ({"predicted": PREDICTED} if arguments.device.startswith("cuda") else {})
 
 
@@ -179,35 +180,55 @@ def find_about(wanted: float, pipeline: NestedNERPipeline, texts: list[str]) -> 
     return round(found, 2)
 
 
-class Launches(TorchDispatchMode):
-    """Counts operations but views; those that a kernel of the package launches count nothing."""
+class Operations(TorchDispatchMode):
+    """Counts what the host does in a batch of the model: operations by the part that launches them, and its waits.
 
-    def __init__(self) -> None:
+    Views launch nothing, and what a kernel of the package launches is not seen. The host waits for a value that it
+    reads, for a shape that depends on values, and for a copy to it.
+    """
+
+    WAITS = ("_local_scalar_dense", "nonzero", "masked_select", "_unique2", "unique_dim", "is_nonzero")
+
+    def __init__(self, model: TriaffineForNestedNER) -> None:
         super().__init__()
-        self.count = 0
+        self.parts = {model.encoder: "encoder", model.words: "words", model.head: "head", model: "rest of the model"}
+        self.launches = dict.fromkeys(self.parts.values(), 0)
+        self.waits = self.batches = 0
+        self.inside: list[str] = []
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.count += not function.is_view
-        return function(*args, **(kwargs or {}))
+        self.launches[self.inside[-1]] += not function.is_view
+        self.waits += function.overloadpacket.__name__ in self.WAITS
+        output = function(*args, **(kwargs or {}))
+        if function.overloadpacket.__name__ == "_to_copy":
+            self.waits += args[0].device.type != "cpu" and output.device.type == "cpu"
+        return output
+
+    def enter(self, module: nn.Module, *_: Any) -> None:
+        if not self.inside:
+            self.batches += 1
+            self.__enter__()
+        self.inside.append(self.parts[module])
+
+    def leave(self, *_: Any) -> None:
+        self.inside.pop()
+        if not self.inside:
+            self.__exit__(None, None, None)
 
 
-def count_launches(model: TriaffineForNestedNER, run: Callable[[], None]) -> int:
-    """Operations of the model in one batch of a run, on average."""
-    seen, batches = Launches(), 0
-
-    def enter(*_: Any) -> None:
-        nonlocal batches
-        batches += 1
-        seen.__enter__()
-
+def count_operations(model: TriaffineForNestedNER, run: Callable[[], None]) -> dict[str, Any]:
+    """Launches and waits of the model's forward pass in a batch of a run, on average."""
+    seen = Operations(model)
     hooks = [
-        model.register_forward_pre_hook(enter),
-        model.register_forward_hook(lambda *_: seen.__exit__(None, None, None)),
+        hook
+        for part in seen.parts
+        for hook in (part.register_forward_pre_hook(seen.enter), part.register_forward_hook(seen.leave))
     ]
     run()
     for hook in hooks:
         hook.remove()
-    return round(seen.count / batches)
+    launches = {part: round(count / seen.batches) for part, count in seen.launches.items()}
+    return {"launches": sum(launches.values()), "launches_by_part": launches, "waits": seen.waits / seen.batches}
 
 
 def measure_training(
@@ -234,7 +255,8 @@ def measure_training(
             optimizer.zero_grad()
 
     row = {"what": "training", "batch_size": arguments.batch_size}
-    return row | measure_run(train, model, arguments, step=train_encoder)
+    row |= measure_run(train, model, arguments, step=train_encoder)
+    return row | count_operations(model, train)
 
 
 def measure_run(
@@ -273,7 +295,7 @@ def measure_run(
             else {}
         ),
         "times_encoder": round(seconds["whole"] / seconds["encoder"], 3),
-        "share": measure_shares(model, run, arguments.device),
+        **measure_parts(model, run, arguments.device, len(inputs)),
     }
 
 
@@ -312,10 +334,13 @@ def train_encoder(encoder: nn.Module, batch: dict[str, Any]) -> None:
     encoder.zero_grad()
 
 
-def measure_shares(model: TriaffineForNestedNER, run: Callable[[], None], device: str) -> dict[str, float]:
-    """Part of the time that each part of the model takes, forward and backward.
+def measure_parts(
+    model: TriaffineForNestedNER, run: Callable[[], None], device: str, batches: int
+) -> dict[str, dict[str, float]]:
+    """What each part of the model takes, forward and backward: its share of the time, and milliseconds a batch.
 
-    The parts follow one another, so the time from one mark to the next belongs to the part between them.
+    The parts follow one another, so the time from one mark to the next belongs to the part between them. On a GPU, the
+    host waits at each mark, so that a part has the time of its kernels or of their launches, whichever is longer.
     """
     seconds = dict.fromkeys(("encoder", "words", "head", "rest"), 0.0)
     last = 0.0
@@ -355,7 +380,10 @@ def measure_shares(model: TriaffineForNestedNER, run: Callable[[], None], device
     for hook in hooks:
         hook.remove()
     total = sum(seconds.values())
-    return {part: round(taken / total, 3) for part, taken in seconds.items()}
+    return {
+        "share": {part: round(taken / total, 3) for part, taken in seconds.items()},
+        "milliseconds_a_batch": {part: round(1e3 * taken / batches, 3) for part, taken in seconds.items()},
+    }
 
 
 def autocast(arguments: argparse.Namespace) -> torch.autocast:
