@@ -10,11 +10,13 @@ selecting, copying and `textContent` give the original text.
 import html
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..model.text_triaffine import clean_text
-from .entities import DrawnEntity, read_entities
+from .entities import DrawnEntity, choose_lanes, from_inside, read_entities
+from .text_drawing import draw_entities
 
 # On light and on dark backgrounds, and that of text on the former; on the latter text is black. Distinguishable with
 # colour vision deficiencies, with contrasts of at least 3 : 1 to the background and 4.5 : 1 to the text. From the ninth
@@ -30,8 +32,6 @@ PALETTE = (
     ("#522004", "#c17c1f", "#ffffff"),
 )
 LINES = ("solid", "dashed", "double")
-# Maximum number of brackets under each other; entities beyond it are counted, not drawn.
-MOST_LANES = 16
 
 _STYLE = Path(__file__).with_name("drawing.css").read_text(encoding="utf-8")
 
@@ -51,7 +51,7 @@ def draw_entities_html(
     Returns:
         `<div class="nested-entities">` with a legend (labels with counts) and the text. Each bracket is a
         `<span class="entity">` with `data-start`, `data-end` and `data-label`; of an entity in pieces the first can be
-        focused. Entities that overlap more than 16 levels of others are counted, not drawn.
+        focused.
 
     Raises:
         ValueError: an entity is malformed or outside the text.
@@ -65,15 +65,33 @@ def draw_entities_html(
     ordered = read_entities(entities, text, clean_text)
     others = {entity.label for entity in ordered}.difference(labels)
     kinds = {label: kind for kind, label in enumerate([*labels, *sorted(others)])}
-    lanes = _lanes(ordered)
-    drawn = "".join(_draw_text(clean_text(text), lanes, kinds, is_reachable=not embedded))
-    missing, before, note = len(ordered) - len(lanes), "", ""
-    if not embedded:
-        before = f"<style>{drawing_style(len(kinds))}</style>{_legend(ordered, kinds)}"
-    if missing:
-        overlap = "1 entity overlaps" if missing == 1 else f"{missing:,} entities overlap"
-        note = f'<p class="note">{overlap} more than {MOST_LANES} others in one place and cannot be drawn.</p>'
-    return f'<div class="nested-entities">{before}<div class="text" dir="auto">{drawn}</div>{note}</div>'
+    brackets = from_inside(ordered)
+    lanes = choose_lanes([(entity.start, entity.end, entity.end) for entity in brackets])
+    lane_of = dict(zip(brackets, lanes, strict=True))
+    drawn = "".join(_draw_text(clean_text(text), lane_of, kinds, is_reachable=not embedded))
+    before = "" if embedded else f"<style>{drawing_style(len(kinds))}</style>{_legend(ordered, kinds)}"
+    return f'<div class="nested-entities">{before}<div class="text" dir="auto">{drawn}</div></div>'
+
+
+@dataclass(frozen=True, repr=False)
+class Drawing:
+    """A text with its entities: drawn in characters where it is printed, in HTML where a notebook shows it.
+
+    Attributes:
+        text: the text.
+        entities: as [`NestedNERPipeline`] returns them.
+        labels: the model's, in whose order HTML assigns colours.
+    """
+
+    text: str
+    entities: list[dict[str, Any]]
+    labels: Sequence[str] = ()
+
+    def __repr__(self) -> str:
+        return draw_entities(self.text, self.entities)
+
+    def _repr_html_(self) -> str:
+        return draw_entities_html(self.text, self.entities, self.labels)
 
 
 def drawing_style(label_count: int) -> str:
@@ -87,25 +105,6 @@ def drawing_style(label_count: int) -> str:
             f"--on-colour: light-dark({text}, #000000); --pattern: {line}; }}\n"
         )
     return style
-
-
-def _lanes(entities: Iterable[DrawnEntity]) -> dict[DrawnEntity, int]:
-    """The lane of each entity's bracket under the text: below all shorter ones that it overlaps.
-
-    Entities beyond the last lane are left out.
-    """
-    entities = sorted(entities, key=lambda entity: (entity.end - entity.start, entity.start, entity.label))
-    borders = sorted({border for entity in entities for border in (entity.start, entity.end)})
-    number = {border: number for number, border in enumerate(borders)}
-    free = [0] * len(borders)  # the first free lane, from each border to the next
-    lanes = {}
-    for entity in entities:
-        covered = slice(number[entity.start], number[entity.end])
-        lane = max(free[covered])
-        if lane < MOST_LANES:
-            lanes[entity] = lane
-            free[covered] = [lane + 1] * (covered.stop - covered.start)
-    return lanes
 
 
 def _draw_text(

@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from ..nesting import Span, contains, nesting_heights
-from .entities import DrawnEntity, read_entities
+from .entities import DrawnEntity, choose_lanes, from_inside, read_entities
 from .safe_text import text_width, visible_character
 
 MIN_WIDTH = 10
@@ -28,7 +27,6 @@ LABEL_GAP = 1  # columns between a bracket and its label
 NEXT_GAP = 2  # minimum number of columns between a label and the next bracket
 PARAGRAPH = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 SPACES = (" ", "\N{IDEOGRAPHIC SPACE}")  # text is wrapped after these
-DOTTED_CIRCLE = "\N{DOTTED CIRCLE}"  # carries a combining mark without a character before it
 
 
 @dataclass(frozen=True)
@@ -46,15 +44,11 @@ class _Line:
 
 
 class _Bracket(NamedTuple):
-    """The part of an entity in one line: the column where it begins, and the bracket with its label."""
+    """The part of an entity in one line: its columns, and the bracket with its label."""
 
-    span: Span
-    left: int
+    start: int
+    end: int
     drawn: str
-
-    @property
-    def end(self) -> int:
-        return self.left + text_width(self.drawn)
 
 
 def draw_entities(text: str, entities: Iterable[Mapping[str, Any]], width: int = 100) -> str:
@@ -96,8 +90,9 @@ def _draw(text: str, entities: Iterable[DrawnEntity], columns: int) -> list[str]
         while waiting and waiting[0].start < line.end:
             present.append(waiting.popleft())
         present = [entity for entity in present if line.start < entity.end]
-        lanes = [_draw_lane(lane) for lane in _lanes([_bracket(entity, line) for entity in present])]
-        drawn += [line.shown, *lanes, ""] if lanes else [line.shown]
+        drawn.append(line.shown)
+        if present:
+            drawn += [*_draw_brackets(present, line), ""]
     return drawn
 
 
@@ -106,8 +101,6 @@ def _wrap(text: str, columns: int) -> Iterator[_Line]:
     for paragraph in PARAGRAPH.finditer(text):
         offset = paragraph.start()
         shown, widths = map(list, zip(*map(visible_character, paragraph[0].rstrip("\r\n") or " "), strict=True))
-        if shown[0] and not widths[0]:
-            shown[0], widths[0] = DOTTED_CIRCLE + shown[0], 1
         start = used = 0
         words = [0]  # where the words begin that this line may end before
         for place, width in enumerate(widths):
@@ -129,9 +122,21 @@ def _line(offset: int, start: int, end: int, shown: Sequence[str], widths: Seque
     return _Line(offset + start, offset + end, text, columns)
 
 
+def _draw_brackets(entities: Iterable[DrawnEntity], line: _Line) -> list[str]:
+    """The lanes below a line of text, from top to bottom, with the brackets of entities from the left to the right."""
+    brackets = [_bracket(entity, line) for entity in from_inside(entities)]
+    rooms = [(start, end, start + text_width(drawn) + NEXT_GAP) for start, end, drawn in brackets]
+    drawn: list[str] = []
+    for lane, bracket in sorted(zip(choose_lanes(rooms), brackets, strict=True)):
+        if lane == len(drawn):
+            drawn.append("")
+        drawn[lane] += " " * (bracket.start - text_width(drawn[lane])) + bracket.drawn
+    return drawn
+
+
 def _bracket(entity: DrawnEntity, line: _Line) -> _Bracket:
-    left = line.column(entity.start)
-    width = line.column(entity.end) - left
+    start = line.column(entity.start)
+    width = line.column(entity.end) - start
     opening = "╰" if line.start <= entity.start else "▸"  # which begins before this line
     closing = "╯" if entity.end <= line.end else "▸"
     if width > 1:
@@ -140,32 +145,4 @@ def _bracket(entity: DrawnEntity, line: _Line) -> _Bracket:
         drawn = "┴"
     else:
         drawn = opening if opening == "╰" else closing
-    return _Bracket(entity.span, left, drawn + " " * LABEL_GAP + entity.label)
-
-
-def _lanes(brackets: Sequence[_Bracket]) -> list[list[_Bracket]]:
-    """Brackets on lanes from top to bottom: each as high as possible, but below all that it contains."""
-    heights = nesting_heights(bracket.span for bracket in brackets)
-    lanes: list[list[_Bracket]] = []
-    for bracket in sorted(brackets, key=lambda bracket: (heights[bracket.span], bracket.left)):
-        inside = [n for n, lane in enumerate(lanes) if any(contains(bracket.span, other.span) for other in lane)]
-        number = max(inside, default=-1) + 1
-        while number < len(lanes) and any(_collide(bracket, other) for other in lanes[number]):
-            number += 1
-        if number == len(lanes):
-            lanes.append([])
-        lanes[number].append(bracket)
-    return lanes
-
-
-def _collide(bracket: _Bracket, other: _Bracket) -> bool:
-    first, second = sorted((bracket, other), key=lambda bracket: bracket.left)
-    return second.left < first.end + NEXT_GAP
-
-
-def _draw_lane(lane: Iterable[_Bracket]) -> str:
-    drawn, column = "", 0
-    for bracket in sorted(lane, key=lambda bracket: bracket.left):
-        drawn += " " * (bracket.left - column) + bracket.drawn
-        column = bracket.end
-    return drawn
+    return _Bracket(start, start + max(1, width), drawn + " " * LABEL_GAP + entity.label)

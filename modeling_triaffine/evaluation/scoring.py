@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from operator import itemgetter
 from typing import Any, TypeVar
 
-from ..entity_dicts import TYPE_KEYS, read_entity
+from ..drawing.entities import TYPE_KEYS, read_entity
 from ..nesting import Span, contains, nesting_depths
 from .scores import PARTS, Counts, Scores, TypedSpan
 

@@ -107,7 +107,6 @@ FAMILY = "\U0001f468\u200d\U0001f469\u2764\ufe0f"  # with joiners, which have no
     [
         ("東京大学の山田太郎", [], ["東京大学の", "山田太郎"]),
         (NFD("é" * 12), [], [NFD("é" * 10), NFD("éé")]),
-        ("\u0301a", ["a"], ["◌\u0301a", " ┴ X"]),  # a combining mark without a letter
         (f"{FAMILY} A", ["\u200d", "A"], ["\U0001f468\U0001f469\u2764 A", "  ┴ X", "      ┴ X"]),
         ("\x1b[3\x07\tb\x7f\x9b", ["b"], ["␛[3␇␉b␡�", "     ┴ X"]),
         ("\u202eb\u2066c\ud800d\u2028e\ufeff", [], ["�b�c�d�e�"]),
