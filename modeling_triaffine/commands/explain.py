@@ -1,15 +1,13 @@
 r"""Explains the scores of a span by the model's attention: which words and candidates contribute to them, by label.
 
     triaffine-ner explain --model outputs/demo/model --text "The mayor of Port Velmar resigned." \
-        --span "Port Velmar" --output explanation.html
+        --span "Port Velmar"
 
 Prints tables whose columns add up: the contributions of the inside words and the label's bias to the logit before the
 cross-span stage, those of the candidates and the bias to the logit after it (in a model with `cross_span_residual`,
-together with the logit before it). Each contribution has its attention weight. --output writes the tables as a page of
-HTML.
+together with the logit before it). Each contribution has its attention weight. `triaffine-ner page` shows them, too.
 """
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -24,7 +22,6 @@ def command(
         tuple[int, int] | None,
         typer.Option(help="Instead of --span: its character offsets, end exclusive.", metavar="START END"),
     ] = None,
-    output: Annotated[Path | None, typer.Option(help="File for an HTML page.")] = None,
     model: Model = None,
     device: Device = None,
 ) -> None:
@@ -34,10 +31,6 @@ def command(
         offsets = text.index(span), text.index(span) + len(span)
     elif span is not None or offsets is None:
         raise ValueError("Give the span either as --span, as it is written, or as --offsets START END.")
-    from ..explanation import explain, explanation_page, format_explanation
-    from ..files import write_text
+    from ..explanation import explain, format_explanation
 
-    explanation = explain(open_model(model, device), text, offsets)
-    if output is not None:
-        write_text(output, explanation_page(explanation))
-    print(format_explanation(explanation))
+    print(format_explanation(explain(open_model(model, device), text, offsets)))

@@ -11,11 +11,7 @@ import torch
 from torch import Tensor
 
 from ..model.span_head_triaffine import CrossSpanStage, SpanHeadOutput, TriaffineSpanHead
-from ..model.triaffine_ops import (
-    candidate_attention,
-    gather_spans,
-    triaffine_pairs,
-)
+from ..model.triaffine_ops import candidate_attention, gather_spans, triaffine_pairs
 
 
 class StageParts(NamedTuple):

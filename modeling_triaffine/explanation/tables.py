@@ -1,6 +1,6 @@
-"""Selects the words, candidates and labels of an explanation to show, as text and as an HTML page.
+"""Selects the words, candidates and labels of an explanation to show, as text tables; the page shows the same rows.
 
-The demo page shows the same rows. Each column is a sum: the contributions of the inside words and the bias of the label
+Each column is a sum: the contributions of the inside words and the bias of the label
 add up to p; those of the candidates and the bias, with `cross_span_residual` also p, add up to pᶜ.
 """
 
@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from ..drawing.safe_text import LONGEST_LABEL, clean, shorten
 from ..drawing.tables import Table
-from ..drawing.templates import render_html
 from ..model.kinds_triaffine import NONE_LABEL
 from .explaining import Candidate, Explanation, StageScore, TextSpan
 
@@ -112,24 +111,6 @@ def describe_span(explanation: Explanation) -> str:
 
 def format_explanation(explanation: Explanation) -> str:
     """The explanation as text tables with the likeliest labels."""
-    left_out = len(explanation.labels) - MOST_LABELS
-    notes = [f"Labels left out: {left_out}."] if left_out > 0 else []
-    heading = f"“{clean(explanation.span.text)}”\n{describe_span(explanation)}"
-    return "\n\n".join([heading, *(table.text() for table in _tables(explanation)), *notes])
-
-
-def explanation_page(explanation: Explanation) -> str:
-    """The explanation as an HTML page with the likeliest labels, which loads nothing."""
-    return render_html(
-        "explanation/explanation.html",
-        title=f"“{explanation.span.text}”",
-        subtitle=describe_span(explanation),
-        tables=_tables(explanation),
-        drawing_style="",
-    )
-
-
-def _tables(explanation: Explanation) -> list[Table]:
     shown = likeliest_labels(explanation)[:MOST_LABELS]
     labels = [explanation.labels[number] for number in shown]
     names = [shorten(label.label, LONGEST_LABEL) for label in labels]
@@ -141,7 +122,10 @@ def _tables(explanation: Explanation) -> list[Table]:
         note = f": contribution (attention {stage.symbol})" if stage.symbol else ""
         rows = [[row.title, *(_cell(row, number) for number in shown)] for row in stage.rows]
         tables.append(Table(["", *names], rows, stage.heading + note))
-    return tables
+    left_out = len(explanation.labels) - len(shown)
+    notes = [f"Labels left out: {left_out}."] if left_out else []
+    heading = f"“{clean(explanation.span.text)}”\n{describe_span(explanation)}"
+    return "\n\n".join([heading, *(table.text() for table in tables), *notes])
 
 
 def _cell(row: Row, label: int) -> str:
