@@ -1,13 +1,14 @@
-"""Corpora and model folders with damaged bytes: read, or told to be damaged; nothing else, and no end of it.
+"""Corpora and model folders with damage: read, or told to be damaged; nothing else, and no end of it.
 
-Each reader gets a good file in which bytes are changed, cut out, repeated and put in, by hypothesis. `make nightly`
-tries more files, and longer texts.
+Each reader gets a good file in which bytes are changed, cut out, repeated and put in, and values of JSON replaced, by
+hypothesis. `make nightly` tries more files, and longer texts.
 """
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,8 +16,9 @@ from hypothesis import strategies as st
 
 from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER
 from modeling_triaffine.data import CorpusError
+from modeling_triaffine.parsing import JSON_SUFFIXES
 from tests.conftest import EXAMPLES
-from tests.helpers.corpora import read, write_files
+from tests.helpers.corpora import bare, read, write_files
 from tests.helpers.format_cases import CASES
 from tests.helpers.tiny import save_tiny_model, tiny_pipeline
 
@@ -26,6 +28,11 @@ PIECES = [
     *(b"\n", b"\r\n", b"\0", b"\t", b" ", b"\xff", b"\xc3", b"\xef\xbb\xbf", b"R1\t", b"9" * 25),
     *rb'" \ \ud800 { ] < > &#0; &x; -1 1e999 null T1 B- I-X Entity=( ) % .. /'.split(),
 ]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 9) | st.text(st.sampled_from('ab .\n"\ud800😀'), max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["start", "text"]), inner),
+    max_leaves=6,
+)
 
 
 @st.composite
@@ -55,6 +62,29 @@ def damage(draw) -> Callable[[bytes], bytes]:
     return damaged
 
 
+@st.composite
+def another_value(draw) -> Callable[[bytes], bytes]:
+    """A function that replaces a value somewhere in JSON."""
+    place, value = draw(st.floats(0, 1, exclude_max=True)), draw(JSON)
+
+    def changed(content: bytes) -> bytes:
+        data = json.loads(content)
+        places = list(places_in(data))
+        container, key = places[int(place * len(places))]
+        container[key] = value
+        return json.dumps(data).encode()
+
+    return changed
+
+
+def places_in(data: Any) -> Iterator[tuple[Any, Any]]:
+    """Each value in JSON, as what contains it and its key or number there."""
+    if isinstance(data, dict | list):
+        for key, value in list(data.items() if isinstance(data, dict) else enumerate(data)):
+            yield data, key
+            yield from places_in(value)
+
+
 @pytest.fixture(scope="module", params=CASES)
 def seed(request, tmp_path_factory) -> tuple[str, Path, dict[Path, bytes]]:
     """Name of a format, a good file or folder of it, and what its files hold."""
@@ -64,9 +94,11 @@ def seed(request, tmp_path_factory) -> tuple[str, Path, dict[Path, bytes]]:
 
 
 @FUZZED
-@given(damage(), st.integers(0, 10))
-def test_damaged_corpora_are_read_or_refused(seed, damaged, which):
+@given(st.data())
+def test_damaged_corpora_are_read_or_refused(seed, data):
     name, path, files = seed
+    is_json = path.suffix in JSON_SUFFIXES
+    damaged, which = data.draw(damage() | another_value() if is_json else damage()), data.draw(st.integers(0, 10))
     for number, (file, content) in enumerate(files.items()):
         file.write_bytes(damaged(content) if number == which % len(files) else content)
     try:
@@ -79,6 +111,9 @@ def test_damaged_corpora_are_read_or_refused(seed, damaged, which):
         assert size > 0
         assert all(0 <= entity["start"] < entity["end"] <= size for entity in record["entities"])
         json.dumps(record, ensure_ascii=False).encode()  # no half of a character
+    if name == "brat":
+        words = "".join(token for record in records for token in record["tokens"])
+        assert bare(words) == bare(path.with_suffix(".txt").read_bytes().decode())
 
 
 # ---- model folders

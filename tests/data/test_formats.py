@@ -5,8 +5,6 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from modeling_triaffine.data import FORMATS, CorpusError, detect_format, load_nested_ner, load_texts
 from modeling_triaffine.data.corpus_files import formats_recognizing
@@ -15,14 +13,11 @@ from modeling_triaffine.data.json_records import record_keys
 from modeling_triaffine.parsing import JSON_SUFFIXES
 from tests.helpers.corpora import (
     BIGBIO_RECORD,
-    BIOC_XML,
-    COLUMNS,
     NESTED,
     PUBLISHED,
     RECORD,
     TEXT,
     TOKENS,
-    bare,
     conllu,
     read,
     spelled,
@@ -111,7 +106,7 @@ def test_one_object_of_several_lines(tmp_path, format):
 
 
 def test_xml_may_have_another_encoding(tmp_path):
-    content = BIOC_XML.replace("?>", ' encoding="UTF-16"?>', 1).replace("<offset>0<", "<offset> 0\n<")
+    content = SAMPLES["bioc"]["a.xml"].replace("?>", ' encoding="UTF-16"?>', 1).replace("<offset>0<", "<offset> 0\n<")
     path = write_files(tmp_path, {"a.xml": content.encode("utf-16")})
     assert detect_format(path).name == "bioc"
     assert spelled(read(path)[0][0]) == NESTED
@@ -185,7 +180,7 @@ BROKEN_FILES = {
     "gzip truncated": ("a.jsonl.gz", PACKED[: len(PACKED) // 2], "", "gzip"),
     "ZIP": ("a.jsonl", b"PK\x03\x04" + PACKED, "", "zip"),
     "JSON in UTF-16": ("a.jsonl", (2 * JSON_LINE).encode("utf-16"), "line 1", "byte 1", "utf-8"),
-    "UTF-16": ("a.conll", COLUMNS.encode("utf-16"), "line 1", "byte 1", "utf-8"),
+    "UTF-16": ("a.conll", SAMPLES["iob2"]["a.conll"].encode("utf-16"), "line 1", "byte 1", "utf-8"),
     "unknown": ("a.txt", "The mayor of Orsk slept.\n", "", "'The mayor of Orsk slept.", "docs/corpora.md"),
     "no tags": ("a.conll", "a b c\n", "", "B-type"),
     "WebAnno": ("a.tsv", "#FORMAT=WebAnno TSV 3.3\n\n#Text=Orsk\n1-1\t0-4\tOrsk\tCity\t\n", "", "B-type"),
@@ -218,31 +213,6 @@ def test_errors_name_file_place_and_facts(tmp_path, format, files, place, facts)
         assert fact in message
     assert "\n" not in message
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
-
-
-# ---- Any content ----
-
-SOURCES = st.text(st.sampled_from("<>TEX/&amp;lt \r\n\ufeff\0😀"), max_size=40)
-
-
-@pytest.mark.parametrize("format", [format for format, case in CASES.items() if case.anything is not None])
-@given(data=st.data())
-def test_any_content_is_read_or_rejected(tmp_path_factory, format, data):
-    files = {name: "" for name in SAMPLES[format]}
-    *others, last = files
-    files[last] = data.draw(CASES[format].anything | st.binary(max_size=40))
-    for name in others:
-        files[name] = data.draw(SOURCES)
-    path = write_files(tmp_path_factory.mktemp("any"), files)
-    try:
-        records, check = read(path, format)
-    except CorpusError:
-        return
-    assert check.sentences == len(records)
-    if format == "brat":
-        text = path.with_suffix(".txt").read_bytes().decode()
-        words = "".join(token for record in records for token in record["tokens"])
-        assert bare(words) == bare(text)
 
 
 @pytest.mark.parametrize("format", [name for name, case in CASES.items() if case.nothing])

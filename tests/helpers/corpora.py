@@ -30,13 +30,6 @@ PUBLISHED = {
     "relations": {},
     "orig_id": "7",
 }
-TEXT_RECORD = {"text": TEXT, "label": [[0, 17, "Person"], [13, 17, "City"]]}
-DOCUMENT = {"doc_key": "a", "sentences": [TOKENS], "ner": [[[0, 3, "Person"], [3, 3, "City"]]]}
-QUESTIONS = [
-    {"context": " ".join(TOKENS), "qas_id": f"0.{n}", "query": "?", "entity_label": kind, "span_position": spans}
-    for n, (kind, spans) in enumerate({"City": ["3;3"], "Event": [], "Person": ["0;3"]}.items(), start=1)
-]
-COLUMNS = "The B-Person O\nmayor I-Person O\nof I-Person O\nOrsk I-Person B-City\nslept O O\n. O O\n".replace(" ", "\t")
 BIGBIO_RECORD = {
     "id": "1",
     "document_id": "a",
@@ -49,29 +42,6 @@ BIGBIO_RECORD = {
     "coreferences": [],
     "relations": [],
 }
-BIOC_DOCUMENT = {
-    "id": "a",
-    "infons": {},
-    "passages": [
-        {
-            "offset": 0,
-            "text": TEXT,
-            "annotations": [
-                {"infons": {"type": "Person"}, "locations": [{"offset": 0, "length": 17}], "text": "The mayor of Orsk"},
-                {"infons": {"type": "City"}, "locations": [{"offset": 13, "length": 4}], "text": "Orsk"},
-            ],
-        }
-    ],
-}
-BIOC_XML = f"""<?xml version="1.0"?>
-<!DOCTYPE collection SYSTEM "BioC.dtd">
-<collection><source>x</source><date>2020</date><key>x.key</key>
-<document><id>a</id><passage><infon key="type">abstract</infon><offset>0</offset><text>{TEXT}</text>
-<annotation id="1"><infon key="type">Person</infon><location offset="0" length="17"/><text>The mayor of Orsk</text>
-</annotation><annotation id="2"><infon key="type">City</infon><location offset="13" length="4"/><text>Orsk</text>
-</annotation></passage></document></collection>
-"""
-PUBTATOR = f"7|t|{TEXT}\n7|a|\n7\t0\t17\tThe mayor of Orsk\tPerson\tP1\n7\t13\t17\tOrsk\tCity\n\n"
 CAS_LAYER = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"
 
 
