@@ -2,8 +2,8 @@
 
 `run.py` carries out a run from top to bottom. Each stage gives one value to the next ones: the plan (`plan.py`, from
 the command line and a recipe), the corpus (`corpora.py`), processor and model, new or trained (`start.py`), the trained
-model (`trainer.py`, whose optimizer is in `optimization.py`), its scores, and what is saved (`saving.py`).
-`interruptions.py` has what can stop a run, and the checkpoints from which it goes on.
+model (`trainer.py`, whose optimizer is in `optimization.py`), its scores, and what is saved (`summary.py` has the facts
+for its card). `interruptions.py` has what can stop a run, and the checkpoints from which it goes on.
 
 The public names are imported when they are first used: `options.py`, which declares the options, needs no library.
 """

@@ -16,16 +16,14 @@ from transformers import AutoTokenizer
 
 from ..data import Text, WordSplitter, add_context
 from ..data.loading import CorpusPart, read_parts
-from ..data.parts_of_speech import add_parts_of_speech, spacy_tagger
+from ..data.parts_of_speech import add_parts_of_speech
 from ..model.options_triaffine import MODEL_OPTIONS
-from ..model.processing_triaffine import PosTagger
 from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, SUBWORDS, word_splitter
+from .options import OWN_OPTIONS
 from .plan import NestedNERTrainingArguments, TrainingPlan
 from .start import BaseModel
 
 logger = logging.getLogger(__name__)
-
-WORDS = {"corpus": "those of the corpus", "text": "those of raw text", "both": "those of the corpus and of raw text"}
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,6 @@ class Corpus:
         to_train_on: the splits for training and for the choice of the best checkpoint. With "both", training sentences
             whose words differ in raw text come twice; validation is on raw text.
         texts: the texts of each split to score that has its text.
-        tagger: the one that tagged the sentences without parts of speech, if any was to.
     """
 
     words: str
@@ -47,7 +44,6 @@ class Corpus:
     given: DatasetDict
     to_train_on: DatasetDict
     texts: dict[str, list[Text]]
-    tagger: PosTagger | None = None
 
 
 def read_corpus(plan: TrainingPlan, base: BaseModel) -> Corpus:
@@ -55,20 +51,20 @@ def read_corpus(plan: TrainingPlan, base: BaseModel) -> Corpus:
 
     Without training, there is no split `train`: the model would need labels for types of data that is not used.
     """
-    data, do_train = plan.data, plan.training.do_train
-    paths: list[str | Mapping[str, str]] = [data.train_file] if data.train_file else []
-    of_splits = {"validation": data.validation_file, "test": data.test_file}
+    do_train = plan.training.do_train
+    paths: list[str | Mapping[str, str]] = [plan.train_file] if plan.train_file else []
+    of_splits = {"validation": plan.validation_file, "test": plan.test_file}
     paths += [{split: file} for split, file in of_splits.items() if file]
-    read = (read_parts(path, data.data_format, max_bad_records=data.max_bad_records) for path in paths)
-    parts = [part for of_path in read for part in of_path]
+    parts: list[CorpusPart] = []
+    for path in paths:
+        parts += read_parts(path, plan.data_format, max_bad_records=plan.max_bad_records)
     reads_tags, context, max_subwords = (
         getattr(base.config, name) if base.config else plan.config.get(name, MODEL_OPTIONS[name].default)
         for name in ("pos_embedding_size", "context", "max_subwords")
     )
     words = _choose_words(parts, plan, bool(reads_tags))
     split_words = _word_splitter(plan, base)
-    split_sentences = plan.model.sentence_splitter or (base.processor.sentence_splitter if base.processor else None)
-    tagger = None if data.pos_tagger is None else spacy_tagger(data.pos_tagger)
+    split_sentences = plan.sentence_splitter or (base.processor.sentence_splitter if base.processor else None)
     types: set[str] = set()
     held_out: set[Any] = set()
 
@@ -77,12 +73,12 @@ def read_corpus(plan: TrainingPlan, base: BaseModel) -> Corpus:
         splits: dict[str, Any] = {}
         for part in parts:
             splits |= part.sentences(split_words, split_sentences, in_own_words)
-        if tagger is not None:
-            splits = {split: add_parts_of_speech(records, tagger) for split, records in splits.items()}
+        if base.tagger is not None:
+            splits = {split: add_parts_of_speech(records, base.tagger) for split, records in splits.items()}
         if in_own_words and "train" in splits:
             types.update(entity["type"] for entities in splits["train"]["entities"] for entity in entities)
-        if in_own_words and data.dev_share:
-            held_out.update(_choose_dev(splits, data.dev_share, plan.training.seed))
+        if in_own_words and plan.dev_share:
+            held_out.update(_choose_dev(splits, plan.dev_share, plan.training.seed))
         if held_out:
             train = splits["train"]
             names = zip(train["doc_id"], train["sent_id"], strict=True)
@@ -91,8 +87,8 @@ def read_corpus(plan: TrainingPlan, base: BaseModel) -> Corpus:
             splits["train"] = train.select([row for row, held in enumerate(is_held) if not held])
         if not do_train:
             splits.pop("train", None)
-        elif "train" in splits and data.max_train_samples is not None:
-            splits["train"] = splits["train"].take(min(data.max_train_samples, len(splits["train"])))
+        elif "train" in splits and plan.max_train_samples is not None:
+            splits["train"] = splits["train"].take(min(plan.max_train_samples, len(splits["train"])))
         return add_context(DatasetDict(splits), context, max_subwords)
 
     given = to_train_on = load(in_own_words=True)
@@ -107,13 +103,13 @@ def read_corpus(plan: TrainingPlan, base: BaseModel) -> Corpus:
         to_train_on["train"] = concatenate_datasets([own, others])
     logger.info("Read %s.", ", ".join(f"{len(records):,} {split} sentences" for split, records in given.items()))
     if do_train:
-        logger.info("Words: %s (--words).", WORDS[words])
-    return Corpus(words, types, given, to_train_on, _texts_to_score(parts, given, held_out), tagger)
+        logger.info("Words: %s (--words).", OWN_OPTIONS["words"].meanings[words])
+    return Corpus(words, types, given, to_train_on, _texts_to_score(parts, given, held_out))
 
 
 def _word_splitter(plan: TrainingPlan, base: BaseModel) -> WordSplitter:
     """Returns the splitter of raw text that the run's model has."""
-    name: Any = plan.model.word_splitter or (base.processor and base.processor.word_splitter) or DEFAULT_WORD_SPLITTER
+    name: Any = plan.word_splitter or (base.processor and base.processor.word_splitter) or DEFAULT_WORD_SPLITTER
     tokenizer = None
     if name == SUBWORDS:
         if base.name is None:
@@ -162,9 +158,9 @@ def _choose_words(parts: Sequence[CorpusPart], plan: TrainingPlan, reads_tags: b
     """Returns the words to train on: those of --words, or what `auto` means for these files."""
     if not any(part.has_words for part in parts):
         return "text"
-    if plan.data.words != "auto":
-        return plan.data.words
-    if reads_tags and plan.data.pos_tagger is None:
+    if plan.words != "auto":
+        return plan.words
+    if reads_tags and plan.pos_tagger is None:
         logger.info("Words: those of the corpus, which has parts of speech. For raw text, train with --pos_tagger.")
         return "corpus"
     return "text" if all(part.is_written for part in parts) else "both"

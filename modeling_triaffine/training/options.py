@@ -33,11 +33,13 @@ _start = partial(option, section=START)
 _scores = partial(option, section=SCORES)
 _once = partial(option, section=SCORES, is_of_one_run=True)
 _rare = partial(option, section=RARE)
+_data = partial(option, section=DATA)
 _main = partial(option, in_card="always")
 _model = partial(option, section=MODEL)
 _unsaid = partial(option, in_card="never")
+_of_data = partial(option, in_card="never", section=DATA)
 _of_card = partial(option, None, in_card="never", section=SCORES)
-_file = partial(option, None, is_path=True, in_card="never", metavar="PATH")
+_file = partial(option, None, is_path=True, in_card="never", metavar="PATH", section=DATA)
 
 
 def _splitter(name: str, more: str = "") -> Any:
@@ -56,8 +58,8 @@ def _choice(default: str | None, doc: str, choices: Iterable[str], **facts: Any)
 
 
 @dataclass
-class ModelArguments:
-    """The model, encoder or word vectors that a run starts from."""
+class RunOptions:
+    """What a run starts from, and the data to train, validate and test on."""
 
     model_name_or_path: str | None = _start(
         None,
@@ -89,31 +91,25 @@ class ModelArguments:
         least=261,  # the special tokens and all bytes
     )
     license: str | None = _of_card("License in the model card: the Hub's identifier, such as apache-2.0")
-
-
-@dataclass
-class DataArguments:
-    """The data to train, validate and test on."""
-
     train_file: str | None = _file("Corpus: a file, or a folder with train, dev and test")
     validation_file: str | None = _file("Validation data", unset="that in --train_file")
     test_file: str | None = _file("Test data", unset="that in --train_file")
-    dev_share: float = option(
+    dev_share: float = _data(
         0.0, "Share of the training documents to validate on, such as 0.1", least=0, below=1, metavar="SHARE"
     )
-    data_format: str | None = _unsaid(
+    data_format: str | None = _of_data(
         None,
         "Format of the corpus, as `triaffine-ner convert --help` lists them",
         unset="recognized by name and content",
         metavar="FORMAT",
     )
-    max_bad_records: int = _unsaid(
+    max_bad_records: int = _of_data(
         0,
         "Drop and name up to N records of each split that cannot be read; 0: the first is an error",
         least=0,
         metavar="N",
     )
-    words: str = option(
+    words: str = _data(
         "auto",
         "Words to train on. Entities are aligned by characters, and lost entities are counted",
         {
@@ -125,14 +121,14 @@ class DataArguments:
         },
         metavar="WHICH",
     )
-    flat_annotation: str | None = option(
+    flat_annotation: str | None = _data(
         None,
         "Spans to leave out of the loss, so that nested entities can be found although the data has none",
         {"outermost": "those inside an entity, if only outermost entities are annotated"},
         unset="none; all entities are annotated",
         metavar="WHICH",
     )
-    max_train_samples: int | None = option(None, "Train on the first N sentences only", least=1)
+    max_train_samples: int | None = _data(None, "Train on the first N sentences only", least=1)
     pos_tagger: str | None = _model(
         None,
         "spaCy pipeline that tags sentences without parts of speech, for --pos_embedding_size",
@@ -166,7 +162,7 @@ class TrainingOptions:
         section=START,
         is_of_one_run=True,
     )
-    do_predict: bool = option(False, "Also score the test data, and save the predictions", section=DATA)
+    do_predict: bool = _data(False, "Also score the test data, and save the predictions")
     num_train_epochs: float = _main(15.0, "Passes over the training data")
     min_steps: int = option(
         0,
@@ -251,8 +247,8 @@ RECIPE = Option(
     section=START,
 )
 OWN_OPTIONS = {
-    name: replace(declared, section=declared.section or section)
-    for holder, section in ((ModelArguments, START), (DataArguments, DATA), (TrainingOptions, TRAINING))
+    name: replace(declared, section=declared.section or TRAINING)
+    for holder in (RunOptions, TrainingOptions)
     for name, declared in options_of(holder).items()
 }
 for member in fields(TrainingOptions):

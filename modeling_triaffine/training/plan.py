@@ -14,11 +14,11 @@ config.json and training.yaml beside the model, so its folder is a recipe that r
 import difflib
 import json
 import logging
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
 from functools import cache
-from os import fspath
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -31,13 +31,13 @@ from transformers.utils import CONFIG_NAME, is_torch_tf32_available
 
 from ..model.options_triaffine import MODEL_OPTIONS, Option
 from ..model.triaffine_weights import multiplies_bfloat16
+from .interruptions import KEPT
 from .options import (
     INHERITED,
     OWN_OPTIONS,
     RECIPE,
     TRAIN_OPTIONS,
-    DataArguments,
-    ModelArguments,
+    RunOptions,
     TrainingOptions,
     read_value,
 )
@@ -45,6 +45,10 @@ from .options import (
 logger = logging.getLogger(__name__)
 
 TRAINING_FILE = "training.yaml"
+RECIPE_HEADING = """\
+# --recipe with this folder repeats the run, in another --output_dir. Versions and hardware are in run_summary.json.
+# On another machine, give the files again, and --dataset_name and --language. This file is not published.
+"""
 PURPOSE = "purpose"
 LIBRARY = "hub_configs"
 # Given option → the other options of a recipe that it replaces, which could prevail over it.
@@ -133,16 +137,14 @@ class Recipe:
     purpose: str | None = None
 
 
-@dataclass(frozen=True)
-class TrainingPlan:
-    """Everything that defines a run; `config` and `options` are what the recipe or the command line sets."""
+@dataclass(kw_only=True)
+class TrainingPlan(RunOptions):
+    """Everything that defines a run; `config` and `given` are what the recipe or the command line sets."""
 
-    model: ModelArguments
-    data: DataArguments
     training: NestedNERTrainingArguments
     config: dict[str, Any]
     recipe: Path | None
-    options: dict[str, Any]
+    given: dict[str, Any]
 
 
 @cache
@@ -200,7 +202,7 @@ def parse_training_plan(arguments: Sequence[str]) -> TrainingPlan:
 
 def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
     """Returns the plan of options by name. None and an empty text restore the default of what the recipe sets."""
-    recipe = load_recipe(find_recipe(fspath(given["recipe"]))) if given.get("recipe") else Recipe()
+    recipe = load_recipe(find_recipe(os.fspath(given["recipe"]))) if given.get("recipe") else Recipe()
     options = {**recipe.config, **recipe.training}
     for name in given:
         others = _facts_of_data(options, given) if name == "train_file" else REPLACED.get(name, ())
@@ -213,14 +215,12 @@ def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
     config = {name: options.pop(name) for name in [*options] if name in MODEL_OPTIONS or name in RECIPE_FIELDS}
     if not options.get("output_dir"):
         raise ValueError("--output_dir is missing; give a folder for checkpoints and the model.")
-    of_start = {member.name: options[member.name] for member in fields(ModelArguments) if member.name in options}
-    of_data = {member.name: options[member.name] for member in fields(DataArguments) if member.name in options}
-    of_training = {name: value for name, value in options.items() if name not in of_start and name not in of_data}
+    of_run = {member.name: options[member.name] for member in fields(RunOptions) if member.name in options}
     try:
-        training = NestedNERTrainingArguments(**of_training)
+        training = NestedNERTrainingArguments(**{name: options[name] for name in options if name not in of_run})
     except (ValueError, TypeError) as error:  # TypeError: an unknown field of a dictionary, as in accelerator_config
         raise ValueError(f"The training arguments do not fit together: {error}") from error
-    return TrainingPlan(ModelArguments(**of_start), DataArguments(**of_data), training, config, recipe.folder, options)
+    return TrainingPlan(**of_run, training=training, config=config, recipe=recipe.folder, given=options)
 
 
 def _facts_of_data(options: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[str, ...]:
@@ -303,3 +303,17 @@ def _read_mapping(path: Path, parse: Any) -> dict[str, Any]:
     if not isinstance(content, dict) or not all(isinstance(name, str) for name in content):
         raise ValueError(f"{path} must be a mapping of options (`name: value` in YAML); it is {content!r:.80}.")
     return content
+
+
+def recipe_of_run(plan: TrainingPlan, arguments: NestedNERTrainingArguments, words: str) -> str:
+    """The training.yaml of the run's folder: the options at its end, and the main settings, defaults included."""
+    known = training_options()
+    main = {name: getattr(arguments, name) for name, option in OWN_OPTIONS.items() if option.in_card == "always"}
+    kept_by_checkpoint = {name: getattr(arguments, name) for name in KEPT if name in plan.given}
+    values = {**main, "optim": arguments.optim, **plan.given, **kept_by_checkpoint, "words": words}
+    written = {}
+    for name, value in values.items():
+        if value is not None and not known[name].is_of_one_run:
+            is_file = known[name].is_path and isinstance(value, str) and os.path.exists(value)  # not Path: of long JSON
+            written[name] = str(Path(value).resolve()) if is_file else getattr(value, "value", value)
+    return RECIPE_HEADING + yaml.safe_dump(written, sort_keys=False, allow_unicode=True)

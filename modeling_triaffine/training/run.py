@@ -1,5 +1,6 @@
 """A whole run, from top to bottom: plan, texts, start (processor and model), trained, scored, saved."""
 
+import json
 import logging
 import os
 import shlex
@@ -20,13 +21,15 @@ from ..evaluation.calibration import fit_temperature, score_spans, shared_thresh
 from ..evaluation.prediction import score_raw_text
 from ..evaluation.scores import format_scores
 from ..evaluation.scoring import score_entities, scores_by_length, without_labels
+from ..files import write_text
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..publishing.run_summary import Evaluation
+from ..publishing.upload import NotPublishedError
 from .corpora import Corpus, read_corpus
-from .interruptions import choose_checkpoint, format_metrics, lock_folder
-from .plan import TrainingPlan, parse_training_plan
-from .saving import save_predictions, save_run
+from .interruptions import RESULTS_FILE, choose_checkpoint, format_metrics, lock_folder
+from .plan import TRAINING_FILE, TrainingPlan, parse_training_plan, recipe_of_run
 from .start import find_base_model, start_model
+from .summary import summarize_run
 from .trainer import NestedNERTrainer
 
 logger = logging.getLogger(__name__)
@@ -64,15 +67,13 @@ def prepare_run(arguments: Sequence[str]) -> Run:
     trained_on = {"train": corpus.to_train_on["train"]} if training.do_train else {}
     # Sentences to score in their own words: raw text may lack entities of a type.
     to_start_from = DatasetDict({**corpus.given, **trained_on})
-    model, processor, teacher = start_model(plan, base, to_start_from, corpus.types, corpus.tagger)
+    model, processor, teacher = start_model(plan, base, to_start_from, corpus.types)
     config: Any = model.config
     trainer = NestedNERTrainer(
         model,
         training,
         processing_class=processor,
-        data_collator=DataCollatorForNestedNER(
-            processor, config.label2id, plan.data.flat_annotation, config.multi_label
-        ),
+        data_collator=DataCollatorForNestedNER(processor, config.label2id, plan.flat_annotation, config.multi_label),
         train_dataset=corpus.to_train_on.get("train"),
         eval_dataset=corpus.to_train_on.get("validation"),
     )
@@ -98,7 +99,7 @@ def train_and_save(run: Run) -> dict[str, float]:
         for split, is_wanted in (("validation", training.do_eval), ("test", training.do_predict)):
             if is_wanted and split in run.corpus.given:
                 evaluations[split] = score(run, split, metrics)
-        save_run(run.plan, run.corpus, run.trainer, metrics, evaluations)
+        save(run, metrics, evaluations)
         tell_what_next(run, metrics, evaluations)
         return metrics
     finally:
@@ -147,7 +148,11 @@ def score(run: Run, split: str, metrics: dict[str, float]) -> Evaluation:
         logger.info("Not scored, because the %s data does not annotate them: %s.", split, ", ".join(unscored))
     raw_text = None
     if trainer.is_world_process_zero():
-        save_predictions(run.plan, split, run.corpus.given[split], output.predictions)
+        records = run.corpus.given[split]
+        rows = zip(records["id"], records["tokens"], output.predictions, strict=True)
+        lines = [{"id": name, "tokens": tokens, "entities": entities} for name, tokens, entities in rows]
+        text = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
+        write_text(Path(run.plan.training.output_dir, f"{split}_predictions.jsonl"), text)
         if texts := run.corpus.texts.get(split):
             processor: Any = trainer.processing_class
             raw_text = score_raw_text(NestedNERPipeline(model=trainer.model, processor=processor), texts, unscored)
@@ -166,13 +171,35 @@ def score(run: Run, split: str, metrics: dict[str, float]) -> Evaluation:
     )
 
 
+def save(run: Run, metrics: Mapping[str, float], evaluations: Mapping[str, Evaluation]) -> None:
+    """Saves the files of a run, the model, and last the metrics: a folder with them is that of a finished run."""
+    plan, trainer = run.plan, run.trainer
+    folder, is_writer = Path(trainer.args.output_dir), trainer.is_world_process_zero()
+    not_published = None
+    if plan.training.do_train:
+        if is_writer:
+            evaluation = evaluations.get("test", evaluations.get("validation"))
+            trainer.run_summary = summarize_run(plan, trainer, run.corpus, evaluation)  # saved with the model
+            write_text(folder / "log_history.json", json.dumps(trainer.state.log_history, indent=2))
+            write_text(folder / TRAINING_FILE, recipe_of_run(plan, trainer.args, run.corpus.words))
+            trainer.create_model_card(model_name=plan.training.hub_model_id)
+        try:
+            trainer.save_model()
+        except NotPublishedError as error:  # the model is saved
+            not_published = error
+    if is_writer:
+        write_text(folder / RESULTS_FILE, json.dumps(metrics, indent=2, sort_keys=True))
+    if not_published is not None:
+        raise not_published
+
+
 def tell_what_next(run: Run, metrics: Mapping[str, float], splits: Iterable[str]) -> None:
     """Logs where the model is, its scores, and the commands that people run next."""
-    folder, data = shlex.quote(run.plan.training.output_dir), run.plan.data
+    plan, folder = run.plan, shlex.quote(run.plan.training.output_dir)
     scored = [f"{split} data: {format_metrics(metrics, PREFIXES[split])}." for split in splits]
-    logger.info("Saved in %s. %s", run.plan.training.output_dir, " ".join(scored))
-    if run.plan.training.do_train:
-        corpus = shlex.quote(str(Path(data.test_file or data.validation_file or data.train_file or "")))
+    logger.info("Saved in %s. %s", plan.training.output_dir, " ".join(scored))
+    if plan.training.do_train:
+        corpus = shlex.quote(str(Path(plan.test_file or plan.validation_file or plan.train_file or "")))
         logger.info(
             "Next:\n  triaffine-ner predict --model %s\n  triaffine-ner evaluate --model %s %s\n"
             "  triaffine-ner page --model %s",

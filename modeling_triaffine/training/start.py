@@ -6,7 +6,7 @@
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from ..model.text_triaffine import composed
 from ..new_model import match_low_rank_start, number_names
 from .batching import as_dataset, entity_types
 from .new_labels import Teacher, extend_labels, missing_labels
-from .options import DataArguments
+from .options import DATA, OWN_OPTIONS
 from .plan import NestedNERTrainingArguments, TrainingPlan, make_plan
 from .word_vectors import read_word_vectors, vectors_of
 
@@ -38,7 +38,8 @@ SPECIAL_TOKENS = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk"
 # Word part of the processor → as in the names of its options, such as word_embedding_size and word_vocab_size.
 WORD_PARTS = {"words": "word", "pos": "pos", "chars": "char"}
 # Options of `triaffine-ner train` that need the whole run.
-OF_A_RUN = {*(field.name for field in fields(DataArguments)), "resume_from_checkpoint", "keep_labels"}
+OF_A_RUN = {name for name, option in OWN_OPTIONS.items() if option.section == DATA}
+OF_A_RUN = (OF_A_RUN | {"resume_from_checkpoint", "keep_labels"}) - {"word_splitter", "sentence_splitter"}
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,13 @@ class BaseModel:
     """The origin of a run; if a trained model, with configuration and processor, which decide how its corpus is read.
 
     `name` is the folder or Hub name of a trained model, of a checkpoint or of an encoder; None for a new encoder.
+    `tagger` tags sentences without parts of speech, and raw text.
     """
 
     name: str | None
     config: TriaffineConfig | None = None
     processor: TriaffineProcessor | None = None
+    tagger: PosTagger | None = None
 
 
 def start_from_recipe(
@@ -92,27 +95,27 @@ def start_from_recipe(
     plan = make_plan({"recipe": recipe, "output_dir": output_dir, **options})
     splits = DatasetDict({name: as_dataset(records, f"the split {name!r}") for name, records in corpus.items()})
     types = {name: entity_types(records, f"the split {name!r}") for name, records in splits.items()}
-    tagger = None if plan.data.pos_tagger is None else spacy_tagger(plan.data.pos_tagger)
-    model, processor, _ = start_model(plan, find_base_model(plan), splits, types["train"], tagger)
+    model, processor, _ = start_model(plan, find_base_model(plan), splits, types["train"])
     return model, processor, plan.training
 
 
 def find_base_model(plan: TrainingPlan) -> BaseModel:
     """Finds what the run starts from, without loading weights."""
-    name, model = plan.training.resume_from_checkpoint or plan.model.model_name_or_path, plan.model
+    name = plan.training.resume_from_checkpoint or plan.model_name_or_path
     if name is None and "encoder_config" not in plan.config:
         raise ValueError("There is no model to start from: give --model_name_or_path or a --recipe.")
-    base = BaseModel(name)
+    base = BaseModel(name, tagger=None if plan.pos_tagger is None else spacy_tagger(plan.pos_tagger))
     if name and PretrainedConfig.get_config_dict(name)[0].get("model_type") == TriaffineConfig.model_type:
-        base = BaseModel(name, TriaffineConfig.from_pretrained(name), TriaffineProcessor.from_pretrained(name))
-    if model.keep_labels and not (base.config and plan.training.do_train and model.model_name_or_path):
+        config, processor = TriaffineConfig.from_pretrained(name), TriaffineProcessor.from_pretrained(name)
+        base = BaseModel(name, config, processor, base.tagger)
+    if plan.keep_labels and not (base.config and plan.training.do_train and plan.model_name_or_path):
         raise ValueError("--keep_labels is for training a trained model further; give it as --model_name_or_path.")
     if base.config is None and not plan.training.do_train:
         raise ValueError("There is no trained model to score without training; give one as --model_name_or_path.")
     # What the data decided on when the model was built.
     of_data = {option for option in MODEL_OPTIONS if option.endswith("_vocab_size")}
-    of_data |= {"max_span_width"} if model.learn_span_width and not plan.config.get("max_span_width") else set()
-    of_data |= {"word_embedding_size"} if model.word_vectors and not plan.config.get("word_embedding_size") else set()
+    of_data |= {"max_span_width"} if plan.learn_span_width and not plan.config.get("max_span_width") else set()
+    of_data |= {"word_embedding_size"} if plan.word_vectors and not plan.config.get("word_embedding_size") else set()
     for option, value in plan.config.items() if base.config else ():
         if option in MODEL_OPTIONS.keys() - of_data and (trained := getattr(base.config, option)) != value:
             raise ValueError(
@@ -122,16 +125,12 @@ def find_base_model(plan: TrainingPlan) -> BaseModel:
 
 
 def start_model(
-    plan: TrainingPlan,
-    base: BaseModel,
-    dataset: DatasetDict,
-    types: Collection[str],
-    tagger: PosTagger | None = None,
+    plan: TrainingPlan, base: BaseModel, dataset: DatasetDict, types: Collection[str]
 ) -> tuple[TriaffineForNestedNER, TriaffineProcessor, Teacher | None]:
     """Returns the model that the run starts with, new or trained, its processor, and with --keep_labels its teacher.
 
     Warns of entities that the model cannot find, and says which sentences to score are training sentences. Labels are
-    the `types` of the training data in alphabetical order, and None is the last; `tagger` tags raw text.
+    the `types` of the training data in alphabetical order, and None is the last.
     """
     set_seed(plan.training.seed)
     if plan.training.do_train and not types:
@@ -141,17 +140,16 @@ def start_model(
         model, processor = _load_trained(plan, base, dataset, labels)
     else:
         model, processor = _start_new(plan, dataset, labels)
-    processor.word_splitter = plan.model.word_splitter or processor.word_splitter
-    processor.sentence_splitter = plan.model.sentence_splitter or processor.sentence_splitter
-    if tagger is not None:
-        processor.pos_tagger = tagger
+    processor.word_splitter = plan.word_splitter or processor.word_splitter
+    processor.sentence_splitter = plan.sentence_splitter or processor.sentence_splitter
+    processor.pos_tagger = base.tagger or processor.pos_tagger
     _warn_of_missed_entities(model.config, processor, dataset)
     if repeated := repeated_sentences(dataset):
         logger.info("%s", repeated.capitalize())
     teacher = None
-    if plan.model.keep_labels:
+    if plan.keep_labels:
         # Made of the model that the run, now perhaps at a checkpoint, began with.
-        old: Any = TriaffineForNestedNER.from_pretrained(plan.model.model_name_or_path, dtype=torch.float32)
+        old: Any = TriaffineForNestedNER.from_pretrained(plan.model_name_or_path, dtype=torch.float32)
         teacher = Teacher(old.to(plan.training.device), model, labels)
     return model, processor, teacher if teacher and teacher.kept else None
 
@@ -165,7 +163,7 @@ def _load_trained(
         return TriaffineForNestedNER(config), base.processor  # the Trainer loads its weights
     model = TriaffineForNestedNER.from_pretrained(base.name, config=config, dtype=torch.float32)
     if plan.training.do_train and (gone := missing_labels(model, labels)):
-        fate = "learned from the model's own predictions" if plan.model.keep_labels else "forgotten (see --keep_labels)"
+        fate = "learned from the model's own predictions" if plan.keep_labels else "forgotten (see --keep_labels)"
         logger.warning("The training data has no entity of the model's labels %s: these are %s.", ", ".join(gone), fate)
     known: Any = model.config.trained_labels
     new = [name for name in labels[:-1] if name not in known] if plan.training.do_train else []
@@ -183,19 +181,19 @@ def _start_new(
     names = {*labels, *_unseen_types(dataset, labels)} - {NONE_LABEL, *auxiliary}
     fields = {"id2label": dict(enumerate([*sorted(names), *auxiliary, NONE_LABEL])), **plan.config}
     encoder_config = fields.pop("encoder_config", None)
-    encoder = plan.model.model_name_or_path
+    encoder = plan.model_name_or_path
     options = {name: fields.get(name, MODEL_OPTIONS[name].default) for name in ("max_subwords", "context")}
     if encoder is not None:
         processor = TriaffineProcessor.from_encoder(encoder, **options)
     else:
-        tokenizer = learn_tokenizer(dataset["train"]["tokens"], plan.model.tokenizer_vocab_size)
+        tokenizer = learn_tokenizer(dataset["train"]["tokens"], plan.tokenizer_vocab_size)
         processor = TriaffineProcessor(tokenizer, **options)
         encoder_config = {**encoder_config, "vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
-    if plan.model.learn_span_width and fields.get("max_span_width") is None:
+    if plan.learn_span_width and fields.get("max_span_width") is None:
         entities = (entity for of_sentence in dataset["train"]["entities"] for entity in of_sentence)
         fields["max_span_width"] = max((entity["end"] - entity["start"] for entity in entities), default=None)
     vectors = {}
-    if (file := plan.model.word_vectors) is not None:
+    if (file := plan.word_vectors) is not None:
         if not Path(file).exists():
             raise FileNotFoundError(
                 f"There is no file {file}. To train without: --word_vectors= --word_embedding_size 0."

@@ -64,7 +64,7 @@ from .interruptions import (
 from .new_labels import Teacher
 from .optimization import averaging, build_parameter_groups
 from .plan import NestedNERTrainingArguments
-from .saving import summarize_training
+from .summary import summarize_training
 
 logger = logging.getLogger(__name__)
 

@@ -16,10 +16,10 @@ from modeling_triaffine.model.kinds_triaffine import ATTENTIONS, OVERLAPS
 from modeling_triaffine.model.options_triaffine import MODEL_OPTIONS
 from modeling_triaffine.publishing.upload import NotPublishedError
 from modeling_triaffine.training.interruptions import OutOfMemoryError
-from modeling_triaffine.training.options import DataArguments, ModelArguments, TrainingOptions
+from modeling_triaffine.training.options import RunOptions, TrainingOptions
 from tests.helpers.processes import PATIENCE
 
-OWN_OPTIONS = (ModelArguments, DataArguments, TrainingOptions)
+OWN_OPTIONS = (RunOptions, TrainingOptions)
 
 
 @pytest.mark.contract

@@ -28,7 +28,7 @@ from modeling_triaffine.training.interruptions import (
     remove_incomplete,
 )
 from modeling_triaffine.training.plan import training_options
-from modeling_triaffine.training.saving import describe_settings
+from modeling_triaffine.training.summary import describe_settings
 from tests.helpers.faults import RECORDS, UPDATES, SignalAfter, assert_same_weights, failing_at_batch, make_loss_nan
 from tests.helpers.micro_training import micro_trainer
 

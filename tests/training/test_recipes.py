@@ -73,14 +73,14 @@ def fields_of(holder: object, names: dict) -> dict:
 def test_a_recipe_trains_as_the_table_says(name: str) -> None:
     row, plan = TABLE[name], plan_of(name)
     training = plan.training
-    assert (plan.model.model_name_or_path, plan.model.word_vectors) == (row.encoder, row.vectors)
+    assert (plan.model_name_or_path, plan.word_vectors) == (row.encoder, row.vectors)
     assert training.num_train_epochs == row.epochs
     rates = (training.encoder_learning_rate, training.embeddings_learning_rate, training.learning_rate)
     assert rates == (row.encoder_rate, row.embeddings_rate, row.task_rate)
     assert training.per_device_train_batch_size * training.gradient_accumulation_steps == row.batch
     assert fields_of(training, COMMON_TO_TRAININGS) == COMMON_TO_TRAININGS
     licensed = not name.startswith("genia")
-    assert (plan.data.card_examples == 0) == licensed, "the text of a licensed corpus has no place in a card"
+    assert (plan.card_examples == 0) == licensed, "the text of a licensed corpus has no place in a card"
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -183,13 +183,13 @@ LEARNED = {"learn_span_width": True, "min_steps": 1000}
 )
 def test_what_is_given_replaces_what_would_prevail_over_it(given, changed):
     plan = plan_of("genia-minilm", *given)
-    assert {name: (vars(plan.model) | vars(plan.training))[name] for name in LEARNED} == {**LEARNED, **changed}
+    assert {name: (vars(plan) | vars(plan.training))[name] for name in LEARNED} == {**LEARNED, **changed}
 
 
 def test_an_empty_value_removes_the_option_of_the_recipe() -> None:
     plan = plan_of("ace2004-bert", "--word_vectors=", "--language", "", "--max_grad_norm=", "--triaffine-dim=")
-    assert (plan.model.word_vectors, plan.data.language, plan.training.max_grad_norm) == (None, None, 0.1)
-    assert not {"word_vectors", "language", "max_grad_norm"} & set(plan.options)
+    assert (plan.word_vectors, plan.language, plan.training.max_grad_norm) == (None, None, 0.1)
+    assert not {"word_vectors", "language", "max_grad_norm"} & set(plan.given)
     assert "triaffine_dim" not in plan.config
 
 
@@ -258,6 +258,6 @@ def test_the_name_and_labels_of_a_runs_data_are_not_those_of_other_data(tmp_path
     config = {"id2label": {"0": "DNA", "1": "None"}, "max_span_width": 3, "triaffine_dim": 8}
     recipe = write_recipe(tmp_path / "run", config, {"train_file": str(tmp_path / "corpus"), **of_data})
     plan = plan_of(str(recipe), "--train_file", tmp_path / other)
-    assert (plan.data.dataset_name, plan.data.language) == (("Ours", "en") if kept else (None, None))
+    assert (plan.dataset_name, plan.language) == (("Ours", "en") if kept else (None, None))
     assert plan.config.keys() == ({*config} if kept else {"triaffine_dim"})
-    assert plan_of(str(recipe), "--train_file", tmp_path / other, "--language", "de").data.language == "de"
+    assert plan_of(str(recipe), "--train_file", tmp_path / other, "--language", "de").language == "de"

@@ -15,8 +15,8 @@ from modeling_triaffine.publishing.model_card import build_model_card, repositor
 from modeling_triaffine.publishing.run_summary import SUMMARY_FILE, Epoch, Label, RunSummary
 from modeling_triaffine.training.plan import parse_training_plan
 from modeling_triaffine.training.run import Run, prepare_run, train_and_save
-from modeling_triaffine.training.saving import choose_sentences, describe_labels, read_training_table
 from modeling_triaffine.training.start import learn_tokenizer
+from modeling_triaffine.training.summary import choose_sentences, describe_labels, read_training_table
 from tests.helpers.cards import cells, epoch_scores, section
 from tests.helpers.faults import assert_same_weights
 from tests.helpers.micro_training import micro_records, run_arguments, write_corpus, write_lines, write_recipe
@@ -83,7 +83,7 @@ PLANS: dict[str, tuple[dict, list[str], dict]] = {
 @pytest.mark.parametrize(("training", "arguments", "expected"), PLANS.values(), ids=PLANS)
 def test_what_command_line_recipe_and_defaults_make(tmp_path: Path, training, arguments, expected) -> None:
     plan = parse(write_recipe(tmp_path / "recipe", training=training), *arguments)
-    found = {**vars(plan.model), **vars(plan.data), **vars(plan.training), **plan.config, "recipe": plan.recipe}
+    found = {**vars(plan), **vars(plan.training), **plan.config, "recipe": plan.recipe}
     assert {name: found[name] for name in expected} == expected
 
 

@@ -1,95 +1,26 @@
-"""The output of a training: the facts of its run, from which its card is written, scores, predictions, and a recipe."""
+"""The facts of a training and of a whole run, from which the card of the model is written."""
 
 import dataclasses
-import json
-import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
-import yaml
 from transformers import Trainer
 
 from ..data.alignment import detokenize
 from ..environment import describe_hardware, describe_versions
 from ..evaluation.scores import summary_metrics
-from ..files import write_text
-from ..model.kinds_triaffine import WordEntity
-from ..model.options_triaffine import MODEL_OPTIONS
+from ..model.options_triaffine import MODEL_OPTIONS, options_of
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..nesting import nested_spans
 from ..publishing.run_summary import Epoch, Evaluation, Example, Label, RunSummary
-from ..publishing.upload import NotPublishedError
 from .corpora import Corpus
-from .interruptions import KEPT, RESULTS_FILE
-from .options import OWN_OPTIONS, TRAINING
-from .plan import TRAINING_FILE, TrainingPlan, training_options
+from .options import OWN_OPTIONS, TRAINING, RunOptions
+from .plan import TrainingPlan
 
-RECIPE_HEADING = """\
-# --recipe with this folder repeats the run, in another --output_dir. Versions and hardware are in run_summary.json.
-# On another machine, give the files again, and --dataset_name and --language. This file is not published.
-"""
 SPELLINGS = 3  # shown of each label
 LONGEST_SENTENCE = 70  # characters that fit into a line of the drawing
-
-
-def save_predictions(plan: TrainingPlan, split: str, records: Any, predictions: Iterable[list[WordEntity]]) -> None:
-    """Saves the predictions for a split of a run as JSON lines of words."""
-    rows = zip(records["id"], records["tokens"], predictions, strict=True)
-    lines = ({"id": name, "tokens": tokens, "entities": entities} for name, tokens, entities in rows)
-    text = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
-    write_text(Path(plan.training.output_dir, f"{split}_predictions.jsonl"), text)
-
-
-def save_run(
-    plan: TrainingPlan,
-    corpus: Corpus,
-    trainer: Any,
-    metrics: Mapping[str, float],
-    evaluations: Mapping[str, Evaluation],
-) -> None:
-    """Saves the files of a run, the model, and last the metrics: a folder with them is that of a finished run."""
-    folder, is_writer = Path(trainer.args.output_dir), trainer.is_world_process_zero()
-    not_published = None
-    if plan.training.do_train:
-        if is_writer:
-            evaluation = evaluations.get("test", evaluations.get("validation"))
-            trainer.run_summary = summarize_run(plan, trainer, corpus, evaluation)  # saved with the model
-            write_text(folder / "log_history.json", json.dumps(trainer.state.log_history, indent=2))
-            write_text(folder / TRAINING_FILE, _as_recipe(plan, trainer, corpus.words))
-            trainer.create_model_card(model_name=plan.training.hub_model_id)
-        try:
-            trainer.save_model()
-        except NotPublishedError as error:  # the model is saved
-            not_published = error
-    if is_writer:
-        write_text(folder / RESULTS_FILE, json.dumps(metrics, indent=2, sort_keys=True))
-    if not_published is not None:
-        raise not_published
-
-
-def _as_recipe(plan: TrainingPlan, trainer: Trainer, words: str) -> str:
-    """The training.yaml of the run's folder: the options at its end, and the main settings, defaults included."""
-    kept_by_checkpoint = {name: getattr(trainer.args, name) for name in KEPT if name in plan.options}
-    main = {name: getattr(trainer.args, name) for name, option in OWN_OPTIONS.items() if option.in_card == "always"}
-    known, written = training_options(), {}
-    for name, value in {
-        **main,
-        "optim": trainer.args.optim,
-        **plan.options,
-        **kept_by_checkpoint,
-        "words": words,
-    }.items():
-        if value is not None and not known[name].is_of_one_run:
-            is_file = known[name].is_path and isinstance(value, str) and os.path.exists(value)  # not Path: of long JSON
-            written[name] = str(Path(value).resolve()) if is_file else _plain(value)
-    return RECIPE_HEADING + yaml.safe_dump(written, sort_keys=False, allow_unicode=True)
-
-
-def _plain(value: Any) -> Any:
-    return value.value if isinstance(value, Enum) else value
 
 
 # ---- Facts of a training ----
@@ -116,7 +47,7 @@ def describe_settings(trainer: Trainer, plan: TrainingPlan | None = None) -> dic
     args, config = trainer.args, trainer.model.config  # type: ignore[union-attr]
     values = {name: getattr(args, name, None) for name, option in OWN_OPTIONS.items() if option.section == TRAINING}
     values |= {name: getattr(config, name) for name in MODEL_OPTIONS}
-    values |= {} if plan is None else {**vars(plan.model), **vars(plan.data)}
+    values |= {} if plan is None else {name: getattr(plan, name) for name in options_of(RunOptions)}
     settings = {}
     for name, value in values.items():
         option = OWN_OPTIONS.get(name) or MODEL_OPTIONS[name]
@@ -128,7 +59,7 @@ def describe_settings(trainer: Trainer, plan: TrainingPlan | None = None) -> dic
     if args.auto_find_batch_size and trainer.state.train_batch_size:
         settings["per_device_train_batch_size"] = trainer.state.train_batch_size
     settings |= {"optim": args.optim, "mixed_precision": trainer.accelerator.mixed_precision}  # by torch and machine
-    return {name: _plain(value) for name, value in settings.items()}
+    return {name: getattr(value, "value", value) for name, value in settings.items()}
 
 
 def read_training_table(log_history: Iterable[Mapping[str, Any]], kept_step: int) -> list[Epoch]:
@@ -158,14 +89,14 @@ def read_training_table(log_history: Iterable[Mapping[str, Any]], kept_step: int
 def summarize_run(plan: TrainingPlan, trainer: Any, corpus: Corpus, evaluation: Evaluation | None) -> RunSummary:
     """Returns the summary of a finished run, whose model runs again, on the example sentences."""
     model: Any = trainer.model
-    encoder, records, examples = plan.model.model_name_or_path, corpus.given["train"], plan.data.card_examples
+    encoder, records, examples = plan.model_name_or_path, corpus.given["train"], plan.card_examples
     return dataclasses.replace(
         trainer.run_summary,
         base_model=encoder if encoder and not Path(encoder).exists() else None,
         from_scratch=encoder is None,
-        dataset=plan.data.dataset_name,
-        language=plan.data.language,
-        license=plan.model.license,
+        dataset=plan.dataset_name,
+        language=plan.language,
+        license=plan.license,
         recipe=plan.recipe.resolve().name if plan.recipe else None,
         settings={**describe_settings(trainer, plan), "words": corpus.words},
         evaluation=evaluation,
