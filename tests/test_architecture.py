@@ -41,7 +41,7 @@ BUDGET = {
     "publishing": (800, 667),
     "serving": (1_048, 1_046),
     "tagging": (533, 582),
-    "training": (2_906, 2_819),
+    "training": (2_868, 2_819),
     "helpers": (0, 2_387),
 }
 
