@@ -1,8 +1,8 @@
 """Serves a model over HTTP with dynamic batching (the extra `serve`).
 
 `batching.py` holds the queue and the thread that owns the model, `predictor.py` how a request waits for its entities,
-`schema.py` the requests and responses, `application.py` the routes, `label_studio.py` and `inception.py` the forms of
-these annotation tools, `middleware.py` the checks and counts of every route, `server.py` the process and its shutdown.
+`schema.py` the requests and responses, `application.py` the routes, `annotation_tools.py` those of Label Studio and
+INCEpTION, `middleware.py` what every request meets, `server.py` the process and its shutdown.
 """
 
 from ..errors import importing_extra

@@ -1,4 +1,4 @@
-"""Middleware of all routes: API keys, shutdown, and the metrics for Prometheus."""
+"""What every request meets: the check of API keys, the shutdown, and the metrics for Prometheus."""
 
 import base64
 import os
@@ -59,10 +59,14 @@ class Metrics:
 
 
 class Answering:
-    """Counts and times responses, which close their connections during the shutdown."""
+    """Rejects requests without an API key, counts and times responses, and closes connections during the shutdown.
 
-    def __init__(self, app: ASGIApp, metrics: Metrics):
-        self.app, self.metrics = app, metrics
+    Args:
+        keys: A request needs one of them, as a bearer token or as the password of basic authentication; none: no key.
+    """
+
+    def __init__(self, app: ASGIApp, metrics: Metrics, keys: Sequence[str]):
+        self.app, self.metrics, self._keys = app, metrics, [key.encode() for key in keys]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         start = time.perf_counter()
@@ -79,26 +83,15 @@ class Answering:
                     MutableHeaders(scope=message)["Connection"] = "close"
             await send(message)
 
+        app = self.app
+        if self._keys and scope["path"] not in OPEN_PATHS and not self._is_known(Headers(scope=scope)):
+            challenge = {"WWW-Authenticate": "Bearer"}
+            app = problem_answer(scope, 401, "Send an API key: Authorization: Bearer KEY.", challenge)
         try:
-            await self.app(scope, receive, send_counted)
+            await app(scope, receive, send_counted)
         except Exception:  # Starlette responds with 500 outside of this middleware
             count(500)
             raise
-
-
-class ApiKeys:
-    """Rejects requests without one of the keys, as a bearer token or as the password of basic authentication."""
-
-    def __init__(self, app: ASGIApp, keys: Sequence[str]):
-        self.app, self._keys = app, [key.encode() for key in keys]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] not in OPEN_PATHS and not self._is_known(Headers(scope=scope)):
-            challenge = {"WWW-Authenticate": "Bearer"}
-            answer = problem_answer(scope, 401, "Send an API key: Authorization: Bearer KEY.", challenge)
-            await answer(scope, receive, send)
-        else:
-            await self.app(scope, receive, send)
 
     def _is_known(self, headers: Headers) -> bool:
         scheme, _, given = headers.get("authorization", "").partition(" ")

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 from fastapi import HTTPException, Request
 
@@ -32,22 +33,25 @@ class Predictor:
         """
         if len(items) > self.limits.texts:
             raise HTTPException(422, f"There are {len(items)} texts, the limit is {self.limits.texts}.")
-        for problem in filter(None, map(self.problem, items)):
-            raise problem
-        found = []
-        for outcome in await self.each(items, request):
+        refused = [item for item in map(self.check, items) if isinstance(item, HTTPException)]
+        outcomes: list[Any] = refused or await self.each(items, request)
+        for outcome in outcomes:
             if isinstance(outcome, HTTPException):
                 raise outcome
-            found.append(outcome)
-        return found
+        return outcomes
 
-    async def each(self, items: Sequence[Item], request: Request, seconds: float | None = None) -> list[Outcome]:
-        """The outcome of each item, however many there are: one that fails, or is late, does not spoil the others."""
+    async def each(
+        self, items: Sequence[Item | HTTPException], request: Request, seconds: float | None = None
+    ) -> list[Outcome]:
+        """The outcome of each item, however many there are: one that fails, or is late, does not spoil the others.
+
+        An exception in the place of an item is its outcome.
+        """
         if self.waiting >= self.limits.waiting:
             problem = f"The queue is full (limit: {self.limits.waiting}). Try again later."
             raise HTTPException(503, problem, {"Retry-After": "1"})
-        problems = [self.problem(item) for item in items]
-        fitting = [item for item, problem in zip(items, problems, strict=True) if problem is None]
+        checked = [self.check(item) for item in items]
+        fitting = [item for item in checked if isinstance(item, Item)]
         answers = [asyncio.wrap_future(answer) for answer in self.batcher.submit(fitting)]
         everything = asyncio.gather(*answers, return_exceptions=True)
         disconnection = asyncio.ensure_future(wait_for_disconnection(request))
@@ -66,12 +70,14 @@ class Predictor:
                 answer.cancel()
         self.metrics.count((item.text, found) for item, found in zip(fitting, outcomes, strict=True))
         answered = iter(outcomes)
-        return [problem or next(answered) for problem in problems]
+        return [next(answered) if isinstance(item, Item) else item for item in checked]
 
-    def problem(self, item: Item) -> HTTPException | None:
-        """The problem of a text that is too long."""
-        length, most = len(item.text), self.limits.text_characters
-        return HTTPException(422, f"A text has {length} characters, the limit is {most}.") if length > most else None
+    def check(self, item: Item | HTTPException) -> Item | HTTPException:
+        """The item, or the problem of a text that is too long."""
+        most = self.limits.text_characters
+        if isinstance(item, Item) and len(item.text) > most:
+            return HTTPException(422, f"A text has {len(item.text)} characters, the limit is {most}.")
+        return item
 
 
 def outcome_of(answer: asyncio.Future[list[TextEntity]], seconds: float | None) -> Outcome:

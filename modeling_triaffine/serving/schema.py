@@ -1,8 +1,8 @@
-"""Requests and responses: pydantic models, limits, and how responses are encoded."""
+"""Requests and responses: pydantic models, the items that requests ask for, limits, and the encoding of responses."""
 
 import json
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Set
 from typing import Annotated, Any, Literal
 
 from fastapi import HTTPException
@@ -14,6 +14,7 @@ from ..drawing.safe_text import clean
 from ..files import SURROGATES
 from ..model.kinds_triaffine import OVERLAPS
 from ..model.options_triaffine import PREDICTION_OPTIONS, PredictionOptions
+from .batching import Item
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +47,12 @@ class Options(BaseModel):
         description=f"Overlapping entities to keep: {'; '.join(f'{n}: {p.meaning}' for n, p in OVERLAPS.items())}.",
     )
 
+    def to_item(self, text: str, labels: Collection[str]) -> Item:
+        """The text with these options; raises HTTPException if they name a label that is not among these."""
+        thresholds = self.threshold if isinstance(self.threshold, dict) else ()
+        check_labels({*thresholds, *(self.labels or ())}, labels)
+        return Item(text, self.threshold, self.overlap, self.labels)
+
 
 class TextItem(Options):
     """A text with its own options."""
@@ -70,17 +77,27 @@ class PredictionRequest(Options):
             raise ValueError("options of items are inside the items")
         return self
 
+    def to_items(self, labels: Collection[str]) -> list[Item]:
+        """The texts with their options, for a model with these labels."""
+        if self.text is not None:
+            return [self.to_item(self.text, labels)]
+        items = [self.to_item(text, labels) for text in self.texts or ()]
+        return items + [item.to_item(item.text, labels) for item in self.items or ()]
+
 
 class HubParameters(Options):
     """The Hub's parameters, and those of `/predict`."""
 
-    aggregation_strategy: Literal["simple", "first", "average", "max"] | None = Field(
-        None,
-        description="No effect: these strategies differ in how they join sub-words, and here entities are whole spans "
-        'of words. "none", which asks for sub-words, is an error.',
-    )
+    # Without effect: entities are whole spans of words, and "none", which asks for sub-words, is an error.
+    aggregation_strategy: Literal["simple", "first", "average", "max"] | None = None
+    stride: int | None = None
     ignore_labels: Strings | None = Field(None, description="Labels of the entities to leave out.")
-    stride: int | None = Field(None, ge=0, description="No effect: long texts are processed sentence by sentence.")
+
+    def to_item(self, text: str, labels: Collection[str]) -> Item:
+        item, ignored = super().to_item(text, labels), {*(self.ignore_labels or ())}
+        check_labels(ignored - {"O"}, labels)  # which clients of the Hub ignore by default
+        kept = labels if item.labels is None else item.labels
+        return item._replace(labels=[label for label in kept if label not in ignored])
 
 
 class HubRequest(BaseModel):
@@ -88,6 +105,12 @@ class HubRequest(BaseModel):
 
     inputs: str | Strings = Field(description="A raw text, or several independent ones.")
     parameters: HubParameters | None = None
+
+    def to_items(self, labels: Collection[str]) -> list[Item]:
+        """The texts with their options, for a model with these labels."""
+        options = self.parameters or HubParameters.model_validate({})
+        texts = [self.inputs] if isinstance(self.inputs, str) else self.inputs
+        return [options.to_item(text, labels) for text in texts]
 
 
 class Entity(BaseModel):
@@ -114,11 +137,9 @@ class Limits(BaseModel):
     label_studio_seconds: int
 
 
-def check_labels(options: Options, labels: Collection[str]) -> None:
-    """Raises HTTPException if the options name a label that is not among these."""
-    thresholds = options.threshold if isinstance(options.threshold, dict) else ()
-    ignored = getattr(options, "ignore_labels", None) or ()
-    if not {*thresholds, *(options.labels or ()), *ignored} <= {*labels, "O"}:  # which the Hub's clients ignore
+def check_labels(named: Set[str], labels: Collection[str]) -> None:
+    """Raises HTTPException if a label is named that the model does not have."""
+    if not named <= {*labels}:
         raise HTTPException(422, "The model does not have all of these labels; see /health.")
 
 

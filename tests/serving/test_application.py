@@ -19,6 +19,7 @@ from tests.helpers.portable import near
 from tests.helpers.served_model import TEXTS, WAIT, Finder, batcher_of, client_of, found_in, items, wait_until
 
 JSON_BODY = {"Content-Type": "application/json"}
+CONFIG = '<View><Labels name="a" toName="b"><Label value="DNA"/></Labels><Text name="b" value="$text"/></View>'
 
 
 @pytest.fixture
@@ -125,7 +126,7 @@ def test_errors_are_described_in_json(client, path, body, status, detail):
         ("/predict", {"texts": [""] * (MAX_ITEMS + 1)}),
         ("/predict", {"items": [{}] * 100_000}),
         ("/predict", {"items": [{"text": ""}] * (MAX_ITEMS + 1)}),
-        ("/label-studio/predict", {"tasks": [{"data": {}}] * (MAX_ITEMS + 1)}),
+        ("/label-studio/predict", {"label_config": "", "tasks": [{"data": {}}] * (MAX_ITEMS + 1)}),
         ("/label-studio/setup", {"schema": "<a>" + "<b/>" * 30_000 + "</a>"}),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -239,7 +240,7 @@ def test_requests_texts_and_entities_are_counted():
         client.post("/predict", json={"texts": ["ab", "abc"]})
         client.post("/predict", json={"text": "a", "overlap": "flat"})
         client.post("/predict", json={"texts": ["a"] * 6})
-        client.post("/label-studio/predict", json={"tasks": [{"data": {"text": "abcd"}}]})
+        client.post("/label-studio/predict", json={"tasks": [{"data": {"text": "abcd"}}], "label_config": CONFIG})
         for path in ("/secret-1", "/secret-2"):
             client.get(path)
         answer = client.get("/metrics")
@@ -266,7 +267,7 @@ def test_an_unexpected_error_is_counted_and_says_nothing(monkeypatch):
         raise KeyError("secret")
 
     client, _ = client_of(Finder())
-    monkeypatch.setattr("modeling_triaffine.serving.application.check_labels", fail)
+    monkeypatch.setattr("modeling_triaffine.serving.schema.check_labels", fail)
     answer = TestClient(client.app, raise_server_exceptions=False).post("/predict", json={"text": "x"})
     assert (answer.status_code, "secret" in answer.text) == (500, False)
     assert 'triaffine_requests_total{route="/predict",status="500"} 1.0' in client.get("/metrics").text
