@@ -39,7 +39,7 @@ BUDGET = {
     "model": (4_785, 3_548),
     "page": (368, 573),
     "publishing": (800, 667),
-    "serving": (1_048, 1_046),
+    "serving": (1_010, 1_036),
     "tagging": (533, 582),
     "training": (2_868, 2_819),
     "helpers": (0, 2_387),
