@@ -43,14 +43,10 @@ def card_tables(summary: RunSummary, labels: Sequence[str]) -> dict[str, Table]:
 
 
 def _label_table(summary: RunSummary, labels: Sequence[str]) -> Table:
-    """Labels with the number of their entities and, if they may be shown, examples."""
-    rows: list[list[Cell]] = []
-    for name in labels:
-        label = summary.labels.get(name)
-        examples = Code(", ".join(label.examples)) if label and label.examples else ""
-        rows.append([Code(name), label.count if label else None, examples])
+    """Labels with the number of their entities."""
     sentences = "" if summary.training_sentences is None else f"{summary.training_sentences:,} "
-    return Table(["Label", f"In the {sentences}training sentences", "For instance"], rows)
+    rows = [[Code(name), summary.label_counts.get(name)] for name in labels]
+    return Table(["Label", f"In the {sentences}training sentences"], rows)
 
 
 def _epoch_table(epochs: Sequence[Epoch]) -> Table:

@@ -44,14 +44,6 @@ class Epoch:
 
 
 @dataclass
-class Label:
-    """A label in the training data: the number of its entities, and some of them as examples."""
-
-    count: int
-    examples: list[str] = field(default_factory=list)
-
-
-@dataclass
 class Example:
     """A sentence with its predicted entities, as the pipeline returns them."""
 
@@ -91,7 +83,7 @@ class RunSummary:
         license: the Hub's identifier of the model's license.
         settings: hyper-parameters by name.
         training_sentences: number of sentences in the training data.
-        labels: the labels of the training data by name.
+        label_counts: label → number of its entities in the training data.
         examples: sentences with predictions of the model.
         training_seconds: duration of the training; None if the model is not trained.
         resumed: whether the run was resumed; `training_seconds` is then the time since the last resumption.
@@ -109,7 +101,7 @@ class RunSummary:
     training_table: list[Epoch] = field(default_factory=list)
     evaluation: Evaluation | None = None
     training_sentences: int | None = None
-    labels: dict[str, Label] = field(default_factory=dict)
+    label_counts: dict[str, int] = field(default_factory=dict)
     examples: list[Example] = field(default_factory=list)
     hardware: dict[str, str | int | float] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
@@ -127,9 +119,9 @@ class RunSummary:
     def of_model(self, config: TriaffineConfig) -> "RunSummary":
         """Returns the summary without results of other labels, and without a calibration that was undone."""
         summary, found = self, self.calibration
-        if [label for label in config.entity_labels if label in self.labels] != [*self.labels]:
-            logger.warning("The run had other labels (%s), so the card has no results.", ", ".join(self.labels))
-            summary = dataclasses.replace(self, labels={}, evaluation=None, training_table=[], examples=[])
+        if [label for label in config.entity_labels if label in self.label_counts] != [*self.label_counts]:
+            logger.warning("The run had other labels (%s), so the card has no results.", ", ".join(self.label_counts))
+            summary = dataclasses.replace(self, label_counts={}, evaluation=None, training_table=[], examples=[])
         if found and (found.temperature, found.thresholds) != (config.temperature, config.label_thresholds or {}):
             summary = dataclasses.replace(summary, calibration=None)
         return summary

@@ -1,7 +1,7 @@
 """The facts of a training and of a whole run, from which the card of the model is written."""
 
 import dataclasses
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,11 @@ from ..evaluation.scores import summary_metrics
 from ..model.options_triaffine import MODEL_OPTIONS, options_of
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..nesting import nested_spans
-from ..publishing.run_summary import Epoch, Evaluation, Example, Label, RunSummary
+from ..publishing.run_summary import Epoch, Evaluation, Example, RunSummary
 from .corpora import Corpus
 from .options import OWN_OPTIONS, TRAINING, RunOptions
 from .plan import TrainingPlan
 
-SPELLINGS = 3  # shown of each label
 LONGEST_SENTENCE = 70  # characters that fit into a line of the drawing
 
 
@@ -101,23 +100,16 @@ def summarize_run(plan: TrainingPlan, trainer: Any, corpus: Corpus, evaluation: 
         settings={**describe_settings(trainer, plan), "words": corpus.words},
         evaluation=evaluation,
         training_sentences=len(records),
-        labels=describe_labels(records, model.config.entity_labels, SPELLINGS if examples else 0),
+        label_counts=count_labels(records, model.config.entity_labels),
         examples=_predict_examples(trainer, corpus, examples),
         parameters=sum(weights.numel() for weights in model.parameters()),
     )
 
 
-def describe_labels(records: Iterable[Mapping[str, Any]], names: Iterable[str], spellings: int) -> dict[str, Label]:
-    """The number of entities of the labels `names`, and so many of their most frequent spellings, short ones first."""
-    counts: dict[str, Counter[str]] = defaultdict(Counter)
-    for record in records:
-        for entity in record["entities"]:
-            counts[entity["type"]][detokenize(record["tokens"][entity["start"] : entity["end"]])] += 1
-    labels = {}
-    for name in names:
-        ordered = sorted((spelling for spelling, _ in counts[name].most_common()), key=lambda text: len(text) > 60)
-        labels[name] = Label(counts[name].total(), ordered[:spellings])
-    return labels
+def count_labels(records: Iterable[Mapping[str, Any]], names: Iterable[str]) -> dict[str, int]:
+    """The number of entities of each of the labels `names`."""
+    counts = Counter(entity["type"] for record in records for entity in record["entities"])
+    return {name: counts[name] for name in names}
 
 
 def choose_sentences(records: Sequence[Mapping[str, Any]], count: int) -> list[str]:

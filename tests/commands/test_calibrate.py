@@ -27,7 +27,7 @@ def model(saved_model, tmp_path):
     shutil.copytree(saved_model, folder)
     evaluation = make_evaluation("DNA", "protein", sentences=3)
     evaluation.scores["gold"] = 3
-    summary = make_summary(evaluation=evaluation, training_sentences=5, labels={})
+    summary = make_summary(evaluation=evaluation, training_sentences=5, label_counts={})
     summary.save(folder)
     (folder / "README.md").write_text(card_of_folder(folder))
     return folder

@@ -8,7 +8,7 @@ from transformers import BertConfig
 
 from modeling_triaffine import TriaffineConfig
 from modeling_triaffine.evaluation.scores import PARTS, Scores, summary_metrics
-from modeling_triaffine.publishing.run_summary import Epoch, Evaluation, Example, Label, RunSummary
+from modeling_triaffine.publishing.run_summary import Epoch, Evaluation, Example, RunSummary
 
 SENTENCE = "The IL-2 gene."
 NESTED = [
@@ -70,11 +70,7 @@ def make_summary(**changes: Any) -> RunSummary:
         ],
         "evaluation": make_evaluation(),
         "training_sentences": 15023,
-        "labels": {
-            "protein": Label(30000, ["IL-2", "NF-kappa B"]),
-            "cell_type": Label(7, ["T cells"]),
-            "DNA": Label(0),
-        },
+        "label_counts": {"protein": 30000, "cell_type": 7, "DNA": 0},
         "examples": [Example(SENTENCE, NESTED), Example("Another.")],
         "hardware": {"processor": "Xeon(R)", "cores": 2, "gpu": "H200", "memory_gb": 25.3},
         "versions": {"modeling_triaffine": "0.1.0", "torch": "2.13.0"},

@@ -13,7 +13,7 @@ from modeling_triaffine.evaluation.scores import summary_metrics
 from modeling_triaffine.publishing import build_model_card
 from modeling_triaffine.publishing.card_tables import EPOCH_COLUMNS
 from modeling_triaffine.publishing.model_card import code_block
-from modeling_triaffine.publishing.run_summary import Example, Label, RunSummary
+from modeling_triaffine.publishing.run_summary import Example, RunSummary
 from tests.helpers.cards import (
     NESTED,
     SENTENCE,
@@ -108,10 +108,10 @@ def test_a_data_set_without_an_id_is_named_but_not_linked(title: str | None):
 
 def test_a_card_without_a_part_says_so():
     evaluation = make_evaluation(candidate_recall=None)
-    without = make_summary(evaluation=evaluation, labels={"DNA": Label(1)}, training_sentences=None)
+    without = make_summary(evaluation=evaluation, label_counts={"DNA": 1}, training_sentences=None)
     card = make_card(without)
     assert section(card, "Candidate recall", "###") == "Not measured."
-    assert cells(section(card, "Labels")) == [["`protein`", "–", ""], ["`cell_type`", "–", ""], ["`DNA`", "1", ""]]
+    assert cells(section(card, "Labels")) == [["`protein`", "–"], ["`cell_type`", "–"], ["`DNA`", "1"]]
     choices = {"attention": "none", "scoring": "biaffine", "cross_span": False, "max_span_width": 8}
     filterless = make_card(without, make_config(**choices))
     assert "does not filter candidates" in section(filterless, "Candidate recall", "###")
@@ -139,7 +139,7 @@ def test_hostile_names_stay_in_their_cells():
         **dict.fromkeys(("dataset", "language", "license", "recipe"), HOSTILE),
         **{name: {HOSTILE: HOSTILE} for name in ("settings", "hardware", "versions")},
         evaluation=make_evaluation(HOSTILE, "DNA", split=HOSTILE, by_length={HOSTILE: make_row(1, 1, 1)}),
-        labels={HOSTILE: Label(1, [HOSTILE]), "DNA": Label(2, [])},
+        label_counts={HOSTILE: 1, "DNA": 2},
         examples=[Example(HOSTILE, [{**NESTED[0], "entity_group": HOSTILE, "word": HOSTILE}])],
     )
     card = make_card(summary, make_config(HOSTILE, "DNA"))
@@ -149,7 +149,7 @@ def test_hostile_names_stay_in_their_cells():
     assert "www.f" not in prose
     assert not re.search(r"^(~~~|```|---)", prose, re.MULTILINE)
     assert {len(row) for row in cells(section(card, "Scores"))} == {6}
-    assert {len(row) for row in cells(section(card, "Labels"))} == {3}
+    assert {len(row) for row in cells(section(card, "Labels"))} == {2}
     assert {len(row) for row in cells(section(card, "Training"))} == {len(EPOCH_COLUMNS) + len(summary_metrics()), 2}
     assert card.data.get("widget") == [{"text": " ".join(HOSTILE.split())}]
     assert card.data.get("datasets") is None

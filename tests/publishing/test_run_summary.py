@@ -40,7 +40,7 @@ def test_round_trip(tmp_path: Path, summary: RunSummary):
         (b'{"base_model": "own', "JSON"),
         (b"[1, 2]", "dictionary|object|dataclass"),
         (b'{"training_seconds": "long"}', "training_seconds "),
-        (b'{"labels": {"DNA": {}}}', r"labels\.DNA\.count "),
+        (b'{"label_counts": {"DNA": []}}', r"label_counts\.DNA "),
     ],
 )
 def test_a_damaged_summary_is_refused_with_its_field(tmp_path: Path, damaged: bytes, message: str):

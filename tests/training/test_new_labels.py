@@ -138,7 +138,7 @@ def test_training_goes_on_with_new_labels_and_warns_of_those_that_are_gone(optio
     config = TriaffineConfig.from_pretrained(tmp_path / "out")
     assert config.entity_labels == ["DNA", "protein", "virus"]
     summary = json.loads((tmp_path / "out" / "run_summary.json").read_text())
-    assert summary["labels"]["DNA"]["count"] == 0
+    assert summary["label_counts"]["DNA"] == 0
     assert summary["evaluation"]["unscored"] == ["DNA"]
     assert "Predictions of `DNA` do not count" in (tmp_path / "out" / "README.md").read_text()
 

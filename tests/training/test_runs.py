@@ -12,11 +12,11 @@ from huggingface_hub import ModelCard
 from transformers import AutoModel, AutoProcessor
 
 from modeling_triaffine.publishing.model_card import build_model_card, repository_name
-from modeling_triaffine.publishing.run_summary import SUMMARY_FILE, Epoch, Label, RunSummary
+from modeling_triaffine.publishing.run_summary import SUMMARY_FILE, Epoch, RunSummary
 from modeling_triaffine.training.plan import parse_training_plan
 from modeling_triaffine.training.run import Run, prepare_run, train_and_save
 from modeling_triaffine.training.start import learn_tokenizer
-from modeling_triaffine.training.summary import choose_sentences, describe_labels, read_training_table
+from modeling_triaffine.training.summary import choose_sentences, count_labels, read_training_table
 from tests.helpers.cards import cells, epoch_scores, section
 from tests.helpers.faults import assert_same_weights
 from tests.helpers.micro_training import micro_records, run_arguments, write_corpus, write_lines, write_recipe
@@ -188,7 +188,7 @@ def test_a_run_leaves_a_model_that_loads_and_nothing_unfinished(tmp_path: Path, 
     assert summary.settings["triaffine_rank"] == 4
     assert [row.epoch for row in summary.training_table] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
     assert all(row.training_loss > 0 for row in summary.training_table)
-    assert summary.labels["DNA"].examples[0] in ("alpha gene", "beta gene")
+    assert sum(summary.label_counts.values()) == sum(map(len, run.corpus.to_train_on["train"]["entities"]))
     assert len(summary.examples) == 3
     for split in ("validation", "test"):
         predictions = [json.loads(line) for line in (output_dir / f"{split}_predictions.jsonl").open(encoding="utf-8")]
@@ -212,7 +212,6 @@ def test_a_trained_model_can_be_scored_without_training(tmp_path: Path, micro_co
     after = train_and_save(run)
     summary = RunSummary.load(trained_folder)
     assert summary.examples == []
-    assert {name: label.examples for name, label in summary.labels.items()} == {"DNA": [], "protein": []}
     assert (summary.evaluation.split, summary.evaluation.candidate_recall) == ("validation", None)
     assert summary.evaluation.scores["f1"] == before["eval_f1"]
     card = (trained_folder / "README.md").read_text(encoding="utf-8")
@@ -388,8 +387,6 @@ def test_training_table_from_the_log():
     ]
 
 
-def test_labels_have_their_commonest_spellings_and_sentences_nest_and_fit_into_a_line():
-    described = describe_labels(RECORDS, ["DNA", "protein", "RNA"], spellings=2)
-    assert described == {"DNA": Label(1, ["(IL) gene"]), "protein": Label(9, ["IL", "IL - 2"]), "RNA": Label(0, [])}
-    assert describe_labels(RECORDS[3:], ["protein"], spellings=1)["protein"].examples == [" ".join(["long"] * 14)]
+def test_labels_are_counted_and_sentences_nest_and_fit_into_a_line():
+    assert count_labels(RECORDS, ["DNA", "protein", "RNA"]) == {"DNA": 1, "protein": 9, "RNA": 0}
     assert choose_sentences(RECORDS, 2) == ["the (IL) gene", "IL - 2 binds IL"]
