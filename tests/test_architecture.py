@@ -38,11 +38,11 @@ BUDGET = {
     "explanation": (459, 292),
     "model": (4_785, 3_548),
     "page": (368, 573),
-    "publishing": (800, 667),
+    "publishing": (766, 667),
     "serving": (1_010, 1_036),
     "tagging": (533, 582),
-    "training": (2_868, 2_819),
-    "helpers": (0, 2_387),
+    "training": (2_860, 2_816),
+    "helpers": (0, 2_383),
 }
 
 
