@@ -16,7 +16,6 @@ from transformers import AutoTokenizer
 
 from ..data import Text, WordSplitter, add_context
 from ..data.loading import CorpusPart, read_parts
-from ..data.parts_of_speech import add_parts_of_speech
 from ..model.options_triaffine import MODEL_OPTIONS
 from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, SUBWORDS, word_splitter
 from .options import OWN_OPTIONS
@@ -73,8 +72,6 @@ def read_corpus(plan: TrainingPlan, base: BaseModel) -> Corpus:
         splits: dict[str, Any] = {}
         for part in parts:
             splits |= part.sentences(split_words, split_sentences, in_own_words)
-        if base.tagger is not None:
-            splits = {split: add_parts_of_speech(records, base.tagger) for split, records in splits.items()}
         if in_own_words and "train" in splits:
             types.update(entity["type"] for entities in splits["train"]["entities"] for entity in entities)
         if in_own_words and plan.dev_share:
@@ -160,7 +157,7 @@ def _choose_words(parts: Sequence[CorpusPart], plan: TrainingPlan, reads_tags: b
         return "text"
     if plan.words != "auto":
         return plan.words
-    if reads_tags and plan.pos_tagger is None:
-        logger.info("Words: those of the corpus, which has parts of speech. For raw text, train with --pos_tagger.")
+    if reads_tags:
+        logger.info("Words: those of the corpus, to which its parts of speech belong.")
         return "corpus"
     return "text" if all(part.is_written for part in parts) else "both"

@@ -129,12 +129,6 @@ class RunOptions:
         metavar="WHICH",
     )
     max_train_samples: int | None = _data(None, "Train on the first N sentences only", least=1)
-    pos_tagger: str | None = _model(
-        None,
-        "spaCy pipeline that tags sentences without parts of speech, for --pos_embedding_size",
-        metavar="PIPELINE",
-        is_path=True,
-    )
     dataset_name: str | None = _of_card("Name of the data in the model card: an id on the Hub, or a title")
     language: str | None = _of_card("Language of the data in the model card, such as en")
     card_examples: int = _scores(

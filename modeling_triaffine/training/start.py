@@ -16,14 +16,13 @@ from datasets import Dataset, DatasetDict
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PretrainedConfig, PreTrainedTokenizerFast, set_seed
 
-from ..data.parts_of_speech import spacy_tagger
 from ..data.statistics import repeated_sentences
 from ..data.windows import Windows, spans_of
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.kinds_triaffine import NONE_LABEL
 from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.options_triaffine import MODEL_OPTIONS
-from ..model.processing_triaffine import PosTagger, TriaffineProcessor, beginning
+from ..model.processing_triaffine import TriaffineProcessor, beginning
 from ..model.text_triaffine import composed
 from ..new_model import match_low_rank_start, number_names
 from .batching import as_dataset, entity_types
@@ -47,13 +46,11 @@ class BaseModel:
     """The origin of a run; if a trained model, with configuration and processor, which decide how its corpus is read.
 
     `name` is the folder or Hub name of a trained model, of a checkpoint or of an encoder; None for a new encoder.
-    `tagger` tags sentences without parts of speech, and raw text.
     """
 
     name: str | None
     config: TriaffineConfig | None = None
     processor: TriaffineProcessor | None = None
-    tagger: PosTagger | None = None
 
 
 def start_from_recipe(
@@ -104,10 +101,9 @@ def find_base_model(plan: TrainingPlan) -> BaseModel:
     name = plan.training.resume_from_checkpoint or plan.model_name_or_path
     if name is None and "encoder_config" not in plan.config:
         raise ValueError("There is no model to start from: give --model_name_or_path or a --recipe.")
-    base = BaseModel(name, tagger=None if plan.pos_tagger is None else spacy_tagger(plan.pos_tagger))
+    base = BaseModel(name)
     if name and PretrainedConfig.get_config_dict(name)[0].get("model_type") == TriaffineConfig.model_type:
-        config, processor = TriaffineConfig.from_pretrained(name), TriaffineProcessor.from_pretrained(name)
-        base = BaseModel(name, config, processor, base.tagger)
+        base = BaseModel(name, TriaffineConfig.from_pretrained(name), TriaffineProcessor.from_pretrained(name))
     if plan.keep_labels and not (base.config and plan.training.do_train and plan.model_name_or_path):
         raise ValueError("--keep_labels is for training a trained model further; give it as --model_name_or_path.")
     if base.config is None and not plan.training.do_train:
@@ -142,7 +138,6 @@ def start_model(
         model, processor = _start_new(plan, dataset, labels)
     processor.word_splitter = plan.word_splitter or processor.word_splitter
     processor.sentence_splitter = plan.sentence_splitter or processor.sentence_splitter
-    processor.pos_tagger = base.tagger or processor.pos_tagger
     _warn_of_missed_entities(model.config, processor, dataset)
     if repeated := repeated_sentences(dataset):
         logger.info("%s", repeated.capitalize())
@@ -208,7 +203,7 @@ def _start_new(
         fields["word_embedding_size"] = size
     parts, train = [part for part, name in WORD_PARTS.items() if fields.get(f"{name}_embedding_size")], dataset["train"]
     if "pos" in parts and not ("pos" in train.column_names and any(train["pos"])):
-        raise ValueError("no training sentence has parts of speech: add --pos_tagger, or --pos_embedding_size 0.")
+        raise ValueError("no training sentence has parts of speech (`pos`): add them, or --pos_embedding_size 0.")
     if parts:
         processor.build_vocabularies(train, parts)
     if vectors:  # only words with a vector are known

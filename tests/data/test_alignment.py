@@ -1,4 +1,4 @@
-"""Entities by characters and by words."""
+"""Entities by characters and by words; and splitters that a user gives."""
 
 import re
 
@@ -6,8 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.data import align_entities
 from modeling_triaffine.data.alignment import split_words
+from modeling_triaffine.model.text_triaffine import sentences_by
+from tests.helpers.tiny import tiny_model, tiny_processor
 
 
 def at_punctuation(text):
@@ -68,3 +71,28 @@ def test_alignment_keeps_exactly_what_words_spell(text, data):
 def test_words_of_a_splitter_are_checked(words):
     with pytest.raises(ValueError, match="The word splitter returned"):
         split_words(TEXT, lambda text: words)
+
+
+def test_a_splitter_of_the_user_cuts_texts(encoder):
+    processor = tiny_processor(encoder, max_sentence_words=16)
+    model = tiny_model(encoder, seed=1)
+    text = "The gene binds DNA. It works"
+
+    def found(splitter):
+        pipeline = NestedNERPipeline(model=model, processor=tiny_processor(encoder), text_splitter=splitter)
+        return [(entity["start"], entity["end"]) for entity in pipeline(text, threshold=0)]
+
+    halves = found(lambda text: [[(0, 3), (4, 8)], [(9, 14), (15, 18)]])
+    assert halves
+    assert all(end <= 8 or 9 <= start <= end <= 18 for start, end in halves)
+    assert found(None) != halves
+    processor.text_splitter = lambda text: [[(0, 4)], [(n, n + 1) for n in range(5, 22)]]
+    assert [len(part.words) for part in processor.read_text("x" * 22)] == [1, 4, 4, 4, 4, 4, 2]  # windowed
+
+
+@pytest.mark.parametrize(
+    "words", [[(0, 2)], [(1, 2), (1, 3)], [(2, 3), (0, 1)], [(1, 1)], [(0, 9)], [(-1, 2)], "b c", [(None, 2)]]
+)
+def test_words_of_a_text_splitter_are_checked(words):
+    with pytest.raises(ValueError, match="sentence 1"):
+        list(sentences_by(lambda text: [[(0, 1)], words], "a b c"))

@@ -10,7 +10,6 @@ from datasets import DatasetDict, IterableDataset
 from modeling_triaffine import start_from_recipe
 from modeling_triaffine.data import write_nested_ner
 from modeling_triaffine.model.options_triaffine import MODEL_OPTIONS
-from modeling_triaffine.training import start
 from modeling_triaffine.training.corpora import read_corpus
 from modeling_triaffine.training.plan import parse_training_plan
 from modeling_triaffine.training.run import prepare_run
@@ -36,13 +35,6 @@ def test_equal_sentences_are_counted(tmp_path, recipe, corpus, caplog):
     caplog.set_level("INFO")
     start_from_recipe(recipe, {**corpus, "validation": corpus["train"].select(range(3))}, tmp_path)
     assert "of validation in train: 3 of 3" in caplog.text
-
-
-def test_the_tagger_of_a_recipe_tags_raw_text(tmp_path, corpus, monkeypatch):
-    monkeypatch.setattr(start, "spacy_tagger", lambda pipeline: f"the tagger {pipeline}")
-    recipe = write_recipe(tmp_path / "recipe", training={**TRAINING, "pos_tagger": "en_core_web_sm"})
-    _, processor, _ = start_from_recipe(recipe, corpus, tmp_path)
-    assert processor.pos_tagger == "the tagger en_core_web_sm"
 
 
 def test_it_starts_as_a_run_does(tmp_path, recipe, corpus):
