@@ -32,7 +32,7 @@ BUDGET = {
     "acceleration": (1_204, 744),
     "commands": (1_273, 725),
     "conversion": (735, 533),
-    "data": (5_363, 2_544),
+    "data": (5_264, 2_475),
     "drawing": (685, 484),
     "evaluation": (1_298, 637),
     "explanation": (459, 292),
@@ -41,7 +41,7 @@ BUDGET = {
     "publishing": (766, 667),
     "serving": (1_010, 1_036),
     "tagging": (533, 582),
-    "training": (2_860, 2_816),
+    "training": (2_845, 2_808),
     "helpers": (0, 2_383),
 }
 

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from .alignment import align_entities as align_entities
     from .context import add_context as add_context
     from .corpus_files import detect_format as detect_format
-    from .corpus_format import CorpusFormat as CorpusFormat
-    from .features import ENTITY_FEATURES as ENTITY_FEATURES
-    from .features import FEATURES as FEATURES
     from .formats import FORMATS as FORMATS
+    from .formats import CorpusFormat as CorpusFormat
     from .formats import register_format as register_format
     from .loading import load_nested_ner as load_nested_ner
     from .loading import load_texts as load_texts
     from .reading import document_name as document_name
     from .reading import numbered_lines as numbered_lines
     from .record_checker import RecordChecker as RecordChecker
+    from .schema import ENTITY_FEATURES as ENTITY_FEATURES
+    from .schema import FEATURES as FEATURES
     from .schema import CorpusError as CorpusError
     from .schema import Entity as Entity
     from .schema import Record as Record
@@ -37,14 +37,12 @@ _MODULES = {
     "adapt_dataset": "adapting",
     **dict.fromkeys(("WordSplitter", "align_entities"), "alignment"),
     "add_context": "context",
-    "CorpusFormat": "corpus_format",
     "detect_format": "corpus_files",
-    **dict.fromkeys(("ENTITY_FEATURES", "FEATURES"), "features"),
-    **dict.fromkeys(("FORMATS", "register_format"), "formats"),
+    **dict.fromkeys(("CorpusFormat", "FORMATS", "register_format"), "formats"),
     **dict.fromkeys(("load_nested_ner", "load_texts"), "loading"),
     **dict.fromkeys(("document_name", "numbered_lines"), "reading"),
     "RecordChecker": "record_checker",
-    **dict.fromkeys(("CorpusError", "Entity", "Record", "Text"), "schema"),
+    **dict.fromkeys(("CorpusError", "ENTITY_FEATURES", "Entity", "FEATURES", "Record", "Text"), "schema"),
     "corpus_statistics": "statistics",
     **dict.fromkeys(("WRITERS", "write_nested_ner"), "writing"),
 }

@@ -7,15 +7,14 @@ from typing import Any
 from datasets import ClassLabel, Dataset, DatasetDict, LargeList, List
 
 from .alignment import WordSplitter
-from .features import AnyDataset, as_records
 from .formats.bioc import BIGBIO_KB, bigbio_text
-from .formats.text_spans import annotated_text, text_form
+from .formats.text_spans import annotated_text
 from .formats.word_tags import tagged_sentences
 from .json_records import JsonObject
 from .loading import as_dataset
 from .offsets import check_unit
 from .record_checker import RecordChecker
-from .schema import Text
+from .schema import AnyDataset, Text, as_records
 from .texts import DEFAULT_SENTENCE_SPLITTER, numbered, sentences_of
 
 
@@ -79,7 +78,7 @@ def _texts(dataset: Dataset, columns: Mapping[str, Any] | str, name: str, check:
         raise ValueError(f"`columns` is {columns!r}. Give a mapping of fields to columns, or {BIGBIO_KB.name!r}.")
     if isinstance(columns, Mapping) and "text" not in columns:
         return tagged_sentences(values, columns, name, check)
-    read = partial(annotated_text, form=text_form(columns)) if isinstance(columns, Mapping) else bigbio_text
+    read = partial(annotated_text, columns=columns) if isinstance(columns, Mapping) else bigbio_text
     return (read(JsonObject(row, f"row {n}", check, number=n), f"{name}:{n}") for n, (row, _) in enumerate(values))
 
 

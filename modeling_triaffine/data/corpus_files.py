@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .corpus_format import IN_LIST, CorpusFormat
-from .formats import FORMATS
+from .formats import FORMATS, IN_LIST, CorpusFormat
 from .json_records import record_keys
 from .reading import plain_name, read_head, visible_paths
 from .schema import OF_TABLES, TO_DATASET, CorpusError

@@ -117,26 +117,26 @@ class JsonObject:
 
 
 def json_reader(
-    text_of: Callable[[JsonObject, str], Text | None],
+    text_of: Callable[..., Text | None],
     fields: str,
     file_name: Callable[[Path, RecordChecker], str] = document_name,
     values: Callable[[Path, RecordChecker], Iterator[tuple[object, str]]] = json_values,
-) -> Callable[[Path, RecordChecker], Iterator[Text]]:
+) -> Callable[..., Iterator[Text]]:
     """A reader (`CorpusFormat.read`) of JSON whose every record is a text.
 
     Args:
-        text_of: the text of a record, which is named by its number in the file if it has no name; None if it is not to
-            be read.
+        text_of: `text_of(record, name)` → the text of a `JsonObject`, None if it is not to be read. The name is that
+            of the file with the number of the record. Options of the reader (`columns`) are passed on.
         fields: what a record is expected to have, for messages.
         file_name: the name of a file, before the number.
         values: the records of a file, each with its place.
     """
 
-    def read(path: Path, check: RecordChecker) -> Iterator[Text]:
+    def read(path: Path, check: RecordChecker, **options: Any) -> Iterator[Text]:
         name, remedy = file_name(path, check), f"A record has the fields {fields}"
         for number, (raw, where) in enumerate(values(path, check)):
             with check.record():
-                text = text_of(JsonObject(raw, where, check, "", remedy, number), f"{name}:{number}")
+                text = text_of(JsonObject(raw, where, check, "", remedy, number), f"{name}:{number}", **options)
                 if text is not None:
                     yield text
 

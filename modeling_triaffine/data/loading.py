@@ -11,11 +11,10 @@ from datasets import Dataset, DatasetDict, NamedSplit
 
 from .alignment import WordSplitter
 from .corpus_files import CorpusPath, SplitFiles, find_splits
-from .features import FEATURES
 from .offsets import check_unit
 from .reading import read_head
 from .record_checker import WITHOUT_SPANS, RecordChecker
-from .schema import CorpusError, Text
+from .schema import FEATURES, CorpusError, Text
 from .texts import DEFAULT_SENTENCE_SPLITTER, is_written, numbered, sentences_of
 
 logger = logging.getLogger(__name__)

@@ -98,6 +98,16 @@ def text_of_sentences(sentences: Iterable[WrittenSentence], where: str = "", spl
     return made
 
 
+def annotated(
+    doc_id: str, text: str, found: Iterable[Entity | None], where: str, borders: Iterable[int] | None = None
+) -> Text:
+    """A text as written with what was found in it, in which None stands for an entity that was dropped."""
+    made = Text(doc_id=doc_id, text=text, entities=[entity for entity in found if entity], where=where)
+    if borders is not None:
+        made["borders"] = sorted({border for border in borders if 0 < border < len(text)})
+    return made
+
+
 def moved(entity: Entity, by: int) -> Entity:
     return Entity(start=entity["start"] + by, end=entity["end"] + by, type=entity["type"])
 

@@ -1,4 +1,4 @@
-"""The known formats by name: those of this package, and those registered at run time by `register_format`.
+"""The known formats: how a reader describes its own, those of this package by name, and `register_format`.
 
 A reader's module is imported when its format is first used, so that the command line can list the names at once.
 """
@@ -6,11 +6,72 @@ A reader's module is imported when its format is first used, so that the command
 from __future__ import annotations
 
 from collections import UserDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...parsing import JSON_SUFFIXES
+
 if TYPE_CHECKING:
-    from ..corpus_format import CorpusFormat
+    from ..schema import Text
+
+IN_LIST = "[]"
+"""Stands among the keys of JSON for the brackets of a list of records, which JSON lines do not have."""
+
+
+@dataclass(frozen=True)
+class CorpusFormat:
+    """A corpus format, as its reader declares it; `register_format` makes it known.
+
+    Args:
+        name: value of `load_nested_ner(format=…)`.
+        description: a few words for error messages.
+        read: `read(path, check) → texts`, a generator of [`Text`] which reports to `check` (a `RecordChecker`) what it
+            drops (`check.drop`) or ignores (`check.note`). What it cannot read is a `check.error`, which names the
+            place. What reads one record stands in `with check.record():`, so that `max_bad_records` can drop it.
+        suffixes: of file names, without `.gz`; they decide where the content of a file does not. With `keys`, those of
+            JSON by default.
+        keys: for JSON, the keys of its records, in one or several forms, such as "text entities -tokens": the keys that
+            are there, and with a hyphen those that are not. Of several formats that fit, the one with most is taken.
+        recognizes: for other files, their first characters → it looks like this format.
+        may_be: the same for a file whose neighbours, or the user, say that it is of this format.
+        columns: what `read(columns=…)` names, as in "{'entities': 'layer:feature'}"; empty if it takes none.
+        documents: for a format of many small files, `documents(path) → files`: all files of this format that belong to
+            the folder or document `path`, empty if there are none. `read` is then called with that `path`.
+        by_name_only: it is never detected.
+
+    Examples:
+        >>> from modeling_triaffine.data import FORMATS
+        >>> FORMATS["brat"].suffixes
+        ('.ann', '.a1')
+    """
+
+    name: str
+    description: str
+    read: Callable[..., Iterator[Text]]
+    suffixes: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    recognizes: Callable[[str], bool] | None = None
+    may_be: Callable[[str], bool] | None = None
+    columns: str = ""
+    documents: Callable[[Path], list[Path]] | None = None
+    by_name_only: bool = False
+
+    def __post_init__(self) -> None:
+        if self.keys and not self.suffixes:
+            object.__setattr__(self, "suffixes", JSON_SUFFIXES)
+
+
+def check_columns(columns: Mapping[str, object], required: Iterable[str], optional: Iterable[str] = ()) -> None:
+    """Raises ValueError unless `columns` names all that are required, and perhaps optional ones."""
+    if not {*required} <= columns.keys() <= {*required, *optional}:
+        further = f", optionally {', '.join(sorted(optional))}" if optional else ""
+        raise ValueError(f"`columns` names {sorted(columns)}. Name {' and '.join(required)}{further}.")
+
+
+# ---- The formats by name ----
 
 _MODULES = {
     "bioc": ("bigbio_kb", "bioc"),

@@ -12,12 +12,13 @@ from xml.etree.ElementTree import Element
 
 from ...model.text_triaffine import Offsets
 from ...parsing import JSON_SUFFIXES
-from ..corpus_format import CorpusFormat
 from ..json_records import JsonObject, Pair, json_reader, json_values
 from ..offsets import positions
 from ..reading import read_head, xml_elements
 from ..record_checker import RecordChecker
 from ..schema import Text
+from ..texts import annotated
+from . import CorpusFormat
 
 WRAPPERS = ("documents", "PubTator3")
 """Fields under which a JSON object has a list of documents."""
@@ -45,12 +46,11 @@ def _text(record: JsonObject, doc_id: str, passages: list[Passage], annotations:
         end = offset + positions(passage, check.offsets)[-1]
     entities = []
     for found, fragments, kind, quote in annotations:
-        if not fragments:  # of the whole document, or of something outside of it
+        if fragments:
+            entities.append(check.entity(text, fragments, kind, quote, found.where, found.name))
+        else:  # of the whole document, or of something outside of it
             check.drop("entities without offsets dropped", 1, f"{found.where}: {found.name}")
-        elif entity := check.entity(text, fragments, kind, quote, found.where, found.name):
-            entities.append(entity)
-    borders = sorted({border for border in borders if 0 < border < len(text)})
-    return Text(doc_id=doc_id, text=text, entities=entities, borders=borders, where=record.where)
+    return annotated(doc_id, text, entities, record.where, borders)
 
 
 # ---- BioC ----

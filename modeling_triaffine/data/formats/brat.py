@@ -9,10 +9,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..corpus_format import CorpusFormat
 from ..reading import name_in_corpus, numbered_lines, read_text, visible_paths
 from ..record_checker import RecordChecker
 from ..schema import Entity, Text
+from ..texts import annotated
+from . import CorpusFormat
 
 TEXT_SUFFIX, ANNOTATION_SUFFIX = ".txt", ".ann"
 ANNOTATION_SUFFIXES = (ANNOTATION_SUFFIX, ".a1")
@@ -73,7 +74,7 @@ def _read_document(file: Path, name: str, check: RecordChecker) -> Text:
             entities.append(_entity(line, text, where, check))
         elif line.strip():
             check.note("lines that are not annotations ignored", example=where)
-    return Text(doc_id=doc_id, text=text, entities=[entity for entity in entities if entity], where=name)
+    return annotated(doc_id, text, entities, name)
 
 
 def _entity(line: str, text: str, where: str, check: RecordChecker) -> Entity | None:

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import importing_extra
 from ...model.text_triaffine import Offsets
-from ..corpus_format import CorpusFormat, check_columns
 from ..json_records import record_keys
 from ..reading import name_in_corpus, open_corpus, parse_xml, read_head, visible_paths
 from ..record_checker import RecordChecker
 from ..schema import CorpusError, Text
+from . import CorpusFormat, check_columns
 
 if TYPE_CHECKING:
     from cassis import Cas

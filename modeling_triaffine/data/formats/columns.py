@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from ...model.text_triaffine import Offsets
-from ..corpus_format import CorpusFormat, check_columns
 from ..reading import HEAD_SIZE, document_name, numbered_lines, numbered_paragraphs, read_head
 from ..record_checker import RecordChecker
 from ..schema import OF_TABLES, Entity, Text
 from ..texts import WrittenSentence, text_of_sentences
+from . import CorpusFormat, check_columns
 from .tags import OUTSIDE, RULE, STANDARD, WITHOUT_PREFIXES, TagScheme, decode_tags, scheme_of
 
 NODE = re.compile(r"[0-9]{1,9}(?:[-.][0-9]{1,9})?")

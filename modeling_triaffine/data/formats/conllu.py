@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..alignment import LOST_ACROSS_SENTENCES
-from ..corpus_format import CorpusFormat
 from ..reading import numbered_paragraphs
 from ..record_checker import DISCONTINUOUS, RecordChecker
 from ..schema import Entity, Text
+from . import CorpusFormat
 from .columns import Layout, Rows, read_columns
 from .tags import STANDARD, Tag, decode_tags
 

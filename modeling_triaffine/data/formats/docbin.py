@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import importing_extra
-from ..corpus_format import CorpusFormat, check_columns
 from ..reading import document_name, open_corpus
 from ..record_checker import RecordChecker
 from ..schema import Entity, Text
+from . import CorpusFormat, check_columns
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc

@@ -22,11 +22,11 @@ from pathlib import Path
 from xml.etree.ElementTree import Element
 
 from ..alignment import align_entities
-from ..corpus_format import CorpusFormat
 from ..reading import xml_elements
 from ..record_checker import OF_WHITE_SPACE, RecordChecker
 from ..schema import Entity, Text
 from ..texts import WrittenSentence, text_of_sentences
+from . import CorpusFormat
 
 SPLIT_STARTS = {"train": 0, "validation": 15_023, "test": 16_692}
 """Index of each split's first sentence in the corpus."""

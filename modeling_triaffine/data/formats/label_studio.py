@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
-from ..corpus_format import CorpusFormat
 from ..json_records import JsonObject, json_reader
 from ..schema import Entity, Text
+from ..texts import annotated
+from . import CorpusFormat
 from .text_spans import entity_of_each_type
 
 PLAIN, HYPERTEXT = "labels", "hypertextlabels"
@@ -35,8 +36,7 @@ def _text_of_task(task: JsonObject, _: str) -> Text | None:
         raise task.error("data", problem, "Name the one that was labelled 'text'")
     name = "text" if "text" in texts else texts[0]
     text = data.value(name, str)
-    entities = [entity for entity in _entities(last, text) if entity]
-    return Text(doc_id=str(identifier), text=text, entities=entities, where=task.where)
+    return annotated(str(identifier), text, _entities(last, text), task.where)
 
 
 def _entities(annotation: JsonObject, text: str) -> Iterator[Entity | None]:

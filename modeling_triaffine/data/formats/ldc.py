@@ -21,11 +21,12 @@ from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element
 
 from ...model.text_triaffine import Offsets
-from ..corpus_format import CorpusFormat
 from ..offsets import BYTE_ORDER_MARK
 from ..reading import name_in_corpus, open_corpus, parse_xml, read_text, visible_paths
 from ..record_checker import RecordChecker
 from ..schema import Text
+from ..texts import annotated
+from . import CorpusFormat
 
 TAG = re.compile(r"<[^<>]+>")
 QUOTE = re.compile(r"<quote\b.*?</quote\s*>", re.DOTALL | re.IGNORECASE)
@@ -112,13 +113,7 @@ class Release:
             check.entity(text, [(found.start, found.end)], found.type, found.quote or None, found.where, "mention")
             for found in mentions
         )
-        return Text(
-            doc_id=document,
-            text=text,
-            entities=[entity for entity in entities if entity],
-            borders=sorted({border for border in borders if 0 < border < len(text)}),
-            where=name,
-        )
+        return annotated(document, text, entities, name, borders)
 
     def _mentions(self, file: Path, name: str, check: RecordChecker) -> Iterator[Mention]:
         with open_corpus(file) as opened:

@@ -10,10 +10,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..corpus_format import CorpusFormat
 from ..reading import numbered_paragraphs
 from ..record_checker import RecordChecker
 from ..schema import Text
+from ..texts import annotated
+from . import CorpusFormat
 
 TEXT_LINE = re.compile(r"([^|\t\n]+)\|([ta])\|(.*)")
 ENTITY_LINE = re.compile(r"([^\t]+)\t([0-9]{1,15})\t([0-9]{1,15})\t([^\t]*)\t([^\t]+)(?:\t.*)?")
@@ -57,13 +58,7 @@ def _document(lines: list[tuple[int, str]], check: RecordChecker) -> Text:
         check.entity(whole, [(int(fields[2]), int(fields[3]))], fields[5], fields[4] or None, where, where)
         for where, fields in annotations
     )
-    return Text(
-        doc_id=doc_id,
-        text=whole,
-        entities=[entity for entity in entities if entity],
-        borders=[border for border in (len(title), len(title) + 1) if 0 < border < len(whole)],
-        where=f"{first} (document {doc_id})",
-    )
+    return annotated(doc_id, whole, entities, f"{first} (document {doc_id})", (len(title), len(title) + 1))
 
 
 PUBTATOR = CorpusFormat(

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
 from ...model.text_triaffine import Offsets
-from ..corpus_format import CorpusFormat, check_columns
-from ..json_records import JsonObject, json_values
-from ..reading import document_name
+from ..json_records import JsonObject, json_reader, json_values
 from ..record_checker import WITHOUT_SPANS, RecordChecker
 from ..schema import Entity, Text
-from ..texts import layers_of
+from ..texts import annotated, layers_of
+from . import CorpusFormat, check_columns
 
 TEXTS = ("text", "sentence", "full_text", "content", "data")
 SPANS = ("entities", "spans", "label", "labels", "denotations", "annotations")
@@ -25,15 +24,8 @@ FORM: Mapping[str, Any] = {
     "entities": SPANS,
     "start": ("start", "start_offset", "start_idx", "start_position", "begin", "span.begin", "span.start", "span.0"),
     "end": ("end", "end_offset", LAST, "end_position", "span.end", "span.1"),
-    "type": (
-        "label",
-        "type",
-        "labels",
-        "obj",
-        "entity_group",
-        "entity_type",
-        "name",
-    ),  # entity_group: pipeline, predict
+    # entity_group: of the pipeline and `predict`.
+    "type": ("label", "type", "labels", "obj", "entity_group", "entity_type", "name"),
     "id": ("id",),
     "inclusive_end": None,
 }
@@ -67,29 +59,9 @@ def span_form(columns: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**FORM, **{name: (field,) if isinstance(field, str) else field for name, field in columns.items()}}
 
 
-def read_text_spans(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Text]:
-    """Reads texts with spans by characters; a CorpusError names the line or record and the field.
-
-    A span is a list [start, end, type] or an object with start, end and type (a list of types: one entity each), and
-    perhaps the covered text, which is checked.
-
-    Args:
-        columns: the names of the fields, see [`text_form`]; None takes those of `FORM`.
-    """
-    form = FORM if columns is None else text_form(columns)
-    file_name = document_name(path, check)
-    for number, (raw, where) in enumerate(_records(json_values(path, check))):
-        with check.record():
-            record = JsonObject(raw, where, check, remedy="A record has the fields text and entities")
-            if (answer := record.fields.get("answer")) in REJECTED:
-                check.note(f"texts with the answer {answer!r} ignored")
-                continue
-            yield annotated_text(record, f"{file_name}:{number}", form)
-
-
-def _records(values: Iterable[tuple[object, str]]) -> Iterator[tuple[object, str]]:
-    """The values, pairs of a text and its annotations as records."""
-    for raw, where in values:
+def _records(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]]:
+    """The records of a file with their places, pairs of a text and its annotations as records."""
+    for raw, where in json_values(path, check):
         pairs = raw.get("annotations") if isinstance(raw, dict) and "text" not in raw else [raw]
         if isinstance(pairs, list) and pairs and all(map(_is_pair, pairs)):
             for number, (text, annotations) in enumerate(pairs):
@@ -102,20 +74,28 @@ def _is_pair(value: object) -> bool:
     return isinstance(value, list) and list(map(type, value)) == [str, dict]
 
 
-def annotated_text(record: JsonObject, default_id: str, form: Mapping[str, Any]) -> Text:
-    """The text of one record with its spans; `default_id` names it if it has no id."""
+def annotated_text(record: JsonObject, default_id: str, columns: Mapping[str, Any] | None = None) -> Text:
+    """The text of one record with its spans by characters; `default_id` names it if it has no id.
+
+    A span is a list [start, end, type] or an object with start, end and type (a list of types: one entity each), and
+    perhaps the covered text, which is checked. `columns` names the fields, see [`text_form`]; None takes `FORM`.
+    """
+    form = FORM if columns is None else text_form(columns)
     identifier = record.get(form["id"][0])
     named = next((name for name in form["text"] if isinstance(record.get(name), str)), form["text"][0])
     text = record.value(named, str)
     layers = layers_of(record, text)
-    found = Text(
-        doc_id=default_id if identifier in (None, "") else str(identifier),
-        text=text,
-        entities=[entity for entity in _entities(record, text, named, form, {*layers}) if entity],
-        where=record.where,
-    )
-    found.update(layers)  # type: ignore[typeddict-item]
-    return found
+    doc_id = default_id if identifier in (None, "") else str(identifier)
+    made = annotated(doc_id, text, _entities(record, text, named, form, {*layers}), record.where)
+    made.update(layers)  # type: ignore[typeddict-item]
+    return made
+
+
+def _unless_rejected(record: JsonObject, default_id: str, columns: Mapping[str, Any] | None = None) -> Text | None:
+    if (answer := record.fields.get("answer")) in REJECTED:
+        record.check.note(f"texts with the answer {answer!r} ignored")
+        return None
+    return annotated_text(record, default_id, columns)
 
 
 def _entities(
@@ -183,7 +163,7 @@ def word_entity(raw: object, record: JsonObject, name: str, form: Mapping[str, A
 TEXT_SPANS = CorpusFormat(
     name="text_spans",
     description="JSON of texts with spans by characters, as exported by Doccano",
-    read=read_text_spans,
+    read=json_reader(_unless_rejected, "text and entities", values=_records),
     keys=(
         "text",
         "full_text",

@@ -11,12 +11,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
 
-from ..corpus_format import IN_LIST, CorpusFormat, check_columns
 from ..json_records import JsonObject, TypedSpan, json_reader, json_values
 from ..reading import document_name, name_in_corpus, numbered_paragraphs
 from ..record_checker import DISCONTINUOUS, RecordChecker
 from ..schema import Entity, Text
 from ..texts import WrittenSentence, text_of_sentences
+from . import IN_LIST, CorpusFormat, check_columns
 from .tags import STANDARD
 from .text_spans import FORM, word_entity
 from .word_tags import MENTIONS, TAGS, text_of_words

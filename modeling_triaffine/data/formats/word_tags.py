@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from ...parsing import shown
-from ..corpus_format import CorpusFormat, check_columns
 from ..json_records import JsonObject, json_values
 from ..reading import document_name
 from ..record_checker import RecordChecker
 from ..schema import Entity, Text
 from ..texts import WrittenSentence, text_of_sentences
+from . import CorpusFormat, check_columns
 from .tags import RULE, STANDARD, Tag, TagScheme, decode_tags, scheme_of
 from .text_spans import OF_SPAN, span_form, word_entity
 
