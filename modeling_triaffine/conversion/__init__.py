@@ -1,8 +1,7 @@
 """Conversion to and from other formats: checkpoints of the published implementation, and ONNX.
 
-A pickle is read without running it (`inert_checkpoint.py`) and interpreted by `published.py` and `published_names.py`;
-`onnx_export.py` exports a model, `onnx_predictor.py` runs it. Not here: the commands (`commands/`)
-and how this package's own checkpoints are saved.
+A pickle is read without running it (`inert_checkpoint.py`) and interpreted by `published.py`. `onnx_export.py` exports
+a model, `onnx_predictor.py` runs it.
 """
 
 from .inert_checkpoint import CheckpointError

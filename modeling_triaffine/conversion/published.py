@@ -1,13 +1,14 @@
 """Converts a checkpoint of the published implementation to a model and a processor of this package.
 
-The published training saves the whole model as a pickle, which is read without running it (`inert_checkpoint.py`); the
-names of its tensors are in `published_names.py`. This file has the meaning of the checkpoint's settings, what it does
-not contain (names of labels, vocabularies, context), and what cannot be converted. The converted model computes what
-the published code computes: the softmax of the cross-span attention is over the scored spans
-(`cross_span_axis="query"`), and the character BiLSTM is read at the last character.
+The published training saves the whole model as a pickle, which is read without running it (`inert_checkpoint.py`). This
+file has the names of its tensors, the meaning of its settings, what it does not contain (names of labels, vocabularies,
+context), and what cannot be converted. The converted model computes what the published code computes: the softmax of
+the cross-span attention is over the scored spans (`cross_span_axis="query"`), and the character BiLSTM is read at the
+last character.
 """
 
 import json
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,7 +24,6 @@ from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import PADDING, UNKNOWN, TriaffineProcessor
 from ..new_model import number_names
 from .inert_checkpoint import CheckpointError, InertObject, module_tensors, read_checkpoint, submodule
-from .published_names import WITHOUT_USE, our_parameter
 
 # What published checkpoints of a corpus lack: the labels in their order, and the context in training.
 CORPORA: dict[str, tuple[list[str], str]] = {
@@ -47,6 +47,42 @@ FIXED_SETTINGS = {
 # Vocabulary of the processor → its file, written by the published preparation beside the data, and its tensor.
 VOCABULARY_FILES = {"words": "word2id.json", "pos": "pos2id.json", "chars": "char2id.json"}
 TABLES = {"words": "word_embedding", "pos": "pos_embedding", "chars": "char_embedding"}
+
+# Published names → ours.
+MLPS = {
+    "parser_list.0.linear_h": "head.attention.boundaries.head",
+    "parser_list.0.linear_t": "head.attention.boundaries.tail",
+    "parser_list.0.linear_m": "head.attention.inside",
+    "parser_list.0.linear_h1": "head.scoring.boundaries.head",
+    "parser_list.0.linear_t1": "head.scoring.boundaries.tail",
+    "parser_list.0.linear_m1": "head.scoring.inside",
+    "linear_h2": "head.cross_span.attention_boundaries.head",
+    "linear_t2": "head.cross_span.attention_boundaries.tail",
+    "linear_s2": "head.cross_span.attention_span",
+    "linear_h3": "head.cross_span.scoring_boundaries.head",
+    "linear_t3": "head.cross_span.scoring_boundaries.tail",
+    "linear_s3": "head.cross_span.scoring_span",
+}
+# Their layers 0 and 1 are items 0 and 3 of our sequences, with ReLU and dropout between them.
+MODULES = {f"{mlp}.layers.{layer}": f"{ours}.{3 * layer}" for mlp, ours in MLPS.items() for layer in (0, 1)} | {
+    "encoder.reduce_dim": "words.projection",
+    "encoder.word_embedding": "words.word_embedding",
+    "encoder.pos_embedding": "words.pos_embedding",
+    "encoder.char_embedding": "words.char_embedding",
+}
+BIASES = {"parser_list.0.uni": "head.label_bias", "final_uni": "head.cross_span.label_bias"}
+TRIAFFINES = {
+    "parser_list.0.parser0.weight": "head.attention.triaffine.weight",
+    "parser_list.0.parser1.weight": "head.scoring.triaffine.weight",
+    "span_triaffine.weight": "head.cross_span.attention_triaffine.weight",
+    "final_parser.weight": "head.cross_span.scoring_triaffine.weight",
+}
+PRETRAINED = "encoder.bert_list.0."
+LSTM = re.compile(r"encoder\.(lstm|char_lstm)\.((?:weight|bias)_[ih]h)_l(\d+)(_reverse)?")
+# Not used in prediction: the encoder's pooler, constants, and the heads of auxiliary losses.
+WITHOUT_USE = re.compile(
+    r"encoder\.bert_list\.0\.(?:pooler\..*|embeddings\.(?:position_ids|token_type_ids))|(?:linear_token|trans_bi)\..*"
+)
 
 
 def convert_published(
@@ -104,8 +140,6 @@ def _check_supported(root: Any) -> None:
     for name, value in FIXED_SETTINGS.items():
         if settings.get(name, value) != value:
             raise CheckpointError(f"it was trained with {name} = {settings[name]!r}, and only {value!r} is supported")
-    if root.state.get("loss_config", {}).get("name") == "two":
-        raise CheckpointError("it was trained with the loss 'two', which has no label for None")
 
 
 def _settings(root: InertObject) -> dict[str, Any]:
@@ -192,3 +226,19 @@ def _our_columns(name: str, tensor: Tensor, config: TriaffineConfig) -> Tensor:
     rest = tensor.shape[1] - config.hidden_size - pos - words
     encoder, of_pos, of_words, of_chars = tensor.split([config.hidden_size, pos, words, rest], dim=1)
     return torch.cat([encoder, of_words, of_pos, of_chars], dim=1)
+
+
+def our_parameter(name: str, tensor: Tensor) -> tuple[str, Tensor]:
+    """The parameter for a published tensor, and its value; an unknown one keeps its name."""
+    if name in TRIAFFINES:
+        return TRIAFFINES[name], tensor.permute(3, 1, 0, 2)  # [head, inside, tail, label] → [label, inside, head, tail]
+    if name.startswith(PRETRAINED):
+        return f"encoder.{name.removeprefix(PRETRAINED)}", tensor
+    module, _, kind = name.rpartition(".")
+    if module in MODULES:
+        return f"{MODULES[module]}.{kind}", tensor
+    if part := LSTM.fullmatch(name):
+        lstm, of_layer, layer, backward = part.groups()
+        direction = "backward_layers" if backward else "forward_layers"
+        return f"words.{lstm}.{direction}.{layer}.{of_layer}_l0", tensor
+    return BIASES.get(name, name), tensor
