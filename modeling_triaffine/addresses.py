@@ -6,7 +6,6 @@ import re
 import socket
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 HOST = "127.0.0.1"  # this machine only
 PAGE_PORT = 7860
@@ -52,16 +51,12 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def guard_host(application: Any, listener: socket.socket) -> None:
-    """Makes a Starlette application on a loopback address answer loopback names only.
+def answered_hosts(host: str) -> list[str]:
+    """The names under which a server at this address answers: loopback names only, if it is one of this machine only.
 
     Otherwise a website could let its own name lead to this machine, and read the answers in the browser of its visitor.
     """
-    from starlette.middleware.trustedhost import TrustedHostMiddleware
-
-    address = listener.getsockname()[0]
-    if is_loopback(address):
-        application.add_middleware(TrustedHostMiddleware, allowed_hosts=[address, *LOOPBACK_NAMES])
+    return [host, *LOOPBACK_NAMES] if is_loopback(host) else ["*"]
 
 
 def public_names(places: Sequence[str | os.PathLike[str]]) -> list[str]:

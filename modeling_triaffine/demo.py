@@ -10,27 +10,18 @@ import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
+from huggingface_hub import metadata_load
 
-from . import NestedNERPipeline, draw_entities
+from . import NestedNERPipeline
 from .commands import main as run_command
 from .data import load_texts
 from .data.demo import write_demo_corpus
 from .installed_models import installed_models
 
 CORPUS, MODEL = Path("outputs/demo/corpus"), Path("outputs/demo/model")
-# Model of the package → sentences for it.
-REAL_SENTENCES = {
-    "names-en": (
-        "The University of California, Berkeley, opened a museum in Oakland.",
-        "The mayor of New York City met the Prime Minister of Canada at the United Nations.",
-    ),
-    "genia": (
-        "IL-2 gene expression and NF-kappa B activation through CD28 require 5-lipoxygenase.",
-        "The human cyclooxygenase-2 mRNA is induced in peripheral blood T lymphocytes.",
-    ),
-}
 SHOWN, LINE = 3, 90  # sentences, and their characters; longer ones would be drawn in pieces
 
 
@@ -39,7 +30,8 @@ def main() -> None:
     torch.set_num_threads(1)
     for name, path in installed_models().items():
         print(f"The model {name!r} of the package:\n")
-        draw_all(path, REAL_SENTENCES.get(name, ()))
+        card: Any = metadata_load(path / "README.md")
+        draw_all(path, [example["text"] for example in card["widget"]])
     train()
     print("Loaded again, the model finds nested entities. It knows invented names only:\n")
     by_entities = sorted(load_texts(CORPUS)["test"], key=lambda text: -len(text["entities"]))
@@ -50,7 +42,7 @@ def draw_all(model: Path, texts: Sequence[str]) -> None:
     """Draws what a model finds in sentences that it was not trained on."""
     find_entities = NestedNERPipeline(model)
     for text in texts:
-        print(draw_entities(text, find_entities(text)), end="\n\n")
+        print(find_entities.draw(text), end="\n\n")
 
 
 def train() -> None:

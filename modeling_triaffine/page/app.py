@@ -17,7 +17,7 @@ from gradio.processing_utils import save_bytes_to_cache
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-from ..addresses import HOST, LOOPBACK_NAMES, PAGE_PORT, is_loopback
+from ..addresses import HOST, PAGE_PORT, answered_hosts
 from ..files import SURROGATES
 from ..model.kinds_triaffine import OVERLAPS
 from .answers import CHOOSE_ONE, NOTHING_YET, Marked, explain_entity, find_entities
@@ -146,7 +146,7 @@ def serve_page(page: gr.Blocks, host: str = HOST, port: int = PAGE_PORT, open_br
 
 def start_page(page: gr.Blocks, host: str = HOST, port: int = PAGE_PORT, open_browser: bool = False) -> str:
     """Starts Gradio's server in threads, and returns the address of the page."""
-    names = [host, *LOOPBACK_NAMES] if is_loopback(host) else ["*"]  # a website could let its own name lead here
+    hosts = Middleware(TrustedHostMiddleware, allowed_hosts=answered_hosts(host))
     options = {"docs_url": None, "redoc_url": None, "openapi_url": None}
     _, address, _ = page.launch(
         server_name=host,
@@ -154,7 +154,7 @@ def start_page(page: gr.Blocks, host: str = HOST, port: int = PAGE_PORT, open_br
         inbrowser=open_browser,
         prevent_thread_lock=True,
         quiet=True,
-        app_kwargs={**options, "middleware": [Middleware(TrustedHostMiddleware, allowed_hosts=names)]},
+        app_kwargs={**options, "middleware": [hosts]},
         max_file_size=0,  # the page has no uploads
         footer_links=[],
         run_history=False,

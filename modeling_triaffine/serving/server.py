@@ -13,8 +13,9 @@ from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-from ..addresses import BACKLOG, guard_host
+from ..addresses import BACKLOG, answered_hosts
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +67,7 @@ class Server(uvicorn.Server):
 
     def serve_on(self, listener: socket.socket) -> None:
         """Does not return: the process ends with code 0 after SIGTERM, 130 after SIGINT (Ctrl+C)."""
-        guard_host(self._application, listener)
+        self._application.add_middleware(TrustedHostMiddleware, allowed_hosts=answered_hosts(listener.getsockname()[0]))
         for number in (signal.SIGTERM, signal.SIGINT):  # which uvicorn raises again at the end
             signal.signal(number, self.handle_exit)
         self.run([listener])

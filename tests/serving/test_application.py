@@ -9,8 +9,9 @@ import pytest
 from fastapi import HTTPException, Request
 from fastapi.testclient import TestClient
 from prometheus_client import parser
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-from modeling_triaffine.addresses import guard_host, listen
+from modeling_triaffine.addresses import answered_hosts
 from modeling_triaffine.serving.middleware import Metrics
 from modeling_triaffine.serving.predictor import Predictor
 from modeling_triaffine.serving.schema import MAX_ITEMS, Limits
@@ -212,8 +213,8 @@ def test_responses_close_connections_during_shutdown(client):
 def test_on_loopback_only_its_names_are_answered(find_entities):
     """A website whose name leads to this machine sends its own."""
     client, batcher = client_of(find_entities)
-    with batcher, listen("127.0.0.1", 0) as listener:
-        guard_host(client.app, listener)
+    client.app.add_middleware(TrustedHostMiddleware, allowed_hosts=answered_hosts("127.0.0.1"))
+    with batcher:
         hosts = {"localhost:80": 200, "127.0.0.1": 200, "[::1]:80": 200, "evil.example:80": 400, "127.0.0.1.evil": 400}
         assert {host: client.get("/health", headers={"Host": host}).status_code for host in hosts} == hosts
 
