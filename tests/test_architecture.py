@@ -30,9 +30,9 @@ SHARED_FILES = {file.stem for file in PACKAGE.glob("*.py")} - {"demo", "registra
 BUDGET = {
     ".": (1_080, 1_924),
     "acceleration": (1_204, 744),
-    "commands": (1_273, 725),
+    "commands": (1_220, 725),
     "conversion": (728, 532),
-    "data": (5_264, 2_475),
+    "data": (5_262, 2_451),
     "drawing": (685, 484),
     "evaluation": (1_298, 637),
     "explanation": (459, 292),
@@ -41,7 +41,7 @@ BUDGET = {
     "publishing": (766, 667),
     "serving": (1_011, 1_037),
     "tagging": (533, 582),
-    "training": (2_845, 2_808),
+    "training": (2_808, 2_803),
     "helpers": (0, 2_383),
 }
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from modeling_triaffine.commands.options import as_written
 from modeling_triaffine.files import write_text
+from modeling_triaffine.installed_models import library
 from modeling_triaffine.model.configuration_triaffine import TriaffineConfig
 from modeling_triaffine.publishing.model_card import build_model_card
 from modeling_triaffine.publishing.run_summary import RunSummary
-from modeling_triaffine.training.plan import TRAINING_FILE, load_recipe, recipe_library, training_options
+from modeling_triaffine.training.plan import TRAINING_FILE, load_recipe, training_options
 
 # Output folder of the commands in a recipe's card.
 OUTPUTS = "outputs"
@@ -41,10 +42,10 @@ def recipe_card(folder: Path) -> str:
     return str(card)
 
 
-def write_recipe_cards(library: Path) -> None:
-    for path in sorted(library.glob(f"*/{TRAINING_FILE}")):
+def write_recipe_cards(recipes: Path) -> None:
+    for path in sorted(recipes.glob(f"*/{TRAINING_FILE}")):
         write_text(path.parent / "README.md", recipe_card(path.parent))
 
 
 if __name__ == "__main__":
-    write_recipe_cards(recipe_library())
+    write_recipe_cards(library())

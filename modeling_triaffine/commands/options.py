@@ -1,6 +1,6 @@
 """Options that several commands share, what they open, and the help of declared ones."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -144,27 +144,16 @@ def load_split(
     Raises:
         ValueError: the corpus has no such split.
     """
+    from ..data.corpus_files import SPLIT_OF_NAME
     from ..data.loading import read_parts
 
-    wanted = split_name(split or "validation")
+    wanted = SPLIT_OF_NAME.get(split or "validation", split or "validation")
     parts = read_parts(corpus, corpus_format, max_bad_records=max_bad_records, only=wanted)
     found = {part.name or key: (part, key) for part in parts for key in part.texts}
     if split is None and len(found) == 1:
         (wanted,) = found
-    check_splits([wanted], found, corpus)
+    if wanted not in found:
+        raise ValueError(f"{' '.join(corpus)} has no split {wanted!r}. Give --split {' or '.join(found)}.")
     part, key = found[wanted]
     records = part.sentences(processor.split_words, processor.sentence_splitter, own_words=True)[key]
     return wanted, records, part.texts[key] if part.is_written else []
-
-
-def check_splits(wanted: Iterable[str], known: Iterable[str], corpus: Sequence[str]) -> None:
-    """Raises ValueError if a corpus lacks some of the splits that are given as --split."""
-    if missing := [repr(name) for name in wanted if name not in known]:
-        raise ValueError(f"{' '.join(corpus)} has no split {', '.join(missing)}. Give --split {' or '.join(known)}.")
-
-
-def split_name(given: str) -> str:
-    """Returns the name of a split in `load_nested_ner`, where `dev` is `validation`."""
-    from ..data.corpus_files import SPLIT_OF_NAME
-
-    return SPLIT_OF_NAME.get(given, given)

@@ -27,7 +27,7 @@ import typer
 
 from ..model.options_triaffine import PredictionOptions
 from . import options as shared
-from .annotation_tools import check_output, write_for_tool
+from .annotation_tools import FOLDERS, write_for_tool
 from .texts import TextSource
 
 REJECTED = 3
@@ -56,18 +56,25 @@ def command(
     int8: shared.Int8 = False,
     bf16: shared.Bf16 = False,
 ) -> int:
+    from ..drawing.safe_text import clean
+
     source = TextSource(input, text, text_column, entities_column)
     if output is not None and output.is_file() and not source.is_standard and source.path.samefile(output):
         raise ValueError(f"--output {output} is the input, which would be lost. Give another name.")
+    if to in FOLDERS and output is not None:
+        shared.check_new(output)
+    if to != "json_lines" and (output is None or str(output) == "-" or output.is_dir()):
+        raise ValueError(f"{to} imports a {'new folder' if to in FOLDERS else 'file'}. Give its name as --output.")
+    pipeline = shared.open_model(model, device, int8, bf16)
     decoding: dict[str, Any] = {"threshold": threshold, "overlap": overlap, "batch_size": batch_size}
-    if to == "json_lines":
-        entities = write_lines(source, shared.open_model(model, device, int8, bf16), output, html, decoding)
+    if output is None or to == "json_lines":
+        entities = write_lines(source, pipeline, output, html, decoding)
     else:
-        output = check_output(to, output)
-        pipeline = shared.open_model(model, device, int8, bf16)
-        found = write_for_tool(to, output, source, pipeline, uncertain, **decoding)
-        entities = Counter(entity["entity_group"] for of_text in found for entity in of_text.entities)
-    return summarize(source, entities)
+        entities = write_for_tool(to, output, source, pipeline, uncertain, decoding)
+    labels = ", ".join(f"{clean(label)} {count:,}" for label, count in entities.most_common())
+    documents = f"{source.accepted:,} documents, {entities.total():,} entities{f' ({labels})' if labels else ''}"
+    print(f"{documents}, {len(source.rejected):,} rejected.", file=sys.stderr)
+    return REJECTED if source.rejected else 0
 
 
 def write_lines(
@@ -109,13 +116,3 @@ def write_lines(
         pairs, names = [(text, of_text) for _, text, of_text in drawn], [name for name, *_ in drawn]
         write_text(html, predictions_page(pairs, f"Entities in {source.name}", source.rejected, names))
     return counts
-
-
-def summarize(source: TextSource, entities: Counter[str]) -> int:
-    """Prints how much was read and found; returns the exit code."""
-    from ..drawing.safe_text import clean
-
-    labels = ", ".join(f"{clean(label)} {count:,}" for label, count in entities.most_common())
-    documents = f"{source.accepted:,} documents, {entities.total():,} entities{f' ({labels})' if labels else ''}"
-    print(f"{documents}, {len(source.rejected):,} rejected.", file=sys.stderr)
-    return REJECTED if source.rejected else 0

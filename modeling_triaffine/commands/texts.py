@@ -4,7 +4,6 @@ import sys
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from contextlib import nullcontext
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +37,7 @@ class TextSource:
         self.is_json = name.lower().endswith(JSON_SUFFIXES)
         self.accepted = 0
         self.rejected: list[str] = []
+        self.files = sorted(filter(self._is_text, self.path.rglob("*"))) if self.is_folder else []
         if not self.is_standard and not self.path.exists():
             raise ValueError(f"There is no file {name}. Give a file of texts, a folder of .txt files, or --text.")
         if self.is_folder and not self.files:
@@ -45,11 +45,10 @@ class TextSource:
         if name.lower().endswith(TABLES):
             raise ValueError(f"{name} is a table, whose lines are not texts. Write its rows as JSON lines (.jsonl).")
 
-    @cached_property
-    def files(self) -> list[Path]:
-        """The texts of a folder, and documents that are to be rejected; hidden ones are left out."""
-        found = sorted(file for file in self.path.rglob("*") if file.suffix.lower() in (".txt", *DOCUMENTS))
-        return [file for file in found if not any(part.startswith(".") for part in file.relative_to(self.path).parts)]
+    def _is_text(self, file: Path) -> bool:
+        """True for the texts of a folder, and for documents that are to be rejected; hidden files are left out."""
+        is_hidden = any(part.startswith(".") for part in file.relative_to(self.path).parts)
+        return file.suffix.lower() in (".txt", *DOCUMENTS) and not is_hidden
 
     @property
     def total(self) -> int | None:
@@ -65,7 +64,7 @@ class TextSource:
         """Yields the name of each text and its record: the `id` of a JSON line, the path in the folder, or a number."""
         from ..drawing.safe_text import clean
 
-        for name, where, data in self._files() if self.is_folder else self._lines():
+        for name, where, data in self._texts():
             try:
                 record = self._read(name, data, where)
             except DataError as error:
@@ -76,13 +75,13 @@ class TextSource:
                 self.accepted += 1
                 yield str(record.get("id") or name), record
 
-    def _files(self) -> Iterator[tuple[str, str, bytes]]:
-        for file in self.files:
-            yield file.relative_to(self.path).with_suffix("").as_posix(), str(file), file.read_bytes()
-
-    def _lines(self) -> Iterator[tuple[str, str, bytes]]:
+    def _texts(self) -> Iterator[tuple[str, str, bytes]]:
+        """Yields the name, the place and the content of each text."""
+        for document in self.files:
+            yield document.relative_to(self.path).with_suffix("").as_posix(), str(document), document.read_bytes()
         if self.text is not None:
             yield "text", "--text", self.text.encode(errors="surrogateescape")
+        if self.is_folder or self.text is not None:
             return
         stem, file = ("text", "standard input") if self.is_standard else (self.path.stem, self.name)
         lines: Any = iter(_read_typed, b"") if self.is_typed else sys.stdin.buffer

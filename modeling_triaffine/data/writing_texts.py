@@ -18,14 +18,12 @@ Predicted = Iterable[Mapping[str, Any]]
 """Texts with `doc_id`, `text`, `entities` (by characters, with a score), their `words` by sentence, and `fields`."""
 
 
-def brat_type(label: str) -> str:
-    """The label as a type of brat, which has no white space."""
-    return "_".join(label.split())
-
-
 def write_brat_predictions(texts: Predicted, folder: Path) -> None:
-    """Writes brat's files with line ends of one character, which programs that translate line ends count alike."""
-    written = ({**text, "text": text["text"].replace("\r\n", " \n").replace("\r", "\n")} for text in texts)
+    """Writes brat's files: types without white space, line ends of one character, which all programs count alike."""
+    written = []
+    for text in texts:
+        entities = [{**entity, "type": "_".join(entity["type"].split())} for entity in text["entities"]]
+        written.append({**text, "text": text["text"].replace("\r\n", " \n").replace("\r", "\n"), "entities": entities})
     write_brat(written, folder, RecordChecker(folder))
 
 

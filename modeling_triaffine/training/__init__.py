@@ -15,11 +15,9 @@ from ..lazy import on_first_use
 if TYPE_CHECKING:
     from .plan import NestedNERTrainingArguments as NestedNERTrainingArguments
     from .start import start_from_recipe as start_from_recipe
-    from .trainer import EntityPrediction as EntityPrediction
     from .trainer import NestedNERTrainer as NestedNERTrainer
 
 _MODULES = {
-    "EntityPrediction": "trainer",
     "NestedNERTrainer": "trainer",
     "NestedNERTrainingArguments": "plan",
     "start_from_recipe": "start",

@@ -29,6 +29,7 @@ from transformers import TrainingArguments
 from transformers.trainer_utils import IntervalStrategy
 from transformers.utils import CONFIG_NAME, is_torch_tf32_available
 
+from ..installed_models import library
 from ..model.options_triaffine import MODEL_OPTIONS, Option
 from ..model.triaffine_weights import multiplies_bfloat16
 from .interruptions import KEPT
@@ -50,7 +51,6 @@ RECIPE_HEADING = """\
 # On another machine, give the files again, and --dataset_name and --language. This file is not published.
 """
 PURPOSE = "purpose"
-LIBRARY = "hub_configs"
 # Given option → the other options of a recipe that it replaces, which could prevail over it.
 REPLACED = {
     **dict.fromkeys(("num_train_epochs", "max_steps"), ("max_steps", "min_steps")),
@@ -249,27 +249,19 @@ def _unknown(name: str) -> str:
 # ---- Recipes ----
 
 
-def recipe_library() -> Path:
-    """The folder `hub_configs` of the package: inside it when installed, beside it in a checkout."""
-    package = Path(__file__).resolve().parents[1]
-    installed = package / LIBRARY
-    return installed if installed.is_dir() else package.parent / LIBRARY
-
-
 def find_recipe(name_or_folder: str) -> Path:
     """The folder of a recipe, given as a folder with a training.yaml or by its name in the package's library.
 
     A name alone is first one of the library: a run in ./demo, which has a training.yaml too, is given as `./demo`.
     """
-    library = recipe_library()
-    given, named = Path(name_or_folder), library / name_or_folder
+    given, named = Path(name_or_folder), library() / name_or_folder
     for folder in (named, given) if given.name == name_or_folder else (given, named):
         if (folder / TRAINING_FILE).is_file():
             return folder
-    known = sorted(path.parent.name for path in library.glob(f"*/{TRAINING_FILE}"))
+    known = sorted(path.parent.name for path in library().glob(f"*/{TRAINING_FILE}"))
     raise ValueError(
         f"There is no recipe {name_or_folder!r}, and no folder of that name with a {TRAINING_FILE}. The recipes in "
-        f"{library}: {', '.join(known)}."
+        f"{library()}: {', '.join(known)}."
     )
 
 

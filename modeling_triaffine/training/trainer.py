@@ -28,7 +28,7 @@ from ..data.collator import DataCollatorForNestedNER
 from ..data.schema import CONTEXT_FIELDS
 from ..data.windows import Windows
 from ..evaluation.prediction import candidate_spans
-from ..evaluation.scoring import Sentences, candidate_recall, score_entities, without_labels
+from ..evaluation.scoring import candidate_recall, score_entities, without_labels
 from ..files import write_text
 from ..model.batches_triaffine import batches_by_length
 from ..model.decoding_triaffine import find_entities
@@ -69,29 +69,6 @@ from .summary import summarize_training
 logger = logging.getLogger(__name__)
 
 
-class EntityPrediction(EvalPrediction):
-    """The predicted and the gold entities of a data set: the argument of a trainer's `compute_metrics`.
-
-    Attributes:
-        predictions: for each record a list of predicted entities {start, end (exclusive, in words), type, score}, but
-            for those with a label that is kept of an earlier training and not annotated here.
-        label_ids: for each record a list of gold entities {start, end, type}.
-        records: the data set, with `tokens`, `id` and all its other columns: `records[3]["tokens"]`.
-
-    Examples:
-        >>> from modeling_triaffine.training import EntityPrediction
-        >>> city = {"start": 0, "end": 1, "type": "City"}
-        >>> predictions, references = EntityPrediction([[city], []], [[city], [city]], records=None)
-        >>> len(references)
-        2
-    """
-
-    def __init__(self, predictions: Sentences, references: Sentences, records: datasets.Dataset):
-        entities: Any = (predictions, references)  # arrays in transformers
-        super().__init__(*entities)
-        self.references, self.records = references, records
-
-
 class NestedNERTrainer(Trainer):
     """Trains and evaluates a [`TriaffineForNestedNER`] on records (`load_nested_ner`).
 
@@ -104,7 +81,8 @@ class NestedNERTrainer(Trainer):
         train_dataset, eval_dataset: records with `tokens` and `entities`, encoded once: data sets, or lists
             of records. Several validation sets are a dictionary, as in `transformers.Trainer`.
         options: further arguments of `transformers.Trainer`. The default collator is [`DataCollatorForNestedNER`];
-            `compute_metrics` is called with an [`EntityPrediction`], and adds to the scores of entities.
+            `compute_metrics` is called with the predicted and the gold entities of each record, as an `EvalPrediction`,
+            and adds to the scores of entities.
 
     Examples:
         >>> from modeling_triaffine import NestedNERTrainer, load_nested_ner, start_from_recipe
@@ -356,8 +334,8 @@ class NestedNERTrainer(Trainer):
         """Decodes every sentence to entities and scores them against the records' entity lists.
 
         In the result, `predictions` and `label_ids` are lists of entities per record, and the loss is the mean of
-        `compute_loss` over sentences. What `compute_metrics` finds in an [`EntityPrediction`] is added, and replaces
-        metrics of the same name.
+        `compute_loss` over sentences. What `compute_metrics` returns is added, and replaces metrics of the same
+        name.
         """
         encoded: Any = dataloader.dataset
         windows = encoded.windows if isinstance(encoded, EncodedRecords) else Windows(encoded)
@@ -376,8 +354,8 @@ class NestedNERTrainer(Trainer):
                 candidates = windows.join_spans(spans for _, spans in rows)
                 metrics["candidate_recall"] = candidate_recall(candidates, references)["recall"]
             if self.compute_metrics is not None:
-                evaluated: Any = EntityPrediction(scored, references, dataset)
-                metrics |= denumpify_detensorize(dict(self.compute_metrics(evaluated)))
+                evaluated: Any = (scored, references)  # arrays in transformers
+                metrics |= denumpify_detensorize(dict(self.compute_metrics(EvalPrediction(*evaluated))))
             names = {name: f"{metric_key_prefix}_{name.removeprefix(f'{metric_key_prefix}_')}" for name in metrics}
             metrics = {names[name]: value for name, value in metrics.items()}
         return EvalLoopOutput(predictions=predictions, label_ids=references, metrics=metrics, num_samples=len(dataset))
@@ -387,11 +365,6 @@ class NestedNERTrainer(Trainer):
         kept = [] if self.teacher is None else self.teacher.kept
         annotated = {entity["type"] for entities in references for entity in entities} if kept else set()
         return [name for name in kept if name not in annotated]
-
-    def predict_entities(self, dataset: datasets.Dataset) -> list[list[WordEntity]]:
-        """Entities of each record, in the order of the records: {start, end (exclusive, in words), type, score}."""
-        predictions: Any = self.predict(dataset).predictions
-        return cast("list[list[WordEntity]]", predictions)
 
     def _predict_rows(self, dataloader: DataLoader[Any]) -> tuple[list[tuple[list[WordEntity], list[Span]]], float]:
         """Entities and candidates of every window of the records, over all processes, and the mean loss of one."""

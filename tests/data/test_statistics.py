@@ -100,49 +100,25 @@ def test_what_is_given_alone_is_called_by_the_split_in_its_name(command, tmp_pat
     assert [*load_nested_ner(tmp_path / given)] == ["train"]  # as training reads it
 
 
-class TestCommand:
-    @pytest.fixture
-    def run(self, command, tmp_path):
-        """Runs the command on a small corpus; returns its standard output, standard error and exit code."""
-        for name, count in (("train", 4), ("dev", 1)):
-            entities = [(start, start + 1, "PER") for start in range(count)]
-            short = [record(f"{name} {number}", []) for number in range(40)]
-            short += [record(f"{number} b c", []) for number in range(3)]
-            (tmp_path / f"{name}.jsonl").write_text(
-                "".join(f"{json.dumps(one)}\n" for one in (*short, record("a b c d", entities)))
-            )
-
-        def run(*arguments):
-            result = command("statistics", tmp_path, *arguments)
-            return result.out, result.err, result.code
-
-        return run
-
-    def test_table_and_warning(self, run):
-        out, err, code = run()
-        lines = [line.split() for line in out.splitlines()]
-        assert lines[0] == ["train", "validation", "total"]
-        assert ["entities", "4", "1", "5"] in lines
-        for name, *numbers in (
-            ("words in a sentence, median", "2", "2", "2"),
-            ("words in a sentence, 95 %", "3", "3", "3"),
-            ("words in a sentence, most", "4", "4", "4"),
-            ("entities in a sentence, median", "0", "0", "0"),
-            ("entities in a sentence, most", "4", "1", "4"),
-        ):
-            assert [*name.split(), *numbers] in lines
-        assert ["type", "PER", "4", "1", "5"] in lines
-        assert "of validation in train: 4 of 44" in err
-        assert [*["candidates", "that", "hold", "all", "entities"], "4", "1", "4"] in lines
-        assert code == 0
-
-    def test_one_split(self, run):
-        out, err, _ = run("--split", "dev", "--json")
-        assert {name: found["entities_by_type"] for name, found in json.loads(out).items()} == {
-            "validation": {"PER": 1}
-        }
-        assert not err
-        _, printed, code = run("--split", "test")
-        assert code == 2
-        assert "error: " in printed
-        assert printed.endswith("has no split 'test'. Give --split train or validation.\n")
+def test_the_table_of_the_command_and_its_warning(command, tmp_path):
+    for name, count in (("train", 4), ("dev", 1)):
+        entities = [(start, start + 1, "PER") for start in range(count)]
+        records = [record(f"{name} {number}", []) for number in range(40)]
+        records += [*(record(f"{number} b c", []) for number in range(3)), record("a b c d", entities)]
+        (tmp_path / f"{name}.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in records))
+    result = command("statistics", tmp_path)
+    lines = [line.split() for line in result.out.splitlines()]
+    assert lines[0] == ["train", "validation", "total"]
+    for name, *numbers in (
+        ("entities", "4", "1", "5"),
+        ("sentence lengths, median", "2", "2", "2"),
+        ("sentence lengths, 95 %", "3", "3", "3"),
+        ("sentence lengths, most", "4", "4", "4"),
+        ("entities per sentence, median", "0", "0", "0"),
+        ("entities per sentence, most", "4", "1", "4"),
+        ("entities by type: PER", "4", "1", "5"),
+        ("needed candidates", "4", "1", "4"),
+    ):
+        assert [*name.split(), *numbers] in lines
+    assert "of validation in train: 4 of 44" in result.err
+    assert result.code == 0

@@ -29,7 +29,7 @@ def train_and_score(folder: Path) -> dict[str, Any]:
     result = {
         "processes": trainer.accelerator.num_processes,
         "metrics": trainer.evaluate(),
-        "predictions": trainer.predict_entities(trainer.eval_dataset),
+        "predictions": trainer.predict(trainer.eval_dataset).predictions,
     }
     trainer.save_model()
     return result

@@ -213,7 +213,7 @@ def test_all_forms_of_the_same_sentences(data, expected, tmp_path):
     assert scores["eval_a_loss"] == pytest.approx(expected)
     assert scores["eval_a_f1"] == scores["eval_b_f1"]
     assert trainer.evaluate(data)["eval_loss"] == pytest.approx(expected)  # given to the call
-    assert len(trainer.predict_entities(data)) == 6
+    assert len(trainer.predict(data).predictions) == 6
     trainer.train()
     model, _, _ = start_from_recipe(write_recipe(tmp_path / "recipe"), {"train": data}, tmp_path)
     assert model.config.entity_labels == ["DNA", "protein"]

@@ -25,7 +25,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> NestedNERTrainer:
 
 def test_metrics_are_the_scores_of_the_predictions_against_the_entity_lists(trained: NestedNERTrainer) -> None:
     metrics = trained.evaluate()
-    predictions = trained.predict_entities(trained.eval_dataset)
+    predictions = trained.predict(trained.eval_dataset).predictions
     scores = score_entities(predictions, trained.eval_dataset["entities"])
     assert 0.5 < scores["f1"] < 1.0
     assert scores["gold"] == sum(map(len, trained.eval_dataset["entities"]))
@@ -44,7 +44,7 @@ def test_long_sentences_are_scored_in_the_windows_of_prediction(trained, monkeyp
     model, processor = trained.model, trained.processing_class
     found = predict_words(model, processor, rows)
     assert all(found)
-    assert trained.predict_entities(dataset) == near(found)
+    assert trained.predict(dataset).predictions == near(found)
     metrics = trained.evaluate(dataset)
     assert metrics["eval_recall"] == near(score_entities(found, dataset["entities"])["recall"])
 
@@ -68,7 +68,7 @@ def test_evaluation_does_not_depend_on_batch_size_or_order(trained, monkeypatch)
         trained.args.per_device_eval_batch_size = batch_size
         monkeypatch.setattr(trained.args, "max_subwords_per_batch", max_subwords)
         losses.append(trained.evaluate(rows)["eval_loss"])
-        found = trained.predict_entities(rows)
+        found = trained.predict(rows).predictions
         predictions.append(found if rows is dataset else found[::-1])
     assert losses == pytest.approx([losses[0]] * 5, rel=1e-5)
     spans = [
@@ -82,7 +82,7 @@ def test_records_without_entities_are_predicted_without_metrics(trained: NestedN
     bare = trained.eval_dataset.remove_columns("entities")
     for unlabelled in (bare, bare.add_column("entities", [None] * len(bare))):
         output = trained.predict(unlabelled)
-        assert output.predictions == near(trained.predict_entities(trained.eval_dataset))
+        assert output.predictions == near(trained.predict(trained.eval_dataset).predictions)
         assert output.label_ids is None
         assert not [name for name in output.metrics if "f1" in name or "loss" in name]
 
