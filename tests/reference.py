@@ -11,7 +11,6 @@ the softmax of the cross-span stage over g and over l.
 """
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +23,7 @@ from modeling_triaffine.model.span_head_triaffine import TriaffineSpanHead
 GOLDEN = Path(__file__).parent / "data" / "golden"
 ABLATIONS = Path(__file__).parents[1] / "hub_configs" / "ablations"
 INPUTS = ("h", "lengths", "labels")
+LABEL_FIRST = (3, 1, 0, 2)  # [head, inside, tail, label] → [label, inside, head, tail]
 
 
 def load_golden(
@@ -41,8 +41,8 @@ def load_golden(
         # attention's inside words too; its own MLPs lie in the file unused, with gradients of zero.
         head.scoring.inside = head.attention.inside
     parameters = dict(head.named_parameters())
-    for array, (parameter, convert) in golden_names(arrays).items():
-        value = convert(arrays[array].double())
+    for array, (parameter, axes) in golden_names(arrays).items():
+        value = arrays[array].double().permute(axes)
         assert parameters[parameter].shape == value.shape, array
         parameters.pop(parameter).data.copy_(value)
     assert not parameters
@@ -71,8 +71,8 @@ def golden_config(name: str, arrays: dict[str, Tensor], cross_span_axis: str) ->
     )
 
 
-def golden_names(arrays: dict[str, Tensor]) -> dict[str, tuple[str, Callable[[Tensor], Tensor]]]:
-    """Name of each weight array → parameter of the head, and how its axes are turned."""
+def golden_names(arrays: dict[str, Tensor]) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Name of each weight array → parameter of the head, and the order of the array's axes in it."""
     modules = {
         "mlp_attn_head": "attention.boundaries.head",
         "mlp_attn_tail": "attention.boundaries.tail",
@@ -93,42 +93,36 @@ def golden_names(arrays: dict[str, Tensor]) -> dict[str, tuple[str, Callable[[Te
     for part, ours in (("head", "head"), ("tail", "tail"), ("token", "inside"), ("span", "inside")):
         layers[f"linear_attn_{part}"] = f"attention.linear_{ours}"
         layers[f"linear_score_{part}"] = f"scoring.linear_{ours}"
-    names = {
-        f"{array}_{kind}": (f"{name}.{kind}", _same) for array, name in layers.items() for kind in ("weight", "bias")
-    }
+    names = {f"{array}_{kind}": f"{name}.{kind}" for array, name in layers.items() for kind in ("weight", "bias")}
     names |= {
-        "W": ("attention.triaffine.weight", _label_first),
-        "V": ("scoring.triaffine.weight", _label_first),
-        "W_cross": ("cross_span.attention_triaffine.weight", _label_first),
-        "V_cross": ("cross_span.scoring_triaffine.weight", _label_first),
-        "label_bias": ("label_bias", _same),
-        "label_bias_cross": ("cross_span.label_bias", _same),
-        "q_label": ("attention.query", _same),
-        "V_biaffine": ("biaffine.weight", _same),
-        "linear_head_plus_tail": ("biaffine.linear", lambda value: value.transpose(0, 1)),
+        "W": "attention.triaffine.weight",
+        "V": "scoring.triaffine.weight",
+        "W_cross": "cross_span.attention_triaffine.weight",
+        "V_cross": "cross_span.scoring_triaffine.weight",
+        "label_bias": "label_bias",
+        "label_bias_cross": "cross_span.label_bias",
+        "q_label": "attention.query",
+        "V_biaffine": "biaffine.weight",
+        "linear_head_plus_tail": "biaffine.linear",
     }
+    turned = dict.fromkeys(("W", "V", "W_cross", "V_cross"), LABEL_FIRST) | {"linear_head_plus_tail": (1, 0)}
     unused = (
         ("mlp_score_", "mlp_value_") if {"linear_attn_head_bias", "linear_score_head_bias"} <= arrays.keys() else ()
     )
-    return {name: target for name, target in names.items() if name in arrays and not name.startswith(unused)}
-
-
-def _same(value: Tensor) -> Tensor:
-    return value
-
-
-def _label_first(value: Tensor) -> Tensor:
-    """[head, inside, tail, label] → [label, inside, head, tail]."""
-    return value.permute(3, 1, 0, 2)
+    return {
+        name: (parameter, turned.get(name, tuple(range(arrays[name].ndim))))
+        for name, parameter in names.items()
+        if name in arrays and not name.startswith(unused)
+    }
 
 
 def golden_gradients(head: nn.Module, arrays: dict[str, Tensor], prefix: str) -> dict[str, tuple[Tensor, Tensor]]:
     """Name of each weight array → (gradient of our parameter, expected gradient), in the layout of the parameter."""
     parameters = dict(head.named_parameters())
     pairs = {}
-    for name, (parameter, convert) in golden_names(arrays).items():
+    for name, (parameter, axes) in golden_names(arrays).items():
         if prefix + name in arrays:
             gradient = parameters[parameter].grad
             assert gradient is not None, f"{parameter} got no gradient"
-            pairs[name] = gradient, convert(arrays[prefix + name])
+            pairs[name] = gradient, arrays[prefix + name].permute(axes)
     return pairs

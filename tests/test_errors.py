@@ -23,12 +23,13 @@ class FaultError(Exception):
     pass
 
 
-@pytest.mark.parametrize("error", [ValueError, OSError, ImportError, FaultError])
-def test_mistakes_and_faults_are_one_paragraph(error, capsys):
+@pytest.mark.parametrize("error", [ValueError, OSError, ImportError, FaultError, KeyboardInterrupt])
+def test_mistakes_faults_and_interruptions_are_one_paragraph(error, capsys):
     with pytest.raises(SystemExit) as end, ending_plainly(FaultError):
         raise error("It is so.\nDo  that.")
-    assert end.value.code == 2
-    assert capsys.readouterr().err == "error: It is so. Do that.\n"
+    is_interrupted = error is KeyboardInterrupt
+    assert end.value.code == (INTERRUPTED if is_interrupted else 2)
+    assert capsys.readouterr() == ("", "Interrupted.\n" if is_interrupted else "error: It is so. Do that.\n")
     with pytest.raises(FaultError), ending_plainly():  # one of the program keeps its traceback
         raise FaultError
 
@@ -41,13 +42,6 @@ def test_no_control_character_of_a_message_or_a_log_reaches_the_terminal(capsys,
         raise ValueError("bad\x1b[2J.conll \x07")
     assert capsys.readouterr().err == "error: bad\N{SYMBOL FOR ESCAPE}[2J.conll \N{SYMBOL FOR BELL}\n"
     assert caplog.messages == ["label \N{SYMBOL FOR ESCAPE}[31m\N{REPLACEMENT CHARACTER}\nnext line"]
-
-
-def test_an_interruption_is_one_line(capsys):
-    with pytest.raises(SystemExit) as end, ending_plainly():
-        raise KeyboardInterrupt
-    assert end.value.code == INTERRUPTED
-    assert capsys.readouterr() == ("", "Interrupted.\n")
 
 
 def test_of_several_processes_the_first_prints(monkeypatch, capsys):

@@ -1,4 +1,4 @@
-"""The models in the package: complete, named where they are used, and finding what their cards promise."""
+"""The models in the package: found by name, complete, and finding what their cards promise."""
 
 from collections import Counter
 
@@ -8,7 +8,7 @@ from safetensors import safe_open
 
 from benchmarks.thirty_sentences import compare
 from modeling_triaffine import NestedNERPipeline
-from modeling_triaffine.installed_models import installed_models
+from modeling_triaffine.installed_models import find_model, installed_models
 
 LABELS = {
     "genia": ["DNA", "RNA", "cell_line", "cell_type", "protein"],
@@ -21,6 +21,24 @@ def found_by(ner, text: str) -> set[tuple[str, str]]:
     return {(entity["word"], entity["entity_group"]) for entity in ner(text)}
 
 
+def test_folder_comes_before_the_hub_and_a_model_in_it_is_found(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("plain", "run/model"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "config.json").write_text("{}")
+    assert find_model("plain") == "plain"
+    assert find_model("run") == "run/model"
+    assert find_model("owner/name") == "owner/name"
+
+
+def test_unknown_name_is_refused_with_the_models_that_there_are():
+    for name in ("no-such-model", "./no-such-model"):
+        with pytest.raises(FileNotFoundError, match="no-such-model"):
+            find_model(name)
+    for name, folder in installed_models().items():
+        assert find_model(name) == str(folder)
+
+
 @pytest.mark.parametrize("name", LABELS)
 def test_complete_and_small(name):
     folder = installed_models()[name]
@@ -31,7 +49,9 @@ def test_complete_and_small(name):
     assert files >= {"README.md", "NOTICE", "config.json", "processor_config.json", "tokenizer.json"}
     assert not [file for file in files if file.endswith(".py")]
     assert dtypes == {"BF16"}
-    assert NestedNERPipeline(name).model.config.entity_labels == LABELS[name]
+    model = NestedNERPipeline(name).model
+    assert model.config.entity_labels == LABELS[name]
+    assert model.dtype == torch.float32  # to compute with
 
 
 def test_all_of_them_fit_into_a_wheel():
@@ -71,7 +91,3 @@ def test_thirty_sentences_as_in_the_card():
     assert abs(counts["found"] - int(found)) <= 1
     assert counts["missed"] <= int(missed) + 1
     assert counts["wrong"] <= int(wrong) + 1
-
-
-def test_weights_are_computed_with_in_float32():
-    assert NestedNERPipeline("genia").model.dtype == torch.float32

@@ -14,26 +14,10 @@ import numpy as np
 import pytest
 import torch
 
-from modeling_triaffine import (
-    NestedNERPipeline,
-    OnnxNestedNER,
-    TriaffineForNestedNER,
-    TriaffineProcessor,
-)
+from modeling_triaffine import NestedNERPipeline, OnnxNestedNER, TriaffineForNestedNER, TriaffineProcessor
 from modeling_triaffine.conversion import onnx_export, onnx_predictor
-from modeling_triaffine.conversion.onnx_export import (
-    OUTPUTS,
-    InferenceGraph,
-    OnnxLSTM,
-    export_onnx,
-    graph_inputs,
-    make_exportable,
-    open_session,
-    quantize_onnx,
-    run_session,
-    span_scores_at_once,
-)
-from modeling_triaffine.conversion.onnx_predictor import open_pipeline
+from modeling_triaffine.conversion.onnx_export import OUTPUTS, OnnxLSTM, export_onnx, span_scores_at_once
+from modeling_triaffine.conversion.onnx_predictor import graph_inputs, open_pipeline, open_session, run_session
 from modeling_triaffine.model.triaffine_ops import select_candidates, span_mask, span_scores_reference
 from tests.helpers.checkpoint_to_publish import NAME, api_of
 from tests.helpers.tiny import tiny_model, tiny_processor
@@ -52,15 +36,9 @@ BATCHES = {
     "empty sentence": [SENTENCE, []],
     "windows": [SENTENCE, SENTENCE * 4, ["a", "gene"]],
 }
-CHARACTERS = {"char_vocab_size": 30, "char_embedding_size": 4, "char_lstm_hidden_size": 3}
+WORDS = {"lstm_layers": 2, "char_vocab_size": 30, "char_embedding_size": 4, "char_lstm_hidden_size": 3}
 EXPORTED: dict[str, dict[str, Any]] = {  # in ONNX Runtime, too, which takes a minute for each
-    "as genia-minilm": {
-        "lstm_layers": 2,
-        "mix_layers": True,
-        "cross_span_residual": True,
-        "max_span_width": 4,
-        **CHARACTERS,
-    },
+    "as genia-minilm": {**WORDS, "mix_layers": True, "cross_span_residual": True, "max_span_width": 4},
     "one stage": {"attention": "triaffine_no_label", "cross_span": False, "lstm_hidden_size": 0},
 }
 FORMS = EXPORTED | {
@@ -76,9 +54,9 @@ class TorchSession:
         model = copy.deepcopy(model)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(onnx_export, "OnnxLSTM", lambda layer: layer)
-            make_exportable(model)
+            onnx_export.make_exportable(model)
         self.inputs, self.outputs = inputs, [name for name in OUTPUTS if model.config.cross_span or name == OUTPUTS[0]]
-        self.graph = InferenceGraph(model, self.outputs)
+        self.graph = onnx_export.InferenceGraph(model, self.outputs)
 
     def get_inputs(self) -> list[SimpleNamespace]:
         return [SimpleNamespace(name=name) for name in self.inputs]
@@ -194,7 +172,7 @@ def test_predict_with_an_exported_graph_finds_what_the_model_does(exported, monk
 @pytest.mark.parametrize("exported", IN_ONNX_RUNTIME, indirect=True)
 def test_predictor_in_int8_is_near_the_pipeline(exported):
     model, processor, _, folder = exported
-    quantize_onnx(folder / "model.onnx", folder / "model_int8.onnx")
+    onnx_export.quantize_onnx(folder / "model.onnx", folder / "model_int8.onnx")
     expected = NestedNERPipeline(model=model, processor=processor)(TEXTS, threshold=0.0)
     found = OnnxNestedNER(folder, quantize="int8")(TEXTS, threshold=0.0)
     for one, other in zip(map(scores_of, expected), map(scores_of, found), strict=True):
