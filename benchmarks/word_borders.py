@@ -10,6 +10,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -56,12 +57,19 @@ def make_splitters(encoder: str) -> dict[str, Splitter]:
             for _, (start, end) in before_capitals.pre_tokenize_str(text[first:last])
         ]
 
+    def subwords(text: str) -> list[Offsets]:
+        found: list[Offsets] = []
+        for start, end in word_splitter(DEFAULT)(text):
+            pieces = tokenizer(text[start:end], add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+            found += pairwise([start, *(start + first for first, _ in pieces[1:]), end])
+        return found
+
     return {
         DEFAULT: word_splitter(DEFAULT),
         "whitespace": word_splitter("whitespace"),
         "and between letters and digits": finer,
         "and before capitals inside a word": at_capitals,
-        "sub-words of the encoder": word_splitter("subwords", tokenizer),
+        "sub-words of the encoder": subwords,
     }
 
 

@@ -52,7 +52,7 @@ Fields of [`TriaffineConfig`](python.md#modeling_triaffine.TriaffineConfig): in 
 PROCESSOR_SECTION = """## Words and sentences
 
 Fields of [`TriaffineProcessor`](python.md#modeling_triaffine.TriaffineProcessor), in a model's `processor_config.json`,
-and options of training.
+and the splitters options of training.
 """
 PREDICTION_SECTION = """## Prediction
 

@@ -39,8 +39,7 @@ def add_context(dataset: AnyDataset, context: str, max_tokens: int) -> AnyDatase
         >>> add_context(Dataset.from_dict(columns), "document", max_tokens=128)["left_tokens"][:]
         [[], ['Rain', '.']]
     """
-    if problem := MODEL_OPTIONS["context"].problem(context):
-        raise ValueError(f"There is no context {context!r}; {problem}")
+    MODEL_OPTIONS["context"].check(context)
     if isinstance(dataset, DatasetDict):
         return DatasetDict({split: add_context(part, context, max_tokens) for split, part in dataset.items()})
     dataset = as_records(dataset, ["tokens"] if context == "none" else ["tokens", "doc_id", "sent_id"], "add_context")
@@ -52,8 +51,7 @@ def add_context(dataset: AnyDataset, context: str, max_tokens: int) -> AnyDatase
         if not places:
             return {side: [] for side in CONTEXT_FIELDS}
         sentences, position = places[row]
-        sides = neighbouring_words(sentences, context, max_tokens, slice(position, position + 1))
-        return {name: words for name, (words,) in zip(CONTEXT_FIELDS, sides, strict=True)}
+        return dict(zip(CONTEXT_FIELDS, neighbouring_words(sentences, position, context, max_tokens), strict=True))
 
     return dataset.map(
         fill_in,

@@ -196,7 +196,7 @@ def sentences_of(
         cut = [list(text["words"][part]) for part in parts]
     else:
         splitter = partial(split_words, word_splitter=word_splitter or named_word_splitter(DEFAULT_WORD_SPLITTER))
-        cut = [list(words) for words in split_text(written, lambda _: iter(spans), splitter)]
+        cut = [list(words) for words in split_text(written, spans, splitter)]
         parts = [slice(0, 0)] * len(cut)
     numbered = [number for number, words in enumerate(cut) if words]
     if not numbered:

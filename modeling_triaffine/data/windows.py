@@ -89,11 +89,10 @@ def _cut(row: int, record: Mapping[str, Any], processor: Any) -> Iterator[Window
     """The windows of a long record."""
     entities = sorted(record.get("entities") or (), key=lambda entity: entity["start"])
     starts = [entity["start"] for entity in entities]
-    for piece, words, *sides in processor.windows(
-        record["tokens"], *(record.get(side) or () for side in CONTEXT_FIELDS)
-    ):
+    for piece in processor.windows(record["tokens"], *(record.get(side) or () for side in CONTEXT_FIELDS)):
         start, end = piece.offsets[0][0], piece.offsets[-1][1]
-        window = {**record, "tokens": words, **dict(zip(CONTEXT_FIELDS, sides, strict=True))}
+        sides = zip(CONTEXT_FIELDS, (piece.left, piece.right), strict=True)
+        window = {**record, "tokens": piece.words, **dict(sides)}
         if record.get("pos"):
             window["pos"] = record["pos"][start:end]
         if record.get("entities") is not None:

@@ -175,14 +175,14 @@ def read_texts(
 
     read = [ReadText(text) for text in texts]
     found = [FoundInText() for _ in read]
-    sentences = ((number, words) for number, text in enumerate(read) for words in processor.read_text(text.text))
+    sentences = ((number, piece) for number, text in enumerate(read) for piece in processor.read_text(text.text))
     reader = BatchReader(processor.pad, lambda inputs: model(**inputs), finish, model.device, batch_size)
     with evaluating(model):
-        for (number, words), (entities, of_sentence) in reader.read(
-            sentences, lambda numbered: processor.encode_sentences([words for _, words in numbered])
+        for (number, piece), (entities, of_sentence) in reader.read(
+            sentences, lambda numbered: processor.encode_pieces([piece for _, piece in numbered])
         ):
-            found[number].add(words.piece, entities)
-            read[number].sentences.append(words.piece.offsets[words.piece.shared_before :])
+            found[number].add(piece, entities)
+            read[number].sentences.append([*piece.offsets[piece.shared_before :]])
             read[number].uncertainty = max(read[number].uncertainty, of_sentence)
     for text, entities in zip(read, found, strict=True):
         text.entities = entities.in_characters(text.text, overlap)

@@ -109,8 +109,8 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
         """Checks bounds and choices; `label2id` follows `id2label`, which `from_pretrained(…, id2label=…)` renames."""
         if name == "encoder_config" and value is not None:
             value = _as_encoder_config(value)
-        if name in CHECKED and (problem := CHECKED[name].problem(value)):
-            raise ValueError(f"{WHERE}: `{name}` is {shortened(value)}; {problem}")
+        if name in CHECKED:
+            CHECKED[name].check(value, f"{WHERE}: ")
         if name == "id2label" and value is not None:
             value = _resolve_labels(value, None, None)
             self._rename_thresholds(self.__dict__.get("id2label"), value)
@@ -264,8 +264,7 @@ def _resolve_labels(
     labels = None if id2label is None else _in_order(id2label)
     if labels is None:
         count = 2 if num_labels is None else num_labels
-        if problem := Option("num_labels", int, 2, "", least=2, most=2**16).problem(count):
-            raise ValueError(f"{WHERE}: `num_labels` is {count!r}; {problem}")
+        Option("num_labels", int, 2, "", least=2, most=2**16).check(count, f"{WHERE}: ")
         labels = {**{i: f"LABEL_{i}" for i in range(count - 1)}, count - 1: NONE_LABEL}
     names = list(labels.values())
     if label2id is not None and sorted((int(number), name) for name, number in label2id.items()) != [*labels.items()]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -151,20 +151,22 @@ class FoundInText:
         """Adds the next sentence or window, without those of its entities that belong to a neighbouring window."""
         first = len(self.words) - piece.shared_before
         self.words += piece.offsets[piece.shared_before :]
+        is_window = piece.shared_before or piece.shared_after
         for entity in entities:
-            if piece.owns(entity["start"], entity["end"]):
-                moved = {"start": first + entity["start"], "end": first + entity["end"]}
-                self.entities.append(cast("WordEntity", {**entity, **moved}))
+            start, end = entity["start"], entity["end"]
+            if not is_window or piece.owns(start, end):
+                self.entities.append({**entity, "start": first + start, "end": first + end})
 
     def in_characters(
         self, text: str, overlap: str | Keep = PredictionOptions.overlap, labels: Collection[str] | None = None
     ) -> list[TextEntity]:
         """The entities with these labels (None: all) that a policy for overlaps keeps, by characters of the text."""
         wanted = [entity for entity in self.entities if labels is None or entity["type"] in labels]
-        return [self._in_characters(text, entity) for entity in resolve_overlaps(wanted, overlap)]
-
-    def _in_characters(self, text: str, entity: WordEntity) -> TextEntity:
-        start, end = self.words[entity["start"]][0], self.words[entity["end"] - 1][1]
-        return TextEntity(
-            entity_group=entity["type"], score=entity["score"], word=text[start:end], start=start, end=end
-        )
+        found: list[TextEntity] = []
+        for entity in resolve_overlaps(wanted, overlap):
+            start, end = self.words[entity["start"]][0], self.words[entity["end"] - 1][1]
+            word = text[start:end]
+            found.append(
+                {"entity_group": entity["type"], "score": entity["score"], "word": word, "start": start, "end": end}
+            )
+        return found

@@ -75,6 +75,11 @@ class Option:
             return ""  # NaN is in no bounds
         return f"it must be {self.bounds}."
 
+    def check(self, value: Any, where: str = "") -> None:
+        """Raises ValueError for an invalid value, which begins with `where`."""
+        if problem := self.problem(value):
+            raise ValueError(f"{where}`{self.name}` is {value!r:.80}; {problem}")
+
     @property
     def bounds(self) -> str:
         """The values that a number may have: "from 1 to 8", "at least 0 and below 1"; empty for any."""
@@ -237,7 +242,6 @@ class ProcessorOptions:
             "syllables": "in Korean also at every syllable",
             "characters": "at every character",
             "whitespace": "at white space alone",
-            "subwords": "with the sub-words of a pretrained encoder",
         },
         metavar="HOW",
     )
@@ -246,6 +250,9 @@ class ProcessorOptions:
         "Where sentences end",
         {"punctuation": "at punctuation", "lines": "at each line", "none": "with the text"},
         metavar="HOW",
+    )
+    max_sentence_words: int = _size(
+        256, "Words of a sentence of raw text that are scored together, not in windows", 2**12
     )
 
 

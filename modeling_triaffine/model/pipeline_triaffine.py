@@ -5,7 +5,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sized
 from functools import partial
 from importlib import import_module
-from itertools import accumulate
+from itertools import accumulate, chain, pairwise
 from typing import Any, NamedTuple
 
 import torch
@@ -21,9 +21,9 @@ from .decoding_triaffine import CopiedScores, FoundInText, Threshold, find_entit
 from .kinds_triaffine import TextEntity, WordEntity, overlap_policy
 from .model_triaffine import TriaffineForNestedNER, evaluating
 from .options_triaffine import PREDICTION_OPTIONS, PredictionOptions
-from .processing_triaffine import PosTagger, TextSentence, TriaffineProcessor
+from .processing_triaffine import PosTagger, TriaffineProcessor
 from .repository_triaffine import ORIGIN_OPTIONS, complete_import
-from .text_triaffine import TextSplitter
+from .text_triaffine import Piece, TextSplitter
 from .triaffine_weights import ACCELERATION, multiplies_bfloat16
 
 logger = logging.get_logger(__name__)
@@ -39,7 +39,7 @@ class _Sentence(NamedTuple):
     """A sentence of a text, and whether it is the last."""
 
     text: str
-    words: TextSentence
+    piece: Piece
     is_last: bool
 
 
@@ -154,8 +154,7 @@ class NestedNERPipeline(ChunkPipeline):
         """
         options = {**self._postprocess_params, **self._sanitize_parameters(**parameters)[2]}
         batch_size = self._batch_size if batch_size is None else batch_size
-        if problem := PREDICTION_OPTIONS["batch_size"].problem(batch_size):
-            raise ValueError(f"NestedNERPipeline: `batch_size` is {shortened(batch_size)}; {problem}")
+        PREDICTION_OPTIONS["batch_size"].check(batch_size, "NestedNERPipeline: ")
         texts: Any = inputs
         is_stream = not isinstance(inputs, Sized)
         if not isinstance(inputs, Iterable) and hasattr(inputs, "__getitem__"):  # a data set of torch
@@ -225,11 +224,11 @@ class NestedNERPipeline(ChunkPipeline):
         sentences = (sentence for number, text in enumerate(texts) for sentence in self.preprocess(text, number))
 
         def encode(some: list[_Sentence]) -> list[Feature]:
-            return self.processor.encode_sentences([sentence.words for sentence in some])
+            return self.processor.encode_pieces([sentence.piece for sentence in some])
 
         found = FoundInText()  # in the text so far
         for sentence, entities in reader.read(sentences, encode):
-            found.add(sentence.words.piece, entities)
+            found.add(sentence.piece, entities)
             if sentence.is_last:
                 yield self.postprocess((sentence.text, found), **options)
                 found = FoundInText()
@@ -246,17 +245,13 @@ class NestedNERPipeline(ChunkPipeline):
                 'each text as one string, bytes decoded, "" for a missing one, and of a data set its column: '
                 '(row["text"] for row in data).'
             )
-        last = None
         processor = self.processor
         if isinstance(text, _JoinedWords):
             processor = copy.copy(processor)
             processor.text_splitter = text.offsets
-        for words in processor.read_text(text):
-            if last is not None:
-                yield _Sentence(text, last, False)
-            last = words
-        assert last is not None  # a text without words is one empty sentence
-        yield _Sentence(text, last, True)
+        pieces: Any = chain(processor.read_text(text), [None])
+        for piece, following in pairwise(pieces):
+            yield _Sentence(text, piece, following is None)
 
     def _forward(self, inputs: dict[str, Tensor]) -> CopiedScores:  # type: ignore[override]
         return CopiedScores(ACCELERATION.run(self.model, inputs))
@@ -293,9 +288,10 @@ class NestedNERPipeline(ChunkPipeline):
         text, of_words = found
         if in_words:
             return of_words
-        kept = {*(self.model.config.entity_labels if labels is None else labels)} - {*(ignore_labels or ())}
+        if ignore_labels:
+            labels = {*(self.model.config.entity_labels if labels is None else labels)} - {*ignore_labels}
         # Over the whole text: entities from two windows of a long sentence may cross.
-        return of_words.in_characters(text, overlap, kept)
+        return of_words.in_characters(text, overlap, labels)
 
 
 def _find_processor(model: Any, processor: Any, tokenizer: Any) -> Any:

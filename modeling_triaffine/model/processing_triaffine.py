@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -21,11 +21,9 @@ from transformers.utils import logging
 
 from .batches_triaffine import INPUT_NAMES, Feature, Subwords, count_within, lay_out, pad_features
 from .checks_triaffine import reading, shortened
-from .options_triaffine import MODEL_OPTIONS, ModelOptions, Option, ProcessorOptions
+from .options_triaffine import MODEL_OPTIONS, PROCESSOR_OPTIONS, ModelOptions, ProcessorOptions
 from .repository_triaffine import AUTO_MAP, HubMixin, complete_import, find_file, refuse_redirections, save_remote_code
 from .text_triaffine import (
-    DEFAULT_WORD_SPLITTER,
-    MAX_SENTENCE_WORDS,
     Offsets,
     Piece,
     Splitter,
@@ -34,11 +32,11 @@ from .text_triaffine import (
     composed,
     in_windows,
     neighbouring_words,
+    sentence_splitter,
     sentences_by,
     split_text,
+    word_splitter,
 )
-from .text_triaffine import sentence_splitter as make_sentence_splitter
-from .text_triaffine import word_splitter as make_word_splitter
 
 logger = logging.get_logger(__name__)
 
@@ -55,25 +53,13 @@ PosTagger = Callable[[list[Sequence[str]]], Iterable[Sequence[str]]]
 # The character LSTM and the encoder read no more of a word: one of thousands of characters would widen the whole batch.
 MAX_CHARACTERS = 64
 MAX_CHARACTERS_OF_SUBWORDS = 256
-# The checked options; memory for span scores grows with the square of the sentence length.
-CHECKED = {
-    "context": MODEL_OPTIONS["context"],
+OPTIONS = {
     "max_subwords": replace(MODEL_OPTIONS["max_subwords"], least=8),
-    "max_sentence_words": Option("max_sentence_words", int, MAX_SENTENCE_WORDS, "", least=1, most=4096),
+    "context": MODEL_OPTIONS["context"],
+    **PROCESSOR_OPTIONS,
 }
-# Sentences of a text that are encoded together.
-_SENTENCES_AT_ONCE = 64
 # Words whose sub-words are kept; a text of more distinct ones begins anew (about 50 MB).
 MOST_KNOWN_WORDS = 2**17
-
-
-class TextSentence(NamedTuple):
-    """A sentence, or a window of a long one: where its words are, these, and those of its context on both sides."""
-
-    piece: Piece
-    words: list[str]
-    left: Sequence[str] = ()
-    right: Sequence[str] = ()
 
 
 class KnownWord(NamedTuple):
@@ -129,9 +115,9 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         tokenizer: Any,
         max_subwords: int = ModelOptions.max_subwords,
         context: str = ModelOptions.context,
-        word_splitter: str = DEFAULT_WORD_SPLITTER,
+        word_splitter: str = ProcessorOptions.word_splitter,
         sentence_splitter: str = ProcessorOptions.sentence_splitter,
-        max_sentence_words: int = MAX_SENTENCE_WORDS,
+        max_sentence_words: int = ProcessorOptions.max_sentence_words,
         vocabulary_parts: Sequence[str] = (),
     ):
         super().__init__(tokenizer)
@@ -139,17 +125,14 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             raise ValueError(
                 "TriaffineProcessor needs a fast tokenizer, because only fast ones map sub-words to words."
             )
-        for value, (name, option) in zip((context, max_subwords, max_sentence_words), CHECKED.items(), strict=True):
-            if problem := option.problem(value):
-                raise ValueError(f"TriaffineProcessor: `{name}` is {value!r}; {problem}")
         check_parts("vocabulary_parts", vocabulary_parts)
-        # These raise for an unknown choice.
-        make_word_splitter(word_splitter, tokenizer), make_sentence_splitter(sentence_splitter)
         self.max_subwords = max_subwords
         self.context = context
         self.word_splitter = word_splitter
         self.sentence_splitter = sentence_splitter
         self.max_sentence_words = max_sentence_words
+        for name, option in OPTIONS.items():
+            option.check(getattr(self, name), "TriaffineProcessor: ")
         self.vocabulary_parts = list(vocabulary_parts)
         self.vocabularies: dict[str, dict[str, int]] = {}
         self._word_prefix = " " if _needs_space(tokenizer) else ""
@@ -199,7 +182,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             )
         if text is not None:
             texts = text if isinstance(text, Iterable) and not isinstance(text, str | Mapping) else [text]
-            features = [feature for string in texts for feature, _ in self.encode_text(string)]
+            features = self.encode_pieces([piece for string in texts for piece in self.read_text(string)])
         else:
             assert words is not None
             given: Any = words if isinstance(words, str) else list(words)
@@ -212,15 +195,14 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
     @property
     def split_words(self) -> Splitter:
         """The splitter of raw text into words that `word_splitter` names."""
-        return make_word_splitter(self.word_splitter, self.tokenizer)
+        return word_splitter(self.word_splitter)
 
     def encode_text(self, text: str) -> Iterator[tuple[Feature, Piece]]:
-        """The feature of each sentence of a raw text, or window of a long one, and the offsets of its words."""
-        sentences = self.read_text(text)
-        while some := list(islice(sentences, _SENTENCES_AT_ONCE)):
-            yield from zip(self.encode_sentences(some), (sentence.piece for sentence in some), strict=True)
+        """The feature of each sentence of a raw text, or window of a long one, and the piece of the text that it is."""
+        pieces = [*self.read_text(text)]
+        return zip(self.encode_pieces(pieces), pieces, strict=True)
 
-    def read_text(self, text: str) -> Iterator[TextSentence]:
+    def read_text(self, text: str) -> Iterator[Piece]:
         """The words of each sentence of a raw text, or window of a long one, and the context that the model reads.
 
         A text without words is one empty sentence.
@@ -231,29 +213,31 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         if self.text_splitter is not None:
             found = sentences_by(self.text_splitter, text)
         else:
-            found = split_text(text, make_sentence_splitter(self.sentence_splitter), self.split_words)
+            found = split_text(text, sentence_splitter(self.sentence_splitter)(text), self.split_words)
         sentences: Any = ((offsets, [text[start:end] for start, end in offsets]) for offsets in found if offsets)
-        words: list[list[str]] = []  # of all sentences, where they are context
+        document: list[list[str]] = []
         if self.context != "none":
             sentences = [*sentences]
-            words = [own for _, own in sentences]
+            document = [words for _, words in sentences]
         number = -1
-        for number, (offsets, own) in enumerate(sentences):
-            here = slice(number, number + 1)
-            left, right = neighbouring_words(words, self.context, self.max_subwords, here) if words else ([[]], [[]])
-            yield from self.windows(own, left[0], right[0], offsets)
+        for number, (offsets, words) in enumerate(sentences):
+            left, right = neighbouring_words(document, number, self.context, self.max_subwords)
+            yield from self.windows(words, left, right, offsets)
         if number < 0:
-            yield TextSentence(Piece([]), [])
+            yield Piece([])
 
     def windows(
         self, words: Sequence[str], left: Sequence[str] = (), right: Sequence[str] = (), offsets: Any = None
-    ) -> Iterator[TextSentence]:
+    ) -> Iterator[Piece]:
         """A sentence as the model reads it: whole, or if it is long in windows that overlap.
 
         The context of a window is what stands around it: words of its sentence, then of `left` and `right`, which are
         the context of that. `offsets` are those of the words in their text; None: their numbers, (0, 1), (1, 2), …
         """
         offsets = [(number, number + 1) for number in range(len(words))] if offsets is None else offsets
+        if len(words) <= self.max_sentence_words:
+            yield Piece(offsets, 0, 0, words, left, right)
+            return
         reach, end = self.max_subwords, 0
         for piece in in_windows(offsets, self.max_sentence_words):
             start = end - piece.shared_before
@@ -264,11 +248,11 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             else:
                 nearest = before if self.context == "previous_sentence" else ()
                 sides = list(nearest if start else left), list(() if after else right)
-            yield TextSentence(piece, list(words[start:end]), *sides)
+            yield Piece(*piece[:3], words[start:end], *sides)
 
-    def encode_sentences(self, sentences: Sequence[TextSentence]) -> list[Feature]:
+    def encode_pieces(self, pieces: Sequence[Piece]) -> list[Feature]:
         """Encodes sentences of raw text, as [`encode`] does."""
-        words, left, right = ([getattr(item, name) for item in sentences] for name in ("words", "left", "right"))
+        words, left, right = ([getattr(piece, name) for piece in pieces] for name in ("words", "left", "right"))
         return self._encode(words, [[]] * len(words), left, right)
 
     def encode(
@@ -317,32 +301,29 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             tags = fill_in_tags(words, tags, self.pos_tagger or _tag_unknown)
         width = self.max_subwords
         sides = [side[-width:] for side in left], [side[:width] for side in right]
-        has_context = any(map(any, sides))
-        known = self._known_words(chain.from_iterable(chain(words, *(sides if has_context else ()))))
-        entries = [known[word] for sentence in words for word in sentence]
+        ids, counts, spelled, lengths, word_ids = self._look_up(words)
         context = None
-        if has_context:
-            before, after = ([known[word] for sentence in side for word in sentence] for side in sides)
-            context = _subwords(before, sides[0]), _subwords(after, sides[1])
-        features = lay_out(_subwords(entries, words), context, width, self._start_id, self._separator_id)
-        num_words = list(map(len, words))
+        if any(map(any, sides)):
+            before, after = (_subwords(side, *self._look_up(side)[:2]) for side in sides)
+            context = before, after
+        features = lay_out(_subwords(words, ids, counts), context, width, self._start_id, self._separator_id)
         parts: dict[str, np.ndarray] = {}
         if "words" in self.vocabulary_parts:
-            parts["word_ids"] = np.fromiter((entry.word_id for entry in entries), np.int64, len(entries))
+            parts["word_ids"] = np.array(word_ids, dtype=np.int64)
         if "pos" in self.vocabulary_parts:
             parts["pos_ids"] = _ids(chain.from_iterable(tags), self.vocabularies["pos"])
-        lengths = [entry.num_characters for entry in entries] if "chars" in self.vocabulary_parts else None
-        if lengths is not None:
+        has_characters = "chars" in self.vocabulary_parts
+        if has_characters:
             is_character = np.arange(max([1, *lengths])) < np.array(lengths, dtype=np.int64)[:, None]
             parts["char_ids"] = np.zeros(is_character.shape, dtype=np.int64)
-            parts["char_ids"][is_character] = np.frombuffer(b"".join([entry.characters for entry in entries]), np.int64)
+            parts["char_ids"][is_character] = np.frombuffer(b"".join(spelled), np.int64)
         first = 0
-        for feature, count in zip(features, num_words, strict=True):
-            last = first + count
-            feature["num_words"] = count
+        for feature, sentence in zip(features, words, strict=True):
+            last = first + len(sentence)
+            feature["num_words"] = len(sentence)
             for name, values in parts.items():
                 feature[name] = values[first:last]
-            if lengths is not None:
+            if has_characters:
                 feature["char_ids"] = feature["char_ids"][:, : max(lengths[first:last], default=1)]
             first = last
         return features
@@ -354,6 +335,12 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         """
         return pad_features(features, self._pad_id)
 
+    def _look_up(self, sentences: Sequence[Sequence[str]]) -> Sequence[Sequence[Any]]:
+        """The fields of [`KnownWord`], each of all words of the sentences."""
+        words = [*chain.from_iterable(sentences)]
+        known = self._known_words(words)
+        return [*zip(*map(known.__getitem__, words), strict=True)] or [()] * len(KnownWord._fields)
+
     def _known_words(self, words: Iterable[str]) -> dict[str, KnownWord]:
         """Looks up each of the words as the model reads it; the result may contain words read before.
 
@@ -363,7 +350,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         if self._cache is None or self._cache[0] != state or len(self._cache[1]) > MOST_KNOWN_WORDS:
             self._cache = state, {}
         known = self._cache[1]
-        new = [word for word in set(words) if word not in known]
+        new = [*{*words} - known.keys()]
         if not new:
             return known
         encoded = self.tokenizer(
@@ -459,13 +446,13 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         return processor
 
 
-def _subwords(entries: Sequence[KnownWord], sentences: Sequence[Sequence[str]]) -> Subwords:
-    """The sub-words of sentences from what is known of all their words."""
-    counts = np.fromiter((entry.num_subwords for entry in entries), np.int64, len(entries))
-    num_words = np.fromiter(map(len, sentences), np.int64, len(sentences))
-    ids = np.frombuffer(b"".join([entry.subwords for entry in entries]), np.int64)
-    before = np.append(0, counts.cumsum())[np.append(0, num_words.cumsum())]
-    return Subwords(ids, count_within(num_words).repeat(counts), np.diff(before))
+def _subwords(sentences: Sequence[Sequence[str]], ids: Sequence[bytes], counts: Sequence[int]) -> Subwords:
+    """The sub-words of sentences from those of all their words, and the number that each word has."""
+    of_words = np.array(counts, dtype=np.int64)
+    num_words = np.array([*map(len, sentences)], dtype=np.int64)
+    before = np.append(0, of_words.cumsum())[np.append(0, num_words.cumsum())]
+    words = count_within(num_words).repeat(of_words)
+    return Subwords(np.frombuffer(b"".join(ids), np.int64), words, np.diff(before))
 
 
 def beginning(word: str) -> str:

@@ -6,19 +6,17 @@ Offsets are (start, end) with an exclusive end, in characters of the Python stri
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import chain, islice, pairwise
 from operator import index
 from typing import Any, NamedTuple
 
-from tokenizers import Regex, pre_tokenizers
+import regex
 
 from .checks_triaffine import shortened
 from .options_triaffine import PROCESSOR_OPTIONS, ProcessorOptions
 
 DEFAULT_WORD_SPLITTER = ProcessorOptions.word_splitter
-# Longer sentences are scored in windows.
-MAX_SENTENCE_WORDS = 256
 
 # (start, end) in characters, end exclusive.
 Offsets = tuple[int, int]
@@ -29,52 +27,56 @@ SentenceSplitter = Callable[[str], Iterator[Offsets]]
 # Text → the words of each sentence, by another library in place of these two.
 TextSplitter = Callable[[str], Iterable[Sequence[Offsets]]]
 
-# Letters of scripts without spaces between words.
-_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 # Rules and leaders, addresses and encoded data are one word each, because time grows with the number of words: the same
-# mark more often than this, and a string of more characters than this without white space and such letters (or those of
-# Tibetan, whose words end at marks).
+# mark more often than this, and a string of more characters than this without white space and letters of scripts
+# without spaces (or those of Tibetan, whose words end at marks).
 LONGEST_RUN, LONGEST_STRING = 8, 512
 
 
-def _isolating(*patterns: str, letters: str = _UNSPACED) -> pre_tokenizers.PreTokenizer:
-    """Splits at white space and around what matches one of the patterns; `letters` are in no long string."""
-    string = rf"[^{letters}\p{{Tibetan}}]{{{LONGEST_STRING + 1},}}"
-    run = rf"([\p{{P}}\p{{S}}])\1{{{LONGEST_RUN},}}"
-    words = Regex("|".join([string, run, *patterns]))
-    return pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split(words, "isolated")])
+def _word_patterns(
+    space: str,
+    mark: str,
+    digit: str,
+    character: str,
+    circled: str = "",
+    unspaced: str = "",
+    hangul: str = "",
+    tibetan: str = "",
+) -> dict[str, str]:
+    """The pattern of a word for each choice of a word splitter, from kinds of characters as they stand in brackets.
+
+    Marks are words of their own, also hyphens and slashes, at which entities end, as are numbers in circles, which
+    stand in lists, and letters of scripts without spaces between words.
+    """
+    run = rf"([{mark}])\1{{{LONGEST_RUN},}}"
+
+    def pattern(letters: str, *words: str) -> str:
+        string = f"[^{space}{letters}{tibetan}]{{{LONGEST_STRING + 1},}}"
+        return "|".join((string, run, *words))
+
+    single, syllables = mark + circled + unspaced, mark + circled + unspaced + hangul
+    return {
+        "punctuation": pattern(unspaced, f"[{single}]", f"[^{space}{single}]+"),
+        "letters_and_digits": pattern(unspaced, f"[{single}]", f"[{digit}]+", f"[^{space}{single}{digit}]+"),
+        "syllables": pattern(unspaced + hangul, f"[{syllables}]", f"[^{space}{syllables}]+"),
+        "characters": pattern(unspaced, f"(?![{space}]){character}"),
+        "whitespace": f"[^{space}]+",
+    }
 
 
-_SYLLABLES = rf"{_UNSPACED}\p{{Hangul}}"
-# Marks are words of their own, also hyphens and slashes, at which entities end, and numbers in circles, as of lists.
-_MARKS = r"\p{P}\p{S}①-⒛⓪-⓿❶-➓"
-_PRE_TOKENIZERS: dict[str, pre_tokenizers.PreTokenizer] = {
-    "punctuation": _isolating(f"[{_MARKS}{_UNSPACED}]"),
-    "letters_and_digits": _isolating(f"[{_MARKS}{_UNSPACED}]", r"\p{N}+"),
-    "syllables": _isolating(f"[{_MARKS}{_SYLLABLES}]", letters=_SYLLABLES),
-    "characters": _isolating(r"\X"),
-    "whitespace": pre_tokenizers.WhitespaceSplit(),
-}
-SUBWORDS = "subwords"
+_WORDS = _word_patterns(
+    space=r"\p{White_Space}",
+    mark=r"\p{P}\p{S}",
+    digit=r"\p{N}",
+    character=r"\X",
+    circled="①-⒛⓪-⓿❶-➓",
+    unspaced=r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}",
+    hangul=r"\p{Hangul}",
+    tibetan=r"\p{Tibetan}",
+)
+# The same in ASCII, by Python's own library, which takes a quarter of the time.
+_ASCII_WORDS = _word_patterns(space=r"\t-\r ", mark=r"!-/:-@\[-`{-~", digit="0-9", character=".")
 
-
-def _ascii_words(letters: str) -> re.Pattern[str]:
-    """The words that these patterns find in ASCII text, by Python's own library, which takes a quarter of the time."""
-    mark, space = r"!-/:-@\[-`{-~", r"\t-\r "
-    string, run = f"[^{space}]{{{LONGEST_STRING + 1},}}", rf"([{mark}])\1{{{LONGEST_RUN},}}"
-    return re.compile(f"{string}|{run}|[{mark}]|{letters.format(mark=mark, space=space)}")
-
-
-_WHOLE = "[^{space}{mark}]+"
-_ASCII_WORDS = {
-    "punctuation": _ascii_words(_WHOLE),
-    "letters_and_digits": _ascii_words("[0-9]+|[^{space}{mark}0-9]+"),
-    "syllables": _ascii_words(_WHOLE),
-    "whitespace": re.compile(r"[^\t-\r ]+"),
-}
-
-# Those that cut the default's words, the fewest words first.
-FINER_SPLITTERS = ("letters_and_digits", "syllables", "characters")
 # Zero-width spaces and byte order marks, frequent in web pages, and the direction marks around names in right-to-left
 # text → spaces; offsets stay. (Joiners, U+200C and U+200D, are parts of words.)
 _DIRECTION_MARKS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -147,48 +149,23 @@ def _goes_on(character: str) -> bool:
     return unicodedata.category(character)[0] == "M" or "\u1160" <= character <= "\u11ff"
 
 
-def word_splitter(choice: str, tokenizer: Any = None) -> Splitter:
-    """The word splitter that a processor's option selects.
+@cache
+def word_splitter(choice: str) -> Splitter:
+    """The word splitter that a processor's option selects, as declared in [`ProcessorOptions`].
 
     All but "whitespace" keep a mark repeated more than `LONGEST_RUN` times, and a string of more than `LONGEST_STRING`
     characters without spaces, as one word.
-
-    Args:
-        choice: as declared in [`ProcessorOptions`].
-        tokenizer: the encoder's tokenizer, for "subwords".
     """
-    if problem := PROCESSOR_OPTIONS["word_splitter"].problem(choice):
-        raise ValueError(f"`word_splitter` is {choice!r}; {problem}")
-    if choice == SUBWORDS:
-        if tokenizer is None:
-            raise ValueError("`word_splitter` 'subwords' needs the tokenizer of an encoder.")
-        return partial(_of_composed, partial(_subwords, tokenizer))
-    pre_tokenizer, of_ascii = _PRE_TOKENIZERS[choice], _ASCII_WORDS.get(choice)
+    PROCESSOR_OPTIONS["word_splitter"].check(choice)
+    of_ascii, of_any = re.compile(_ASCII_WORDS[choice]), regex.compile(_WORDS[choice])
 
     def split(text: str) -> list[Offsets]:
-        if of_ascii is not None and text.isascii():
+        if text.isascii():
             return [match.span() for match in of_ascii.finditer(text)]
         clean = clean_text(text) if choice == "whitespace" else clean_text(text).translate(INVISIBLE_SPACES)
-        return [offsets for _, offsets in pre_tokenizer.pre_tokenize_str(clean) if offsets[0] < offsets[1]]
+        return [match.span() for match in of_any.finditer(clean)]
 
     return partial(_of_composed, split)
-
-
-def _subwords(tokenizer: Any, text: str) -> list[Offsets]:
-    """The sub-words of each word of the default splitter, with the accents that the tokenizer drops or cuts off."""
-    whole = word_splitter(DEFAULT_WORD_SPLITTER)(text)
-    clean = clean_text(text)
-    options = {"add_special_tokens": False, "split_special_tokens": True, "return_offsets_mapping": True}
-    words = [clean[start:end] for start, end in whole]
-    offsets = tokenizer(words, verbose=False, **options)["offset_mapping"] if words else []
-    found: list[Offsets] = []
-    for (start, end), word, subwords in zip(whole, words, offsets, strict=True):
-        # Those that share a character, as the bytes of one do, begin together.
-        cuts = {first for first, last in subwords if 0 < first < last and not unicodedata.combining(word[first])}
-        if len(word) > LONGEST_STRING or (len(word) > LONGEST_RUN and len(set(word)) == 1):
-            cuts = set()
-        found += pairwise([start, *(start + cut for cut in sorted(cuts)), end])
-    return found
 
 
 def split_at_punctuation(text: str) -> Iterator[Offsets]:
@@ -209,8 +186,7 @@ SENTENCE_SPLITTERS: dict[str, SentenceSplitter] = {
 
 def sentence_splitter(choice: str) -> SentenceSplitter:
     """The sentence splitter that a processor's option selects: "punctuation", "lines" or "none" (one sentence)."""
-    if problem := PROCESSOR_OPTIONS["sentence_splitter"].problem(choice):
-        raise ValueError(f"`sentence_splitter` is {choice!r}; {problem}")
+    PROCESSOR_OPTIONS["sentence_splitter"].check(choice)
     return SENTENCE_SPLITTERS[choice]
 
 
@@ -249,11 +225,15 @@ class Piece(NamedTuple):
 
     offsets: of the words in the text.
     shared_before, shared_after: number of first words shared with the previous window, of last words with the next.
+    words, left, right: these words, and those of the context that the model reads on both sides.
     """
 
-    offsets: list[Offsets]
+    offsets: Sequence[Offsets]
     shared_before: int = 0
     shared_after: int = 0
+    words: Sequence[str] = ()
+    left: Sequence[str] = ()
+    right: Sequence[str] = ()
 
     def owns(self, start: int, end: int) -> bool:
         """True if an entity in these words (`end` exclusive) belongs to them, not to a neighbouring window.
@@ -267,9 +247,9 @@ class Piece(NamedTuple):
         return not in_last and not in_next
 
 
-def split_text(text: str, sentences: SentenceSplitter, words: Splitter) -> Iterator[list[Offsets]]:
-    """The words of each sentence."""
-    for start, end in sentences(text):
+def split_text(text: str, sentences: Iterable[Offsets], words: Splitter) -> Iterator[list[Offsets]]:
+    """The words of each sentence of a text."""
+    for start, end in sentences:
         found = words(text[start:end])
         yield [(start + first, start + last) for first, last in found] if start else found
 
@@ -313,33 +293,27 @@ def in_windows(words: Sequence[Offsets], max_sentence_words: int) -> Iterator[Pi
     together, so that windows as long as the longest sentence would take several times as long as prose.
     """
     if len(words) <= max_sentence_words:
-        yield Piece(list(words))
+        yield Piece(words)
         return
     size = max(1, max_sentence_words // 4)
     shared = size // 4
     for first in range(0, len(words) - shared, size - shared):
         is_last = first + size >= len(words)
-        yield Piece(list(words[first : first + size]), shared if first else 0, 0 if is_last else shared)
+        yield Piece(words[first : first + size], shared if first else 0, 0 if is_last else shared)
 
 
 def neighbouring_words(
-    sentences: Sequence[list[str]], context: str, max_words: int, inside: slice | None = None
-) -> tuple[list[list[str]], list[list[str]]]:
-    """Context of each sentence of a document: the words on its left, and those on its right.
+    sentences: Sequence[Sequence[str]], position: int, context: str, max_words: int
+) -> tuple[list[str], list[str]]:
+    """The context of a sentence of a document: the words on its left, and those on its right.
 
     context: "none", "previous_sentence" (on the left only: GENIA as published) or "document" (on both sides, up to
-    `max_words` words each). `inside` selects the sentences whose context is returned; all are context.
+    `max_words` words each).
     """
-    positions = range(*(inside or slice(None)).indices(len(sentences)))
-    nothing: list[list[str]] = [[] for _ in positions]
     if context == "none":
-        return nothing, nothing
+        return [], []
     if context == "previous_sentence":
-        return [list(sentences[n - 1][-max_words:]) if n and max_words else [] for n in positions], nothing
-    left, right = [], []
-    for position in positions:
-        before = chain.from_iterable(reversed(sentences[n]) for n in range(position - 1, -1, -1))
-        after = chain.from_iterable(sentences[n] for n in range(position + 1, len(sentences)))
-        left.append(list(islice(before, max_words))[::-1])
-        right.append(list(islice(after, max_words)))
-    return left, right
+        return list(sentences[position - 1][-max_words:]) if position and max_words else [], []
+    before = chain.from_iterable(reversed(sentences[n]) for n in range(position - 1, -1, -1))
+    after = chain.from_iterable(sentences[n] for n in range(position + 1, len(sentences)))
+    return [*islice(before, max_words)][::-1], [*islice(after, max_words)]

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from datasets import DatasetDict, concatenate_datasets
-from transformers import AutoTokenizer
 
 from ..data import Text, WordSplitter, add_context
 from ..data.loading import CorpusPart, read_parts
 from ..model.options_triaffine import MODEL_OPTIONS
-from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, SUBWORDS, word_splitter
+from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, word_splitter
 from .options import OWN_OPTIONS
 from .plan import NestedNERTrainingArguments, TrainingPlan
 from .start import BaseModel
@@ -106,13 +105,8 @@ def read_corpus(plan: TrainingPlan, base: BaseModel) -> Corpus:
 
 def _word_splitter(plan: TrainingPlan, base: BaseModel) -> WordSplitter:
     """Returns the splitter of raw text that the run's model has."""
-    name: Any = plan.word_splitter or (base.processor and base.processor.word_splitter) or DEFAULT_WORD_SPLITTER
-    tokenizer = None
-    if name == SUBWORDS:
-        if base.name is None:
-            raise ValueError(f"--word_splitter {SUBWORDS} needs a pretrained encoder (--model_name_or_path).")
-        tokenizer = AutoTokenizer.from_pretrained(base.name, add_prefix_space=True, trust_remote_code=False)
-    return word_splitter(name, tokenizer)
+    of_base = base.processor.word_splitter if base.processor else DEFAULT_WORD_SPLITTER
+    return word_splitter(plan.word_splitter or of_base)
 
 
 def _texts_to_score(parts: Sequence[CorpusPart], given: DatasetDict, held_out: set[Any]) -> dict[str, list[Text]]:

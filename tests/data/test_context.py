@@ -86,7 +86,7 @@ def test_sentences_without_a_document_are_no_neighbours_and_those_without_number
 def test_wrong_arguments():
     with pytest.raises(ValueError, match=r"needs the columns \['doc_id', 'sent_id'\]"):
         add_context(MIXED.select_columns("tokens"), "document", 9)
-    with pytest.raises(ValueError, match="There is no context 'nonesuch'"):
+    with pytest.raises(ValueError, match="`context` is 'nonesuch'"):
         add_context(MIXED, "nonesuch", 9)
     with pytest.raises(TypeError, match="type IterableDataset"):
         add_context(MIXED.to_iterable_dataset(), "document", 9)

@@ -19,7 +19,6 @@ from modeling_triaffine.model.text_triaffine import (
     split_text,
     word_splitter,
 )
-from tests.helpers.tiny import tiny_tokenizer
 
 
 def pieces(text, offsets):
@@ -111,22 +110,6 @@ def test_a_run_of_marks_is_not_composed_at_once(monkeypatch):
     assert max(longest) <= text_triaffine.LONGEST_STRING
 
 
-def test_subwords_of_the_encoder_can_be_words():
-    """Each keeps the accents that the tokenizer drops; the bytes of a character are not taken apart."""
-    tokenizer = tiny_tokenizer()
-    split = word_splitter("subwords", tokenizer)
-    text = "unbinds IL-2 \u200b😀e\u0301 [SEP] " + "." * 20 + "/".join(["a"] * 300)
-    words = pieces(text, split(text))
-    whole = pieces(text, word_splitter("punctuation")(text))
-    assert "".join(words) == "".join(whole)
-    assert len(words) > len(whole)
-    assert words[-1] == whole[-1]
-    assert not any(word.startswith("\u0301") for word in words)
-    assert split("") == []
-    with pytest.raises(ValueError, match="'subwords' needs the tokenizer of an encoder"):
-        word_splitter("subwords")
-
-
 def test_splitters_that_there_are_not():
     for splitter, name in ((word_splitter, "word_splitter"), (sentence_splitter, "sentence_splitter")):
         with pytest.raises(ValueError, match=rf"`{name}` is 'nonesuch'; choose one of 'punctuation'"):
@@ -135,12 +118,12 @@ def test_splitters_that_there_are_not():
 
 @given(st.text(st.characters(exclude_categories=()), max_size=60))
 def test_offsets_slice_back_to_all_that_is_no_white_space(text):
-    cut = split_text(text, split_at_punctuation, word_splitter("punctuation"))
+    cut = split_text(text, split_at_punctuation(text), word_splitter("punctuation"))
     offsets = [offset for words in cut for piece in in_windows(words, 3) for offset in piece.offsets]
     assert offsets == sorted(offsets)
     assert all(start < end for start, end in offsets)
     assert all(first[1] <= second[0] for first, second in itertools.pairwise(offsets))
-    # The tokenizers library and Python differ on a few control characters: these may stand inside a word.
+    # A few control characters are white space for Python alone: these may stand inside a word.
     assert "".join("".join(pieces(text, offsets)).split()) == "".join(text.translate(INVISIBLE_SPACES).split())
     assert len(clean_text(text)) == len(text)
 
@@ -199,11 +182,14 @@ def test_runs_of_a_mark_and_strings_without_spaces_are_one_word(text, expected):
     assert pieces(text, word_splitter("whitespace")(text)) == text.split()
 
 
-def test_neighbouring_words():
+@pytest.mark.parametrize(
+    ("context", "expected"),
+    [
+        ("none", [([], []), ([], []), ([], [])]),
+        ("previous_sentence", [([], []), (["a", "b"], []), (["c"], [])]),
+        ("document", [([], ["c", "d"]), (["a", "b"], ["d", "e"]), (["b", "c"], [])]),
+    ],
+)
+def test_neighbouring_words(context, expected):
     sentences = [["a", "b"], ["c"], ["d", "e", "f"]]
-    assert neighbouring_words(sentences, "none", 9) == ([[], [], []], [[], [], []])
-    assert neighbouring_words(sentences, "previous_sentence", 9) == ([[], ["a", "b"], ["c"]], [[], [], []])
-    left, right = neighbouring_words(sentences, "document", 2)
-    assert left == [[], ["a", "b"], ["b", "c"]]
-    assert right == [["c", "d"], ["d", "e"], []]
-    assert neighbouring_words(sentences, "document", 2, slice(1, 2)) == ([left[1]], [right[1]])
+    assert [neighbouring_words(sentences, place, context, 2) for place in range(3)] == expected

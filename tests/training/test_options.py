@@ -9,7 +9,7 @@ from tokenizers import pre_tokenizers
 from transformers import HfArgumentParser, IntervalStrategy
 
 from modeling_triaffine.data.collator import FLAT_ANNOTATIONS
-from modeling_triaffine.model.text_triaffine import _PRE_TOKENIZERS, SENTENCE_SPLITTERS, SUBWORDS
+from modeling_triaffine.model.text_triaffine import _WORDS, SENTENCE_SPLITTERS
 from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training.options import OWN_OPTIONS, read_value
 from modeling_triaffine.training.plan import make_plan, parse_training_plan, training_options
@@ -86,7 +86,7 @@ def test_a_new_repository_is_private_unless_the_command_line_declines(tmp_path):
 def test_choices_are_those_of_the_code_behind_them():
     behind = {
         "flat_annotation": FLAT_ANNOTATIONS,
-        "word_splitter": (*_PRE_TOKENIZERS, SUBWORDS),
+        "word_splitter": _WORDS,
         "sentence_splitter": SENTENCE_SPLITTERS,
     }
     for name, known in behind.items():

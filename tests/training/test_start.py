@@ -61,7 +61,6 @@ def test_it_starts_as_a_run_does(tmp_path, recipe, corpus):
     [
         ("sentence_splitter", "lines", "none", "A cat. It\nsat. No.", len, [3, 2, 1]),
         ("word_splitter", "syllables", "whitespace", "서울은 크다", lambda data: len(data["entities"][0]), [0, 1, 0]),
-        ("word_splitter", "subwords", "whitespace", "zq 4,", lambda data: len(data["tokens"][0]), [3, 4, 2]),
     ],
 )
 def test_a_splitter_is_saved_and_read_again(tmp_path, recipe, corpus, option, chosen, other, text, count, expected):
@@ -77,12 +76,6 @@ def test_a_splitter_is_saved_and_read_again(tmp_path, recipe, corpus, option, ch
     assert [count(read_corpus(plan, find_base_model(plan)).given["train"]) for plan in plans] == expected
     _, again, _ = start_model(plans[-1], find_base_model(plans[-1]), DatasetDict(corpus), model.config.entity_labels)
     assert getattr(again, option) == other
-
-
-def test_a_new_encoder_has_no_subwords_to_read_a_corpus_with(tmp_path, recipe):
-    given = ["--recipe", str(recipe), "--word_splitter", "subwords", "--output_dir", str(tmp_path / "out")]
-    with pytest.raises(ValueError, match="subwords needs a pretrained encoder"):
-        read_corpus(plan := parse_training_plan(given), find_base_model(plan))
 
 
 @pytest.mark.parametrize(
