@@ -1,6 +1,7 @@
 """The application within one process: the response to every kind of request."""
 
 import asyncio
+import base64
 import gzip
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,8 @@ from prometheus_client import parser
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from modeling_triaffine.addresses import answered_hosts
-from modeling_triaffine.serving.middleware import Metrics
+from modeling_triaffine.serving import read_api_keys
+from modeling_triaffine.serving.middleware import API_KEYS, Metrics
 from modeling_triaffine.serving.predictor import Predictor
 from modeling_triaffine.serving.schema import MAX_ITEMS, Limits
 from modeling_triaffine.version import __version__
@@ -54,20 +56,6 @@ def test_items_have_their_own_options_and_labels_are_chosen():
             for ignored, kept in (["O"], ["DNA", "protein"]), (["DNA", "O"], ["protein"]):
                 body = {"inputs": "a", "parameters": {"labels": labels, "ignore_labels": ignored}}
                 assert [one["entity_group"] for one in client.post("/", json=body).json()] == kept
-
-
-def test_a_long_request_runs_in_parts_between_which_others_run():
-    finder = Finder(is_blocked=True)
-    client, batcher = client_of(finder, texts=2)
-    with batcher, ThreadPoolExecutor() as threads:
-        long = threads.submit(client.post, "/predict", json={"texts": ["a", "b", "c", "d", "e"]})
-        assert finder.is_called.wait(WAIT)
-        short = threads.submit(client.post, "/predict", json={"text": "f"})
-        wait_until(lambda: client.get("/health").json()["queue"]["waiting"] == 2)
-        finder.may_go_on.set()
-        assert [entities[0]["word"] for entities in long.result(WAIT).json()["entities"]] == [*"abcde"]
-        assert short.result(WAIT).json() == {"entities": [found_in("f")]}
-    assert [texts for texts, _ in finder.calls] == [["a", "b"], ["c", "f"], ["d", "e"]]
 
 
 def test_lone_surrogates_are_text(client):
@@ -140,12 +128,6 @@ def test_what_is_too_much_is_one_error_before_it_is_built(path, body):
     assert "errors" not in answer.json()["detail"]
 
 
-def test_a_deeply_nested_body_is_a_client_error(client):
-    answer = client.post("/predict", content="[" * 1999, headers=JSON_BODY)
-    # Not JSON or, where Python's limit is lower, beyond its depth.
-    assert answer.status_code in (400, 422)
-
-
 def test_routes_and_what_they_say(client):
     answer = client.post("/predict", data={"text": "x"})
     assert (answer.status_code, "Content-Type: application/json" in answer.json()["detail"]) == (415, True)
@@ -178,15 +160,6 @@ def test_health_names_the_model_and_its_limits(find_entities):
         }
     answer = client.get("/health")  # without its thread
     assert (answer.status_code, answer.json()["status"]) == (503, "failed")
-
-
-def test_a_failing_request_gets_500_and_the_next_one_200():
-    client, batcher = client_of(Finder())
-    with batcher:
-        answer = client.post("/predict", json={"text": "fail"})
-        assert (answer.status_code, "failed" in answer.json()["detail"]) == (500, True)
-        assert "memory" not in answer.text
-        assert client.post("/predict", json={"text": "go"}).json() == {"entities": [found_in("go")]}
 
 
 def test_a_full_queue_gets_503():
@@ -272,3 +245,53 @@ def test_an_unexpected_error_is_counted_and_says_nothing(monkeypatch):
     answer = TestClient(client.app, raise_server_exceptions=False).post("/predict", json={"text": "x"})
     assert (answer.status_code, "secret" in answer.text) == (500, False)
     assert 'triaffine_requests_total{route="/predict",status="500"} 1.0' in client.get("/metrics").text
+
+
+# ---- API keys
+
+KEYS = ["first-key", "second"]
+
+
+@pytest.fixture(scope="module")
+def guarded():
+    client, batcher = client_of(lambda texts, threshold: [[] for _ in texts], keys=KEYS)
+    with batcher:
+        yield client
+
+
+def basic(user, password):
+    return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
+
+
+@pytest.mark.parametrize(
+    "given", ["Bearer first-key", "bearer second", "Bearer  second ", basic("me", "second"), basic("", "first-key")]
+)
+def test_valid_keys(guarded, given):
+    assert guarded.post("/predict", json={"text": "a"}, headers={"Authorization": given}).json() == {"entities": []}
+
+
+WRONG = [None, "", "Bearer", "Bearer ", "Bearer first", "Bearer first-key,second", "second", "Token second"]
+WRONG += ["Basic second", basic("second", ""), basic("me", "wrong"), "Basic /w==", b"Bearer \xff", b"Basic \xc3\xa9"]
+
+
+@pytest.mark.parametrize("given", WRONG)
+def test_invalid_keys_are_rejected_before_the_body_is_read(guarded, given):
+    headers = {} if given is None else {"Authorization": given}
+    answer = guarded.post("/predict", content="{", headers=headers)
+    assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (401, "Bearer")
+    assert list(answer.json()) == ["detail"]
+    for path in ("/openapi.json", "/label-studio/health", "/metrics", "/nothing"):
+        assert guarded.get(path, headers=headers).status_code == 401
+    assert guarded.get("/health", headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize(("value", "keys"), [(None, []), (" one,two ,", ["one", "two"]), ("", None), (" , ", None)])
+def test_keys_come_from_the_environment(monkeypatch, value, keys):
+    monkeypatch.delenv(API_KEYS, raising=False)
+    if value is not None:
+        monkeypatch.setenv(API_KEYS, value)
+    if keys is not None:
+        assert read_api_keys() == keys
+        return
+    with pytest.raises(ValueError, match=API_KEYS):
+        read_api_keys()

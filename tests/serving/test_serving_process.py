@@ -89,9 +89,8 @@ def test_the_hubs_client_works_as_it_is(server, find_entities, monkeypatch):
     ]
     assert [one.score for one in found] == pytest.approx([one["score"] for one in entities], abs=1e-5)
     assert found
-    for strategy in ("simple", "first", "average", "max"):
-        options = {"aggregation_strategy": strategy, "stride": 16, "ignore_labels": ["O"]}
-        assert len(client.token_classification(TEXTS[0], **options)) == len(found)
+    options = {"aggregation_strategy": "average", "stride": 16, "ignore_labels": ["O"]}
+    assert len(client.token_classification(TEXTS[0], **options)) == len(found)
     assert client.token_classification(TEXTS[0], ignore_labels=LABELS[:-1]) == []
     with pytest.raises(HfHubHTTPError, match=r"parameters\.aggregation_strategy: Input should be"):
         client.token_classification(TEXTS[0], aggregation_strategy="none")
@@ -164,7 +163,8 @@ def test_attacks_leave_a_server_that_answers_as_before_and_ends_in_time(attacked
     # A website whose name leads here.
     assert asked(f"{attacked.url}/health", Host="evil.example")[0] == 400
     # A panic of the tokenizer, which is no Exception.
-    assert [asked(predict, {"text": PANIC})[0] for _ in range(2)] == [500, 500]
+    failed = (500, b'{"detail":"The model failed on this request; see the server\'s log."}')
+    assert [asked(predict, {"text": PANIC}) for _ in range(2)] == [failed] * 2
     assert asked(f"{attacked.url}/health")[0] == 200
     # Another file in the place of the weights.
     (attacked.folder / "model.safetensors").write_bytes(b"")
