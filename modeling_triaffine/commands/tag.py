@@ -34,9 +34,7 @@ def command(
     batch_size: BatchSize = PredictionOptions.batch_size,
     bf16: Bf16 = False,
     max_characters: Annotated[int, count("Reject longer texts.")] = 100_000,
-    chunk_size: Annotated[int, count("Rows that an actor processes at a time.")] = 256,
-    actors: Annotated[int | None, count("Processes with the model.  [default: as many as fit]")] = None,
-    cpus_per_actor: Annotated[float, typer.Option(help="CPUs (and threads) of each actor.", metavar="N")] = 1,
+    actors: Annotated[int | None, count("Processes with the model, a CPU each.  [default: as many as fit]")] = None,
     gpus_per_actor: Annotated[float | None, typer.Option(help="GPUs of each actor; 0.5: two share one.")] = None,
 ) -> int:
     from ..tagging import TagOptions, find_files, tag_corpus
@@ -50,9 +48,7 @@ def command(
         batch_size=batch_size,
         bf16=bf16,
         max_characters=max_characters,
-        chunk_size=chunk_size,
         actors=actors,
-        cpus_per_actor=cpus_per_actor,
         gpus_per_actor=gpus_per_actor,
     )
     with ending_plainly(RuntimeError):  # of Ray or the model

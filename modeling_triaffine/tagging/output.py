@@ -22,10 +22,9 @@ from datasets import Features
 
 from ..data.schema import ENTITY_FEATURES
 from ..files import atomic_path, open_output, write_text
-from .reading import PARQUET, Row
+from .reading import PARQUET, ROWS_OF_A_BATCH, Row
 
 ENTITIES: pa.DataType = Features({"entities": ENTITY_FEATURES}).arrow_schema.field("entities").type
-ROWS_OF_A_GROUP = 1000  # of Parquet
 LOCK = ".lock"
 MOST_REASONS = 10
 
@@ -115,7 +114,7 @@ def write_json_lines(file: BinaryIO, rows: Iterator[Row], entities_column: str) 
 def write_parquet(file: BinaryIO, rows: Iterator[Row], entities_column: str) -> None:
     with contextlib.ExitStack() as stack:
         writer: Any = None
-        while group := [*islice(rows, ROWS_OF_A_GROUP)]:
+        while group := [*islice(rows, ROWS_OF_A_BATCH)]:
             table = pa.concat_tables(row.record for row in group)
             table = table.append_column(entities_column, pa.array([row.outcome for row in group], ENTITIES))
             writer = writer or stack.enter_context(pq.ParquetWriter(file, table.schema))

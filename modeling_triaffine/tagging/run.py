@@ -1,28 +1,39 @@
 """Files → rows → entities, found by actors on a Ray cluster → one output per file, in order."""
 
 import contextlib
+import hashlib
 import logging
 import os
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import ray
 from filelock import FileLock
+from huggingface_hub import snapshot_download
+from transformers.utils import logging as transformers_logging
 
 from ..installed_models import find_model
+from ..model.kinds_triaffine import TextEntity
+from ..model.pipeline_triaffine import NestedNERPipeline
+from ..model.processing_triaffine import FILES, VOCABULARIES_FILE
+from ..own_weights import own_weights
 from ..progress import with_progress
 from .output import LOCK, OutputFolder
-from .reading import Row, check_columns, count_rows, files_to_read, read_rows
-from .tagger import HARMLESS_TEXT, Tagger, TagOptions, identify_model
+from .reading import Row, TagOptions, check_columns, count_rows, files_to_read, read_rows
 
-# How often rows are sent again when their actor dies; chunks that wait for each actor, or for an earlier chunk.
-RETRIES, CHUNKS_AHEAD = 3, 4
+# The files of a model that determine its predictions.
+MODEL_FILES = ["config.json", *FILES, VOCABULARIES_FILE, "*.safetensors"]
+# A text for every model, to distinguish a failing machine from a failing text.
+HARMLESS_TEXT = "Yes ."
+# How many rows are sent to an actor together, how often when their actor dies, and how many chunks wait for each actor.
+CHUNK, RETRIES, CHUNKS_AHEAD = 256, 3, 4
 # Options that may change in the next run; the digest of the model tells its revisions apart.
-FREE_OPTIONS = {"revision", "batch_size", "chunk_size", "actors", "cpus_per_actor", "gpus_per_actor"}
+FREE_OPTIONS = {"revision", "batch_size", "actors", "gpus_per_actor"}
 
 
 def tag_corpus(files: dict[str, str], output_dir: Path, options: TagOptions) -> OutputFolder:
@@ -55,7 +66,7 @@ def tag_corpus(files: dict[str, str], output_dir: Path, options: TagOptions) -> 
 
 
 def write_outputs(output: OutputFolder, files: dict[str, str], options: TagOptions) -> None:
-    inputs = files_to_read(files, output.folder, options.chunk_size)
+    inputs = files_to_read(files, output.folder)
     if inputs:
         output.forget_rejections({file for _, file in inputs})
         rows = (row for name, file in inputs for row in read_rows(name, file, files[file], options))
@@ -87,7 +98,7 @@ def tag_rows(rows: Iterator[Row], options: TagOptions) -> Iterator[Row]:
     If the process or the node of an actor dies, those that are left take its rows, and the last one is started anew;
     but not for ever, since a text may kill each.
     """
-    tagger: Any = ray.remote(num_cpus=options.cpus_per_actor, num_gpus=options.gpus_per_actor)(Tagger)
+    tagger: Any = ray.remote(num_cpus=1, num_gpus=options.gpus_per_actor)(Tagger)
     device = "cuda" if options.gpus_per_actor else "cpu"
     pool = deque(tagger.remote(options, device) for _ in range(options.actors or 1))
     waiting: deque[tuple[list[Row], Any, Any]] = deque()
@@ -112,9 +123,59 @@ def tag_rows(rows: Iterator[Row], options: TagOptions) -> Iterator[Row]:
             row.outcome = next(outcomes) if row.outcome is None else row.outcome
         return chunk
 
-    while chunk := [*islice(rows, options.chunk_size)]:
+    while chunk := [*islice(rows, CHUNK)]:
         waiting.append(send(chunk))
         if len(waiting) > CHUNKS_AHEAD * len(pool):
             yield from first()
     while waiting:
         yield from first()
+
+
+def identify_model(name_or_path: str, revision: str | None) -> tuple[str, str | None]:
+    """Returns a digest of the contents of a model, and its commit if it is on the Hub.
+
+    Only files that determine predictions count: another name of the folder or a new model card changes nothing.
+    """
+    folder, commit = Path(name_or_path), None
+    if not folder.is_dir():
+        folder = Path(snapshot_download(name_or_path, revision=revision, allow_patterns=MODEL_FILES))
+        commit = folder.name
+    digest = hashlib.sha256()
+    for path in sorted(path for pattern in MODEL_FILES for path in folder.glob(pattern)):
+        with open(path, "rb") as file:
+            digest.update(path.name.encode() + hashlib.file_digest(file, "sha256").digest())
+    return f"SHA-256 {digest.hexdigest()}", commit
+
+
+@dataclass
+class Tagger:
+    """An actor with a model, which is loaded once."""
+
+    options: TagOptions
+    device: str
+
+    @cached_property
+    def pipeline(self) -> NestedNERPipeline:
+        """The pipeline, loaded with the first texts, since Ray hides errors of constructors."""
+        transformers_logging.disable_progress_bar()
+        transformers_logging.set_verbosity_error()  # on a GPU, the pipeline warns of repeated calls
+        options, dtype = self.options, "bfloat16" if self.options.bf16 else "auto"
+        pipeline = NestedNERPipeline(model=options.model, revision=options.revision, device=self.device, dtype=dtype)
+        own_weights(pipeline.model)
+        return pipeline
+
+    def tag(self, texts: list[str]) -> list[list[TextEntity] | str]:
+        """Returns the entities of each text, or why the model fails on it; raises its error if it fails on any text."""
+        options = {name: getattr(self.options, name) for name in ("threshold", "overlap", "batch_size")}
+        pipeline = self.pipeline
+        try:
+            return [*pipeline(texts, **options)]
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # a panic of the tokenizer's Rust code is no Exception
+            if texts == [HARMLESS_TEXT]:
+                raise RuntimeError(f"{type(error).__name__}: {error}") from error
+            if len(texts) > 1:
+                return [outcome for text in texts for outcome in self.tag([text])]
+            self.tag([HARMLESS_TEXT])
+            return [f"the model failed: {' '.join(f'{type(error).__name__}: {error}'.split())}"]

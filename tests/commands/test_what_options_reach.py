@@ -37,8 +37,8 @@ def test_options_of_tag(command, monkeypatch, tmp_path):
     (tmp_path / "a.jsonl").write_text("")
     calls, folder = [], SimpleNamespace(describe=lambda: ("", 0))
     monkeypatch.setattr(tagging, "tag_corpus", lambda *given: calls.append(given) or folder)
-    given = {"text_column": "t", "entities_column": "e", "max_characters": 2, "chunk_size": 3, "actors": 5}
-    given |= {"cpus_per_actor": 6, "gpus_per_actor": 0.5, "model": "o/m"}
+    given = {"text_column": "t", "entities_column": "e", "max_characters": 2, "actors": 5, "gpus_per_actor": 0.5}
+    given["model"] = "o/m"
     assert command("tag", tmp_path / "a.jsonl", *flags(**given, output_dir=tmp_path / "out")).code == 0
     options = vars(calls[0][-1])
     assert {name: options[name] for name in given} == given

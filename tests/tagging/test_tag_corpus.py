@@ -25,11 +25,10 @@ from hypothesis import strategies as st
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.commands import main
 from modeling_triaffine.model import pipeline_triaffine
-from modeling_triaffine.tagging import TagOptions, find_files, run, tag_corpus
-from modeling_triaffine.tagging import output as output_module
+from modeling_triaffine.tagging import TagOptions, find_files, output, reading, run, tag_corpus
 from modeling_triaffine.tagging.output import LOCK, OutputFolder
 from modeling_triaffine.tagging.reading import Row, check_columns, files_to_read, read_rows
-from modeling_triaffine.tagging.tagger import HARMLESS_TEXT, Tagger, identify_model
+from modeling_triaffine.tagging.run import HARMLESS_TEXT, Tagger, identify_model
 
 pytest_plugins = ("tests.helpers.hub_server",)
 
@@ -49,18 +48,11 @@ def cluster() -> str:
     ray.shutdown()
 
 
-@pytest.fixture(scope="module")
-def tag():
-    """Runs `triaffine-ner tag` with arguments in this process; its exit code."""
-
-    def call(*arguments: object) -> int:
-        try:
-            main(["tag", *map(str, arguments)])
-        except SystemExit as end:
-            return end.code
-        return 0
-
-    return call
+def tag(*arguments: object) -> int:
+    """The exit code of `triaffine-ner tag` in this process, where it finds something to reject or to refuse."""
+    with pytest.raises(SystemExit) as end:
+        main(["tag", *map(str, arguments)])
+    return end.value.code
 
 
 @pytest.fixture(scope="module")
@@ -111,11 +103,14 @@ class TestThroughRay:
         return folder
 
     @pytest.fixture(scope="class")
-    def tagged(self, cluster, corpus, saved_model, tag, tmp_path_factory) -> tuple[Path, int]:
+    def tagged(self, cluster, corpus, saved_model, tmp_path_factory) -> tuple[Path, int]:
         """The output folder and the exit code of a run."""
-        folder = tmp_path_factory.mktemp("tagged")
-        options = ["--output_dir", folder / "out", "--threshold", 0.3, "--chunk_size", 4, "--actors", 1]
-        return folder / "out", tag(corpus, "--model", saved_model, *options)
+        folder = tmp_path_factory.mktemp("tagged") / "out"
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(run, "CHUNK", 4)
+            return folder, tag(
+                corpus, "--model", saved_model, "--output_dir", folder, "--threshold", 0.3, "--actors", 1
+            )
 
     def test_entities_are_those_of_the_pipeline(self, tagged, corpus, expected):
         lines, table = read_lines(tagged[0] / "a.jsonl"), pq.read_table(tagged[0] / "sub" / "d.parquet")
@@ -135,19 +130,19 @@ class TestThroughRay:
             ".lock", "a.jsonl", "options.json", "rejected.jsonl", "sub/d.parquet", "texts-00000.jsonl"
         ]  # fmt: skip
 
-    def test_other_options_are_refused(self, tagged, corpus, saved_model, tag, capsys):
+    def test_other_options_are_refused(self, tagged, corpus, saved_model, capsys):
         assert tag(corpus, "--model", saved_model, "--output_dir", tagged[0], "--threshold", 0.4) == 2
         assert "threshold was 0.3, now it is 0.4" in capsys.readouterr().err
 
     @pytest.mark.nightly
-    def test_a_killed_script_goes_on(self, cluster, saved_model, expected, tag, tmp_path, capsys):
+    def test_a_killed_script_goes_on(self, cluster, saved_model, expected, tmp_path, capsys):
         """Of three files the first is finished and the second begun when the script is killed."""
         corpus, out = tmp_path / "corpus", tmp_path / "out"
         records = [{"id": number, "text": text} for number, text in enumerate(TEXTS)]
         write_lines(corpus / "a.jsonl", [*records, {"text": 1}])
         write_lines(corpus / "b.jsonl", [{"text": 2}, *records * 30])
         write_lines(corpus / "c.jsonl", records)
-        arguments = [corpus, "--model", saved_model, "--output_dir", out, "--threshold", 0.3, "--chunk_size", 5]
+        arguments = [corpus, "--model", saved_model, "--output_dir", out, "--threshold", 0.3]
         command = [sys.executable, "-c", PROGRAM, "tag", *arguments, "--actors", 1]
         script = subprocess.Popen([*map(str, command)], env={**os.environ, "RAY_ADDRESS": cluster})
         deadline = time.monotonic() + WAITING_TIME
@@ -171,18 +166,18 @@ class TestThroughRay:
 
 
 def test_actors_that_never_start_are_refused():
-    def fitted(resources: dict, **options) -> tuple:
-        found = TagOptions("m", **options).fitted(resources)
-        return found.actors, found.cpus_per_actor, found.gpus_per_actor
-
     machine = {"CPU": 2.0, "GPU": 1.0}
-    assert fitted(machine, gpus_per_actor=0) == (2, 1, 0)
-    assert fitted(machine) == (1, 1, 1)
-    assert fitted(machine, gpus_per_actor=0.5) == (2, 1, 0.5)
-    assert fitted({"CPU": 3.0}) == (3, 1, 0)
-    for options in ({"actors": 3, "gpus_per_actor": 0}, {"cpus_per_actor": 4}, {"gpus_per_actor": 2}):
+    for resources, options, fitted in (
+        (machine, {"gpus_per_actor": 0}, (2, 0)),
+        (machine, {}, (1, 1)),
+        (machine, {"gpus_per_actor": 0.5}, (2, 0.5)),
+        ({"CPU": 3.0}, {}, (3, 0)),
+    ):
+        found = TagOptions("m", **options).fitted(resources)
+        assert (found.actors, found.gpus_per_actor) == fitted
+    for options in ({"actors": 3, "gpus_per_actor": 0}, {"gpus_per_actor": 2}):
         with pytest.raises(ValueError, match="do not fit"):
-            fitted(machine, **options)
+            TagOptions("m", **options).fitted(machine)
 
 
 class FakeActor:
@@ -207,8 +202,9 @@ def test_rows_of_an_actor_that_dies_go_to_another(monkeypatch):
     fake = SimpleNamespace(remote=lambda *_: FakeActor(started))
     monkeypatch.setattr(ray, "remote", lambda **_: lambda _: fake)
     monkeypatch.setattr(ray, "get", lambda asked: asked[0].answer(asked[1]))
+    monkeypatch.setattr(run, "CHUNK", 2)
     rows = [Row("a", "a", number, {}, str(number), "bad" if number % 2 else None) for number in range(80)]
-    found = run.tag_rows(iter(rows), TagOptions("m", actors=2, chunk_size=2))
+    found = run.tag_rows(iter(rows), TagOptions("m", actors=2))
     expected = [(number, "bad" if number % 2 else [str(number)]) for number in range(80)]
     assert [(row.number, row.outcome) for row in found] == expected
     assert len(started) == 2
@@ -277,11 +273,12 @@ class TestReading:
         assert [*rows] == list(range(1, len(records) + 1))
         assert all(isinstance(row, str) or row == records[number - 1] for number, row in rows.items())
 
-    def test_rows_of_parquet(self, tmp_path):
+    def test_rows_of_parquet(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(reading, "ROWS_OF_A_BATCH", 3)
         table = pa.table({"id": [1, 2, 3, 4], "text": ["a", None, "long", "b"]})
         table = table.replace_schema_metadata({"made by": "somebody"})
         pq.write_table(table, tmp_path / "a.parquet")
-        rows = read(tmp_path / "a.parquet", max_characters=3, chunk_size=3)
+        rows = read(tmp_path / "a.parquet", max_characters=3)
         reasons = [None, "'text' is null.", "'text' has more than 3 characters.", None]
         assert [(row.number, row.outcome) for row in rows] == [*enumerate(reasons, 1)]
         whole = pa.concat_tables(row.record for row in rows)
@@ -300,17 +297,16 @@ class TestReading:
             (tmp_path / name).write_bytes(content)
             assert expected in read(tmp_path / name)[-1].outcome
 
-    def test_finished_files_and_documents_are_not_read_again(self, tmp_path):
+    def test_finished_files_and_documents_are_not_read_again(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(reading, "TEXTS_OF_AN_OUTPUT", 2)
         names = [f"{number}.txt" for number in range(5)]
-        first = files_to_read(["a.jsonl", *names], tmp_path, 2)
-        shared = ["texts-00000.jsonl"] * 2 + ["texts-00001.jsonl"] * 2 + ["texts-00002.jsonl"]
-        assert first == [("a.jsonl", "a.jsonl"), *zip(shared, names, strict=True)]
-        write_lines(tmp_path / "texts-00000.jsonl", [{"id": name} for name in names[:2]])
+        outputs = [f"texts-0000{number}.jsonl" for number in (0, 0, 1, 1, 2, 2)]
+        first = files_to_read(["a.jsonl", *names], tmp_path)
+        assert first == [("a.jsonl", "a.jsonl"), *zip(outputs, names, strict=False)]
+        write_lines(tmp_path / outputs[0], [{"id": name} for name in names[:2]])
         write_lines(tmp_path / "a.jsonl", [])
-        second = files_to_read(["a.jsonl", "00.txt", *names], tmp_path, 3)
-        assert second == list(
-            zip(["texts-00001.jsonl"] * 3 + ["texts-00002.jsonl"], ["00.txt", *names[2:]], strict=True)
-        )
+        second = files_to_read(["a.jsonl", "00.txt", *names], tmp_path)
+        assert second == [*zip(outputs[2:], ["00.txt", *names[2:]], strict=True)]
 
     def test_files_without_a_usable_row_are_refused_at_once(self, tmp_path):
         lines = write_lines(tmp_path / "a.jsonl", [{"txt": "a", "id": 1}])
@@ -377,7 +373,7 @@ class TestOutput:
         assert folder.describe() == ("\n".join(counts), 1)
 
     def test_rows_of_tables_are_joined_to_row_groups(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(output_module, "ROWS_OF_A_GROUP", 3)
+        monkeypatch.setattr(output, "ROWS_OF_A_BATCH", 3)
         entity = {"start": 0, "end": 1, "entity_group": "A", "score": 1.0, "word": "x"}
         rows = [row(n, pa.table({"n": [n]}), [entity] if n > 2 else [], "sub/a.parquet") for n in range(1, 8)]
         OutputFolder(tmp_path, {}, "found").write([*rows, row(8, name="sub/a.parquet")])
