@@ -1,6 +1,6 @@
 """`explain`: the attention and contributions behind each label's score of a span, as plain data ready for JSON."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import starmap
 from typing import Any
@@ -38,34 +38,25 @@ class Candidate(TextSpan):
 
 
 @dataclass(frozen=True)
-class StageScore:
-    """One label's score in one stage: logit = Σ contributions + bias.
+class StageScores:
+    """The scores of a span in one stage, by label: logit = Σ contributions + bias.
 
-    attention: α of the inside words, or β of the candidates; sums to 1. contributions: attention times value, in
-    logits, in the same order. Both are None if the stage has no attention (ablation (a)). bias: that of the label; in
-    the cross-span stage of a model with `cross_span_residual` plus the logit of the span stage. probability: softmax
-    over the labels, or with `multi_label` the sigmoid; in the final stage with the model's temperature.
+    Attributes:
+        logits: of R labels.
+        probabilities: softmax over the labels, or with `multi_label` the sigmoid; in the final stage with the model's
+            temperature.
+        bias: that of the label; in the cross-span stage of a model with `cross_span_residual` plus the logit of the
+            span stage.
+        attention: [R, K], α of K inside words, or β of K candidates, which sums to 1.
+        contributions: [R, K], attention times value, in logits. Both are None if the stage has no attention (ablation
+            (a)).
     """
 
-    logit: float
-    probability: float
-    bias: float
-    attention: list[float] | None
-    contributions: list[float] | None
-
-
-@dataclass(frozen=True)
-class LabelExplanation:
-    """A label's scores before (p) and after (pᶜ) the cross-span stage; the latter None unless it is a candidate."""
-
-    label: str
-    span_stage: StageScore
-    cross_span_stage: StageScore | None
-
-    @property
-    def final(self) -> StageScore:
-        """The score of the last stage that scored the span."""
-        return self.cross_span_stage or self.span_stage
+    logits: list[float]
+    probabilities: list[float]
+    bias: list[float]
+    attention: list[list[float]] | None
+    contributions: list[list[float]] | None
 
 
 @dataclass(frozen=True)
@@ -74,27 +65,36 @@ class Explanation:
 
     Attributes:
         span: The span; sentence: the sentence it was scored in, as split by the processor.
-        words: The inside words, in the order of `attention` and `contributions` in every `span_stage`.
-        candidates: The candidates, in the order of those in every `cross_span_stage`; None if the span is not one.
+        words: The inside words, in the order of `attention` and `contributions` in `span_stage`.
+        candidates: The candidates, in the order of those in `cross_span_stage`; None if the span is not one.
         labels: In the model's order, `None` last (with `multi_label` without `None`).
+        span_stage, cross_span_stage: The scores by label, before (p) and after (pᶜ) the cross-span stage; the latter
+            None if the span is not a candidate.
         predicted: The label of the span, the likeliest of several; `None` if it is not an entity or not a candidate.
         is_candidate: Whether the span is in the cross-span stage; None for a model without this stage.
         cross_span_axis: "key": the span attends to the candidates; "query": the candidates attend to it; None without
             the stage.
         also_predicted: The other labels of the span, with `multi_label`.
-        cross_span_residual: Whether the bias of every `cross_span_stage` includes the logit of the `span_stage`.
+        cross_span_residual: Whether the bias of the `cross_span_stage` includes the logit of the `span_stage`.
     """
 
     span: TextSpan
     sentence: TextSpan
     words: list[TextSpan]
     candidates: list[Candidate] | None
-    labels: list[LabelExplanation]
+    labels: list[str]
+    span_stage: StageScores
+    cross_span_stage: StageScores | None
     predicted: str
     is_candidate: bool | None
     cross_span_axis: str | None
     also_predicted: list[str] = field(default_factory=list)
     cross_span_residual: bool = False
+
+    @property
+    def final(self) -> StageScores:
+        """The scores of the last stage that scored the span."""
+        return self.cross_span_stage or self.span_stage
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -145,26 +145,26 @@ def explain(
         hidden = model.represent_words(**batch)
         output = model.head(hidden, batch["num_words"], packed_words=packed)
         parts = span_stage_parts(model.head, hidden, output, (i, j))
-        before = _stage_scores(config, parts, is_final=not config.cross_span)
-        after: Sequence[StageScore | None] = [None] * len(before)
-        candidates = None
+        span_stage = _stage_scores(config, parts, is_final=not config.cross_span)
+        cross_span_stage = candidates = None
         spans = [] if output.candidates is None else output.candidates[0].tolist()
         if [i, j] in spans and output.logits is not None:
             parts = cross_span_stage_parts(model.head, hidden, output, spans.index([i, j]))
-            after = _stage_scores(config, parts, is_final=True)
+            cross_span_stage = _stage_scores(config, parts, is_final=True)
             found = zip(starmap(cut, spans), _read_labels(config, output.logits[0], threshold), strict=True)
             candidates = [Candidate(place.text, place.start, place.end, *labels[0]) for place, labels in found]
     is_candidate = candidates is not None if config.cross_span else None
     predicted = [NONE_LABEL]
     if is_candidate is not False:
         predicted = [label for label, _ in _read_labels(config, parts.logits.unsqueeze(0), threshold)[0]]
-    names = list(config.id2label.values())[: config.num_scores]
     return Explanation(
         span=cut(i, j),
         sentence=cut(0, -1),
         words=[cut(word, word) for word in range(i, j + 1)],
         candidates=candidates,
-        labels=[LabelExplanation(*row) for row in zip(names, before, after, strict=True)],
+        labels=list(config.id2label.values())[: config.num_scores],
+        span_stage=span_stage,
+        cross_span_stage=cross_span_stage,
         predicted=predicted[0],
         is_candidate=is_candidate,
         cross_span_axis=config.cross_span_axis if config.cross_span else None,
@@ -194,16 +194,12 @@ def _locate(
     raise ValueError(f"{start}:{end} ({text[start:end]!r}) is not of whole words in one sentence; nearest: {quoted}.")
 
 
-def _stage_scores(config: TriaffineConfig, parts: StageParts, is_final: bool) -> list[StageScore]:
-    """The scores of each label."""
+def _stage_scores(config: TriaffineConfig, parts: StageParts, is_final: bool) -> StageScores:
     temperature = config.temperature if is_final else 1.0
     probabilities = label_probabilities(parts.logits, config.multi_label, temperature)[: len(parts.logits)]
-    attention, contributions = (
-        [None] * len(probabilities) if values is None else values.tolist()
-        for values in (parts.attention, parts.contributions)
-    )
-    columns = (parts.logits.tolist(), probabilities.tolist(), parts.bias.tolist(), attention, contributions)
-    return [StageScore(*row) for row in zip(*columns, strict=True)]
+    attention = None if parts.attention is None else parts.attention.tolist()
+    contributions = None if parts.contributions is None else parts.contributions.tolist()
+    return StageScores(parts.logits.tolist(), probabilities.tolist(), parts.bias.tolist(), attention, contributions)
 
 
 def _read_labels(config: TriaffineConfig, logits: Tensor, threshold: Threshold | None) -> list[list[tuple[str, float]]]:

@@ -4,13 +4,14 @@ Each column is a sum: the contributions of the inside words and the bias of the 
 add up to p; those of the candidates and the bias, with `cross_span_residual` also p, add up to pᶜ.
 """
 
+import operator
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..drawing.safe_text import LONGEST_LABEL, clean, shorten
 from ..drawing.tables import Table
 from ..model.kinds_triaffine import NONE_LABEL
-from .explaining import Candidate, Explanation, StageScore, TextSpan
+from .explaining import Candidate, Explanation, StageScores, TextSpan
 
 MOST_WORDS, MOST_CANDIDATES, MOST_LABELS = 20, 8, 6
 LONGEST_NAME = 40  # characters
@@ -52,14 +53,13 @@ def make_stages(explanation: Explanation) -> list[Stage]:
     Selects the 20 words and 8 candidates with the largest absolute contributions, averaged over the labels by
     probability; one more row sums up the others. Words are in text order, candidates in order of contribution.
     """
-    before = [label.span_stage for label in explanation.labels]
     words = [(shorten(word.text, LONGEST_NAME), None) for word in explanation.words]
-    stages = [_make_stage("Inside words", "α", words, before, "word")]
-    after = [label.cross_span_stage for label in explanation.labels if label.cross_span_stage is not None]
-    if after and explanation.candidates is not None:
+    stages = [_make_stage("Inside words", "α", words, explanation.span_stage, "word")]
+    if explanation.cross_span_stage is not None and explanation.candidates is not None:
         relation = "the span attends to" if explanation.cross_span_axis == "key" else "attend to the span"
         candidates = [_name_candidate(candidate, explanation.span) for candidate in explanation.candidates]
-        stages.append(_make_stage(f"Candidates that {relation}", "β", candidates, after, "candidate"))
+        heading = f"Candidates that {relation}"
+        stages.append(_make_stage(heading, "β", candidates, explanation.cross_span_stage, "candidate"))
         if explanation.cross_span_residual:
             stages[-1] = stages[-1]._replace(bias=stages[-1].bias._replace(name="logit p + label bias"))
     return stages
@@ -72,19 +72,14 @@ def _name_candidate(candidate: Candidate, span: TextSpan) -> tuple[str, str | No
 
 
 def _make_stage(
-    heading: str, symbol: str, names: Sequence[tuple[str, str | None]], scores: Sequence[StageScore], kind: str
+    heading: str, symbol: str, names: Sequence[tuple[str, str | None]], scores: StageScores, kind: str
 ) -> Stage:
     """Makes the rows of a stage; `names` are words, or candidates with their labels."""
-    bias = Row("label bias", [score.bias for score in scores])
-    logit = Row("logit p" if kind == "word" else "logit pᶜ", [score.logit for score in scores])
-    if scores[0].contributions is None:
+    bias, logit = Row("label bias", scores.bias), Row("logit p" if kind == "word" else "logit pᶜ", scores.logits)
+    if scores.contributions is None or scores.attention is None:
         return Stage("First and last word only, without attention to inside words", None, [], bias, logit)
-    contributions = list(zip(*(score.contributions or () for score in scores), strict=True))
-    attention = list(zip(*(score.attention or () for score in scores), strict=True))
-    strengths = [
-        sum(score.probability * abs(value) for score, value in zip(scores, values, strict=True))
-        for values in contributions
-    ]
+    contributions, attention = (list(zip(*rows, strict=True)) for rows in (scores.contributions, scores.attention))
+    strengths = [sum(map(operator.mul, scores.probabilities, map(abs, values))) for values in contributions]
     ranked = sorted(range(len(names)), key=lambda number: -strengths[number])
     shown = sorted(ranked[:MOST_WORDS]) if kind == "word" else ranked[:MOST_CANDIDATES]
     terms = [Row(names[n][0], list(contributions[n]), list(attention[n]), names[n][1]) for n in shown]
@@ -96,15 +91,15 @@ def _make_stage(
 
 def likeliest_labels(explanation: Explanation) -> list[int]:
     """The indices of all labels: the predicted one first, then by probability."""
-    labels = explanation.labels
-    return sorted(range(len(labels)), key=lambda n: (labels[n].label != explanation.predicted, -labels[n].final.logit))
+    labels, logits = explanation.labels, explanation.final.logits
+    return sorted(range(len(labels)), key=lambda n: (labels[n] != explanation.predicted, -logits[n]))
 
 
 def describe_span(explanation: Explanation) -> str:
     """The predicted labels with their probabilities, in one line."""
     if explanation.is_candidate is False:
         return f"{NONE_LABEL} (not a candidate)"
-    probabilities = {label.label: probability_text(label.final.probability) for label in explanation.labels}
+    probabilities = dict(zip(explanation.labels, map(probability_text, explanation.final.probabilities), strict=True))
     predicted = (explanation.predicted, *explanation.also_predicted)
     return " + ".join(f"{shorten(name, LONGEST_LABEL)} {probabilities.get(name, '')}".rstrip() for name in predicted)
 
@@ -112,11 +107,13 @@ def describe_span(explanation: Explanation) -> str:
 def format_explanation(explanation: Explanation) -> str:
     """The explanation as text tables with the likeliest labels."""
     shown = likeliest_labels(explanation)[:MOST_LABELS]
-    labels = [explanation.labels[number] for number in shown]
-    names = [shorten(label.label, LONGEST_LABEL) for label in labels]
-    probabilities = [["by p", *(probability_text(label.span_stage.probability) for label in labels)]]
-    if explanation.is_candidate:
-        probabilities.append(["by pᶜ", *(probability_text(label.final.probability) for label in labels)])
+    names = [shorten(explanation.labels[number], LONGEST_LABEL) for number in shown]
+    by_stage = {"by p": explanation.span_stage, "by pᶜ": explanation.cross_span_stage}
+    probabilities = [
+        [name, *(probability_text(scores.probabilities[number]) for number in shown)]
+        for name, scores in by_stage.items()
+        if scores is not None
+    ]
     tables = [Table(["probability", *names], probabilities)]
     for stage in make_stages(explanation):
         note = f": contribution (attention {stage.symbol})" if stage.symbol else ""

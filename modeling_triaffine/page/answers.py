@@ -91,9 +91,7 @@ def show_explanation(explanation: Explanation) -> str:
     The predicted label comes first, then the likeliest others.
     """
     shown = likeliest_labels(explanation)[:MOST_LABELS]
-    names = [label.label for label in explanation.labels]
-    before = [label.span_stage.probability for label in explanation.labels]
-    after = [label.final.probability for label in explanation.labels]
+    names, before, after = explanation.labels, explanation.span_stage.probabilities, explanation.final.probabilities
     bars = {"before the cross-span stage": before, "after it": after} if explanation.is_candidate else {"": before}
     return render_html(
         "page/explanation.html",
@@ -124,7 +122,7 @@ def in_plain_words(explanation: Explanation) -> str:
     for stage, kind in zip(make_stages(explanation), ("words", "possible entities of the sentence"), strict=False):
         terms = sorted(stage.terms, key=speaks_for_it, reverse=True)[:MOST_NAMED]
         if named := ", ".join(f"“{row.title}”" for row in terms if speaks_for_it(row) > 0):
-            sentences.append(f"Of the {kind}, most speaks for {explanation.labels[predicted].label}: {named}.")
+            sentences.append(f"Of the {kind}, most speaks for {explanation.labels[predicted]}: {named}.")
     return " ".join(sentences)
 
 

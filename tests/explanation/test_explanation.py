@@ -9,7 +9,7 @@ import torch
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.explanation import Explanation, explain, format_explanation
 from modeling_triaffine.explanation.contributions import cross_span_stage_parts, span_stage_parts
-from modeling_triaffine.explanation.explaining import Candidate, LabelExplanation, StageScore, TextSpan
+from modeling_triaffine.explanation.explaining import Candidate, StageScores, TextSpan
 from modeling_triaffine.explanation.tables import MOST_CANDIDATES, MOST_LABELS, MOST_WORDS, make_stages
 from modeling_triaffine.model import span_head_triaffine
 from modeling_triaffine.model.configuration_triaffine import TriaffineConfig
@@ -124,11 +124,12 @@ def test_an_explanation_multiplies_out_to_the_scores_of_the_model(encoder, field
     sentences = [model(**processor.pad([feature])) for feature, _ in processor.encode_text(TEXT)]
     with_candidates = set()
 
-    def check(stage, logit, terms):
-        assert stage.logit == pytest.approx(logit.item(), abs=1e-10)
+    def check(stage, logits, terms):
+        assert stage.logits == pytest.approx(logits.tolist(), abs=1e-10)
         if stage.contributions is not None:
-            assert stage.bias + sum(stage.contributions) == pytest.approx(stage.logit, abs=1e-10)
-            assert len(stage.attention) == len(stage.contributions) == terms
+            sums = [bias + sum(values) for bias, values in zip(stage.bias, stage.contributions, strict=True)]
+            assert sums == pytest.approx(stage.logits, abs=1e-10)
+            assert {len(values) for values in (*stage.attention, *stage.contributions)} == {terms}
 
     places = {SPAN: (1, 1, 4), (10, 13): (1, 0, 0), (14, 38): (1, 1, 7), (39, 42): (2, 0, 0)}
     for span, (sentence, i, j) in places.items():
@@ -136,13 +137,12 @@ def test_an_explanation_multiplies_out_to_the_scores_of_the_model(encoder, field
         assert len(explanation.words) == j - i + 1
         has_attention = fields.get("attention") != "none"
         assert ("without attention to inside words" in format_explanation(explanation)) != has_attention
-        for number, label in enumerate(explanation.labels):
-            assert (label.span_stage.contributions is not None) == has_attention
-            check(label.span_stage, output.span_logits[0, i, j, number], j - i + 1)
-            if label.cross_span_stage:
-                with_candidates.add(span)
-                row = output.candidates[0].tolist().index([i, j])
-                check(label.cross_span_stage, output.logits[0, row, number], len(explanation.candidates))
+        assert (explanation.span_stage.contributions is not None) == has_attention
+        check(explanation.span_stage, output.span_logits[0, i, j], j - i + 1)
+        if explanation.cross_span_stage:
+            with_candidates.add(span)
+            row = output.candidates[0].tolist().index([i, j])
+            check(explanation.cross_span_stage, output.logits[0, row], len(explanation.candidates))
     assert bool(with_candidates) == model.config.cross_span
 
 
@@ -151,7 +151,7 @@ def test_explanations_agree_with_the_pipeline(pipeline):
     assert SPAN in [(entity["start"], entity["end"]) for entity in found]
     for entity in found:
         explanation = explain(pipeline, TEXT, (entity["start"], entity["end"]))
-        scores = {label.label: label.final.probability for label in explanation.labels}
+        scores = dict(zip(explanation.labels, explanation.final.probabilities, strict=True))
         assert explanation.predicted == entity["entity_group"]
         assert scores[entity["entity_group"]] == pytest.approx(entity["score"], abs=1e-12)
         own = [c for c in explanation.candidates if (c.start, c.end) == (entity["start"], entity["end"])]
@@ -181,9 +181,9 @@ def test_an_explanation_is_plain_data_with_offsets_into_the_text(pipeline):
     assert [word["text"] for word in data["words"]] == ["IL", "-", "2", "gene"]
     for piece in (data["sentence"], *data["words"], *data["candidates"]):
         assert TEXT[piece["start"] : piece["end"]] == piece["text"]
-    assert [label["label"] for label in data["labels"]] == ["DNA", "protein", "None"]
+    assert data["labels"] == ["DNA", "protein", "None"]
     assert (data["is_candidate"], data["cross_span_axis"], len(data["candidates"])) == (True, "key", 20)
-    assert data["labels"][0]["span_stage"]["attention"] == explanation.labels[0].span_stage.attention
+    assert data["span_stage"]["attention"] == explanation.span_stage.attention
 
 
 def test_spans_that_are_no_candidates_are_none(pipeline):
@@ -193,7 +193,7 @@ def test_spans_that_are_no_candidates_are_none(pipeline):
         if not explanation.is_candidate:
             assert (explanation.predicted, explanation.candidates) == ("None", None)
             assert "None (not a candidate)" in format_explanation(explanation)
-            assert all(label.cross_span_stage is None for label in explanation.labels)
+            assert explanation.cross_span_stage is None
     assert sum(explanation.is_candidate for explanation in explanations) == 20
 
 
@@ -223,27 +223,27 @@ def test_a_span_wider_than_the_model_scores_is_refused(encoder):
 
 
 def stage_scores(labels, terms, seed):
-    """Made-up scores that add up, one a label."""
+    """Made-up scores that add up."""
     generator = torch.Generator().manual_seed(seed)
     attention = torch.randn(labels, terms, generator=generator).mul(2).softmax(-1)
     contributions = attention * torch.randn(labels, terms, generator=generator) * 9
     bias = torch.randn(labels, generator=generator)
     logits = contributions.sum(-1) + bias
-    columns = (logits, logits.softmax(-1), bias, attention, contributions)
-    return [StageScore(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    return StageScores(*(part.tolist() for part in (logits, logits.softmax(-1), bias, attention, contributions)))
 
 
 def synthetic(words, candidates, labels):
     names = [*labels, "None"]
     before, after = (stage_scores(len(names), len(texts), n) for n, texts in enumerate((words, candidates)))
-    best = max(range(len(names)), key=lambda label: after[label].logit)
     return Explanation(
         span=TextSpan(" ".join(words), 0, 1),
         sentence=TextSpan(" ".join(words), 0, 1),
         words=[TextSpan(word, 0, 1) for word in words],
         candidates=[Candidate(text, n, n + 1, names[n % len(names)], 0.5) for n, text in enumerate(candidates)],
-        labels=[LabelExplanation(*row) for row in zip(names, before, after, strict=True)],
-        predicted=names[best],
+        labels=names,
+        span_stage=before,
+        cross_span_stage=after,
+        predicted=names[after.logits.index(max(after.logits))],
         is_candidate=True,
         cross_span_axis="query",
     )
@@ -264,12 +264,11 @@ def test_the_largest_contributions_are_shown_and_the_rest_is_summed():
     assert (len(candidates.terms), candidates.terms[-1].name) == (MOST_CANDIDATES + 1, "22 other candidates")
     assert candidates.heading == "Candidates that attend to the span"
 
-    for stage, name in ((words, "span_stage"), (candidates, "cross_span_stage")):
+    for stage, scores in ((words, LARGE.span_stage), (candidates, LARGE.cross_span_stage)):
         columns = zip(*(row.numbers for row in [*stage.terms, stage.bias]), strict=True)
         assert list(map(sum, columns)) == pytest.approx(stage.logit.numbers, abs=1e-5)
-        scores = [getattr(label, name) for label in LARGE.labels]
-        rows = [list(row) for row in zip(*(score.contributions for score in scores), strict=True)]
-        strength = [sum(s.probability * abs(v) for s, v in zip(scores, row, strict=True)) for row in rows]
+        rows = [list(row) for row in zip(*scores.contributions, strict=True)]
+        strength = [sum(p * abs(v) for p, v in zip(scores.probabilities, row, strict=True)) for row in rows]
         strongest = sorted(range(len(rows)), key=lambda number, by=strength: -by[number])[: len(stage.terms) - 1]
         # Words in the order of the text, candidates with the strongest first.
         expected = sorted(strongest) if stage is words else strongest

@@ -14,6 +14,7 @@ pytest.importorskip("gradio", reason="needs the extra demo")
 
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.explanation import explain, format_explanation
+from modeling_triaffine.explanation.explaining import StageScores
 from modeling_triaffine.explanation.tables import likeliest_labels, make_stages, number_text
 from modeling_triaffine.page.answers import (
     MOST_LABELS,
@@ -209,7 +210,7 @@ def explanation_rows(explanation) -> list[list[list[str]]]:
 def test_the_page_shows_the_rows_of_the_text_with_the_predicted_label_first(encoder):
     explanation = explain(tiny_pipeline(encoder, max_candidates=20), TEXT, (4, 8))
     order = likeliest_labels(explanation)
-    assert explanation.labels[order[0]].label == explanation.predicted
+    assert explanation.labels[order[0]] == explanation.predicted
     probabilities, *parts = explanation_rows(explanation)
     for part, stage in zip(parts, make_stages(explanation), strict=True):
         named = [f"{row.name} {row.label}" if row.label else row.name for row in stage.rows]
@@ -217,27 +218,27 @@ def test_the_page_shows_the_rows_of_the_text_with_the_predicted_label_first(enco
             [name, *(number_text(row.numbers[label]) for label in order)]
             for name, row in zip(named, stage.rows, strict=True)
         ]
-    first = explanation.labels[order[0]]
-    expected = [f"{stage.probability:.2f}" for stage in (first.span_stage, first.final)]
+    stages = (explanation.span_stage, explanation.final)
+    expected = [f"{stage.probabilities[order[0]]:.2f}" for stage in stages]
     assert [row[1] for row in probabilities] == expected
 
 
 def test_an_explanation_begins_with_plain_words(pipeline):
     explanation = explain(pipeline, TEXT, (4, 14))
     best = likeliest_labels(explanation)[0]
-    labels = [
-        replace(label, span_stage=replace(label.span_stage, contributions=[1, 3] if number == best else [0, 0.5]))
-        for number, label in enumerate(explanation.labels)
-    ]
-    words = in_plain_words(replace(explanation, labels=labels))
+    contributions = [[1, 3] if number == best else [0, 0.5] for number in range(len(explanation.labels))]
+    words = in_plain_words(
+        replace(explanation, span_stage=replace(explanation.span_stage, contributions=contributions))
+    )
     assert words.startswith(f"Of the words, most speaks for {explanation.predicted}: “binds”, “gene”.")
 
 
 def test_an_explanation_of_many_labels_shows_the_likeliest_and_counts_the_others(pipeline):
     explanation = explain(pipeline, TEXT, (4, 8))
-    none = explanation.labels[-1]
-    rivals = [replace(none, label=f"L{n}") for n in range(6)]
-    many = replace(explanation, labels=[*explanation.labels[:-1], *rivals, none])
+    *labels, none = explanation.labels
+    scores = StageScores(*([*values, *[values[-1]] * 6] for values in vars(explanation.span_stage).values()))
+    labels += [none, *(f"L{number}" for number in range(6))]
+    many = replace(explanation, labels=labels, span_stage=scores, cross_span_stage=None)
     figure = ElementTree.fromstring(show_explanation(many))
     head = ["".join(cell.itertext()) for cell in figure.iter("th") if cell.get("scope") == "col"]
     assert (head[0], len(head)) == (explanation.predicted, MOST_LABELS)
