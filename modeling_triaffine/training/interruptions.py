@@ -98,7 +98,11 @@ def loading(load: Callable[..., Any]) -> Callable[..., Any]:
         try:
             load(trainer, checkpoint, *arguments)
         except Exception as error:  # pickle, torch, JSON and safetensors have their own errors for damaged files
-            raise damaged(str(checkpoint), error) from error
+            others = [path for path in list_checkpoints(Path(str(checkpoint)).parent) if path != Path(str(checkpoint))]
+            earlier = [path for path in others if read_state(path)]
+            remedy = f"--resume_from_checkpoint {earlier[-1]} resumes from another" if earlier else "Start a new run"
+            problem = f"{type(error).__name__}: {str(error).partition('. ')[0]}"
+            raise CheckpointError(f"The checkpoint {checkpoint} cannot be loaded ({problem}). {remedy}.") from error
 
     return loads
 
@@ -158,15 +162,6 @@ def find_checkpoint(wanted: str | bool | None, output_dir: str | Path) -> str | 
             raise CheckpointError(f"{wanted} is not a complete checkpoint: {TRAINER_STATE_NAME} is missing or damaged.")
         return str(wanted)
     return None
-
-
-def damaged(checkpoint: str | Path, error: Exception) -> CheckpointError:
-    """The error for a checkpoint of which a file cannot be loaded; it names the complete one before it."""
-    others = [path for path in list_checkpoints(Path(checkpoint).parent) if path != Path(checkpoint)]
-    earlier = [path for path in others if read_state(path)]
-    remedy = f"Resume from another one: --resume_from_checkpoint {earlier[-1]}" if earlier else "Start a new run."
-    problem = f"{type(error).__name__}: {str(error).partition('. ')[0]}"
-    return CheckpointError(f"The checkpoint {checkpoint} cannot be loaded ({problem}). {remedy}")
 
 
 def choose_checkpoint(wanted: str | bool | None, output_dir: str | Path, do_train: bool) -> str | None:
