@@ -45,10 +45,8 @@ def command(
         print(f"The model has no label {', '.join(unknown)}; such entities do not count.", file=sys.stderr)
     found = calibrate(pipeline.model, pipeline.processor, in_context, name, batch_size)
     before, after = (f"{100 * error:.2f} %" for error in found.errors)
-    try:
-        save_calibration(model, found)
-    finally:  # a reader of the tables may close the pipe
-        print(threshold_table(found.labels).text())
-        print(f"\n{reliability_table(found.bins_before, found.bins_after).text()}")
-        print(f"\nExpected calibration error: {after} with temperature {found.temperature:.3f}, {before} without.")
+    save_calibration(model, found)  # before the tables, whose reader may close the pipe
+    print(threshold_table(found.labels).text())
+    print(f"\n{reliability_table(found.bins_before, found.bins_after).text()}")
+    print(f"\nExpected calibration error: {after} with temperature {found.temperature:.3f}, {before} without.")
     print(f"{model}: saved in config.json.")

@@ -1,6 +1,5 @@
-"""The declared options of a training: how values are read, and that their choices are those of the code behind them."""
+"""The options of a training: how values, command lines and recipes are read, and that choices are those of the code."""
 
-import math
 import re
 from pathlib import Path
 
@@ -12,8 +11,9 @@ from modeling_triaffine.data.collator import FLAT_ANNOTATIONS
 from modeling_triaffine.model.text_triaffine import _WORDS, SENTENCE_SPLITTERS
 from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training.options import OWN_OPTIONS, read_value
-from modeling_triaffine.training.plan import make_plan, parse_training_plan, training_options
+from modeling_triaffine.training.plan import parse_training_plan, training_options
 from modeling_triaffine.training.start import SPECIAL_TOKENS
+from tests.helpers.micro_training import write_recipe
 
 pytestmark = pytest.mark.contract
 
@@ -47,24 +47,82 @@ def test_values_are_read_as_yaml_python_and_the_command_line_give_them(name, val
     assert type(found) is type(read)
 
 
+def parse(recipe: Path, *arguments: str):
+    return parse_training_plan(["--recipe", str(recipe), "--output_dir", str(recipe / "out"), *arguments])
+
+
+RECIPE = {"learning_rate": "1e-3", "num_train_epochs": 7, "weight_decay": 0.5, "do_train": False, "do_predict": True}
+FROM_IT = {"learning_rate": 1e-3, "num_train_epochs": 7, "do_predict": True, "max_grad_norm": 0.1, "triaffine_rank": 4}
+OFF = {"eval_strategy": False, "language": False, "do_eval": False, "bf16": False, "word_vectors": None}
+
+
 @pytest.mark.parametrize(
-    ("name", "value", "problem"),
+    ("training", "arguments", "expected"),
     [
-        ("learning_rate", "fast", "learning_rate is 'fast'; it must be a number."),
-        ("learning_rate", -1, "learning_rate is -1; it must be at least 0"),
-        ("seed", "7.5", "seed is 7.5; it must be a whole number."),
-        ("words", "nonesuch", "words is 'nonesuch'; choose one of 'auto', 'corpus', 'text', 'both'."),
-        ("do_train", "perhaps", "do_train is 'perhaps'; it must be true or false."),
-        ("train_file", 3, "train_file is 3; it must be a string."),
-        ("optim", "adamm", "optim is 'adamm'; choose one of 'adamw_torch', "),
-        ("per_device_train_batch_size", 0, "per_device_train_batch_size is 0; it must be at least 1"),
-        ("encoder_learning_rate", math.nan, "encoder_learning_rate is nan"),
-        ("label_smoothing_factor", 0.1, "The training arguments do not fit together: label_smoothing_factor and "),
+        (RECIPE, "", FROM_IT),
+        (
+            *(RECIPE, "--learning_rate 0.5 --triaffine_rank=none --attention label"),
+            {**FROM_IT, "learning_rate": 0.5, "triaffine_rank": None, "attention": "label", "triaffine_dim": 8},
+        ),
+        (
+            *(RECIPE, "--weight_decay 0.01 --do_train --triaffine_dim 256"),
+            {"weight_decay": 0.01, "do_train": True, "triaffine_dim": 256},
+        ),
+        (RECIPE, "--recipe= --learning_rate=", {"recipe": None, "learning_rate": 3e-5}),
+        (OFF, "", {**OFF, "eval_strategy": "no", "language": "no"}),
+        (
+            *({}, "--aux_loss_weight .5 --lstm_layers +2 --multi_label yes --cross_span 0"),
+            {"aux_loss_weight": 0.5, "lstm_layers": 2, "multi_label": True, "cross_span": False},
+        ),
+        ({}, "--resume_from_checkpoint", {"resume_from_checkpoint": "latest"}),
+    ],
+    ids=str,
+)
+def test_the_command_line_comes_before_the_recipe_and_this_before_defaults(tmp_path, training, arguments, expected):
+    plan = parse(write_recipe(tmp_path / "recipe", training=training), *arguments.split())
+    found = {**vars(plan), **vars(plan.training), **plan.config}
+    assert {name: found[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ("--learning_rate fast", "learning_rate is 'fast'; it must be a number."),
+        ("--learning_rate -1", "learning_rate is -1; it must be at least 0"),
+        ("--encoder_learning_rate nan", "encoder_learning_rate is nan"),
+        ("--seed 7.5", "seed is 7.5; it must be a whole number."),
+        ("--per_device_train_batch_size 0", "per_device_train_batch_size is 0; it must be at least 1"),
+        ("--words nonesuch", "words is 'nonesuch'; choose one of 'auto', 'corpus', 'text', 'both'."),
+        ("--do_train perhaps", "do_train is 'perhaps'; it must be true or false."),
+        ("--optim adamm", "optim is 'adamm'; choose one of 'adamw_torch', "),
+        ("--label_smoothing_factor 0.1", "The training arguments do not fit together: label_smoothing_factor and "),
+        ('--accelerator_config {"x":1}', "The training arguments do not fit together: "),
+        ("--encoder x", "No such option: encoder. Did you mean encoder_learning_rate"),
+        ("train.jsonl", "No such option: train.jsonl"),
+        ("--seed", "--seed needs a value"),
+        ("--output_dir=", "--output_dir is missing"),
     ],
 )
-def test_other_values_are_refused_by_name(tmp_path, name, value, problem):
+def test_what_cannot_be_read_is_refused_by_name(tmp_path, arguments, problem):
     with pytest.raises(ValueError, match=f"^{re.escape(problem)}"):
-        make_plan({"output_dir": tmp_path, name: value})
+        parse(write_recipe(tmp_path / "recipe"), *arguments.split())
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("training.yaml", "learning_rate: fast", "training.yaml, 'learning_rate'.*it must be a number"),
+        ("training.yaml", "triaffine_dim: 3", "training.yaml, 'triaffine_dim'.*config.json"),
+        ("training.yaml", "- a list", r"training\.yaml must be a mapping"),
+        ("config.json", '{"triafine_dim": 3}', "config.json has fields .*triafine_dim"),
+        ("config.json", "{", r"config\.json cannot be read"),
+    ],
+)
+def test_bad_recipes_name_file_and_field(tmp_path, file, content, message):
+    recipe = write_recipe(tmp_path / "recipe")
+    (recipe / file).write_text(content, encoding="utf-8-sig")  # as Windows saves it
+    with pytest.raises(ValueError, match=message):
+        parse(recipe)
 
 
 def test_the_arguments_are_read_by_transformers_own_parser(tmp_path):

@@ -1,13 +1,12 @@
 """A loss of one's own, as in transformers' Trainer: `compute_loss`, `prediction_step`, `compute_loss_func`."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
-from transformers import Trainer, TrainerCallback, TrainingArguments
+from transformers import TrainerCallback
 
 from modeling_triaffine import NestedNERTrainer, TriaffineForNestedNER
 from modeling_triaffine.data.collator import encode_records
@@ -56,39 +55,27 @@ def equal_records() -> list[dict]:
     ]
 
 
-def update_of(folder: Path, ways: type, batch: int, accumulation: int, theirs: bool) -> tuple[float, dict[str, Tensor]]:
-    """Loss and gradients of one update over all sentences, in this trainer or in transformers'."""
-    options = {"max_steps": 1, "per_device_train_batch_size": batch, "gradient_accumulation_steps": accumulation}
-    options |= {"logging_steps": 1, "max_grad_norm": 0}
-    own = micro_trainer(folder, equal_records(), config={"cross_span": False}, **options)
-    watch = Watch()
-    if theirs:
-        args = TrainingArguments(
-            *(str(folder),), **options, use_cpu=True, remove_unused_columns=False, save_strategy="no", report_to=[],
-            disable_tqdm=True,
-        )  # fmt: skip
-        features: Any = encode_records(own.processing_class, equal_records())
-        trainer: Any = type("Theirs", (ways, Trainer), {})(
-            own.model, args, train_dataset=features, data_collator=own.data_collator, callbacks=[watch]
-        )
-    else:
-        own.__class__ = type("Ours", (ways, NestedNERTrainer), {})
-        trainer = own
-        trainer.add_callback(watch)
-    trainer.train()
-    (loss,) = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
-    return loss, watch.gradients
-
-
 @pytest.mark.parametrize("ways", [ClassWeights, Penalty])
-def test_loss_and_gradients_are_those_of_transformers_at_any_accumulation(ways, tmp_path):
-    expected, gradients = update_of(tmp_path, ways, SENTENCES, 1, theirs=True)
+def test_loss_and_gradients_are_those_of_all_sentences_at_any_accumulation(ways, tmp_path):
+    whole = micro_trainer(tmp_path, equal_records(), config={"cross_span": False})
+    whole.__class__ = kind = type("Ours", (ways, NestedNERTrainer), {})
+    inputs = whole.data_collator(encode_records(whole.processing_class, equal_records()))
+    expected = whole.compute_loss(whole.model.train(), inputs)
+    expected.backward()
     for batch, accumulation in ((16, 1), (4, 4), (2, 8)):
-        loss, found = update_of(tmp_path, ways, batch, accumulation, theirs=False)
-        assert loss == pytest.approx(expected, rel=1e-4)
-        assert found.keys() == gradients.keys()
+        options = {"per_device_train_batch_size": batch, "gradient_accumulation_steps": accumulation}
+        options |= {"max_steps": 1, "logging_steps": 1, "max_grad_norm": 0}
+        trainer = micro_trainer(tmp_path, equal_records(), config={"cross_span": False}, **options)
+        trainer.__class__ = kind
+        watch = Watch()
+        trainer.add_callback(watch)
+        trainer.train()
+        (loss,) = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+        assert loss == pytest.approx(expected.item(), rel=1e-4)
+        gradients = {name: p.grad for name, p in whole.model.named_parameters() if p.grad is not None}
+        assert watch.gradients.keys() == gradients.keys()
         for name, gradient in gradients.items():
-            torch.testing.assert_close(found[name], gradient, rtol=1e-3, atol=1e-5)
+            torch.testing.assert_close(watch.gradients[name], gradient, rtol=1e-3, atol=1e-5)
 
 
 def summed(output: Any, labels: Tensor, num_items_in_batch: Tensor | None = None) -> Tensor:

@@ -1,4 +1,4 @@
-"""Whole runs of `triaffine-ner train`: recipes, command line, start, mistakes, and what is left behind."""
+"""Whole runs of `triaffine-ner train`: start, mistakes, and what is left behind."""
 
 import json
 import shutil
@@ -13,7 +13,6 @@ from transformers import AutoModel, AutoProcessor
 
 from modeling_triaffine.publishing.model_card import build_model_card, repository_name
 from modeling_triaffine.publishing.run_summary import SUMMARY_FILE, Epoch, RunSummary
-from modeling_triaffine.training.plan import parse_training_plan
 from modeling_triaffine.training.run import Run, prepare_run, train_and_save
 from modeling_triaffine.training.start import learn_tokenizer
 from modeling_triaffine.training.summary import choose_sentences, count_labels, read_training_table
@@ -38,97 +37,6 @@ def prepare(tmp_path: Path, micro_corpus: Path):
         return prepare_run(run_arguments(recipe, micro_corpus, tmp_path / "out", *options))
 
     return prepare
-
-
-# ---- Recipes and command line ----
-
-
-def parse(recipe: Path, *arguments: str):
-    return parse_training_plan(["--recipe", str(recipe), "--output_dir", str(recipe / "out"), *arguments])
-
-
-RECIPE = {"learning_rate": "1e-3", "num_train_epochs": 7, "weight_decay": 0.5, "do_train": False, "do_predict": True}
-OFF_IN_YAML = {"eval_strategy": False, "language": False, "do_eval": False, "bf16": False, "word_vectors": None}
-PLANS: dict[str, tuple[dict, list[str], dict]] = {
-    "recipe before defaults": (
-        RECIPE,
-        [],
-        {"learning_rate": 1e-3, "num_train_epochs": 7, "do_predict": True, "max_grad_norm": 0.1, "triaffine_rank": 4},
-    ),
-    "command line before recipe": (
-        RECIPE,
-        ["--learning_rate", "0.5", "--triaffine_rank=none", "--attention", "label"],
-        {"learning_rate": 0.5, "num_train_epochs": 7, "triaffine_rank": None, "attention": "label", "triaffine_dim": 8},
-    ),
-    "defaults on the command line": (
-        RECIPE,
-        ["--weight_decay", "0.01", "--do_train", "--triaffine_dim", "256"],
-        {"weight_decay": 0.01, "do_train": True, "triaffine_dim": 256},
-    ),
-    "empty values": (RECIPE, ["--recipe=", "--learning_rate="], {"recipe": None, "learning_rate": 3e-5}),
-    "bare words of YAML": (
-        OFF_IN_YAML,
-        [],
-        {"eval_strategy": "no", "language": "no", "do_eval": False, "bf16": False, "word_vectors": None},
-    ),
-    "values of the model": (
-        {},
-        ["--aux_loss_weight", ".5", "--lstm_layers", "+2", "--multi_label", "yes", "--cross_span", "0"],
-        {"aux_loss_weight": 0.5, "lstm_layers": 2, "multi_label": True, "cross_span": False},
-    ),
-    "latest checkpoint": ({}, ["--resume_from_checkpoint"], {"resume_from_checkpoint": "latest"}),
-}
-
-
-@pytest.mark.parametrize(("training", "arguments", "expected"), PLANS.values(), ids=PLANS)
-def test_what_command_line_recipe_and_defaults_make(tmp_path: Path, training, arguments, expected) -> None:
-    plan = parse(write_recipe(tmp_path / "recipe", training=training), *arguments)
-    found = {**vars(plan), **vars(plan.training), **plan.config, "recipe": plan.recipe}
-    assert {name: found[name] for name in expected} == expected
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--learning_rat", "1"], "learning_rat"),
-        (["--card_examples", "-1"], "card_examples is -1"),
-        (["--seed"], "--seed needs a value"),
-        (["train.jsonl"], "No such option: train.jsonl"),
-        (["--encoder", "x"], "No such option: encoder. Did you mean encoder_learning_rate"),
-        (["--output_dir", ""], "--output_dir is missing"),
-        (["--accelerator_config", '{"x": 1}'], "do not fit together.*'x'"),
-    ],
-)
-def test_invalid_options_are_errors(tmp_path: Path, arguments: list[str], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        parse(write_recipe(tmp_path / "recipe"), *arguments)
-
-
-@pytest.mark.parametrize(
-    ("config", "training", "message"),
-    [
-        ({}, {"learning_rate": "fast"}, "training.yaml, 'learning_rate'.*it must be a number"),
-        ({}, {"triaffine_dim": 3}, "'triaffine_dim'.*config.json"),
-        ({"triafine_dim": 3}, {}, "config.json has fields .*triafine_dim"),
-    ],
-)
-def test_bad_recipes_name_file_and_field(tmp_path: Path, config: dict, training: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        parse(write_recipe(tmp_path / "recipe", config, training))
-
-
-def test_recipes_that_cannot_be_read(tmp_path: Path) -> None:
-    recipe = write_recipe(tmp_path / "recipe")
-    (recipe / "training.yaml").write_text("- a list\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"training\.yaml must be a mapping"):
-        parse(recipe)
-    (recipe / "training.yaml").write_text("seed: 5", encoding="utf-8-sig")  # as Windows saves it
-    assert parse(recipe).training.seed == 5
-    (recipe / "config.json").unlink()
-    with pytest.raises(ValueError, match=r"config\.json cannot be read"):
-        parse(recipe)
-    with pytest.raises(ValueError, match=r"'nothing'.*: ace2004-albert, .*demo, genia-biobert, genia-minilm"):
-        parse_training_plan(["--recipe", "nothing"])
 
 
 # ---- Tokenizer, labels ----

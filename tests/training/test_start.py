@@ -83,6 +83,7 @@ def test_a_splitter_is_saved_and_read_again(tmp_path, recipe, corpus, option, ch
     [
         ({"recipe": "genia-minilmm"}, ValueError, "'genia-minilmm'"),
         ({"corpus": UNTAGGED, "pos_embedding_size": 4}, ValueError, "no training sentence has parts of speech"),
+        ({"license": 3}, ValueError, "license is 3; it must be a string."),
         ({"learning_rates": 1e-3}, ValueError, r"option: learning_rates. Did you mean learning_rate\?$"),
         *(({name: "a"}, ValueError, f"'{name}'.*`trainer`") for name in ("train_file", "keep_labels")),
         ({"corpus": UNTAGGED["train"]}, ValueError, "no split 'train'. Give a DatasetDict of load_nested_ner"),
