@@ -11,6 +11,7 @@ from packaging.version import Version
 
 from modeling_triaffine.model import checks_triaffine, configuration_triaffine
 from modeling_triaffine.model.checks_triaffine import LOWEST_VERSIONS
+from modeling_triaffine.model.repository_triaffine import REQUIREMENTS
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -35,10 +36,12 @@ def test_lowest_versions_are_those_that_are_run(setup_cfg):
 
 
 @pytest.mark.contract
-def test_the_space_installs_what_the_package_needs(setup_cfg):
+def test_the_space_and_an_endpoint_install_what_the_package_needs(setup_cfg):
+    needed = setup_cfg["options"]["install_requires"].split()
+    assert REQUIREMENTS.split() == [line for line in needed if line.startswith(("torch", "transformers"))]
     lines = (REPOSITORY / "examples" / "space" / "requirements.txt").read_text().splitlines()
     installed = {line.strip() for line in lines if line.strip() and not line.startswith("#")}
-    assert installed == set(setup_cfg["options"]["install_requires"].split()), "change examples/space/requirements.txt"
+    assert installed == set(needed), "change examples/space/requirements.txt"
 
 
 @pytest.mark.parametrize("package", LOWEST_VERSIONS)

@@ -1,7 +1,7 @@
 """Tables as text, Markdown and HTML: the same cells come out of each, whatever they contain."""
 
 import json
-from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import pytest
 from markdown_it import MarkdownIt
@@ -27,25 +27,14 @@ HOSTILE = {
 }
 
 
-class Cells(HTMLParser):
-    """The text of each cell, the tags within cells, and the classes of the cells."""
+class Cells:
+    """The text of each cell of a table, how the cells are aligned, and the tags within them."""
 
     def __init__(self, source):
-        super().__init__()
-        self.cells, self.tags, self.classes = [], [], []
-        self.feed(source)
-        self.close()
-
-    def handle_starttag(self, tag, attributes):
-        if tag in ("td", "th"):
-            self.cells.append("")
-            self.classes.append(dict(attributes).get("class", dict(attributes).get("style")))
-        elif tag not in ("table", "thead", "tbody", "tr", "caption"):
-            self.tags.append(tag)
-
-    def handle_data(self, data):
-        if self.cells and data.strip():
-            self.cells[-1] += data.rstrip("\n")
+        cells = [cell for cell in ElementTree.fromstring(source).iter() if cell.tag in ("td", "th")]
+        self.cells = ["".join(cell.itertext()) for cell in cells]
+        self.classes = [cell.get("class", cell.get("style")) for cell in cells]
+        self.tags = {inner.tag for cell in cells for inner in cell}
 
 
 def rendered(markdown):
@@ -58,11 +47,11 @@ def test_hostile_cells_show_as_text_in_every_form(kind):
     expected = ["|`<b>", "n", *(cell for text in HOSTILE.values() for cell in (text, "1"))]
     page = Cells(table.html())
     assert page.cells == expected
-    assert set(page.tags) <= {"code", "strong"}
+    assert page.tags <= {"code", "strong"}
     assert "<caption>&lt;i&gt;`|�</caption>" in table.html()
     read = rendered(table.markdown().partition("\n\n")[2])
     assert read.cells == expected
-    assert set(read.tags) <= {"code", "strong"}
+    assert read.tags <= {"code", "strong"}
     caption, blank, *lines = table.text().splitlines()
     assert (caption, blank) == ("<i>`|�", "")
     assert [line.removesuffix("  1").strip() for line in lines[1:]] == list(HOSTILE.values())

@@ -1,6 +1,5 @@
 """Publishing with the Hub's real client: what is uploaded, what stays at home, and what strangers make of it."""
 
-import configparser
 import json
 import os
 import shutil
@@ -15,21 +14,14 @@ from huggingface_hub import ModelCard, constants
 from modeling_triaffine import NestedNERPipeline, TriaffineConfig, TriaffineForNestedNER, TriaffineProcessor
 from modeling_triaffine.evaluation.reliability import Bin, Calibration
 from modeling_triaffine.model.handler import EndpointHandler
-from modeling_triaffine.model.repository_triaffine import AUTO_MAP, CUSTOM_PIPELINES, REQUIREMENTS
+from modeling_triaffine.model.repository_triaffine import AUTO_MAP, CUSTOM_PIPELINES
 from modeling_triaffine.publishing import publish_folder
 from modeling_triaffine.publishing.calibration import save_calibration
 from modeling_triaffine.publishing.model_card import TAGS
 from modeling_triaffine.publishing.upload import NotPublishedError, saved_before
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from tests.helpers.checkpoint_to_publish import CODE_FILES, LEFT_BEHIND, MODEL_FILES, NAME, api_of, files_of, train_on
-from tests.helpers.micro_training import (
-    REPOSITORY,
-    micro_records,
-    micro_trainer,
-    run_arguments,
-    write_corpus,
-    write_recipe,
-)
+from tests.helpers.micro_training import micro_records, micro_trainer, run_arguments, write_corpus, write_recipe
 from tests.helpers.portable import near
 from tests.helpers.stranger import TEXT, ask_a_stranger, expected_answer
 from tests.helpers.tiny import tiny_model, tiny_processor
@@ -393,10 +385,3 @@ def test_handler_explains_what_is_wrong_with_a_request(saved_model):
     ):
         with pytest.raises((ValueError, TypeError), match=message):
             handler(request)
-
-
-def test_requirements_of_an_endpoint_are_those_of_the_package():
-    package = configparser.ConfigParser()
-    package.read(REPOSITORY / "setup.cfg")
-    needed = package["options"]["install_requires"].split()
-    assert REQUIREMENTS.split() == [line for line in needed if line.startswith(("torch", "transformers"))]
