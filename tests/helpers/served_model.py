@@ -1,8 +1,9 @@
 """What the tests of the HTTP service ask, and clients of applications."""
 
+import contextlib
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from fastapi.testclient import TestClient
 
@@ -23,6 +24,7 @@ def by_words(text: str, entities: Sequence[dict]) -> FoundInText:
     return FoundInText(words, [{**{name: one[name] for name in kept}, "type": one["entity_group"]} for one in entities])
 
 
+@contextlib.contextmanager
 def client_of(
     find: Callable,
     model: str = "tiny",
@@ -32,11 +34,12 @@ def client_of(
     texts: int = 64,
     waiting: int = 100,
     seconds: int = 90,
-) -> tuple[TestClient, Batcher]:
-    """A client of an application with small limits, and its batcher, which does not run yet."""
-    batcher = batcher_of(find, texts)
+) -> Iterator[TestClient]:
+    """A client of an application with small limits, whose model runs inside the block."""
     limits = Limits(body_bytes=body_bytes, texts=5, text_characters=100, waiting=waiting, label_studio_seconds=seconds)
-    return TestClient(create_application(batcher, model, list(labels), limits, keys)), batcher
+    with batcher_of(find, texts) as batcher:
+        application = create_application(batcher, model, list(labels), limits, keys)
+        yield TestClient(application, raise_server_exceptions=False)
 
 
 class Finder:

@@ -22,8 +22,7 @@ def annotator():
             raise RuntimeError("out of memory")
         return [FOUND if text == ANNOTATED else [] for text in texts]
 
-    client, batcher = client_of(find, model="owner/name", labels=["Person", "Vehicle"], body_bytes=100_000)
-    with batcher:
+    with client_of(find, model="owner/name", labels=["Person", "Vehicle"], body_bytes=100_000) as client:
         yield client
 
 
@@ -151,8 +150,7 @@ def test_tasks_for_which_there_is_no_time_get_a_reason():
         assert "c" not in texts or may_go_on.wait(WAIT)
         return [[] for _ in texts]
 
-    client, batcher = client_of(find_entities, labels=["Person"], texts=2, seconds=1)
-    with batcher:
+    with client_of(find_entities, labels=["Person"], texts=2, seconds=1) as client:
         request = {"tasks": [{"data": {"article": text}} for text in "abcde"], "label_config": CONFIG}
         results = client.post("/label-studio/predict", json=request).json()["results"]
         may_go_on.set()
@@ -241,9 +239,9 @@ def test_inception_gets_its_document_with_suggestions(annotator, options):
 
 
 def test_offsets_are_those_of_utf_16():
-    client, batcher = client_of(lambda texts, threshold: [[{**found_in("𝛽 ä"), "start": 6, "end": 9}] for _ in texts])
+    found = [{**found_in("𝛽 ä"), "start": 6, "end": 9}]
     request = recommender_request(was=ANNOTATED, now="𝛼 &amp; &lt;&#10;𝛽 ä")
-    with batcher:
+    with client_of(lambda texts, threshold: [found]) as client:
         answer = client.post("/inception/predict", json=request)
     assert 'begin="7" end="11"' in answer.json()["document"]
     suggestions, view = suggestions_of(answer, request)

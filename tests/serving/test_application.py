@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from fastapi import HTTPException, Request
-from fastapi.testclient import TestClient
 from prometheus_client import parser
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
@@ -27,8 +26,7 @@ CONFIG = '<View><Labels name="a" toName="b"><Label value="DNA"/></Labels><Text n
 
 @pytest.fixture
 def client(find_entities):
-    client, batcher = client_of(find_entities)
-    with batcher:
+    with client_of(find_entities) as client:
         yield client
 
 
@@ -47,8 +45,7 @@ def test_results_are_those_of_the_pipeline(client, find_entities):
 
 
 def test_items_have_their_own_options_and_labels_are_chosen():
-    client, batcher = client_of(lambda texts, threshold: [[found_in(one), found_in(one, "protein")] for one in texts])
-    with batcher:
+    with client_of(lambda texts, threshold: [[found_in(one), found_in(one, "protein")] for one in texts]) as client:
         of_items = [{"text": "a", "labels": ["DNA"]}, {"text": "b", "threshold": 0.3}, {"text": "c", "labels": []}]
         found = client.post("/predict", json={"items": of_items}).json()["entities"]
         assert found == [[found_in("a")], [found_in("b"), found_in("b", "protein")], []]
@@ -121,8 +118,8 @@ def test_errors_are_described_in_json(client, path, body, status, detail):
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_is_too_much_is_one_error_before_it_is_built(path, body):
-    client, _ = client_of(Finder(), body_bytes=10**7)
-    answer = client.post(path, json=body)
+    with client_of(Finder(), body_bytes=10**7) as client:
+        answer = client.post(path, json=body)
     assert answer.status_code == 422
     assert len(answer.json()["detail"]) < 500
     assert "errors" not in answer.json()["detail"]
@@ -145,27 +142,19 @@ def test_routes_and_what_they_say(client):
     assert {*schema["components"]["schemas"]["Entity"]["properties"]} == {*found_in("x")}
 
 
-def test_health_names_the_model_and_its_limits(find_entities):
-    client, batcher = client_of(find_entities)
+def test_health_names_the_model_and_its_limits():
     limits = {"body_bytes": 2000, "texts": 5, "text_characters": 100, "waiting": 100, "label_studio_seconds": 90}
-    with batcher:
+    facts = {"model": "tiny", "labels": ["DNA", "protein"], "version": __version__, "queue": {"waiting": 0}}
+    with client_of(Finder()) as client:
         assert client.head("/health").status_code == 200  # as load balancers ask
-        assert client.get("/health").json() == {
-            "status": "ready",
-            "model": "tiny",
-            "labels": ["DNA", "protein"],
-            "version": __version__,
-            "queue": {"waiting": 0},
-            "limits": limits,
-        }
+        assert client.get("/health").json() == {"status": "ready", **facts, "limits": limits}
     answer = client.get("/health")  # without its thread
     assert (answer.status_code, answer.json()["status"]) == (503, "failed")
 
 
 def test_a_full_queue_gets_503():
     finder = Finder(is_blocked=True)
-    client, batcher = client_of(finder, waiting=1)
-    with batcher, ThreadPoolExecutor() as threads:
+    with client_of(finder, waiting=1) as client, ThreadPoolExecutor() as threads:
         waiting = threads.submit(client.post, "/predict", json={"text": "b"})
         wait_until(lambda: client.get("/health").json()["queue"]["waiting"] == 1)
         refused = client.post("/predict", json={"text": "c"})
@@ -183,13 +172,11 @@ def test_responses_close_connections_during_shutdown(client):
     assert client.get("/health").json()["status"] == "stopping"
 
 
-def test_on_loopback_only_its_names_are_answered(find_entities):
+def test_on_loopback_only_its_names_are_answered(client):
     """A website whose name leads to this machine sends its own."""
-    client, batcher = client_of(find_entities)
     client.app.add_middleware(TrustedHostMiddleware, allowed_hosts=answered_hosts("127.0.0.1"))
-    with batcher:
-        hosts = {"localhost:80": 200, "127.0.0.1": 200, "[::1]:80": 200, "evil.example:80": 400, "127.0.0.1.evil": 400}
-        assert {host: client.get("/health", headers={"Host": host}).status_code for host in hosts} == hosts
+    hosts = {"localhost:80": 200, "127.0.0.1": 200, "[::1]:80": 200, "evil.example:80": 400, "127.0.0.1.evil": 400}
+    assert {host: client.get("/health", headers={"Host": host}).status_code for host in hosts} == hosts
 
 
 def test_texts_of_clients_that_have_gone_do_not_run():
@@ -209,8 +196,7 @@ def test_texts_of_clients_that_have_gone_do_not_run():
 
 
 def test_requests_texts_and_entities_are_counted():
-    client, batcher = client_of(lambda texts, threshold: [[found_in(text), found_in(text)] for text in texts])
-    with batcher:
+    with client_of(lambda texts, threshold: [[found_in(text), found_in(text)] for text in texts]) as client:
         client.post("/predict", json={"texts": ["ab", "abc"]})
         client.post("/predict", json={"text": "a", "overlap": "flat"})
         client.post("/predict", json={"texts": ["a"] * 6})
@@ -236,13 +222,12 @@ def test_requests_texts_and_entities_are_counted():
     }
 
 
-def test_an_unexpected_error_is_counted_and_says_nothing(monkeypatch):
+def test_an_unexpected_error_is_counted_and_says_nothing(client, monkeypatch):
     def fail(*_):
         raise KeyError("secret")
 
-    client, _ = client_of(Finder())
     monkeypatch.setattr("modeling_triaffine.serving.schema.check_labels", fail)
-    answer = TestClient(client.app, raise_server_exceptions=False).post("/predict", json={"text": "x"})
+    answer = client.post("/predict", json={"text": "x"})
     assert (answer.status_code, "secret" in answer.text) == (500, False)
     assert 'triaffine_requests_total{route="/predict",status="500"} 1.0' in client.get("/metrics").text
 
@@ -254,8 +239,7 @@ KEYS = ["first-key", "second"]
 
 @pytest.fixture(scope="module")
 def guarded():
-    client, batcher = client_of(lambda texts, threshold: [[] for _ in texts], keys=KEYS)
-    with batcher:
+    with client_of(lambda texts, threshold: [[] for _ in texts], keys=KEYS) as client:
         yield client
 
 
