@@ -2,17 +2,16 @@
 
     triaffine-ner page --model outputs/demo/model --open
 
-Prints the address of the page and serves it until Ctrl-C. On an address of this machine only, visitors may also load
-any other model by its folder or Hub name; on other addresses, only the models given here. Code of models is never
-executed, and weights are read from safetensors only.
+Prints the address of the page and serves it until Ctrl-C. Code of models is never executed, and weights are read from
+safetensors only.
 """
 
 from typing import Annotated
 
 import typer
 
-from ..addresses import HOST, PAGE_PORT, is_loopback, listen
-from ..installed_models import DEFAULT_MODEL, find_model
+from ..addresses import HOST, PAGE_PORT, listen
+from ..installed_models import DEFAULT_MODEL
 from .options import Device, Port
 
 
@@ -33,7 +32,4 @@ def command(
         port = listener.getsockname()[1]
     from ..page import build_page, serve_page
 
-    page = build_page(
-        [*map(find_model, model)] if model else [find_model()], free_choice=is_loopback(host), device=device
-    )
-    serve_page(page, host, port, open_browser=open_browser)
+    serve_page(build_page(model or [DEFAULT_MODEL], device=device), host, port, open_browser)

@@ -9,7 +9,7 @@ from markupsafe import escape
 
 from ..drawing import draw_entities_html
 from ..drawing.predictions_page import predictions_page
-from ..drawing.safe_text import LONGEST_LABEL, html_text, shorten
+from ..drawing.safe_text import LONGEST_LABEL, shorten
 from ..drawing.templates import render_html
 from ..explanation import Explanation, explain, format_explanation
 from ..explanation.tables import Row, describe_span, likeliest_labels, make_stages, number_text, probability_text
@@ -50,7 +50,7 @@ class Marked:
 
 
 def find_entities(
-    offered: Models, name: str | None, text: str | None, threshold: float | None, overlap: str
+    offered: Models, name: str, text: str | None, threshold: float | None, overlap: str
 ) -> tuple[str, str, Marked | None]:
     """Runs the model of this name on the text; `threshold` and `overlap` as for the pipeline.
 
@@ -70,8 +70,8 @@ def find_entities(
         kinds = {label: kind for kind, label in enumerate(labels)}
         table = render_html("page/entities.html", entities=entities, kinds=kinds) if entities else ""
     except Exception as error:
-        return show_error(error, offered.free_choice), "", None
-    return ("" if entities else NOTHING_FOUND) + drawing, table, Marked(str(name), threshold, text, entities)
+        return show_error(error), "", None
+    return ("" if entities else NOTHING_FOUND) + drawing, table, Marked(name, threshold, text, entities)
 
 
 def explain_entity(offered: Models, marked: Marked | None, start: Any, end: Any) -> str:
@@ -82,7 +82,7 @@ def explain_entity(offered: Models, marked: Marked | None, start: Any, end: Any)
         pipeline = offered.pipeline(marked.model)
         return show_explanation(explain(pipeline, marked.text, (int(start), int(end)), marked.threshold))
     except Exception as error:
-        return show_error(error, offered.free_choice)
+        return show_error(error)
 
 
 def show_explanation(explanation: Explanation) -> str:
@@ -126,8 +126,7 @@ def in_plain_words(explanation: Explanation) -> str:
     return " ".join(sentences)
 
 
-def show_error(error: Exception, in_full: bool) -> str:
-    """Returns one paragraph; the log has the traceback. Only on this machine may it say where models are."""
+def show_error(error: Exception) -> str:
+    """Returns one paragraph; the log has the traceback, which may say where on this machine models are."""
     logger.error("The page failed on a request.", exc_info=error)
-    message = str(error) if in_full else "The request failed; the log of the page says why."
-    return f'<p class="error" role="alert">{html_text(message)}</p>'
+    return '<p class="error" role="alert">The request failed; the log of the page says why.</p>'

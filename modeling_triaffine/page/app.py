@@ -49,30 +49,20 @@ PRIVATE: dict[str, Any] = {"api_visibility": "private"}
 IN_TURN: dict[str, Any] = {"concurrency_id": "model", "concurrency_limit": 1, "trigger_mode": "always_last", **PRIVATE}
 
 
-def build_page(
-    models: Sequence[str | os.PathLike[str]],
-    *,
-    examples: Sequence[str] | None = None,
-    free_choice: bool = False,
-    device: str | None = None,
-) -> gr.Blocks:
-    """Builds the demo page.
+def build_page(models: Sequence[str | os.PathLike[str]], *, device: str | None = None) -> gr.Blocks:
+    """Builds the demo page, with the examples of the first model's card; the first of these is drawn at once.
 
     Args:
         models: Folders or names of trained models; the first is loaded immediately, the others when chosen.
-        examples: Example texts, of which the first is drawn when the page opens; None: those of the first
-            model's card.
-        free_choice: Whether visitors may enter any other folder or Hub id. Only for private pages: it lets visitors
-            load models from this machine's disk and from the Hub.
         device: cpu, cuda, cuda:1 …; None: a GPU if available.
 
     Returns:
         Gradio's Blocks, for [`serve_page`].
     """
-    offered = Models(models, free_choice, device)
+    offered = Models(models, device)
     names = [*offered.places]
     offered.pipeline(names[0])
-    shown = offered.examples() if examples is None else examples
+    shown = offered.examples()
     with gr.Blocks(title=TITLE, analytics_enabled=False, delete_cache=(SECONDS_OF_FILES, SECONDS_OF_FILES)) as page:
         gr.HTML(f"<h1>{TITLE}</h1><p>{INTRODUCTION}</p>", elem_classes="page-head")
         with gr.Row(elem_classes="page-areas"):
@@ -81,15 +71,7 @@ def build_page(
                 first = shown[0] if shown else ""
                 text = gr.Textbox(first, label="Text", lines=5, max_lines=10, placeholder=hint, elem_id="text")
                 button = gr.Button("Find entities", variant="primary", elem_id="find")
-                model = gr.Dropdown(
-                    names,
-                    value=names[0],
-                    label="Model",
-                    info="From the list, or any folder or Hub id" if free_choice else None,
-                    allow_custom_value=free_choice,
-                    visible=free_choice or len(names) > 1,
-                    elem_id="model",
-                )
+                model = gr.Dropdown(names, value=names[0], label="Model", visible=len(names) > 1, elem_id="model")
                 with gr.Accordion("Options", open=False, elem_id="options"):
                     hint = "Minimum probability of an entity; 0: the model decides"
                     least = gr.Slider(0, 1, 0, step=0.05, label=hint, elem_id="threshold")
@@ -106,7 +88,7 @@ def build_page(
                 download = gr.DownloadButton("Download as HTML", visible=False, elem_id="download")
         marked = gr.State(None)
 
-        def find(name: str | None, text: str | None, least: float, overlap: str) -> tuple[Any, ...]:
+        def find(name: str, text: str | None, least: float, overlap: str) -> tuple[Any, ...]:
             drawing, table, marked = find_entities(offered, name, text, least or None, overlap)
             shown = [gr.update(value=content, visible=bool(table)) for content in (CHOOSE_ONE, table)]
             page = marked.to_html().encode("utf-8", SURROGATES) if marked else b""

@@ -20,20 +20,17 @@ class Models:
 
     Args:
         places: Folders or Hub ids, displayed by their [`public_names`].
-        free_choice: Whether other folders and Hub ids are accepted, too.
         device: As in torch; None: a GPU if available.
     """
 
-    def __init__(self, places: Sequence[str | os.PathLike[str]], free_choice: bool = False, device: str | None = None):
-        self.free_choice, self.device = free_choice, device
+    def __init__(self, places: Sequence[str | os.PathLike[str]], device: str | None = None):
+        self.device = device
         paths = [find_model(str(place)) for place in places]
         self.places = dict(zip(public_names(paths), paths, strict=True))
 
-    def pipeline(self, name: str | None) -> NestedNERPipeline:
-        """Returns the pipeline of a model, loaded on first use; ValueError if it is not offered."""
-        if not name or (name not in self.places and not self.free_choice):
-            raise ValueError(f"The model {name!r} is not offered here; choose one of {', '.join(self.places)}.")
-        return _load(self.places.get(name, name), self.device)
+    def pipeline(self, name: str) -> NestedNERPipeline:
+        """Returns the pipeline of a model, loaded on first use; KeyError if it is not offered."""
+        return _load(self.places[name], self.device)
 
     def examples(self) -> list[str]:
         """Returns the widget texts of the first model's card, which is optional."""

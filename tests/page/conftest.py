@@ -32,7 +32,7 @@ def address(models, tmp_path_factory) -> Iterator[str]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRADIO_TEMP_DIR", str(tmp_path_factory.mktemp("cache")))
-        page = build_page(list(models.values()), free_choice=True, device="cpu")
+        page = build_page(list(models.values()), device="cpu")
         yield start_page(page, port=free_port())
         page.close(verbose=False)
 

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("gradio", reason="needs the extra demo")
 
-from modeling_triaffine import addresses, page
+from modeling_triaffine import page
 from modeling_triaffine.explanation import explain
 from modeling_triaffine.page import build_page
 from modeling_triaffine.page.answers import LONGEST_TEXT, NO_TEXT, explain_entity, find_entities, show_explanation
@@ -26,22 +26,19 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 # ---- models
 
 
-def test_only_offered_models_are_loaded_unless_the_choice_is_free(models):
+def test_only_offered_models_are_loaded(models):
     offered = Models([models["tiny"]])
     assert offered.pipeline("tiny") is offered.pipeline("tiny")
-    for name in (str(models[HOSTILE]), "owner/name", "", None):
-        with pytest.raises(ValueError, match="is not offered here; choose one of tiny"):
+    for name in (str(models[HOSTILE]), "owner/name", ""):
+        with pytest.raises(KeyError):
             offered.pipeline(name)
-    free = Models([models["tiny"]], free_choice=True)
-    assert len(free.pipeline(str(models[HOSTILE]))(TEXT)) > 0
 
 
-@pytest.mark.parametrize("free", [False, True])
-def test_only_on_this_machine_messages_reveal_the_path_of_a_model(tmp_path, free):
+def test_an_error_is_a_paragraph_that_does_not_reveal_the_path_of_a_model(tmp_path, caplog):
     (tmp_path / "broken").mkdir()
-    drawing, *_ = find_entities(Models([tmp_path / "broken"], free), "broken", TEXT, None, "all")
-    assert ("processor_config.json" in drawing, str(tmp_path) in drawing) == (free, free)
-    assert "alert" in drawing
+    drawing, *_ = find_entities(Models([tmp_path / "broken"]), "broken", TEXT, None, "all")
+    assert drawing == '<p class="error" role="alert">The request failed; the log of the page says why.</p>'
+    assert "processor_config.json" in caplog.text
 
 
 def test_code_of_a_repository_is_not_run(encoder, tmp_path):
@@ -64,9 +61,9 @@ def test_examples_of_a_card_are_its_texts(tmp_path, card, examples):
     assert Models([tmp_path]).examples() == examples
 
 
-@pytest.mark.parametrize(("names", "free", "is_shown"), [(1, False, False), (1, True, True), (2, False, True)])
-def test_a_list_of_models_is_shown_where_there_is_a_choice(models, names, free, is_shown):
-    page = build_page([*models.values()][:names], free_choice=free, device="cpu")
+@pytest.mark.parametrize(("names", "is_shown"), [(1, False), (2, True)])
+def test_a_list_of_models_is_shown_where_there_is_a_choice(models, names, is_shown):
+    page = build_page([*models.values()][:names], device="cpu")
     fields = [one["props"] for one in page.get_config_file()["components"] if one["props"].get("elem_id") in FIELDS]
     assert [(field["elem_id"], field["visible"]) for field in fields] == [("text", True), ("model", is_shown)]
 
@@ -75,8 +72,8 @@ def test_a_list_of_models_is_shown_where_there_is_a_choice(models, names, free, 
 
 
 def test_only_a_longer_text_than_the_limit_is_refused(models):
-    offered = Models([models["tiny"]], free_choice=True)
-    for length, said in ((LONGEST_TEXT, "gone"), (LONGEST_TEXT + 1, f"the limit is {LONGEST_TEXT:,}")):
+    offered = Models([models["tiny"]])
+    for length, said in ((LONGEST_TEXT, "The request failed"), (LONGEST_TEXT + 1, f"the limit is {LONGEST_TEXT:,}")):
         assert said in find_entities(offered, "gone", "x" * length, None, "all")[0]
     assert find_entities(offered, "tiny", " \n ", None, "all") == (NO_TEXT, "", None)
 
@@ -106,14 +103,12 @@ def served(monkeypatch):
     return calls
 
 
-def test_only_loopback_addresses_leave_the_choice_free(command, served):
-    for host, free in {addresses.HOST: True, "localhost": True, "0.0.0.0": False}.items():
-        options = [] if host == addresses.HOST else ["--host", host]
-        served.clear()
-        assert command("page", "--model", "o/a", "--model", "o/b", "--open", "--device", "cpu", *options).code == 0
-        (models, built), (address, options) = served
-        assert (models, built) == ((["o/a", "o/b"],), {"free_choice": free, "device": "cpu"})
-        assert (address[1], options) == (host, {"open_browser": True})
+def test_options_of_the_command(command, served):
+    options = ["--model", "o/a", "--model", "o/b", "--open", "--device", "cpu", "--host", "localhost"]
+    assert command("page", *options).code == 0
+    (models, built), (address, opens) = served
+    assert (models, built) == ((["o/a", "o/b"],), {"device": "cpu"})
+    assert (address[1], address[3], opens) == ("localhost", True, {})
     assert command("page", "--model", "a", "--port", "70000").code == 2
 
 

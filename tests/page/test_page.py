@@ -285,18 +285,6 @@ def test_the_download_is_the_result(visited, pipeline):
     assert all(f'data-label="{entity["entity_group"]}"' in document for entity in pipeline(TEXT))
 
 
-def test_an_error_is_one_paragraph_and_the_page_goes_on(visited):
-    for name, said in (("/nowhere/<img src=x onerror=window.hurt=6>", "/nowhere/<img"), ("owner/unknown", "connect")):
-        choose_model(visited, name)
-        find(visited, TEXT, "#drawing [role=alert]")
-        shown = visited.locator("#drawing [role=alert]").get_by_text(said)
-        shown.wait_for()
-        assert shown.evaluate("(one) => [one.tagName, one.childElementCount]") == ["P", 0]
-        assert "Traceback" not in shown.text_content()
-    choose_model(visited, "tiny")
-    find(visited, TEXT)
-
-
 def status(url: str, **request) -> int:
     try:
         with urllib.request.urlopen(urllib.request.Request(url, **request)) as answer:
