@@ -71,7 +71,7 @@ portability: $(VENV)/.installed-test
 
 # The documentation as a site, in build/site.
 docs: $(VENV)/.installed-test
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	$(BIN)/python docs/_site/build.py
 
 lint: style types
 

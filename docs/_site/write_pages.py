@@ -77,7 +77,10 @@ def _command(command: Any, parent: Any) -> str:
         lines = ["Its options have [a page of their own](options.md).\n"]
     else:
         records = (parameter.get_help_record(context) for parameter in command.params)
-        lines = [f"- `{typed}`: {' '.join(text.split())}\n" for typed, text in filter(None, records)]
+        # Two brackets side by side would be a link in Markdown.
+        lines = [
+            f"- `{typed}`: {' '.join(text.split()).replace('] [', '; ')}\n" for typed, text in filter(None, records)
+        ]
     help_text = GUIDE.sub(r"[\1](../\1)", cleandoc(command.help).replace("\b\n", ""))
     return f"## {command.name}\n\n{help_text}\n\n{''.join(lines)}"
 
