@@ -30,18 +30,18 @@ SHARED_FILES = {file.stem for file in PACKAGE.glob("*.py")} - {"demo", "registra
 BUDGET = {
     ".": (1_080, 1_909),
     "acceleration": (1_204, 744),
-    "commands": (1_210, 725),
+    "commands": (1_201, 717),
     "conversion": (728, 510),
     "data": (5_259, 2_451),
     "drawing": (685, 473),
     "evaluation": (1_298, 637),
     "explanation": (452, 290),
-    "model": (4_750, 3_534),
+    "model": (4_748, 3_534),
     "page": (344, 557),
     "publishing": (766, 652),
     "serving": (1_011, 983),
     "tagging": (525, 567),
-    "training": (2_797, 2_750),
+    "training": (2_752, 2_697),
     "helpers": (0, 2_386),
 }
 

@@ -66,16 +66,7 @@ def command(context: typer.Context) -> None:
 
     start_logging()
     with ending_plainly(TrainingFault):
-        run = prepare_run(context.args)
-        try:
-            train_and_save(run)
-        except (TrainingFault, OSError):
-            raise
-        except ValueError as error:  # most mistakes of the user are found before the run starts
-            raise RuntimeError(
-                "Training stopped because of the error above. It is a fault of the program, or is due to an option of "
-                "transformers that fails during training only."
-            ) from error
+        train_and_save(prepare_run(context.args))
 
 
 if __name__ == "__main__":

@@ -32,7 +32,6 @@ class Option:
         section: heading under which help lists it.
         in_card: whether a model card lists it among the settings.
         is_path: whether the value may be a file or folder of this machine.
-        is_of_one_run: whether it holds for one run only, so that a run that repeats another does not take it over.
         bare: its value where a command line names the option without a value.
         many: whether it takes several values.
         required: whether a command line must have it.
@@ -52,7 +51,6 @@ class Option:
     section: str = ""
     in_card: Literal["always", "if set", "never"] = "if set"
     is_path: bool = False
-    is_of_one_run: bool = False
     bare: str = ""
     many: bool = False
     required: bool = False

@@ -13,10 +13,10 @@ from typing import Any
 
 from datasets import DatasetDict, concatenate_datasets
 
-from ..data import Text, WordSplitter, add_context
+from ..data import Text, add_context
 from ..data.loading import CorpusPart, read_parts
-from ..model.options_triaffine import MODEL_OPTIONS
-from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, word_splitter
+from ..model.options_triaffine import MODEL_OPTIONS, ProcessorOptions
+from ..model.text_triaffine import word_splitter
 from .options import OWN_OPTIONS
 from .plan import NestedNERTrainingArguments, TrainingPlan
 from .start import BaseModel
@@ -61,8 +61,9 @@ def read_corpus(plan: TrainingPlan, base: BaseModel) -> Corpus:
         for name in ("pos_embedding_size", "context", "max_subwords")
     )
     words = _choose_words(parts, plan, bool(reads_tags))
-    split_words = _word_splitter(plan, base)
-    split_sentences = plan.sentence_splitter or (base.processor.sentence_splitter if base.processor else None)
+    reader: Any = base.processor or ProcessorOptions  # whose fields are its defaults
+    split_words = word_splitter(plan.word_splitter or reader.word_splitter)
+    split_sentences = plan.sentence_splitter or reader.sentence_splitter
     types: set[str] = set()
     held_out: set[Any] = set()
 
@@ -101,12 +102,6 @@ def read_corpus(plan: TrainingPlan, base: BaseModel) -> Corpus:
     if do_train:
         logger.info("Words: %s (--words).", OWN_OPTIONS["words"].meanings[words])
     return Corpus(words, types, given, to_train_on, _texts_to_score(parts, given, held_out))
-
-
-def _word_splitter(plan: TrainingPlan, base: BaseModel) -> WordSplitter:
-    """Returns the splitter of raw text that the run's model has."""
-    of_base = base.processor.word_splitter if base.processor else DEFAULT_WORD_SPLITTER
-    return word_splitter(plan.word_splitter or of_base)
 
 
 def _texts_to_score(parts: Sequence[CorpusPart], given: DatasetDict, held_out: set[Any]) -> dict[str, list[Text]]:

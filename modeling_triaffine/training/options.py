@@ -31,7 +31,6 @@ BOOLEANS = {
 # A section, or whether a card has it, for many options.
 _start = partial(option, section=START)
 _scores = partial(option, section=SCORES)
-_once = partial(option, section=SCORES, is_of_one_run=True)
 _rare = partial(option, section=RARE)
 _data = partial(option, section=DATA)
 _main = partial(option, in_card="always")
@@ -146,7 +145,6 @@ class TrainingOptions:
         metavar="FOLDER",
         required=True,
         section=START,
-        is_of_one_run=True,
     )
     resume_from_checkpoint: str | None = _unsaid(
         None,
@@ -154,7 +152,6 @@ class TrainingOptions:
         metavar="PATH",
         bare=LATEST,
         section=START,
-        is_of_one_run=True,
     )
     do_predict: bool = _data(False, "Also score the test data, and save the predictions")
     num_train_epochs: float = _main(15.0, "Passes over the training data")
@@ -209,8 +206,8 @@ class TrainingOptions:
         False,
         "Calibrate the probabilities at the end, on the validation data, and accept entities from one threshold",
     )
-    push_to_hub: bool = _once(False, "Publish the final model")
-    hub_private_repo: bool | None = _once(True, "Make a new repository private; off with --no_hub_private_repo")
+    push_to_hub: bool = _scores(False, "Publish the final model")
+    hub_private_repo: bool | None = _scores(True, "Make a new repository private; off with --no_hub_private_repo")
     do_train: bool = _rare(True, "Train; off with --no_do_train")
     do_eval: bool = _rare(True, "Score the final model on the validation data; off with --no_do_eval")
     save_steps: float = _rare(

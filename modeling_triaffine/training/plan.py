@@ -7,18 +7,17 @@ The options are those that `options.py` and `model/options_triaffine.py` declare
     training.yaml   options of the training, and `purpose`, a description in Markdown
     README.md       the card, generated from the two
 
-The training data determines the sizes of vocabularies, whatever config.json says. A finished run has its own
-config.json and training.yaml beside the model, so its folder is a recipe that repeats it.
+The training data determines the sizes of vocabularies, whatever config.json says.
 """
 
 import difflib
 import json
 import logging
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
 from functools import cache
+from os import fspath
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -32,7 +31,6 @@ from transformers.utils import CONFIG_NAME, is_torch_tf32_available
 from ..installed_models import library
 from ..model.options_triaffine import MODEL_OPTIONS, Option
 from ..model.triaffine_weights import multiplies_bfloat16
-from .interruptions import KEPT
 from .options import (
     INHERITED,
     OWN_OPTIONS,
@@ -46,10 +44,6 @@ from .options import (
 logger = logging.getLogger(__name__)
 
 TRAINING_FILE = "training.yaml"
-RECIPE_HEADING = """\
-# --recipe with this folder repeats the run, in another --output_dir. Versions and hardware are in run_summary.json.
-# On another machine, give the files again, and --dataset_name and --language. This file is not published.
-"""
 PURPOSE = "purpose"
 # Given option → the other options of a recipe that it replaces, which could prevail over it.
 REPLACED = {
@@ -139,12 +133,11 @@ class Recipe:
 
 @dataclass(kw_only=True)
 class TrainingPlan(RunOptions):
-    """Everything that defines a run; `config` and `given` are what the recipe or the command line sets."""
+    """Everything that defines a run; `config` is what the recipe or the command line sets of the model."""
 
     training: NestedNERTrainingArguments
     config: dict[str, Any]
     recipe: Path | None
-    given: dict[str, Any]
 
 
 @cache
@@ -171,7 +164,6 @@ def _option_of_field(member: Any, annotation: Any) -> Option:
         optional=NoneType in kinds,
         section=INHERITED,
         is_path=dict in {get_origin(kind) or kind for kind in kinds},  # or a file with one
-        is_of_one_run=member.name.startswith("hub_"),
         bare=str(member.metadata.get("const", "")),
         many=known is object and any(get_origin(kind) is list for kind in kinds) and str not in kinds,
     )
@@ -202,11 +194,10 @@ def parse_training_plan(arguments: Sequence[str]) -> TrainingPlan:
 
 def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
     """Returns the plan of options by name. None and an empty text restore the default of what the recipe sets."""
-    recipe = load_recipe(find_recipe(os.fspath(given["recipe"]))) if given.get("recipe") else Recipe()
+    recipe = load_recipe(find_recipe(fspath(given["recipe"]))) if given.get("recipe") else Recipe()
     options = {**recipe.config, **recipe.training}
     for name in given:
-        others = _facts_of_data(options, given) if name == "train_file" else REPLACED.get(name, ())
-        for replaced in (name, *others):
+        for replaced in (name, *REPLACED.get(name, ())):
             options.pop(replaced, None)
     for name, value in given.items():
         read = _read(name, value)
@@ -220,16 +211,7 @@ def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
         training = NestedNERTrainingArguments(**{name: options[name] for name in options if name not in of_run})
     except (ValueError, TypeError) as error:  # TypeError: an unknown field of a dictionary, as in accelerator_config
         raise ValueError(f"The training arguments do not fit together: {error}") from error
-    return TrainingPlan(**of_run, training=training, config=config, recipe=recipe.folder, given=options)
-
-
-def _facts_of_data(options: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[str, ...]:
-    """The options of a recipe that describe its own training data (of a finished run), if other data is given."""
-    own, other = options.get("train_file"), given["train_file"]
-    if own is None or (other and Path(other).resolve() == Path(own).resolve()):
-        return ()
-    learned = ("max_span_width",) if options.get("learn_span_width") else ()
-    return ("dataset_name", "language", "id2label", *learned)
+    return TrainingPlan(**of_run, training=training, config=config, recipe=recipe.folder)
 
 
 def _read(name: str, value: Any) -> Any:
@@ -250,12 +232,8 @@ def _unknown(name: str) -> str:
 
 
 def find_recipe(name_or_folder: str) -> Path:
-    """The folder of a recipe, given as a folder with a training.yaml or by its name in the package's library.
-
-    A name alone is first one of the library: a run in ./demo, which has a training.yaml too, is given as `./demo`.
-    """
-    given, named = Path(name_or_folder), library() / name_or_folder
-    for folder in (named, given) if given.name == name_or_folder else (given, named):
+    """The folder of a recipe, given as a folder with a training.yaml or by its name in the package's library."""
+    for folder in (Path(name_or_folder), library() / name_or_folder):
         if (folder / TRAINING_FILE).is_file():
             return folder
     known = sorted(path.parent.name for path in library().glob(f"*/{TRAINING_FILE}"))
@@ -295,17 +273,3 @@ def _read_mapping(path: Path, parse: Any) -> dict[str, Any]:
     if not isinstance(content, dict) or not all(isinstance(name, str) for name in content):
         raise ValueError(f"{path} must be a mapping of options (`name: value` in YAML); it is {content!r:.80}.")
     return content
-
-
-def recipe_of_run(plan: TrainingPlan, arguments: NestedNERTrainingArguments, words: str) -> str:
-    """The training.yaml of the run's folder: the options at its end, and the main settings, defaults included."""
-    known = training_options()
-    main = {name: getattr(arguments, name) for name, option in OWN_OPTIONS.items() if option.in_card == "always"}
-    kept_by_checkpoint = {name: getattr(arguments, name) for name in KEPT if name in plan.given}
-    values = {**main, "optim": arguments.optim, **plan.given, **kept_by_checkpoint, "words": words}
-    written = {}
-    for name, value in values.items():
-        if value is not None and not known[name].is_of_one_run:
-            is_file = known[name].is_path and isinstance(value, str) and os.path.exists(value)  # not Path: of long JSON
-            written[name] = str(Path(value).resolve()) if is_file else getattr(value, "value", value)
-    return RECIPE_HEADING + yaml.safe_dump(written, sort_keys=False, allow_unicode=True)

@@ -27,7 +27,7 @@ from ..publishing.run_summary import Evaluation
 from ..publishing.upload import NotPublishedError
 from .corpora import Corpus, read_corpus
 from .interruptions import RESULTS_FILE, choose_checkpoint, format_metrics, lock_folder
-from .plan import TRAINING_FILE, TrainingPlan, parse_training_plan, recipe_of_run
+from .plan import TrainingPlan, parse_training_plan
 from .start import find_base_model, start_model
 from .summary import summarize_run
 from .trainer import NestedNERTrainer
@@ -181,7 +181,6 @@ def save(run: Run, metrics: Mapping[str, float], evaluations: Mapping[str, Evalu
             evaluation = evaluations.get("test", evaluations.get("validation"))
             trainer.run_summary = summarize_run(plan, trainer, run.corpus, evaluation)  # saved with the model
             write_text(folder / "log_history.json", json.dumps(trainer.state.log_history, indent=2))
-            write_text(folder / TRAINING_FILE, recipe_of_run(plan, trainer.args, run.corpus.words))
             trainer.create_model_card(model_name=plan.training.hub_model_id)
         try:
             trainer.save_model()

@@ -153,11 +153,3 @@ def test_a_training_that_cannot_go_on_ends_in_one_paragraph(command, monkeypatch
     monkeypatch.setattr("modeling_triaffine.training.run.train_and_save", fail)
     result = command("train")
     assert (result.code, result.err) == (2, "error: what is missing\n")
-
-
-def test_a_mistake_of_the_program_in_training_keeps_its_traceback(command, monkeypatch):
-    monkeypatch.setattr("modeling_triaffine.training.run.prepare_run", lambda _: None)
-    monkeypatch.setattr("modeling_triaffine.training.run.train_and_save", lambda _: int("x"))
-    with pytest.raises(RuntimeError) as caught:
-        command("train")
-    assert isinstance(caught.value.__cause__, ValueError)

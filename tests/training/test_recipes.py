@@ -1,18 +1,15 @@
-"""The paper's recipes against its table, each model's size, a short training of one; a run's folder as a recipe."""
+"""The paper's recipes against its table, each model's size, a short training of one; the same command twice."""
 
 import math
-import shutil
 from collections import namedtuple
 from pathlib import Path
 
 import pytest
 import torch
-import yaml
 from safetensors.torch import load_file
 from transformers import AutoConfig
 
 from modeling_triaffine import TriaffineConfig
-from modeling_triaffine.publishing.repository import TAKEN, matches
 from modeling_triaffine.publishing.run_summary import RunSummary
 from modeling_triaffine.training.plan import TrainingPlan, parse_training_plan
 from modeling_triaffine.training.run import prepare_run, train_and_save
@@ -189,75 +186,26 @@ def test_what_is_given_replaces_what_would_prevail_over_it(given, changed):
 def test_an_empty_value_removes_the_option_of_the_recipe() -> None:
     plan = plan_of("ace2004-bert", "--word_vectors=", "--language", "", "--max_grad_norm=", "--triaffine-dim=")
     assert (plan.word_vectors, plan.language, plan.training.max_grad_norm) == (None, None, 0.1)
-    assert not {"word_vectors", "language", "max_grad_norm"} & set(plan.given)
     assert "triaffine_dim" not in plan.config
 
 
-# ---- A run's folder as a recipe ----
+# ---- The same command twice ----
 
 
-def weights_of(folder: Path) -> dict[str, torch.Tensor]:
-    return load_file(folder / "model.safetensors")
-
-
-@pytest.fixture(scope="module")
-def finished(corpus: Path, encoder: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run whose files were named from another folder, with dropout, and not by defaults alone."""
-    folder = tmp_path_factory.mktemp("finished")
+def test_a_run_can_be_repeated_and_its_model_trained_further(corpus, encoder, tmp_path, monkeypatch):
+    """With dropout, and files that are named from another folder."""
     training = {"num_train_epochs": 2, "learning_rate": 1e-2, "embeddings_learning_rate": 1e-2, "max_grad_norm": 1.0}
-    write_recipe(folder / "recipe", training={**training, "use_cpu": True})
-    shutil.copytree(corpus, folder / "corpus")
-    options = ["--recipe", "recipe", "--train_file", "corpus", "--output_dir", "first", "--seed", "7"]
-    options += ["--word_vectors", write_vectors(folder / "vectors.vec", 3).name, "--pos_embedding_size", "2"]
-    options += ["--char_embedding_size", "4", "--char_lstm_hidden_size", "3", "--hub_token", "secret"]
-    shutil.copytree(encoder, folder / "encoder")
-    options += ["--model_name_or_path", "encoder"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        train_and_save(prepare_run(options))
-    shutil.rmtree(folder / "recipe")
-    return folder / "first"
-
-
-def test_a_run_can_be_repeated_from_its_folder_alone(finished: Path) -> None:
-    again = finished.parent / "again"
-    metrics = train_and_save(prepare_run(["--recipe", str(finished), "--output_dir", str(again)]))
-
-    first = weights_of(finished)
-    assert_same_weights(weights_of(again), first)
-    assert (finished / "config.json").read_text() == (again / "config.json").read_text()
-    summaries = [RunSummary.load(folder) for folder in (finished, again)]
-    assert summaries[0].training_table == summaries[1].training_table
-    assert summaries[0].settings == summaries[1].settings
-    assert summaries[0].settings["seed"] == 7
-    assert metrics["eval_f1"] == summaries[1].evaluation.scores["f1"]
-
-
-def test_a_model_that_reads_tags_is_trained_further_on_the_words_of_the_corpus(finished: Path, corpus: Path) -> None:
-    options = ["--model_name_or_path", finished, "--train_file", corpus, "--output_dir", finished.parent / "further"]
-    assert prepare_run([*map(str, options), "--use_cpu"]).corpus.words == "corpus"
-
-
-def test_a_runs_recipe_says_what_was_given_and_nothing_of_one_run(finished: Path) -> None:
-    text = (finished / "training.yaml").read_text(encoding="utf-8")
-    written = yaml.safe_load(text)
-    expected = {"learning_rate": 1e-2, "num_train_epochs": 2.0, "seed": 7, "use_cpu": True}
-    # Left to their defaults, which another version may change.
-    expected |= {"encoder_learning_rate": 3e-5, "weight_decay": 0.01, "lr_scheduler_type": "linear", "warmup_steps": 0}
-    assert {name: written[name] for name in expected} == expected
-    assert written["train_file"] == str(finished.parent / "corpus")
-    assert written["word_vectors"] == str(finished.parent / "vectors.vec")
-    assert not {"output_dir", "hub_token", "resume_from_checkpoint", "recipe", "purpose"} & set(written)
-    assert "secret" not in text
-    assert not matches("training.yaml", TAKEN)
-
-
-@pytest.mark.parametrize(("other", "kept"), [("corpus", True), ("other", False)])
-def test_the_name_and_labels_of_a_runs_data_are_not_those_of_other_data(tmp_path, other, kept):
-    of_data = {"dataset_name": "Ours", "language": "en", "learn_span_width": True}
-    config = {"id2label": {"0": "DNA", "1": "None"}, "max_span_width": 3, "triaffine_dim": 8}
-    recipe = write_recipe(tmp_path / "run", config, {"train_file": str(tmp_path / "corpus"), **of_data})
-    plan = plan_of(str(recipe), "--train_file", tmp_path / other)
-    assert (plan.dataset_name, plan.language) == (("Ours", "en") if kept else (None, None))
-    assert plan.config.keys() == ({*config} if kept else {"triaffine_dim"})
-    assert plan_of(str(recipe), "--train_file", tmp_path / other, "--language", "de").language == "de"
+    write_recipe(tmp_path / "recipe", training={**training, "use_cpu": True})
+    options = ["--recipe", "recipe", "--train_file", str(corpus), "--model_name_or_path", encoder, "--seed", "7"]
+    options += ["--word_vectors", write_vectors(tmp_path / "vectors.vec", 3).name, "--pos_embedding_size", "2"]
+    options += ["--char_embedding_size", "4", "--char_lstm_hidden_size", "3"]
+    monkeypatch.chdir(tmp_path)
+    metrics = [train_and_save(prepare_run([*options, "--output_dir", folder])) for folder in ("first", "again")]
+    assert_same_weights(*(load_file(f"{folder}/model.safetensors") for folder in ("first", "again")))
+    assert Path("first", "config.json").read_text() == Path("again", "config.json").read_text()
+    first, again = (RunSummary.load(folder) for folder in ("first", "again"))
+    assert (first.training_table, first.settings) == (again.training_table, again.settings)
+    assert first.settings["seed"] == 7
+    assert metrics[1]["eval_f1"] == first.evaluation.scores["f1"]
+    further = ["--model_name_or_path", "first", "--train_file", str(corpus), "--output_dir", "further", "--use_cpu"]
+    assert prepare_run(further).corpus.words == "corpus"  # to which the tags that the model reads belong

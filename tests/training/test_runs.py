@@ -233,7 +233,6 @@ def test_a_run_is_scored_on_given_words_and_on_raw_text(tmp_path: Path, prepare,
     assert summary.settings["words"] == "text"
     card = ModelCard.load(tmp_path / "out" / "README.md")
     assert [row[0] for row in cells(section(card, "Raw text", "###"))] == ["given words", "raw text"]
-    assert "words: text" in (tmp_path / "out" / "training.yaml").read_text()
 
 
 def test_progress_and_scores_are_logged(tmp_path: Path, prepare, caplog, capfd) -> None:
