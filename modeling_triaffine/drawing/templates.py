@@ -1,6 +1,5 @@
 """Jinja templates of this package, stored beside the modules that use them; every value is cleaned and escaped."""
 
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,14 @@ from markupsafe import Markup
 
 from .safe_text import clean
 
-PACKAGE = Path(__file__).resolve().parents[1]
+_ENVIRONMENT = Environment(
+    loader=FileSystemLoader(Path(__file__).resolve().parents[1]),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    finalize=lambda value: clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value,
+)
 
 
 def render_html(template: str, **values: Any) -> str:
@@ -17,16 +23,4 @@ def render_html(template: str, **values: Any) -> str:
 
     Strings are escaped and put on one line, except `markupsafe.Markup` and what passes the filter `safe`.
     """
-    return _environment().get_template(template).render(**values)
-
-
-@lru_cache
-def _environment() -> Environment:
-    return Environment(
-        loader=FileSystemLoader(PACKAGE),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=lambda value: clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value,
-    )
+    return _ENVIRONMENT.get_template(template).render(**values)

@@ -1,16 +1,13 @@
 """`explain`: the attention and contributions behind each label's score of a span, as plain data ready for JSON."""
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import starmap
 from typing import Any
 
-from torch import Tensor
-
 from ..model.batches_triaffine import Feature
-from ..model.checks_triaffine import check_threshold
 from ..model.configuration_triaffine import TriaffineConfig
-from ..model.decoding_triaffine import Threshold, entity_mask, thresholds_of
+from ..model.decoding_triaffine import Threshold, find_entities
 from ..model.kinds_triaffine import NONE_LABEL
 from ..model.model_triaffine import evaluating
 from ..model.pipeline_triaffine import NestedNERPipeline
@@ -133,7 +130,6 @@ def explain(
     if config.max_span_width is not None and j - i >= config.max_span_width:
         raise ValueError(f"The span has {j - i + 1} words; the model scores at most {config.max_span_width}.")
     threshold = pipeline._postprocess_params.get("threshold") if threshold is None else threshold
-    check_threshold(threshold, config.entity_labels)
 
     def cut(first: int, last: int) -> TextSpan:
         start, end = offsets[first][0], offsets[last][1]
@@ -144,6 +140,9 @@ def explain(
         packed = batch.pop("packed_words")
         hidden = model.represent_words(**batch)
         output = model.head(hidden, batch["num_words"], packed_words=packed)
+        labels_of: defaultdict[tuple[int, int], list[tuple[str, float]]] = defaultdict(list)
+        for entity in find_entities(output, config, threshold)[0]:  # the likeliest of a span first
+            labels_of[entity["start"], entity["end"] - 1].append((entity["type"], entity["score"]))
         parts = span_stage_parts(model.head, hidden, output, (i, j))
         span_stage = _stage_scores(config, parts, is_final=not config.cross_span)
         cross_span_stage = candidates = None
@@ -151,12 +150,12 @@ def explain(
         if [i, j] in spans and output.logits is not None:
             parts = cross_span_stage_parts(model.head, hidden, output, spans.index([i, j]))
             cross_span_stage = _stage_scores(config, parts, is_final=True)
-            found = zip(starmap(cut, spans), _read_labels(config, output.logits[0], threshold), strict=True)
-            candidates = [Candidate(place.text, place.start, place.end, *labels[0]) for place, labels in found]
-    is_candidate = candidates is not None if config.cross_span else None
-    predicted = [NONE_LABEL]
-    if is_candidate is not False:
-        predicted = [label for label, _ in _read_labels(config, parts.logits.unsqueeze(0), threshold)[0]]
+            none = label_probabilities(output.logits[0], config.multi_label, config.temperature)[:, -1].tolist()
+            candidates = []
+            for place, of_none in zip(map(tuple, spans), none, strict=True):
+                label, probability = labels_of[place][0] if labels_of[place] else (NONE_LABEL, of_none)
+                candidates.append(Candidate(**vars(cut(*place)), label=label, probability=probability))
+    predicted = [label for label, _ in labels_of[i, j]] or [NONE_LABEL]
     return Explanation(
         span=cut(i, j),
         sentence=cut(0, -1),
@@ -166,7 +165,7 @@ def explain(
         span_stage=span_stage,
         cross_span_stage=cross_span_stage,
         predicted=predicted[0],
-        is_candidate=is_candidate,
+        is_candidate=candidates is not None if config.cross_span else None,
         cross_span_axis=config.cross_span_axis if config.cross_span else None,
         also_predicted=predicted[1:],
         cross_span_residual=config.cross_span and config.cross_span_residual,
@@ -175,7 +174,7 @@ def explain(
 
 def _locate(
     processor: TriaffineProcessor, text: str, span: tuple[int, int] | Mapping[str, Any]
-) -> tuple[Feature, list[Offsets], tuple[int, int]]:
+) -> tuple[Feature, Sequence[Offsets], tuple[int, int]]:
     """The sentence of the span: its feature and word offsets, and the span's first and last word in it."""
     start, end = (span["start"], span["end"]) if isinstance(span, Mapping) else span
     if not 0 <= start < end <= len(text):
@@ -200,17 +199,3 @@ def _stage_scores(config: TriaffineConfig, parts: StageParts, is_final: bool) ->
     attention = None if parts.attention is None else parts.attention.tolist()
     contributions = None if parts.contributions is None else parts.contributions.tolist()
     return StageScores(parts.logits.tolist(), probabilities.tolist(), parts.bias.tolist(), attention, contributions)
-
-
-def _read_labels(config: TriaffineConfig, logits: Tensor, threshold: Threshold | None) -> list[list[tuple[str, float]]]:
-    """The labels of spans and their probabilities, likeliest first; None alone if a span is not an entity.
-
-    logits [S, R], or [S, R - 1] with `multi_label`, are those of the final stage.
-    """
-    probabilities = label_probabilities(logits, config.multi_label, config.temperature)
-    found = entity_mask(logits, thresholds_of(config, threshold), config.multi_label, config.temperature)
-    labels = []
-    for row, has in zip(probabilities.tolist(), found.tolist(), strict=True):
-        of_span = [(name, row[n]) for n, name in enumerate(config.entity_labels) if has[n]]
-        labels.append(sorted(of_span, key=lambda label: -label[1]) or [(NONE_LABEL, row[-1])])
-    return labels
