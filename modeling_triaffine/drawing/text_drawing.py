@@ -44,10 +44,11 @@ class _Line:
 
 
 class _Bracket(NamedTuple):
-    """The part of an entity in one line: its columns, and the bracket with its label."""
+    """The part of an entity in one line: its columns, the end of its label, and the bracket with its label."""
 
     start: int
     end: int
+    label_end: int
     drawn: str
 
 
@@ -125,12 +126,15 @@ def _line(offset: int, start: int, end: int, shown: Sequence[str], widths: Seque
 def _draw_brackets(entities: Iterable[DrawnEntity], line: _Line) -> list[str]:
     """The lanes below a line of text, from top to bottom, with the brackets of entities from the left to the right."""
     brackets = [_bracket(entity, line) for entity in from_inside(entities)]
-    rooms = [(start, end, start + text_width(drawn) + NEXT_GAP) for start, end, drawn in brackets]
+    lanes = choose_lanes([(bracket.start, bracket.end, bracket.label_end + NEXT_GAP) for bracket in brackets])
     drawn: list[str] = []
-    for lane, bracket in sorted(zip(choose_lanes(rooms), brackets, strict=True)):
+    ends: list[int] = []
+    for lane, bracket in sorted(zip(lanes, brackets, strict=True)):
         if lane == len(drawn):
             drawn.append("")
-        drawn[lane] += " " * (bracket.start - text_width(drawn[lane])) + bracket.drawn
+            ends.append(0)
+        drawn[lane] += " " * (bracket.start - ends[lane]) + bracket.drawn
+        ends[lane] = bracket.label_end
     return drawn
 
 
@@ -145,4 +149,5 @@ def _bracket(entity: DrawnEntity, line: _Line) -> _Bracket:
         drawn = "┴"
     else:
         drawn = opening if opening == "╰" else closing
-    return _Bracket(start, start + max(1, width), drawn + " " * LABEL_GAP + entity.label)
+    drawn += " " * LABEL_GAP + entity.label
+    return _Bracket(start, start + max(1, width), start + text_width(drawn), drawn)

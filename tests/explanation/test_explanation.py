@@ -233,28 +233,20 @@ def stage_scores(labels, terms, seed):
     return StageScores(*(part.tolist() for part in (logits, logits.softmax(-1), bias, attention, contributions)))
 
 
-def synthetic(words, candidates, labels):
-    names = [*labels, "None"]
-    before, after = (stage_scores(len(names), len(texts), n) for n, texts in enumerate((words, candidates)))
-    return Explanation(
-        span=TextSpan(" ".join(words), 0, 1),
-        sentence=TextSpan(" ".join(words), 0, 1),
-        words=[TextSpan(word, 0, 1) for word in words],
-        candidates=[Candidate(text, n, n + 1, names[n % len(names)], 0.5) for n, text in enumerate(candidates)],
-        labels=names,
-        span_stage=before,
-        cross_span_stage=after,
-        predicted=names[after.logits.index(max(after.logits))],
-        is_candidate=True,
-        cross_span_axis="query",
-    )
-
-
-ODD_WORDS = ["$x^2$", "\\frac{1}", "<b>&", "nul\x00esc\x1b[31m", "line\nbreak", "\ud800", "W" * 90]
-LARGE = synthetic(
-    words=ODD_WORDS * 5,
-    candidates=["$\\alpha$ and " + "long " * n for n in range(30)],
-    labels=["a_very_long_label_of_many_characters", "cell$_line$", *(f"LABEL_{n}" for n in range(17))],
+ODD_WORDS = ["$x^2$", "\\frac{1}", "<b>&", "nul\x00esc\x1b[31m", "line\nbreak", "\ud800", "W" * 90] * 5
+NAMES = ["a_very_long_label_of_many_characters", "cell$_line$", *(f"LABEL_{n}" for n in range(17)), "None"]
+AFTER = stage_scores(len(NAMES), 30, 1)
+LARGE = Explanation(
+    span=TextSpan(" ".join(ODD_WORDS), 0, 1),
+    sentence=TextSpan(" ".join(ODD_WORDS), 0, 1),
+    words=[TextSpan(word, 0, 1) for word in ODD_WORDS],
+    candidates=[Candidate("$\\alpha$ and " + "long " * n, n, n + 1, NAMES[n % 20], 0.5) for n in range(30)],
+    labels=NAMES,
+    span_stage=stage_scores(len(NAMES), len(ODD_WORDS), 0),
+    cross_span_stage=AFTER,
+    predicted=NAMES[AFTER.logits.index(max(AFTER.logits))],
+    is_candidate=True,
+    cross_span_axis="query",
 )
 
 
