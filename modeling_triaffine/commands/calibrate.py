@@ -32,8 +32,8 @@ def command(
             "hf download NAME --local-dir FOLDER."
         )
     from ..evaluation.calibration import calibrate
+    from ..evaluation.calibration_result import threshold_table
     from ..evaluation.prediction import unknown_labels, with_context
-    from ..evaluation.reliability import reliability_table, threshold_table
     from ..model.pipeline_triaffine import NestedNERPipeline
     from ..publishing.calibration import check_unscored, save_calibration
 
@@ -47,6 +47,5 @@ def command(
     before, after = (f"{100 * error:.2f} %" for error in found.errors)
     save_calibration(model, found)  # before the tables, whose reader may close the pipe
     print(threshold_table(found.labels).text())
-    print(f"\n{reliability_table(found.bins_before, found.bins_after).text()}")
     print(f"\nExpected calibration error: {after} with temperature {found.temperature:.3f}, {before} without.")
     print(f"{model}: saved in config.json.")

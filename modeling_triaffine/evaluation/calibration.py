@@ -21,8 +21,8 @@ from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.options_triaffine import PredictionOptions
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.triaffine_ops import label_probabilities
+from .calibration_result import Calibration, LabelCalibration
 from .prediction import read_records
-from .reliability import Bin, Calibration, LabelCalibration, calibration_error
 from .scores import Counts
 from .scoring import read_entities
 
@@ -94,8 +94,7 @@ def calibrate(
         sentences=len(records),
         temperature=temperature,
         labels=_calibrate_labels(config.entity_labels, spans, temperature),
-        bins_before=reliability(spans),
-        bins_after=reliability(spans, temperature),
+        errors=(calibration_error(spans), calibration_error(spans, temperature)),
     )
 
 
@@ -160,15 +159,13 @@ def fit_temperature(spans: ScoredSpans) -> float:
     return 1.0
 
 
-def reliability(spans: ScoredSpans, temperature: float = 1.0) -> list[Bin]:
-    """The entities predicted without thresholds, by bins of their probability at a temperature."""
+def calibration_error(spans: ScoredSpans, temperature: float = 1.0) -> float:
+    """The expected calibration error of the entities that are predicted without thresholds, from 0 to 1."""
     predicted = spans.found_of_gold_labels(None)
     probabilities = spans.probabilities(temperature)[predicted]
-    places = (probabilities * BINS).long().clamp(max=BINS - 1)
-    counts = places.bincount(minlength=BINS)
-    sums = (places.bincount(values.double(), BINS) for values in (probabilities, spans.gold[predicted]))
-    means = ((total / counts.clamp(min=1)).tolist() for total in sums)
-    return [Bin(*row) for row in zip(counts.tolist(), *means, strict=True)]
+    bins = (probabilities * BINS).long().clamp(max=BINS - 1)
+    differences = bins.bincount(probabilities.double() - spans.gold[predicted].double(), BINS)  # summed in each bin
+    return float(differences.abs().sum()) / max(1, len(bins))
 
 
 def _calibrate_labels(names: Sequence[str], spans: ScoredSpans, temperature: float) -> dict[str, LabelCalibration]:
@@ -199,7 +196,7 @@ def shared_threshold(spans: ScoredSpans, temperature: float) -> float | None:
 
     None, for the likeliest label, where the expected calibration error is `CALIBRATED` or more.
     """
-    if calibration_error(reliability(spans, temperature)) >= CALIBRATED:
+    if calibration_error(spans, temperature) >= CALIBRATED:
         return None
     could_be = spans.found_of_gold_labels(0.0)
     scores, gold = spans.probabilities(temperature)[could_be], spans.gold[could_be]

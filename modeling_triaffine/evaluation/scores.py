@@ -127,15 +127,10 @@ class Scores(dict[str, Any]):
         return [whole, *((f"  {label}", row) for label, row in self["by_label"].items()), *parts]
 
     def metrics(self) -> dict[str, float]:
-        """The scores as flat metrics: those of `metric_names`, and the number of predictions (`predicted`)."""
+        """The scores as flat metrics: every ratio of every part, `f1_LABEL` of each label, and `predicted`."""
         ratios = {part.metric(ratio): row[ratio] for part, row in self.by_part().items() for ratio in RATIOS}
         by_label = {f"f1_{label}": row["f1"] for label, row in self["by_label"].items()}
         return {**ratios, **by_label, "predicted": self["predicted"]}
-
-    @staticmethod
-    def metric_names(labels: Iterable[str]) -> list[str]:
-        """The metrics between 0 and 1: every ratio of every part, and `f1_LABEL` of each label."""
-        return [*(part.metric(ratio) for part in PARTS for ratio in RATIOS), *(f"f1_{label}" for label in labels)]
 
 
 # ---- Tables ----

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..evaluation.reliability import Calibration
+from ..evaluation.calibration_result import Calibration
 from ..model.configuration_triaffine import TriaffineConfig
 from .model_card import CARD_NAME, card_of_folder
 from .repository import has_own_card

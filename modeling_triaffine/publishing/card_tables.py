@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from ..drawing.tables import Cell, Code, Strong, Table
-from ..evaluation.reliability import reliability_table, threshold_table
+from ..evaluation.calibration_result import threshold_table
 from ..evaluation.scores import ALL, percent, score_table, summary_metrics
 from .run_summary import Epoch, RunSummary
 
@@ -21,8 +21,7 @@ def card_tables(summary: RunSummary, labels: Sequence[str]) -> dict[str, Table]:
         "machine": _machine_table(summary),
     }
     if summary.calibration is not None:
-        bins = summary.calibration.bins_before, summary.calibration.bins_after
-        tables |= {"thresholds": threshold_table(summary.calibration.labels), "reliability": reliability_table(*bins)}
+        tables["thresholds"] = threshold_table(summary.calibration.labels)
     if summary.evaluation is None:
         return tables
     scores, raw_text = summary.evaluation.scores, summary.evaluation.raw_text

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, InstanceOf, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from ..evaluation.reliability import Calibration
+from ..evaluation.calibration_result import Calibration
 from ..evaluation.scores import Scores
 from ..files import write_text
 from ..model.configuration_triaffine import TriaffineConfig

@@ -7,13 +7,12 @@ from modeling_triaffine.evaluation.calibration import (
     ScoredSpans,
     _calibrate_labels,
     calibrate,
+    calibration_error,
     choose_threshold,
     fit_temperature,
-    reliability,
     score_spans,
 )
 from modeling_triaffine.evaluation.prediction import predict_words
-from modeling_triaffine.evaluation.reliability import calibration_error
 from modeling_triaffine.evaluation.scoring import score_entities
 from modeling_triaffine.model.triaffine_ops import label_probabilities
 from tests.helpers.tiny import tiny_model, tiny_processor
@@ -41,7 +40,7 @@ def test_the_temperature_undoes_what_makes_probabilities_too_sharp_or_flat(multi
     spans = synthetic_scores(multi_label, sharpness)
     temperature = fit_temperature(spans)
     assert temperature == pytest.approx(sharpness, rel=0.1)
-    before, after = (calibration_error(reliability(spans, t)) for t in (1.0, temperature))
+    before, after = (calibration_error(spans, t) for t in (1.0, temperature))
     assert after < 0.025 < before / 2
 
 
@@ -64,13 +63,8 @@ def test_the_temperature_is_1_where_none_is_the_best(logits, gold, caplog):
 def test_calibration_error_of_two_bins():
     probabilities = torch.tensor([[0.61, 0.39], [0.69, 0.31], [0.95, 0.05], [0.2, 0.8]])
     gold = torch.tensor([[True], [False], [True], [True]])
-    bins = reliability(ScoredSpans(probabilities.log(), gold, [3]))
-    without = reliability(ScoredSpans(probabilities.log(), gold, [0]))
-    assert not any(row.count for row in without)  # of a label that the sentences do not have
-    filled = {n: (row.count, row.probability, row.right) for n, row in enumerate(bins) if row.count}
-    assert filled == {6: (2, pytest.approx(0.65), 0.5), 9: (1, pytest.approx(0.95), 1.0)}
-    assert calibration_error(bins) == pytest.approx((2 * 0.15 + 0.05) / 3)
-    assert calibration_error([]) == 0
+    assert calibration_error(ScoredSpans(probabilities.log(), gold, [3])) == pytest.approx((2 * 0.15 + 0.05) / 3)
+    assert calibration_error(ScoredSpans(probabilities.log(), gold, [0])) == 0  # a label that the sentences do not have
 
 
 @pytest.mark.parametrize("seed", range(5))

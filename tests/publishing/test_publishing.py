@@ -12,7 +12,7 @@ import torch
 from huggingface_hub import ModelCard, constants
 
 from modeling_triaffine import NestedNERPipeline, TriaffineConfig, TriaffineForNestedNER, TriaffineProcessor
-from modeling_triaffine.evaluation.reliability import Bin, Calibration
+from modeling_triaffine.evaluation.calibration_result import Calibration
 from modeling_triaffine.model.handler import EndpointHandler
 from modeling_triaffine.model.repository_triaffine import AUTO_MAP, CUSTOM_PIPELINES
 from modeling_triaffine.publishing import publish_folder
@@ -27,7 +27,7 @@ from tests.helpers.stranger import TEXT, ask_a_stranger, expected_answer
 from tests.helpers.tiny import tiny_model, tiny_processor
 
 pytest_plugins = ("tests.helpers.hub_server",)
-CALIBRATION = Calibration("validation", 6, 1.5, bins_before=[Bin(5, 0.9, 0.8)], bins_after=[Bin(5, 0.8, 0.8)])
+CALIBRATION = Calibration("validation", 6, 1.5, errors=(0.1, 0.0))
 OF_A_FRESH_MODEL = (MODEL_FILES | CODE_FILES) - {"vocabularies.json", "run_summary.json"}
 
 

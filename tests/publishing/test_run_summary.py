@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from modeling_triaffine.evaluation.reliability import Bin, Calibration, LabelCalibration
+from modeling_triaffine.evaluation.calibration_result import Calibration, LabelCalibration
 from modeling_triaffine.publishing.run_summary import SUMMARY_FILE, RunSummary
 from tests.helpers.cards import make_row, make_summary
 
@@ -13,8 +13,7 @@ CALIBRATION = Calibration(
     7,
     1.5,
     {"protein": LabelCalibration(make_row(1, 2, 3), make_row(2, 2, 3), 0.25)},
-    [Bin(2, 0.75, 0.5)],
-    [Bin(2, 0.5, 0.5)],
+    (0.25, 0.0),
 )
 
 
