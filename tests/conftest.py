@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -28,6 +29,10 @@ os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 for name in ("NO_PROXY", "no_proxy"):
     os.environ[name] = ",".join(filter(None, [os.environ.get(name), "127.0.0.1", "localhost"]))
 os.environ.pop("TRIAFFINE_API_KEYS", None)
+# What libraries keep for later stays out of the user's caches, here and in processes that tests start.
+CACHES = tempfile.TemporaryDirectory(prefix="triaffine_tests_")
+for name in ("HF_DATASETS_CACHE", "HF_METRICS_CACHE", "HF_MODULES_CACHE"):
+    os.environ[name] = os.path.join(CACHES.name, name.lower())
 
 # How many examples hypothesis draws for a test. A deadline for each would fail tests on a slow or busy machine.
 EXAMPLES = int(os.environ.get("TRIAFFINE_EXAMPLES", "20"))
@@ -74,21 +79,6 @@ def frozen() -> None:
     gc.freeze()
 
 
-@pytest.fixture(scope="session", autouse=True)
-def caches(tmp_path_factory) -> None:
-    """What libraries keep for later stays out of the user's caches, here and in processes that tests start."""
-    readers = {
-        "HF_DATASETS_CACHE": "datasets.config",
-        "HF_METRICS_CACHE": "evaluate.config",
-        "HF_MODULES_CACHE": "transformers.dynamic_module_utils",
-    }
-    for name, reader in readers.items():
-        os.environ[name] = str(tmp_path_factory.mktemp(name.lower()))
-        if reader in sys.modules:  # it has read the variable; many tests do without it, and it takes long to import
-            kind = type(getattr(sys.modules[reader], name))
-            setattr(sys.modules[reader], name, kind(os.environ[name]))
-
-
 @pytest.fixture(scope="session")
 def encoder(tmp_path_factory) -> str:
     """Folder of a tiny random BERT with its tokenizer."""
@@ -103,17 +93,6 @@ def saved_model(encoder, tmp_path_factory) -> Path:
     from tests.helpers.tiny import save_tiny_model
 
     return save_tiny_model(tmp_path_factory.mktemp("model"), encoder)
-
-
-@pytest.fixture
-def two_threads() -> Iterator[None]:
-    """torch computes with two threads, as on the machines of its users; see the variable above."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(threads)
 
 
 class Result(NamedTuple):

@@ -8,7 +8,8 @@ import torch
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.evaluation.prediction import predict_words
 from modeling_triaffine.explanation import explain
-from tests.helpers.micro_training import micro_records, task_arguments, write_lines, write_task
+from tests.helpers.corpora import write_json
+from tests.helpers.micro_training import micro_records, task_arguments, write_task
 from tests.helpers.portable import near
 from tests.helpers.tiny import save_tiny_model, tiny_model, tiny_processor
 from tests.model.test_modeling import VARIANTS, make_batch
@@ -77,7 +78,7 @@ def test_commands_use_the_gpu_without_being_told(command, tmp_path, precision):
     assert trained.code == 0, trained.err
     (tmp_path / "texts.txt").write_text("the kappa binds alpha gene\n")
     assert torch.cuda.get_device_name() in (tmp_path / "run" / "README.md").read_text()
-    others = write_lines(tmp_path / "others.jsonl", micro_records(20, seed=2))
+    others = write_json(tmp_path / "others.jsonl", *micro_records(20, seed=2))
     for device in ((), ("--device", "cpu")):
         found = command("predict", "--model", tmp_path / "run", tmp_path / "texts.txt", *device)
         assert "entities" in json.loads(found.out)

@@ -7,7 +7,7 @@ from huggingface_hub import ModelCard
 from transformers import BertConfig
 
 from modeling_triaffine import TriaffineConfig
-from modeling_triaffine.evaluation.scores import PARTS, Scores, summary_metrics
+from modeling_triaffine.evaluation.scores import PARTS, Counts, Scores, summary_metrics
 from modeling_triaffine.publishing.run_summary import Epoch, Evaluation, Example, RunSummary
 
 SENTENCE = "The IL-2 gene."
@@ -25,10 +25,7 @@ def make_config(*labels: str, **changes: Any) -> TriaffineConfig:
 
 
 def make_row(correct: int, predicted: int, gold: int) -> dict[str, Any]:
-    precision, recall = correct / predicted, correct / gold
-    f1 = 2 * correct / (predicted + gold)
-    counts = {"correct": correct, "predicted": predicted, "found": correct, "gold": gold}
-    return {"precision": precision, "recall": recall, "f1": f1, **counts}
+    return Counts(correct, predicted, correct, gold).scores()
 
 
 def make_evaluation(*labels: str, **changes: Any) -> Evaluation:

@@ -7,11 +7,10 @@ import torch
 from huggingface_hub import HfApi
 
 from modeling_triaffine import TriaffineForNestedNER
-from modeling_triaffine.evaluation.scores import Scores
 from modeling_triaffine.model.repository_triaffine import REMOTE_CODE_FILES
 from modeling_triaffine.publishing import RunSummary
 from modeling_triaffine.publishing.model_card import card_of_folder
-from modeling_triaffine.publishing.run_summary import Evaluation
+from tests.helpers.cards import make_evaluation
 from tests.helpers.tiny import save_tiny_model
 
 if TYPE_CHECKING:
@@ -23,9 +22,7 @@ MODEL_FILES |= {"vocabularies.json", "README.md", "run_summary.json"}
 CODE_FILES = {*REMOTE_CODE_FILES, "handler.py", "requirements.txt"}
 # Files of the training, of trackers and of the user, in alphabetical order.
 LEFT_BEHIND = ["checkpoint-3", "log_history.json", "logo.png", "model.onnx", "patients", "training_args.bin"]
-ROW = {"precision": 0.75, "recall": 0.5, "f1": 0.6, "correct": 3, "predicted": 4, "found": 3, "gold": 6}
-SCORES = Scores({**ROW, "by_label": {"DNA": ROW}, "flat": ROW, "nested": ROW})
-SUMMARY = RunSummary(dataset="micro", training_seconds=1.0, evaluation=Evaluation("test", 6, SCORES))
+SUMMARY = RunSummary(dataset="micro", training_seconds=1.0, evaluation=make_evaluation("DNA"))
 
 
 def save_checkpoint(folder: Path, encoder: str) -> Path:

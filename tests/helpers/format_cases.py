@@ -21,6 +21,7 @@ from .corpora import (
     ace_annotations,
     article,
     cas_json,
+    changed,
     conllu,
     cons,
     ere_annotations,
@@ -80,10 +81,6 @@ def json_case(record: Any, bad: Mapping[str, tuple[Any, ...]], nothing: object =
         place="line 2",
         nothing={} if nothing is None else {"a.jsonl": json.dumps(nothing)},
     )
-
-
-def changed(**fields):
-    return {**RECORD, "id": "a:1", **fields}
 
 
 def entity(start, end, kind="City"):
@@ -247,10 +244,11 @@ CASES = {
             "tags": (changed(pos=["DET"]), "'pos' has 1 tags for 6 tokens"),
             "entity past the end": (entity(2, 7), "'entities[0]' runs from 2 to 7"),
             "white space around a label": (entity(0, 1, " City"), "'entities[0].type' is ' City'"),
-            "duplicate id": (RECORD, "'id': 'a:0'", "line 1"),
+            "duplicate id": (changed(id="b:0"), "'id': 'b:0'", "line 1"),
             "context": (changed(left_tokens="so"), "'left_tokens' is 'so' (str)"),
         },
-        nothing={**RECORD, "entities": []},
+        nothing=changed(entities=[]),
+        first=changed(id="b:0"),
     ),
     "label_studio": FormatCase(
         {"a.json": json.dumps([task(region(0, 17, "Person"), region(13, 17, "City"))], indent=1)},

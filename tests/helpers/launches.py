@@ -1,7 +1,7 @@
 """Counts what a GPU would launch, without one: operations on the meta device, which refuses to wait for results."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from unittest import mock
 
 import torch
@@ -41,62 +41,46 @@ class Launches(TorchDispatchMode):
         return function(*args, **(kwargs or {}))
 
 
-class _Kernel(torch.autograd.Function):
-    """The span stage's kernels: one forward; in the backward pass two for each factor, and their sums."""
+class _OneLaunch(torch.autograd.Function):
+    """One kernel in the forward pass, `make`; in the backward pass one for each of the first `counted` gradients."""
 
     @staticmethod
-    def forward(ctx, attention_heads, *others):
-        ctx.save_for_backward(attention_heads, *others)
-        batch, labels, words, _ = attention_heads.shape
-        return attention_heads.new_zeros(batch, labels, words, words, dtype=torch.float32)
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return tuple(torch.zeros_like(part) for part in ctx.saved_tensors)
-
-
-class _Recurrence(torch.autograd.Function):
-    """A layer of cuDNN's LSTM in one direction, which is one call in each pass."""
-
-    @staticmethod
-    def forward(ctx, values, size, *weights):
-        ctx.save_for_backward(values, *weights)
-        return torch.zeros(*values.shape[:-1], size, dtype=values.dtype, device=values.device)
-
-    @staticmethod
-    def backward(ctx, gradient):
-        values, *weights = ctx.saved_tensors
-        return torch.zeros_like(values), None, *map(torch.empty_like, weights)
-
-
-class _Attention(torch.autograd.Function):
-    """The encoder's attention, which is one kernel, and in the backward pass one for each gradient."""
-
-    @staticmethod
-    def forward(ctx, *parts):
+    def forward(ctx, make, counted, *parts):
+        ctx.counted = counted
         ctx.save_for_backward(*parts)
-        return torch.zeros_like(parts[0])
+        return make(*parts)
 
     @staticmethod
     def backward(ctx, gradient):
-        return tuple(map(torch.zeros_like, ctx.saved_tensors))
+        parts, counted = ctx.saved_tensors, ctx.counted
+        return None, None, *map(torch.zeros_like, parts[:counted]), *map(torch.empty_like, parts[counted:])
+
+
+def _span_stage(plan: object, attention: Sequence[Tensor], scoring: Sequence[Tensor]) -> Tensor:
+    def make(heads: Tensor, *_: Tensor) -> Tensor:
+        batch, labels, words, _ = heads.shape
+        return heads.new_zeros(batch, labels, words, words, dtype=torch.float32)
+
+    parts = *attention, *scoring
+    return _OneLaunch.apply(make, len(parts), *parts)
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, **options: object) -> Tensor:
-    return _Attention.apply(query, key, value)
+    return _OneLaunch.apply(lambda query, *_: torch.zeros_like(query), 3, query, key, value)
 
 
 def _read(lstm: torch.nn.LSTM, values: Tensor) -> tuple[Tensor, None]:
-    return _Recurrence.apply(values, lstm.hidden_size, *lstm.parameters()), None
+    """A layer of cuDNN's LSTM in one direction, which is one call in each pass."""
+
+    def make(values: Tensor, *_: Tensor) -> Tensor:
+        return values.new_zeros(*values.shape[:-1], lstm.hidden_size)
+
+    return _OneLaunch.apply(make, 1, values, *lstm.parameters()), None
 
 
 @contextlib.contextmanager
 def as_on_cuda() -> Iterator[None]:
     """Tensors on the meta device take the way of those on CUDA, whose kernels count one operation each."""
-
-    def attend(plan, attention, scoring, keep) -> tuple[Tensor, None]:
-        return _Kernel.apply(*attention, *scoring), None
-
     is_enabled, enter = torch.is_autocast_enabled, torch.autocast
 
     def autocast(device, *arguments, **options):
@@ -104,7 +88,7 @@ def as_on_cuda() -> Iterator[None]:
 
     with (
         mock.patch.object(acceleration, "uses_kernels", return_value=True),
-        mock.patch.object(span_stage, "attend_by_kernels", lambda *parts: attend(*parts, False)[0]),
+        mock.patch.object(span_stage, "attend_by_kernels", _span_stage),
         mock.patch.object(torch.nn.functional, "scaled_dot_product_attention", _attend),
         mock.patch.object(torch.nn.LSTM, "forward", _read),
         # transformers waits for whether a batch is padded, but not while a graph is captured.

@@ -13,6 +13,7 @@ from modeling_triaffine import NestedNERTrainer, TriaffineConfig, TriaffineForNe
 from modeling_triaffine.data import FEATURES
 from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training.start import learn_tokenizer
+from tests.helpers.corpora import write_json
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -102,16 +103,11 @@ def trainer_like(like: NestedNERTrainer, args: TrainingArguments | None = None, 
     return NestedNERTrainer(like.model, args or like.args, processing_class=like.processing_class, **data)
 
 
-def write_lines(path: Path, records: list[dict]) -> Path:
-    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-    return path
-
-
 def write_corpus(folder: Path, **splits: list[dict]) -> Path:
     """A new folder with a file for each split."""
     folder.mkdir()
     for name, records in splits.items():
-        write_lines(folder / f"{name}.jsonl", records)
+        write_json(folder / f"{name}.jsonl", *records)
     return folder
 
 

@@ -5,16 +5,16 @@ import gc
 import multiprocessing
 import os
 import runpy
-import signal
 import socket
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
-from multiprocessing.connection import Connection, wait
+from collections.abc import Callable, Iterable
+from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import torch
+from torch.multiprocessing.spawn import ProcessException, start_processes
 
 from tests.helpers.micro_training import REPOSITORY
 
@@ -92,49 +92,24 @@ def _run_script(options: list[str], errors: Path, prepare: Callable[[], None] | 
         sys.stderr.flush()
 
 
-@contextlib.contextmanager
-def time_limit(seconds: float = PATIENCE / 4) -> Iterator[None]:
-    """Ends what waits too long inside the block: its child processes are killed, and TimeoutError is raised."""
-
-    def give_up(*_: object) -> None:
-        for child in multiprocessing.active_children():
-            child.kill()
-        raise TimeoutError(f"no end after {seconds} seconds")
-
-    before = signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
 def launch_two(function: Callable, *arguments: object) -> list[int | None]:
     """Exit codes of two processes that train together; as soon as one fails, the other is ended."""
-    shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
-    processes = [
-        new_process(_run_as, {**os.environ, **shared, "RANK": str(rank), "LOCAL_RANK": str(rank)}, function, arguments)
-        for rank in range(2)
-    ]
-    running = list(processes)
-    while running:
-        ended = wait([process.sentinel for process in running], PATIENCE)
-        if not ended or any(process.exitcode for process in running):
-            for process in running:
-                process.kill()
-        running = [process for process in running if process.sentinel not in ended]
-    for process in processes:
-        process.join()
-    return [process.exitcode for process in processes]
+    multiprocessing.set_forkserver_preload(["tests.helpers.warm", function.__module__])
+    arguments = (str(free_port()), function, arguments)
+    both = start_processes(_begin_as, arguments, nprocs=2, join=False, start_method="forkserver")
+    with contextlib.suppress(ProcessException):
+        while not both.join(PATIENCE):
+            pass
+    return [process.exitcode for process in both.processes]
+
+
+def _begin_as(rank: int, port: str, function: Callable, arguments: tuple) -> None:
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank)}
+    _begin(function, arguments)
 
 
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
-
-
-def _run_as(environment: dict[str, str], function: Callable, arguments: tuple) -> None:
-    os.environ.update(environment)
-    function(*arguments)

@@ -13,13 +13,13 @@ from modeling_triaffine import TriaffineConfig
 from modeling_triaffine.publishing.run_summary import RunSummary
 from modeling_triaffine.training.plan import TrainingPlan, parse_training_plan
 from modeling_triaffine.training.run import prepare_run, train_and_save
+from tests.helpers.corpora import write_json
 from tests.helpers.faults import assert_same_weights
 from tests.helpers.micro_training import (
     REPOSITORY,
     micro_records,
     run_arguments,
     write_corpus,
-    write_lines,
     write_recipe,
 )
 
@@ -153,7 +153,7 @@ def test_files_that_a_recipe_needs_are_required_unless_left_out(tmp_path, corpus
     with pytest.raises((ValueError, OSError), match=r"BioWordVec_PubMed_MIMICIII_d200\.vec\.bin"):
         prepare_run(arguments)
     without_vectors = ("--word_vectors=", "--word_embedding_size", "0")
-    untagged = ("--train_file", write_lines(tmp_path / "plain.jsonl", micro_records(4)))
+    untagged = ("--train_file", write_json(tmp_path / "plain.jsonl", *micro_records(4)))
     untagged += ("--validation_file", untagged[1])
     arguments = [*arguments, *map(str, untagged), *without_vectors]
     with pytest.raises(ValueError, match=r"no training sentence has parts of speech .*--pos_embedding_size 0"):

@@ -17,8 +17,9 @@ from modeling_triaffine.training.run import Run, prepare_run, train_and_save
 from modeling_triaffine.training.start import learn_tokenizer
 from modeling_triaffine.training.summary import choose_sentences, count_labels, read_training_table
 from tests.helpers.cards import cells, epoch_scores, section
+from tests.helpers.corpora import write_json
 from tests.helpers.faults import assert_same_weights
-from tests.helpers.micro_training import micro_records, run_arguments, write_corpus, write_lines, write_recipe
+from tests.helpers.micro_training import micro_records, run_arguments, write_corpus, write_recipe
 
 
 @pytest.fixture
@@ -158,7 +159,7 @@ def test_a_model_is_scored_on_the_test_data_alone(tmp_path: Path, saved_model: P
 
 def without_entities(corpus: Path) -> list[str]:
     records = [{**record, "entities": []} for record in micro_records(3)]
-    return ["--train_file", str(write_lines(corpus.parent / "bare.jsonl", records)), "--eval_strategy", "no"]
+    return ["--train_file", str(write_json(corpus.parent / "bare.jsonl", *records)), "--eval_strategy", "no"]
 
 
 MISTAKES = {
@@ -183,9 +184,9 @@ def test_a_mistake_is_noticed_before_training(micro_corpus: Path, prepare, mista
 def test_labels_are_those_of_all_data_although_few_sentences_are_trained_on(tmp_path: Path, prepare, caplog) -> None:
     records = micro_records(6)
     records[0]["entities"] = records[0]["entities"][:1]
-    train = write_lines(tmp_path / "few.jsonl", records)
+    train = write_json(tmp_path / "few.jsonl", *records)
     records[1]["entities"][0]["type"] = "virus"
-    other = write_lines(tmp_path / "other.jsonl", records)
+    other = write_json(tmp_path / "other.jsonl", *records)
     run = prepare("--max_train_samples", 1, "--train_file", train, "--validation_file", other, "--max_candidates", 1)
     expected = "The validation data has entities of types that are not learned; they count as missed: virus (1)."
     assert expected in caplog.text
@@ -254,7 +255,7 @@ def test_progress_and_scores_are_logged(tmp_path: Path, prepare, caplog, capfd) 
 
 def test_a_run_without_validation_data_holds_some_out(tmp_path: Path, micro_corpus: Path, prepare) -> None:
     lines = [{**record, "doc_id": str(number // 2)} for number, record in enumerate(micro_records(24))]
-    train = write_lines(tmp_path / "documents.jsonl", lines)
+    train = write_json(tmp_path / "documents.jsonl", *lines)
     run = prepare("--train_file", train, "--dev_share", "0.25", "--format", "json_lines", num_train_epochs=1)
     assert [len(run.corpus.given[split]) for split in ("train", "validation")] == [18, 6]
     train_and_save(run)
