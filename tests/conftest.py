@@ -82,9 +82,9 @@ def frozen() -> None:
 @pytest.fixture(scope="session")
 def encoder(tmp_path_factory) -> str:
     """Folder of a tiny random BERT with its tokenizer."""
-    from tests.helpers.tiny import save_tiny_encoder
+    from tests.helpers.encoders import save_encoder
 
-    return save_tiny_encoder(tmp_path_factory.mktemp("encoder"))
+    return save_encoder("bert", tmp_path_factory.mktemp("encoder"))
 
 
 @pytest.fixture(scope="session")

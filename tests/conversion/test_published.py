@@ -14,6 +14,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER, TriaffineProcessor
 from modeling_triaffine.conversion import CORPORA, CheckpointError, convert_published
+from tests.helpers.encoders import save_encoder
 from tests.helpers.published_stand_ins import (
     CHARS,
     POS,
@@ -25,7 +26,6 @@ from tests.helpers.published_stand_ins import (
     published_modules,
     save_published,
 )
-from tests.helpers.tiny import save_tiny_encoder
 from tests.reference import GOLDEN, load_golden
 
 LABELS = ["DNA", "RNA", "protein"]
@@ -75,7 +75,7 @@ def published_tensors(name: str) -> dict[str, torch.Tensor]:
 @pytest.fixture(scope="module")
 def pretrained(tmp_path_factory) -> str:
     """A tiny encoder as wide as the words of the golden arrays."""
-    return save_tiny_encoder(tmp_path_factory.mktemp("pretrained"), hidden_size=32)
+    return save_encoder("bert", tmp_path_factory.mktemp("pretrained"), hidden_size=32)
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Tiny random encoders of the usual architectures, each with a tokenizer of the class its checkpoints come with."""
 
-import string
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from transformers import (
 )
 
 SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
-POSITIONS = 40
 
 # What an architecture needs beside `SIZES` to be itself: factorized embeddings, relative positions, local attention.
 FIELDS: dict[str, dict[str, Any]] = {
@@ -42,11 +40,11 @@ FIELDS: dict[str, dict[str, Any]] = {
     "longformer": {"attention_window": 8},
 }
 
-LETTERS = string.printable[:94]  # all of ASCII that is seen
-WORDS = ("the", "gene", "protein", "binds")
+LETTERS = "".join(map(chr, range(33, 127)))  # all of ASCII that is seen
+WORDS = ("gene", "the", "protein", "binds")
 
 
-def save_encoder(architecture: str, folder: str | Path) -> str:
+def save_encoder(architecture: str, folder: str | Path, **fields: Any) -> str:
     """A random two-layer encoder with its tokenizer, saved in `folder` as a pretrained one would be."""
     torch.manual_seed(0)
     tokenizer = make_tokenizer(architecture)
@@ -54,8 +52,8 @@ def save_encoder(architecture: str, folder: str | Path) -> str:
     specials = {"pad_token_id": tokenizer.pad_token_id, "bos_token_id": start, "eos_token_id": end}
     if architecture == "modernbert":
         specials |= {"cls_token_id": start, "sep_token_id": end}
-    sizes = {**SIZES, "vocab_size": len(tokenizer), "max_position_embeddings": POSITIONS}
-    config = AutoConfig.for_model(architecture, **sizes, **specials, **FIELDS[architecture])
+    sizes = {**SIZES, "vocab_size": len(tokenizer), "max_position_embeddings": 512, **specials}
+    config = AutoConfig.for_model(architecture, **sizes | FIELDS[architecture] | fields)
     AutoModel.from_config(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return str(folder)

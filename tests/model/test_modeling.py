@@ -9,10 +9,10 @@ from modeling_triaffine import DataCollatorForNestedNER, TriaffineConfig, Triaff
 from modeling_triaffine.model.repository_triaffine import broken_weights
 from modeling_triaffine.new_model import match_low_rank_start, words_of_random_subwords
 from tests.helpers.encoders import FIELDS as ENCODERS
-from tests.helpers.encoders import SIZES
+from tests.helpers.encoders import SIZES, save_encoder
 from tests.helpers.factors import FACTORS, HAVE_TENSORS, WITHOUT_WORDS, fields_of
 from tests.helpers.faults import assert_same_weights
-from tests.helpers.tiny import LABELS, save_tiny_encoder, tiny_model, tiny_processor
+from tests.helpers.tiny import LABELS, tiny_model, tiny_processor
 
 SENTENCES = [["IL2", "gene", "binds"], ["protein"], ["the", "gene", "protein", "binds", "DNA", "."]]
 ENTITIES = [
@@ -233,7 +233,7 @@ def test_devices_share_the_model_between_its_parts_but_no_part(encoder):
 @pytest.mark.parametrize(("attention", "scoring"), HAVE_TENSORS)
 def test_low_rank_scores_start_with_about_unit_variance(tmp_path, attention, scoring, rank, dim, lstm_hidden_size):
     """Whether words come near 0 from a BiLSTM or at full size from the encoder, whose numbers have variance 1 here."""
-    encoder = save_tiny_encoder(tmp_path, hidden_size=64)
+    encoder = save_encoder("bert", tmp_path, hidden_size=64)
     labels = {"id2label": dict(enumerate([*map(str, range(15)), "None"]))}
     sizes = {"triaffine_rank": rank, "triaffine_dim": dim, "lstm_hidden_size": lstm_hidden_size}
     model = tiny_model(encoder, **labels, **sizes, attention=attention, scoring=scoring)

@@ -27,8 +27,9 @@ from transformers.pipelines import PIPELINE_REGISTRY
 
 from modeling_triaffine import NestedNERPipeline, TriaffineConfig, TriaffineForNestedNER, installed_models
 from modeling_triaffine.model import pipeline_triaffine
+from tests.helpers.encoders import make_tokenizer
 from tests.helpers.portable import near
-from tests.helpers.tiny import save_tiny_model, tiny_model, tiny_pipeline, tiny_processor, tiny_tokenizer
+from tests.helpers.tiny import save_tiny_model, tiny_model, tiny_pipeline, tiny_processor
 
 TEXTS = [
     "The IL-2 gene binds protein. It is DNA! No gene here.",
@@ -115,7 +116,7 @@ def test_a_model_object_that_was_loaded_brings_its_processor(saved_model):
     for component in ({}, {"tokenizer": AutoTokenizer.from_pretrained(saved_model)}, {"tokenizer": str(saved_model)}):
         assert transformers_pipeline("ner", model=model, **component)(TEXTS[0], threshold=0.2) == near(found)
     assert NestedNERPipeline(model, processor=str(saved_model))(TEXTS[0], threshold=0.2) == near(found)
-    (other := tiny_tokenizer()).add_tokens(["genes"])
+    (other := make_tokenizer("bert")).add_tokens(["genes"])
     with pytest.raises(ValueError, match=r"`tokenizer` is .*`processor=`"):
         transformers_pipeline("ner", model=model, tokenizer=other)
 
@@ -172,7 +173,7 @@ def test_precision_is_that_of_the_caller_or_of_a_model_object(finder, saved_mode
 
 def test_other_models_keep_the_pipeline_of_transformers(encoder):
     other = BertForTokenClassification.from_pretrained(encoder)
-    for arguments in ({"model": other, "tokenizer": tiny_tokenizer()}, {"model": encoder}):
+    for arguments in ({"model": other, "tokenizer": make_tokenizer("bert")}, {"model": encoder}):
         built = transformers_pipeline("ner", **arguments)
         assert type(built) is TokenClassificationPipeline
         assert [entity["word"] for entity in built("gene")] == ["gene"]
