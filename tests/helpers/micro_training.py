@@ -97,6 +97,12 @@ def micro_trainer(
     )
 
 
+def weights_after_training(trainer: NestedNERTrainer) -> dict[str, torch.Tensor]:
+    trainer.model.double()  # so that only a real difference is one
+    trainer.train()
+    return trainer.model.state_dict()
+
+
 def trainer_like(like: NestedNERTrainer, args: TrainingArguments | None = None, **changes: object) -> NestedNERTrainer:
     """Another trainer of the same model, with the same arguments and data but for these changes."""
     data = {"train_dataset": like.train_dataset, "eval_dataset": like.eval_dataset, **changes}

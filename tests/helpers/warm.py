@@ -6,7 +6,6 @@ import torch
 
 import modeling_triaffine.training.run  # noqa: F401
 from modeling_triaffine import TriaffineConfig, TriaffineForNestedNER
-from tests.helpers import two_processes  # noqa: F401
 from tests.helpers.micro_training import MICRO_CONFIG, MICRO_ENCODER
 
 torch.set_num_threads(1)  # threads would not live on in forks

@@ -16,8 +16,13 @@ from modeling_triaffine.publishing.run_summary import RunSummary
 from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training.interruptions import list_checkpoints
 from tests.helpers.faults import assert_same_weights
-from tests.helpers.micro_training import micro_dataset, micro_records, micro_trainer, trainer_like
-from tests.helpers.two_processes import weights_after_training
+from tests.helpers.micro_training import (
+    micro_dataset,
+    micro_records,
+    micro_trainer,
+    trainer_like,
+    weights_after_training,
+)
 
 # ---- Updates ----
 
