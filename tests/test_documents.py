@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from huggingface_hub import HfApi, constants
+from huggingface_hub import constants
 
 from modeling_triaffine.data.demo import write_demo_corpus
 from modeling_triaffine.training.run import prepare_run, train_and_save
@@ -72,10 +72,9 @@ def hub(trained, encoder) -> Iterator["LoopbackHub"]:
     with LoopbackHub() as hub, pytest.MonkeyPatch.context() as patch:
         patch.setattr(constants, "HF_HUB_OFFLINE", False)
         patch.setattr(constants, "HF_HUB_DISABLE_XET", True)
-        api = HfApi(endpoint=hub.endpoint, token=hub.token)
         for name, folder in folders.items():
-            api.create_repo(name)
-            api.upload_folder(repo_id=name, folder_path=folder, ignore_patterns=["checkpoint-*"])
+            hub.api.create_repo(name)
+            hub.api.upload_folder(repo_id=name, folder_path=folder, ignore_patterns=["checkpoint-*"])
         yield hub
 
 

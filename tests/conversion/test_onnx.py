@@ -19,7 +19,6 @@ from modeling_triaffine.conversion import onnx_export, onnx_predictor
 from modeling_triaffine.conversion.onnx_export import OUTPUTS, OnnxLSTM, export_onnx, span_scores_at_once
 from modeling_triaffine.conversion.onnx_predictor import graph_inputs, open_pipeline, open_session, run_session
 from modeling_triaffine.model.triaffine_ops import select_candidates, span_mask, span_scores_reference
-from tests.helpers.checkpoint_to_publish import NAME, api_of
 from tests.helpers.tiny import tiny_model, tiny_processor
 from tests.model.test_triaffine_ops import make_factor
 
@@ -147,11 +146,11 @@ def test_a_graph_alone_opens_in_onnx_runtime(online, tmp_path, monkeypatch, file
     folder.mkdir()
     for name in ("config.json", *files):
         (folder / name).touch()
-    api_of(online).create_repo(NAME)
-    api_of(online).upload_folder(folder_path=folder, repo_id=NAME)
+    online.api.create_repo("owner/name")
+    online.api.upload_folder(folder_path=folder, repo_id="owner/name")
     for one in (NestedNERPipeline, OnnxNestedNER):
         monkeypatch.setattr(onnx_predictor, one.__name__, lambda *given, kind=one, **options: (kind, given, options))
-    for model in (folder, NAME):
+    for model in (folder, "owner/name"):
         assert open_pipeline(model, **options) == (kind, (model,), options)
 
 

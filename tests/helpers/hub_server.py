@@ -1,7 +1,7 @@
 """A Hugging Face Hub on the loopback interface: what the real client needs to publish and load a model.
 
     with LoopbackHub() as hub:
-        HfApi(endpoint=hub.endpoint, token=hub.token).create_repo("user/name")
+        hub.api.create_repo("user/name")
 
 Model repositories live in memory; every commit keeps its state under its own sha. Routes and responses are those that
 `huggingface_hub` 2.x calls and reads (`hf_api.py`, `_commit_api.py`, `file_download.py`), and errors carry the Hub's
@@ -24,7 +24,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 import yaml  # comes with huggingface_hub
-from huggingface_hub import constants
+from huggingface_hub import HfApi, constants
 
 USER = "tester"
 TIMEOUT = 10  # seconds, of a connection and of the shutdown
@@ -103,6 +103,7 @@ class LoopbackHub:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Request, self))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
+        self.api = HfApi(endpoint=self.endpoint, token=self.token)
 
     def __enter__(self) -> "LoopbackHub":
         self._thread.start()

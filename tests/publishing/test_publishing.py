@@ -5,6 +5,7 @@ import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,21 +15,39 @@ from huggingface_hub import ModelCard, constants
 from modeling_triaffine import NestedNERPipeline, TriaffineConfig, TriaffineForNestedNER, TriaffineProcessor
 from modeling_triaffine.evaluation.calibration_result import Calibration
 from modeling_triaffine.model.handler import EndpointHandler
-from modeling_triaffine.model.repository_triaffine import AUTO_MAP, CUSTOM_PIPELINES
+from modeling_triaffine.model.repository_triaffine import AUTO_MAP, CUSTOM_PIPELINES, REMOTE_CODE_FILES
 from modeling_triaffine.publishing import publish_folder
 from modeling_triaffine.publishing.calibration import save_calibration
 from modeling_triaffine.publishing.model_card import TAGS
 from modeling_triaffine.publishing.upload import NotPublishedError, saved_before
 from modeling_triaffine.training.run import prepare_run, train_and_save
-from tests.helpers.checkpoint_to_publish import CODE_FILES, LEFT_BEHIND, MODEL_FILES, NAME, api_of, files_of, train_on
 from tests.helpers.micro_training import micro_records, micro_trainer, run_arguments, write_corpus, write_recipe
 from tests.helpers.portable import near
 from tests.helpers.stranger import TEXT, ask_a_stranger, expected_answer
 from tests.helpers.tiny import tiny_model, tiny_processor
+from tests.publishing.conftest import LEFT_BEHIND, NAME
 
 pytest_plugins = ("tests.helpers.hub_server",)
 CALIBRATION = Calibration("validation", 6, 1.5, errors=(0.1, 0.0))
+MODEL_FILES = {"config.json", "model.safetensors", "processor_config.json", "tokenizer.json", "tokenizer_config.json"}
+MODEL_FILES |= {"vocabularies.json", "README.md", "run_summary.json"}
+CODE_FILES = {*REMOTE_CODE_FILES, "handler.py", "requirements.txt"}
 OF_A_FRESH_MODEL = (MODEL_FILES | CODE_FILES) - {"vocabularies.json", "run_summary.json"}
+
+
+def train_on(checkpoint: Path) -> Path:
+    """The checkpoint with other weights."""
+    model = TriaffineForNestedNER.from_pretrained(checkpoint)
+    with torch.no_grad():
+        model.head.label_bias.add_(torch.tensor([0.4, -0.2, 0.1]))
+    model.save_pretrained(checkpoint)
+    return checkpoint
+
+
+def files_of(hub: Any, name: str = NAME) -> dict[str, bytes]:
+    """What is on the Hub, but for the file that every repository starts with."""
+    _, files = hub.repositories[name].resolve("main")
+    return {path: content for path, content in files.items() if path != ".gitattributes"}
 
 
 def card_on(hub: Any, name: str = NAME) -> ModelCard:
@@ -87,7 +106,7 @@ def test_the_code_that_was_read_is_the_code_that_runs(online, publish, tmp_path)
     """What a pinned model saves is its own code, and its pipeline is that of the commit that it was loaded from."""
     publish()
     pinned = online.repositories[NAME].branches["main"]
-    api_of(online).upload_file(path_or_fileobj=b"of main", path_in_repo="pipeline_triaffine.py", repo_id=NAME)
+    online.api.upload_file(path_or_fileobj=b"of main", path_in_repo="pipeline_triaffine.py", repo_id=NAME)
     places = {"revision": pinned, "cache_dir": str(tmp_path / "cache"), "save_to": str(tmp_path / "saved")}
     questions = ("save_alone", {"name": NAME, **places}), ("make_of_objects", {"name": NAME, "code_revision": pinned})
     _, found = ask_a_stranger(tmp_path, *questions, environment=online.environment())
@@ -171,7 +190,7 @@ def test_an_update_removes_weights_and_code_of_earlier_versions_and_nothing_else
     unknown = {"notes.txt": b"by somebody", "images/a.png": b"png", "LICENSE": b"Chosen there."}
     outdated = {"model-00001-of-00002.safetensors": b"x", "modeling_triaffine.py": b"x"}
     for name, content in {**unknown, **outdated}.items():
-        api_of(online).upload_file(path_or_fileobj=content, path_in_repo=name, repo_id=NAME)
+        online.api.upload_file(path_or_fileobj=content, path_in_repo=name, repo_id=NAME)
     before = len(online.repositories[NAME].commits)
     assert "Published for everybody: " in publish()  # as it was: nobody asked to close it
     files = files_of(online)
@@ -231,7 +250,7 @@ def test_branch_is_made_and_a_private_repository_stays_so(online, publish):
 def test_a_card_is_written_once_or_if_it_is_asked_for(checkpoint, online, publish, caplog):
     publish()
     written = files_of(online)["README.md"]
-    api_of(online).upload_file(path_or_fileobj=b"# Theirs", path_in_repo="README.md", repo_id=NAME)
+    online.api.upload_file(path_or_fileobj=b"# Theirs", path_in_repo="README.md", repo_id=NAME)
     publish()
     assert files_of(online)["README.md"] == b"# Theirs"
     assert f"{NAME} keeps its card" in caplog.text
