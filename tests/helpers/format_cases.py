@@ -217,10 +217,7 @@ CASES = {
             "outside": ({"tokenized_text": TOKENS, "ner": [[5, 6, "City"]]}, "5 to 7", "6 tokens"),
             "index": ({"sentence": TOKENS, "ner": [{"index": ["0"], "type": "City"}]}, "'ner[0].index[0]' is '0'"),
             "lists": ({"sentences": [TOKENS], "ner": []}, "0 lists for 1"),
-            "of another sentence": (
-                {"sentences": [TOKENS, TOKENS], "ner": [[], [[3, 3, "City"]]]},
-                "sentences[1]",
-            ),
+            "of another sentence": ({"sentences": [TOKENS, TOKENS], "ner": [[], [[3, 3, "City"]]]}, "sentences[1]"),
         },
     ),
     "iob2": FormatCase(

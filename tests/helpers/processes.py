@@ -7,7 +7,6 @@ import os
 import runpy
 import socket
 import sys
-import traceback
 from collections.abc import Callable, Iterable
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -72,9 +71,13 @@ def _serve(connection: Connection, prepare: Callable, arguments: tuple) -> None:
         connection.send(process.exitcode)
 
 
-def start_script(options: Iterable[object], errors: Path, prepare: Callable[[], None] | None = None) -> BaseProcess:
-    """`examples/train.py` with its standard error in a file, after `prepare`, a function of a module."""
-    return new_process(_run_script, [*map(str, options)], errors, prepare)
+def run_script(
+    options: Iterable[object], errors: Path, prepare: Callable[[], None] | None = None
+) -> tuple[int | None, str]:
+    """Exit code of `examples/train.py`, after `prepare`, a function of a module; and its standard error, in a file."""
+    process = new_process(_run_script, [*map(str, options)], errors, prepare)
+    process.join(PATIENCE)
+    return process.exitcode, errors.read_text(encoding="utf-8")
 
 
 def _run_script(options: list[str], errors: Path, prepare: Callable[[], None] | None) -> None:
@@ -83,13 +86,7 @@ def _run_script(options: list[str], errors: Path, prepare: Callable[[], None] | 
     if prepare is not None:
         prepare()
     sys.argv = ["train.py", *options]
-    try:
-        runpy.run_path(str(REPOSITORY / "examples" / "train.py"), run_name="__main__")
-    except Exception:
-        traceback.print_exc()
-        sys.exit(1)
-    finally:
-        sys.stderr.flush()
+    runpy.run_path(str(REPOSITORY / "examples" / "train.py"), run_name="__main__")
 
 
 def launch_two(function: Callable, *arguments: object) -> list[int | None]:

@@ -2,7 +2,6 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from modeling_triaffine import NestedNERTrainer, TriaffineForNestedNER
 from modeling_triaffine.training.interruptions import find_checkpoint, list_checkpoints
 from tests.helpers.faults import assert_same_weights
 from tests.helpers.micro_training import micro_records, task_arguments, write_task
-from tests.helpers.processes import PATIENCE, start_script
+from tests.helpers.processes import run_script
 from tests.helpers.tiny import tiny_model
 
 EVERY_THREE = {"eval_strategy": "steps", "eval_steps": 3, "save_strategy": "steps", "save_steps": 3}
@@ -49,13 +48,6 @@ def fill_disk_at_second_checkpoint() -> None:
     NestedNERTrainer._save_checkpoint = save
 
 
-def script(options: Iterable[object], prepare: Callable[[], None] | None, errors: Path) -> tuple[int | None, str]:
-    """Exit code of the script and its standard error."""
-    process = start_script(options, errors, prepare)
-    process.join(PATIENCE)
-    return process.exitcode, errors.read_text(encoding="utf-8")
-
-
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_task(tmp_path_factory.mktemp("faults"), TRAINING, micro_records(24, seed=1), micro_records(6, seed=2))
@@ -65,7 +57,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def uninterrupted(corpus: Path) -> Path:
     folder = corpus.parent / "uninterrupted"
     options = task_arguments(corpus, folder, "--resume_from_checkpoint")
-    code, printed = script(options, None, corpus.parent / "errors.txt")
+    code, printed = run_script(options, corpus.parent / "errors.txt")
     assert code == 0, printed
     assert "no complete checkpoint" in printed
     return folder
@@ -81,7 +73,7 @@ def uninterrupted(corpus: Path) -> Path:
 )
 def test_the_script_explains_a_fault_and_can_be_resumed(tmp_path, corpus, uninterrupted, fault, expected, message):
     options = task_arguments(corpus, tmp_path / "out")
-    code, printed = script(options, fault, tmp_path / "errors.txt")
+    code, printed = run_script(options, tmp_path / "errors.txt", fault)
     assert code == expected, printed
     assert ("Traceback" in printed) == (expected == 1)
     assert re.search(message, printed, re.MULTILINE)
@@ -89,7 +81,7 @@ def test_the_script_explains_a_fault_and_can_be_resumed(tmp_path, corpus, uninte
     assert latest is not None
     TriaffineForNestedNER.from_pretrained(latest)
 
-    code, printed = script([*options, "--resume_from_checkpoint"], None, tmp_path / "errors.txt")
+    code, printed = run_script([*options, "--resume_from_checkpoint"], tmp_path / "errors.txt")
     assert code == 0, printed
     assert "Resuming from" in printed
     assert_same_weights(*(load_file(folder / "model.safetensors") for folder in (tmp_path / "out", uninterrupted)))
