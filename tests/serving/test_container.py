@@ -2,8 +2,6 @@
 
 import json
 import os
-import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +9,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from tests.helpers.processes import free_port
 from tests.helpers.served_model import TEXTS, WAIT
 from tests.test_distribution import REPOSITORY, SOURCES
 
@@ -34,27 +33,23 @@ def test_it_serves_the_model_tells_its_health_and_stops(instructions, model):
     variables = dict(pair.split("=") for pair in rest["ENV"].split())
     assert {*variables} == {"MODEL", "PORT"}
     assert rest["EXPOSE"] == variables["PORT"]
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        variables = {"MODEL": model, "PORT": str(free.getsockname()[1])}
+    variables = {"MODEL": model, "PORT": str(free_port())}
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = {**os.environ, **variables, "PATH": path, "HF_HUB_OFFLINE": "1"}
     health = json.loads(rest["HEALTHCHECK"].partition("CMD ")[2])
-
-    def is_healthy() -> bool:
-        return not subprocess.run(health, env=environment, capture_output=True, timeout=WAIT, check=False).returncode
-
-    assert not is_healthy()
     # Tests listen on this machine only.
     command = [part.replace("--host 0.0.0.0", "--host 127.0.0.1") for part in json.loads(rest["CMD"])]
+    asked = {"env": environment, "capture_output": True, "timeout": WAIT, "check": False}
+    assert subprocess.run(health, **asked).returncode != 0
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as server:
         try:
             url = server.stdout.readline().split()[-1]
             assert url.endswith(f":{variables['PORT']}")
-            assert is_healthy()
+            assert subprocess.run(health, **asked).returncode == 0
             request = Request(url, json.dumps({"inputs": TEXTS[0]}).encode(), {"Content-Type": "application/json"})
             with urlopen(request, timeout=WAIT) as answer:
                 assert json.load(answer)
-            server.send_signal(signal.SIGTERM)
+            server.terminate()
             assert server.wait(WAIT) == 0
         finally:
             server.kill()

@@ -50,6 +50,14 @@ def test_many_clients_at_once_get_the_answers_of_lone_requests(serving, server, 
     assert serving.summarize([measured])["errors"] == []
 
 
+def send(server, sent: bytes) -> socket.socket:
+    """A connection on which the rest of a request to predict is sent."""
+    address = urlsplit(server.url)
+    connection = socket.create_connection((address.hostname, address.port), timeout=WAIT)
+    connection.sendall(b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" + sent)
+    return connection
+
+
 @pytest.mark.parametrize(
     "sent",
     [
@@ -59,9 +67,7 @@ def test_many_clients_at_once_get_the_answers_of_lone_requests(serving, server, 
     ids=["in chunks", "by its header"],
 )
 def test_a_large_body_is_refused_before_it_ends(server, sent):
-    address = urlsplit(server.url)
-    with socket.create_connection((address.hostname, address.port), timeout=WAIT) as connection:
-        connection.sendall(b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" + sent)
+    with send(server, sent) as connection:
         answer = http.client.HTTPResponse(connection)
         answer.begin()
         assert answer.status == 413
@@ -70,25 +76,19 @@ def test_a_large_body_is_refused_before_it_ends(server, sent):
 @pytest.mark.parametrize("part", [0.5, 1.0])
 def test_clients_that_go_away_do_not_hurt_others(serving, server, find_entities, part):
     body = json.dumps({"text": "gene binds. " * 500}).encode()
-    address = urlsplit(server.url)
     for _ in range(5):
-        with socket.create_connection((address.hostname, address.port), timeout=WAIT) as connection:
-            connection.sendall(b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n")
-            connection.sendall(b"Content-Length: %d\r\n\r\n" % len(body) + body[: int(part * len(body))])
-    expected = find_entities("gene binds")
-    serving.largest_difference(serving.ask_once(server.url, "gene binds"), expected)
+        send(server, b"Content-Length: %d\r\n\r\n" % len(body) + body[: int(part * len(body))]).close()
+    serving.largest_difference(serving.ask_once(server.url, "gene binds"), find_entities("gene binds"))
 
 
 def test_the_hubs_client_works_as_it_is(server, find_entities, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     client = InferenceClient(model=server.url)
-    found = client.token_classification(TEXTS[0])
-    entities = find_entities(TEXTS[0])
-    assert [(one.entity_group, one.word, one.start, one.end) for one in found] == [
-        (one["entity_group"], one["word"], one["start"], one["end"]) for one in entities
-    ]
-    assert [one.score for one in found] == pytest.approx([one["score"] for one in entities], abs=1e-5)
+    found, entities = client.token_classification(TEXTS[0]), find_entities(TEXTS[0])
     assert found
+    fields = ("entity_group", "word", "start", "end")
+    assert [[one[name] for name in fields] for one in found] == [[one[name] for name in fields] for one in entities]
+    assert [one.score for one in found] == pytest.approx([one["score"] for one in entities], abs=1e-5)
     options = {"aggregation_strategy": "average", "stride": 16, "ignore_labels": ["O"]}
     assert len(client.token_classification(TEXTS[0], **options)) == len(found)
     assert client.token_classification(TEXTS[0], ignore_labels=LABELS[:-1]) == []
