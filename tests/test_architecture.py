@@ -37,12 +37,12 @@ BUDGET = {
     "evaluation": (1_257, 629),
     "explanation": (437, 282),
     "model": (4_748, 3_535),
-    "page": (344, 557),
+    "page": (344, 545),
     "publishing": (765, 685),
-    "serving": (1_011, 983),
+    "serving": (1_011, 978),
     "tagging": (525, 567),
     "training": (2_752, 2_742),
-    "helpers": (0, 2_182),
+    "helpers": (0, 2_181),
 }
 
 

@@ -20,8 +20,7 @@ TEXTS = ["The IL-2 gene binds protein. It is DNA!", "", "gene", "naïve café �
 def by_words(text: str, entities: Sequence[dict]) -> FoundInText:
     """Entities by characters as those of a text whose characters are its words."""
     words = [(place, place + 1) for place in range(len(text))]
-    kept = ("start", "end", "score")
-    return FoundInText(words, [{**{name: one[name] for name in kept}, "type": one["entity_group"]} for one in entities])
+    return FoundInText(words, [{**one, "type": one["entity_group"]} for one in entities])
 
 
 @contextlib.contextmanager
@@ -65,8 +64,8 @@ def found_in(text, label="DNA", score=0.5):
     return {"entity_group": label, "score": score, "word": text, "start": 0, "end": len(text)}
 
 
-def items(*texts, **options):
-    return [Item(text, **options) for text in texts]
+def items(*texts):
+    return [*map(Item, texts)]
 
 
 def batcher_of(find: Callable, texts: int = 64, characters: int = 1000) -> Batcher:

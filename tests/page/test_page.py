@@ -4,6 +4,7 @@ import json
 import urllib.error
 import urllib.request
 import xml.etree.ElementTree as ElementTree
+from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,11 +17,7 @@ from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.explanation import explain, format_explanation
 from modeling_triaffine.explanation.explaining import StageScores
 from modeling_triaffine.explanation.tables import likeliest_labels, make_stages, number_text
-from modeling_triaffine.page.answers import (
-    MOST_LABELS,
-    in_plain_words,
-    show_explanation,
-)
+from modeling_triaffine.page.answers import MOST_LABELS, in_plain_words, show_explanation
 from tests.helpers.demo_page import HOSTILE, HOSTILE_LABELS, LAPTOP, MARKUP, PHONE, TEXT, find
 from tests.helpers.tiny import tiny_pipeline
 from tests.page.conftest import Watch
@@ -37,26 +34,21 @@ def pipeline(models) -> NestedNERPipeline:
 
 
 def choose_model(visited: "Page", name: str) -> None:
-    visited.fill("#model input", "")
-    visited.locator("#model input").press_sequentially(name)
-    # Enter takes the first name that the list still holds.
-    visited.wait_for_function(
-        "(name) => [...document.querySelectorAll('[role=option]')].every((one) => one.textContent.includes(name))",
-        arg=name,
-    )
-    visited.press("#model input", "Enter")
+    visited.click("#model input")
+    visited.get_by_role("option", name=name, exact=True).click()
 
 
 def drawn_entities(visited: "Page") -> list[tuple]:
     """(start, end, label, text) of the whole entities, pieces put together."""
-    pieces = visited.eval_on_selector_all(
-        "#drawing .entity", "(all) => all.map((one) => [{...one.dataset}, one.textContent])"
-    )
-    texts: dict[tuple, str] = {}
-    for data, text in pieces:
-        key = (int(data["start"]), int(data["end"]), data["label"])
-        texts[key] = texts.get(key, "") + text
+    pieces = "(all) => all.map((one) => [{...one.dataset}, one.textContent])"
+    texts: dict[tuple, str] = defaultdict(str)
+    for data, text in visited.eval_on_selector_all("#drawing .entity", pieces):
+        texts[int(data["start"]), int(data["end"]), data["label"]] += text
     return sorted((*key, text) for key, text in texts.items())
+
+
+def wait_for_drawn(visited: "Page", text: str) -> None:
+    visited.wait_for_function("(text) => document.querySelector('#drawing .text')?.textContent == text", arg=text)
 
 
 def as_drawn(entities: list[dict]) -> list[tuple]:
@@ -64,9 +56,7 @@ def as_drawn(entities: list[dict]) -> list[tuple]:
 
 
 def table_rows(visited: "Page") -> list[list[str]]:
-    return visited.eval_on_selector_all(
-        "#table tbody tr", "(rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent))"
-    )
+    return [row.locator("td").all_text_contents() for row in visited.locator("#table tbody tr").all()]
 
 
 def test_entities_of_a_typed_text_are_drawn_and_listed(visited, pipeline):
@@ -86,7 +76,7 @@ def test_entities_of_a_typed_text_are_drawn_and_listed(visited, pipeline):
 def test_markup_in_the_text_shows_as_text(visited):
     for text in (MARKUP, "<b>"):
         find(visited, text)
-        visited.wait_for_function("(text) => document.querySelector('#drawing .text')?.textContent == text", arg=text)
+        wait_for_drawn(visited, text)
         assert visited.locator("#drawing .text :not(span.entity)").count() == 0
         assert {row[0] for row in table_rows(visited)} == {word for _, _, _, word in drawn_entities(visited)}
         assert visited.locator("#table td :not(span)").count() == 0
@@ -96,7 +86,7 @@ def test_markup_in_the_text_shows_as_text(visited):
 def test_markup_of_a_model_shows_as_text(visited):
     choose_model(visited, HOSTILE)
     find(visited, MARKUP)
-    visited.wait_for_function("(text) => document.querySelector('#drawing .text')?.textContent == text", arg=MARKUP)
+    wait_for_drawn(visited, MARKUP)
     label = drawn_entities(visited)[0][2]
     assert label in HOSTILE_LABELS
     assert any(label in item for item in visited.locator("#drawing .legend li").all_text_contents())
@@ -115,9 +105,7 @@ def test_examples_of_the_card_are_drawn_when_the_page_opens_and_at_a_click(conte
     for text in ("protein binds gene", "gene"):
         if text == "gene":
             opened.page.locator("#examples button").nth(1).click()
-        opened.page.wait_for_function(
-            "(text) => document.querySelector('#drawing .text')?.textContent == text", arg=text
-        )
+        wait_for_drawn(opened.page, text)
         assert opened.page.input_value("#text textarea") == text
     opened.check()
     opened.page.close()
