@@ -41,7 +41,7 @@ BUDGET = {
     "publishing": (765, 685),
     "serving": (1_011, 978),
     "tagging": (525, 567),
-    "training": (2_752, 2_742),
+    "training": (2_732, 2_721),
     "helpers": (0, 2_181),
 }
 

@@ -18,7 +18,7 @@ from ..data.loading import CorpusPart, read_parts
 from ..model.options_triaffine import MODEL_OPTIONS, ProcessorOptions
 from ..model.text_triaffine import word_splitter
 from .options import OWN_OPTIONS
-from .plan import NestedNERTrainingArguments, TrainingPlan
+from .plan import TrainingPlan
 from .start import BaseModel
 
 logger = logging.getLogger(__name__)
@@ -45,11 +45,7 @@ class Corpus:
 
 
 def read_corpus(plan: TrainingPlan, base: BaseModel) -> Corpus:
-    """Reads the splits train, validation and test of a run, each file once, as the model to start from reads texts.
-
-    Without training, there is no split `train`: the model would need labels for types of data that is not used.
-    """
-    do_train = plan.training.do_train
+    """Reads the splits train, validation and test of a run, each file once, as the model to start from reads texts."""
     paths: list[str | Mapping[str, str]] = [plan.train_file] if plan.train_file else []
     of_splits = {"validation": plan.validation_file, "test": plan.test_file}
     paths += [{split: file} for split, file in of_splits.items() if file]
@@ -72,7 +68,9 @@ def read_corpus(plan: TrainingPlan, base: BaseModel) -> Corpus:
         splits: dict[str, Any] = {}
         for part in parts:
             splits |= part.sentences(split_words, split_sentences, in_own_words)
-        if in_own_words and "train" in splits:
+        if "train" not in splits:
+            raise ValueError("There is no training data; give --train_file.")
+        if in_own_words:
             types.update(entity["type"] for entities in splits["train"]["entities"] for entity in entities)
         if in_own_words and plan.dev_share:
             held_out.update(_choose_dev(splits, plan.dev_share, plan.training.seed))
@@ -82,25 +80,25 @@ def read_corpus(plan: TrainingPlan, base: BaseModel) -> Corpus:
             is_held = [not held_out.isdisjoint(of_sentence) for of_sentence in names]
             splits["validation"] = train.select([row for row, held in enumerate(is_held) if held])
             splits["train"] = train.select([row for row, held in enumerate(is_held) if not held])
-        if not do_train:
-            splits.pop("train", None)
-        elif "train" in splits and plan.max_train_samples is not None:
+        if plan.max_train_samples is not None:
             splits["train"] = splits["train"].take(min(plan.max_train_samples, len(splits["train"])))
         return add_context(DatasetDict(splits), context, max_subwords)
 
     given = to_train_on = load(in_own_words=True)
-    _check_splits(plan.training, given)
+    if "validation" not in given and plan.training.eval_strategy != "no":
+        raise ValueError("There is no validation data: --dev_share 0.1 holds out a tenth (docs/corpora.md#dev-sets).")
+    if "test" not in given and plan.training.do_predict:
+        raise ValueError("There is no test data to score (--do_predict); give --test_file.")
     if words != "corpus" and any(part.has_words for part in parts):
         to_train_on = load(in_own_words=False)
-    if words == "both" and "train" in given:
+    if words == "both":
         own, cut = given["train"], to_train_on["train"]
         words_of = dict(zip(own["id"], own["tokens"], strict=True))  # of bad records, one of both may be dropped
         pairs = zip(cut["id"], cut["tokens"], strict=True)
         others = cut.select([row for row, (name, tokens) in enumerate(pairs) if words_of.get(name) != tokens])
         to_train_on["train"] = concatenate_datasets([own, others])
     logger.info("Read %s.", ", ".join(f"{len(records):,} {split} sentences" for split, records in given.items()))
-    if do_train:
-        logger.info("Words: %s (--words).", OWN_OPTIONS["words"].meanings[words])
+    logger.info("Words: %s (--words).", OWN_OPTIONS["words"].meanings[words])
     return Corpus(words, types, given, to_train_on, _texts_to_score(parts, given, held_out))
 
 
@@ -117,8 +115,8 @@ def _texts_to_score(parts: Sequence[CorpusPart], given: DatasetDict, held_out: s
 
 def _choose_dev(splits: Mapping[str, Any], share: float, seed: int) -> list[Any]:
     """Returns the documents of the training data to validate on; of a single one, numbers of its sentences."""
-    if "train" not in splits or "validation" in splits:
-        raise ValueError("--dev_share needs training data; leave it out if there is validation data.")
+    if "validation" in splits:
+        raise ValueError("There is validation data; leave out --dev_share.")
     # Texts of one document, such as its pages, are numbered after its name: "report", "report#2".
     names = {name: name.rsplit("#", 1)[0] for name in sorted({*splits["train"]["doc_id"]})}
     if len(documents := sorted({*names.values()})) == 1:
@@ -127,17 +125,6 @@ def _choose_dev(splits: Mapping[str, Any], share: float, seed: int) -> list[Any]
     chosen = random.Random(seed).sample(keys, max(1, round(share * len(keys))))
     logger.info("Validation data: %d of %d training %s (--dev_share).", len(chosen), len(keys), unit)
     return [name for name in names if names[name] in chosen] if len(names) > 1 else chosen
-
-
-def _check_splits(training: NestedNERTrainingArguments, splits: DatasetDict) -> None:
-    """Raises ValueError if a split to train or score on is missing."""
-    if "train" not in splits and training.do_train:
-        raise ValueError("There is no training data; give --train_file, or --no_do_train to score a trained model.")
-    is_validated = training.eval_strategy != "no" if training.do_train else training.do_eval
-    if "validation" not in splits and is_validated:
-        raise ValueError("There is no validation data: --dev_share 0.1 holds out a tenth (docs/corpora.md#dev-sets).")
-    if "test" not in splits and training.do_predict:
-        raise ValueError("There is no test data to score (--do_predict); give --test_file.")
 
 
 def _choose_words(parts: Sequence[CorpusPart], plan: TrainingPlan, reads_tags: bool) -> str:

@@ -164,9 +164,9 @@ def find_checkpoint(wanted: str | bool | None, output_dir: str | Path) -> str | 
     return None
 
 
-def choose_checkpoint(wanted: str | bool | None, output_dir: str | Path, do_train: bool) -> str | None:
+def choose_checkpoint(wanted: str | bool | None, output_dir: str | Path) -> str | None:
     """The checkpoint that a run resumes from; None to start. Raises ValueError if it would overwrite an earlier run."""
-    checkpoint = find_checkpoint(wanted, output_dir) if do_train else None
+    checkpoint = find_checkpoint(wanted, output_dir)
     if checkpoint is not None:
         return checkpoint
     folder = Path(output_dir)

@@ -208,7 +208,7 @@ class TrainingOptions:
     )
     push_to_hub: bool = _scores(False, "Publish the final model")
     hub_private_repo: bool | None = _scores(True, "Make a new repository private; off with --no_hub_private_repo")
-    do_train: bool = _rare(True, "Train; off with --no_do_train")
+    do_train: bool = _rare(True, "Train, always: `triaffine-ner evaluate` scores a trained model")
     do_eval: bool = _rare(True, "Score the final model on the validation data; off with --no_do_eval")
     save_steps: float = _rare(
         FOLLOWS,

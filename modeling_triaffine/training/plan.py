@@ -111,7 +111,6 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
         conflicts = {
             "label_smoothing_factor and the model's own loss (boundary_smoothing)": self.label_smoothing_factor,
             "max_subwords_per_batch and this train_sampling_strategy": self.max_subwords_per_batch and not by_length,
-            "push_to_hub and no training (triaffine-ner publish does it)": self.push_to_hub and not self.do_train,
         }
         for pair, is_given in conflicts.items():
             if is_given:
@@ -211,6 +210,8 @@ def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
         training = NestedNERTrainingArguments(**{name: options[name] for name in options if name not in of_run})
     except (ValueError, TypeError) as error:  # TypeError: an unknown field of a dictionary, as in accelerator_config
         raise ValueError(f"The training arguments do not fit together: {error}") from error
+    if not training.do_train:
+        raise ValueError("do_train is false, and there is nothing else to do; `triaffine-ner evaluate` scores a model.")
     return TrainingPlan(**of_run, training=training, config=config, recipe=recipe.folder)
 
 

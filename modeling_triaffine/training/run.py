@@ -58,15 +58,12 @@ def prepare_run(arguments: Sequence[str]) -> Run:
         datasets.disable_progress_bars()
         training.disable_tqdm = True
     lock = lock_folder(training.output_dir) if training.should_save else None
-    training.resume_from_checkpoint = choose_checkpoint(
-        training.resume_from_checkpoint, training.output_dir, training.do_train
-    )
+    training.resume_from_checkpoint = choose_checkpoint(training.resume_from_checkpoint, training.output_dir)
     with training.main_process_first():
         base = find_base_model(plan)
         corpus = read_corpus(plan, base)
-    trained_on = {"train": corpus.to_train_on["train"]} if training.do_train else {}
     # Sentences to score in their own words: raw text may lack entities of a type.
-    to_start_from = DatasetDict({**corpus.given, **trained_on})
+    to_start_from = DatasetDict({**corpus.given, "train": corpus.to_train_on["train"]})
     model, processor, teacher = start_model(plan, base, to_start_from, corpus.types)
     config: Any = model.config
     trainer = NestedNERTrainer(
@@ -74,7 +71,7 @@ def prepare_run(arguments: Sequence[str]) -> Run:
         training,
         processing_class=processor,
         data_collator=DataCollatorForNestedNER(processor, config.label2id, plan.flat_annotation, config.multi_label),
-        train_dataset=corpus.to_train_on.get("train"),
+        train_dataset=corpus.to_train_on["train"],
         eval_dataset=corpus.to_train_on.get("validation"),
     )
     # A bar on a terminal, and lines of the log elsewhere, in place of a dictionary for each log.
@@ -92,8 +89,7 @@ def train_and_save(run: Run) -> dict[str, float]:
     metrics: dict[str, float] = {}
     evaluations: dict[str, Evaluation] = {}
     try:
-        if training.do_train:
-            metrics |= run.trainer.train(training.resume_from_checkpoint).metrics
+        metrics |= run.trainer.train(training.resume_from_checkpoint).metrics
         if training.calibrate_threshold:
             calibrate(run)
         for split, is_wanted in (("validation", training.do_eval), ("test", training.do_predict)):
@@ -175,17 +171,16 @@ def save(run: Run, metrics: Mapping[str, float], evaluations: Mapping[str, Evalu
     """Saves the files of a run, the model, and last the metrics: a folder with them is that of a finished run."""
     plan, trainer = run.plan, run.trainer
     folder, is_writer = Path(trainer.args.output_dir), trainer.is_world_process_zero()
+    if is_writer:
+        evaluation = evaluations.get("test", evaluations.get("validation"))
+        trainer.run_summary = summarize_run(plan, trainer, run.corpus, evaluation)  # saved with the model
+        write_text(folder / "log_history.json", json.dumps(trainer.state.log_history, indent=2))
+        trainer.create_model_card(model_name=plan.training.hub_model_id)
     not_published = None
-    if plan.training.do_train:
-        if is_writer:
-            evaluation = evaluations.get("test", evaluations.get("validation"))
-            trainer.run_summary = summarize_run(plan, trainer, run.corpus, evaluation)  # saved with the model
-            write_text(folder / "log_history.json", json.dumps(trainer.state.log_history, indent=2))
-            trainer.create_model_card(model_name=plan.training.hub_model_id)
-        try:
-            trainer.save_model()
-        except NotPublishedError as error:  # the model is saved
-            not_published = error
+    try:
+        trainer.save_model()
+    except NotPublishedError as error:  # the model is saved
+        not_published = error
     if is_writer:
         write_text(folder / RESULTS_FILE, json.dumps(metrics, indent=2, sort_keys=True))
     if not_published is not None:
@@ -197,10 +192,9 @@ def tell_what_next(run: Run, metrics: Mapping[str, float], splits: Iterable[str]
     plan, folder = run.plan, shlex.quote(run.plan.training.output_dir)
     scored = [f"{split} data: {format_metrics(metrics, PREFIXES[split])}." for split in splits]
     logger.info("Saved in %s. %s", plan.training.output_dir, " ".join(scored))
-    if plan.training.do_train:
-        corpus = shlex.quote(str(Path(plan.test_file or plan.validation_file or plan.train_file or "")))
-        logger.info(
-            "Next:\n  triaffine-ner predict --model %s\n  triaffine-ner evaluate --model %s %s\n"
-            "  triaffine-ner page --model %s",
-            *(folder, folder, corpus, folder),
-        )
+    corpus = shlex.quote(str(Path(plan.test_file or plan.validation_file or plan.train_file or "")))
+    logger.info(
+        "Next:\n  triaffine-ner predict --model %s\n  triaffine-ner evaluate --model %s %s\n"
+        "  triaffine-ner page --model %s",
+        *(folder, folder, corpus, folder),
+    )

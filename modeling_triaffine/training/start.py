@@ -104,10 +104,8 @@ def find_base_model(plan: TrainingPlan) -> BaseModel:
     base = BaseModel(name)
     if name and PretrainedConfig.get_config_dict(name)[0].get("model_type") == TriaffineConfig.model_type:
         base = BaseModel(name, TriaffineConfig.from_pretrained(name), TriaffineProcessor.from_pretrained(name))
-    if plan.keep_labels and not (base.config and plan.training.do_train and plan.model_name_or_path):
+    if plan.keep_labels and not (base.config and plan.model_name_or_path):
         raise ValueError("--keep_labels is for training a trained model further; give it as --model_name_or_path.")
-    if base.config is None and not plan.training.do_train:
-        raise ValueError("There is no trained model to score without training; give one as --model_name_or_path.")
     # What the data decided on when the model was built.
     of_data = {option for option in MODEL_OPTIONS if option.endswith("_vocab_size")}
     of_data |= {"max_span_width"} if plan.learn_span_width and not plan.config.get("max_span_width") else set()
@@ -129,7 +127,7 @@ def start_model(
     the `types` of the training data in alphabetical order, and None is the last.
     """
     set_seed(plan.training.seed)
-    if plan.training.do_train and not types:
+    if not types:
         raise ValueError("The training data has no entities, so there is nothing to learn. Check --train_file.")
     labels = [*sorted(types), NONE_LABEL]
     if base.config is not None:
@@ -157,11 +155,11 @@ def _load_trained(
     if plan.training.resume_from_checkpoint:
         return TriaffineForNestedNER(config), base.processor  # the Trainer loads its weights
     model = TriaffineForNestedNER.from_pretrained(base.name, config=config, dtype=torch.float32)
-    if plan.training.do_train and (gone := missing_labels(model, labels)):
+    if gone := missing_labels(model, labels):
         fate = "learned from the model's own predictions" if plan.keep_labels else "forgotten (see --keep_labels)"
         logger.warning("The training data has no entity of the model's labels %s: these are %s.", ", ".join(gone), fate)
     known: Any = model.config.trained_labels
-    new = [name for name in labels[:-1] if name not in known] if plan.training.do_train else []
+    new = [name for name in labels[:-1] if name not in known]
     if new:
         logger.info("New labels, in addition to the model's %s: %s.", ", ".join(known), ", ".join(new))
     new += _unseen_types(dataset, [*known, *new])

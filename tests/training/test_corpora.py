@@ -21,7 +21,7 @@ CUT = ["CD28", "-", "mediated"]
 def read_with(**options: object) -> Corpus:
     """Reads a corpus with these options, for a new model."""
     given = {"output_dir": "unused", "use_cpu": True, "eval_strategy": "no", "do_eval": False, **options}
-    return read_corpus(make_plan({"do_train": "train_file" in options, **given}), BaseModel(None))
+    return read_corpus(make_plan(given), BaseModel(None))
 
 
 @pytest.fixture
@@ -103,8 +103,9 @@ def test_each_split_of_a_folder_is_read_in_its_own_format(tmp_path: Path):
 
 
 def test_a_corpus_of_words_has_no_texts_to_score(tmp_path: Path):
-    (tmp_path / "dev.jsonl").write_text(json.dumps(WORDS[0]))
-    assert read_with(validation_file=tmp_path / "dev.jsonl").texts == {}
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.jsonl").write_text(json.dumps(WORDS[0]))
+    assert read_with(train_file=tmp_path).texts == {}
 
 
 @pytest.mark.parametrize("words", ["text", "both"])
@@ -117,15 +118,16 @@ def test_a_corpus_is_read_once(tmp_path: Path, monkeypatch, words):
         return read(*arguments)
 
     monkeypatch.setattr(loading, "_texts", counted)
-    (tmp_path / "dev.conllu").write_text(f"# {words}\n{CONLLU}")
-    corpus = read_with(validation_file=tmp_path / "dev.conllu", words=words)
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.conllu").write_text(f"# {words}\n{CONLLU}")
+    corpus = read_with(train_file=tmp_path, words=words)
     (text,) = corpus.texts["validation"]
     assert text["text"] == "CD28-mediated"
     assert [list(part["validation"]["tokens"]) for part in (corpus.given, corpus.to_train_on)] == [
         [["CD28", "-mediated"]],
         [CUT],
     ]
-    assert len(readings) == 1
+    assert len(readings) == 2
 
 
 def test_a_share_of_the_documents_is_held_out(tmp_path: Path, caplog):
@@ -149,5 +151,5 @@ def test_a_share_of_the_documents_is_held_out(tmp_path: Path, caplog):
     file.write_text("".join(json.dumps({**WORDS[1], "doc_id": "a", "sent_id": n}) + "\n" for n in range(8)))
     splits = read_with(train_file=file, dev_share=0.25).given
     assert (len(splits["train"]), len(splits["validation"])) == (6, 2)
-    with pytest.raises(ValueError, match="leave it out if there is validation data"):
-        read_with(validation_file=file, dev_share=0.25)
+    with pytest.raises(ValueError, match="leave out --dev_share"):
+        read_with(train_file=file, validation_file=file, dev_share=0.25)

@@ -207,8 +207,8 @@ def test_another_corpus_is_not_resumed_with(tmp_path, checkpointed) -> None:
 def test_a_folder_has_one_run(tmp_path, checkpointed) -> None:
     folder = shutil.copytree(checkpointed, tmp_path / "out")
     with pytest.raises(ValueError, match=r"has checkpoint-2 of an earlier run\. Add --resume_from_checkpoint"):
-        choose_checkpoint(None, folder, do_train=True)
-    assert choose_checkpoint("latest", folder, do_train=True) == str(folder / "checkpoint-2")
+        choose_checkpoint(None, folder)
+    assert choose_checkpoint("latest", folder) == str(folder / "checkpoint-2")
     path = str(folder / ".lock")
     hold = f"import filelock; lock = filelock.FileLock({path!r}); lock.acquire(); print(flush=True); input()"
     with subprocess.Popen([sys.executable, "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:

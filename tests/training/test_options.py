@@ -51,7 +51,7 @@ def parse(recipe: Path, *arguments: str):
     return parse_training_plan(["--recipe", str(recipe), "--output_dir", str(recipe / "out"), *arguments])
 
 
-RECIPE = {"learning_rate": "1e-3", "num_train_epochs": 7, "weight_decay": 0.5, "do_train": False, "do_predict": True}
+RECIPE = {"learning_rate": "1e-3", "num_train_epochs": 7, "weight_decay": 0.5, "do_eval": False, "do_predict": True}
 FROM_IT = {"learning_rate": 1e-3, "num_train_epochs": 7, "do_predict": True, "max_grad_norm": 0.1, "triaffine_rank": 4}
 OFF = {"eval_strategy": False, "language": False, "do_eval": False, "bf16": False, "word_vectors": None}
 
@@ -65,8 +65,8 @@ OFF = {"eval_strategy": False, "language": False, "do_eval": False, "bf16": Fals
             {**FROM_IT, "learning_rate": 0.5, "triaffine_rank": None, "attention": "label", "triaffine_dim": 8},
         ),
         (
-            *(RECIPE, "--weight_decay 0.01 --do_train --triaffine_dim 256"),
-            {"weight_decay": 0.01, "do_train": True, "triaffine_dim": 256},
+            *(RECIPE, "--weight_decay 0.01 --do_eval --triaffine_dim 256"),
+            {"weight_decay": 0.01, "do_eval": True, "triaffine_dim": 256},
         ),
         (RECIPE, "--recipe= --learning_rate=", {"recipe": None, "learning_rate": 3e-5}),
         (OFF, "", {**OFF, "eval_strategy": "no", "language": "no"}),
@@ -94,6 +94,7 @@ def test_the_command_line_comes_before_the_recipe_and_this_before_defaults(tmp_p
         ("--per_device_train_batch_size 0", "per_device_train_batch_size is 0; it must be at least 1"),
         ("--words nonesuch", "words is 'nonesuch'; choose one of 'auto', 'corpus', 'text', 'both'."),
         ("--do_train perhaps", "do_train is 'perhaps'; it must be true or false."),
+        ("--no_do_train", "do_train is false"),
         ("--optim adamm", "optim is 'adamm'; choose one of 'adamw_torch', "),
         ("--label_smoothing_factor 0.1", "The training arguments do not fit together: label_smoothing_factor and "),
         ('--accelerator_config {"x":1}', "The training arguments do not fit together: "),

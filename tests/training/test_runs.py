@@ -111,50 +111,29 @@ def test_a_run_leaves_a_model_that_loads_and_nothing_unfinished(tmp_path: Path, 
     assert torch.equal(processor(words=sentence)["input_ids"], expected)
 
 
-def test_a_trained_model_can_be_scored_without_training(tmp_path: Path, micro_corpus: Path, prepare) -> None:
-    trained_folder, scored_folder = tmp_path / "out", tmp_path / "scored"
+def test_a_finished_run_is_not_overwritten_and_its_model_keeps_its_sizes(
+    tmp_path: Path, micro_corpus: Path, prepare
+) -> None:
+    folder = tmp_path / "out"
     options = ("--char_embedding_size", "4", "--char_lstm_hidden_size", "4", "--num_train_epochs", "1")
     options += ("--card_examples", "0", "--cross_span", "false")
-    before = train_and_save(prepare(*options))
-    again = ["--model_name_or_path", str(trained_folder), "--train_file", str(micro_corpus), "--no_do_train"]
-    run = prepare_run([*again, "--output_dir", str(scored_folder), "--use_cpu"])
-    after = train_and_save(run)
-    summary = RunSummary.load(trained_folder)
+    metrics = train_and_save(prepare(*options))
+    summary = RunSummary.load(folder)
     assert summary.examples == []
     assert (summary.evaluation.split, summary.evaluation.candidate_recall) == ("validation", None)
-    assert summary.evaluation.scores["f1"] == before["eval_f1"]
-    card = (trained_folder / "README.md").read_text(encoding="utf-8")
+    assert summary.evaluation.scores["f1"] == metrics["eval_f1"]
+    card = (folder / "README.md").read_text(encoding="utf-8")
     assert not any(word in card for word in ("kappa", "alpha gene", "beta gene", "widget:"))
-    assert after["eval_loss"] == pytest.approx(before["eval_loss"], rel=1e-5)
-    written = {".lock", "all_results.json", "validation_predictions.jsonl"}
-    assert {path.name for path in scored_folder.iterdir()} == written
-    for checkpoint in trained_folder.glob("checkpoint-*"):
+    for checkpoint in folder.glob("checkpoint-*"):
         shutil.rmtree(checkpoint)
-    with pytest.raises(ValueError, match=r"out has \S+ of an earlier run\. "):
-        prepare()
-    with pytest.raises(ValueError, match=r"out has \S+ of an earlier run\. "):
-        prepare("--resume_from_checkpoint")
-    (trained_folder / "all_results.json").unlink()  # as if killed before it had saved everything
+    for more in ((), ("--resume_from_checkpoint",)):
+        with pytest.raises(ValueError, match=r"out has \S+ of an earlier run\. "):
+            prepare(*more)
+    (folder / "all_results.json").unlink()  # as if killed before it had saved everything
     assert prepare("--resume_from_checkpoint").plan.training.resume_from_checkpoint is None
+    further = ["--model_name_or_path", folder, "--train_file", micro_corpus, "--output_dir", tmp_path / "other"]
     with pytest.raises(ValueError, match=r"triaffine_dim is 9, but the model in .* was trained with 8"):
-        prepare_run([*again, "--output_dir", str(tmp_path / "other"), "--use_cpu", "--triaffine_dim", "9"])
-    with pytest.raises(ValueError, match=r"scored has all_results.json of an earlier run"):
-        prepare_run([*again, "--output_dir", str(scored_folder), "--use_cpu"])
-
-
-def test_a_model_is_scored_on_the_test_data_alone(tmp_path: Path, saved_model: Path, caplog) -> None:
-    """Types of the training data, which is not used, do not matter."""
-    splits = {"train": micro_records(2), "test": micro_records(3, 1)}
-    splits["train"][0]["entities"][0]["type"] = "plant"
-    splits["test"][1]["entities"][0]["type"] = "virus"
-    given = {"model_name_or_path": saved_model, "train_file": write_corpus(tmp_path / "corpus", **splits)}
-    options = [f"--{name}={value}" for name, value in {**given, "output_dir": tmp_path / "out"}.items()]
-    run = prepare_run([*options, "--use_cpu", "--no_do_train", "--no_do_eval", "--do_predict"])
-    metrics = train_and_save(run)
-    assert metrics["test_f1_virus"] == 0
-    assert not any(name.startswith("eval") for name in metrics)
-    assert "has entities of types that are not learned; they count as missed: virus (1)." in caplog.text
-    assert not any(word in caplog.text for word in ("plant", "no checkpoint is scored"))
+        prepare_run([*map(str, further), "--use_cpu", "--triaffine_dim", "9"])
 
 
 def without_entities(corpus: Path) -> list[str]:
@@ -164,8 +143,6 @@ def without_entities(corpus: Path) -> list[str]:
 
 MISTAKES = {
     "no entities": (without_entities, r"training data has no entities.*--train_file"),
-    "nothing to publish": (["--no_do_train", "--push_to_hub"], r"push_to_hub and no training"),
-    "no model": (["--no_do_train"], r"There is no trained model to score"),
     "encoder": (["--model_name_or_path", "{corpus}/none"], "/none"),
     "file": (["--train_file", "{corpus}/nothing.jsonl"], r"nothing\.jsonl"),
     "validation": (["--train_file", "{corpus}/train.jsonl"], r"There is no validation data.*--dev_share 0\.1"),
