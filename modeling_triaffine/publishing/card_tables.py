@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from ..drawing.tables import Cell, Code, Strong, Table
 from ..evaluation.calibration_result import threshold_table
-from ..evaluation.scores import ALL, percent, score_table, summary_metrics
+from ..evaluation.scores import ALL, Scores, percent, score_table, summary_metrics
 from .run_summary import Epoch, RunSummary
 
 EPOCH_COLUMNS = ("Epoch", "Update", "Training loss", "Validation loss")
@@ -24,7 +24,7 @@ def card_tables(summary: RunSummary, labels: Sequence[str]) -> dict[str, Table]:
         tables["thresholds"] = threshold_table(summary.calibration.labels)
     if summary.evaluation is None:
         return tables
-    scores, raw_text = summary.evaluation.scores, summary.evaluation.raw_text
+    scores, raw_text = Scores(summary.evaluation.scores), summary.evaluation.raw_text
     if raw_text is not None:
         tables["by_input"] = score_table("Input", [("given words", scores), ("raw text", raw_text)])
     whole = (Strong(ALL.title), scores)

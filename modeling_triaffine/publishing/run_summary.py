@@ -4,23 +4,18 @@ import dataclasses
 import logging
 from dataclasses import field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BeforeValidator, InstanceOf, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from ..evaluation.calibration_result import Calibration
-from ..evaluation.scores import Scores
 from ..files import write_text
 from ..model.configuration_triaffine import TriaffineConfig
 
 logger = logging.getLogger(__name__)
 
 SUMMARY_FILE = "run_summary.json"
-
-AsScores = Annotated[
-    InstanceOf[Scores], BeforeValidator(lambda value: Scores(value) if isinstance(value, dict) else value)
-]
 
 
 @dataclass
@@ -57,17 +52,18 @@ class Evaluation:
 
     Attributes:
         split: the scored split, "test" or "validation".
-        scores: on given words; raw_text: on raw text, matched by characters; None if the corpus has words only.
+        scores: on given words; raw_text: on raw text, matched by characters; None if the corpus has words only. Both
+            are plain data of [`Scores`].
         candidate_recall: None for a model without candidates.
         unscored: labels that the model kept (--keep_labels) and the split does not annotate.
     """
 
     split: str
     sentences: int
-    scores: AsScores
+    scores: dict[str, Any]
     by_length: dict[str, dict[str, Any]] = field(default_factory=dict)
     candidate_recall: dict[str, Any] | None = None
-    raw_text: AsScores | None = None
+    raw_text: dict[str, Any] | None = None
     unscored: list[str] = field(default_factory=list)
 
 
