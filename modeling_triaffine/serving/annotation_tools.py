@@ -19,8 +19,8 @@ from starlette.responses import Response
 from ..data.writing_texts import FROM_NAME, TO_NAME, label_studio_prediction
 from ..drawing.safe_text import clean
 from ..model.kinds_triaffine import TextEntity
+from .answering import Outcome, Predictor
 from .batching import Item
-from .predictor import Outcome, Predictor
 from .schema import INCEPTION, LABEL_STUDIO, MAX_ITEMS, json_answer
 
 logger = logging.getLogger(__name__)
@@ -82,10 +82,10 @@ class Project:
     def __init__(self, label_config: str, labels: Sequence[str]):
         root = parse_xml("label_config", label_config)
         texts = {text.get("name"): text for text in root.iter("Text")}
-        tag = next((tag for tag in root.iter("Labels") if tag.get("toName") in texts), None)
+        tag = next((tag for tag in root.iter("Labels") if tag.get("toName", "") in texts), None)
         if tag is None:
             raise refusal("label_config", "Missing <Labels> with a <Text> as `toName`.")
-        text = texts[tag.get("toName")]
+        text = texts[tag.get("toName", "")]
         # A text, not its address, an encoding, or a part of it.
         field = re.fullmatch(r"\$?([^$.{}\[\]]+)", text.get("value", "").strip())
         if field is None or (text.get("valueType", "text"), text.get("encoding", "none")) != ("text", "none"):

@@ -17,9 +17,8 @@ from ..addresses import public_names
 from ..drawing.templates import render_html
 from ..version import __version__
 from .annotation_tools import inception_routes, label_studio_routes
+from .answering import Answering, Metrics, Predictor
 from .batching import Batcher
-from .middleware import Answering, Metrics
-from .predictor import Predictor
 from .schema import HUB_PATH, Entity, HubRequest, Limits, PredictionRequest, json_answer, problem_answer
 
 Entities = list[Entity] | list[list[Entity]]

@@ -13,8 +13,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from modeling_triaffine.addresses import answered_hosts
 from modeling_triaffine.serving import read_api_keys
-from modeling_triaffine.serving.middleware import API_KEYS, Metrics
-from modeling_triaffine.serving.predictor import Predictor
+from modeling_triaffine.serving.answering import API_KEYS, Metrics, Predictor
 from modeling_triaffine.serving.schema import MAX_ITEMS, Limits
 from modeling_triaffine.version import __version__
 from tests.helpers.portable import near
