@@ -3,10 +3,9 @@
     triaffine-ner serve --model outputs/demo/model --port 8000
     curl localhost:8000/predict --json '{"text": "The mayor of Port Velmar resigned."}'
 
-POST /predict takes {"text": "…"} or {"texts": ["…", …]}, optionally with "threshold", "overlap" and "labels", or
-{"items": [{"text": "…", "threshold": …}, …]} with options for each text, and returns {"entities": …}. POST / takes
-requests of huggingface_hub.InferenceClient. GET /health returns the name of the model, GET /openapi.json the schema.
-/label-studio and /inception are backends for these annotation tools.
+POST /predict takes {"text": "…"} or {"texts": ["…", …]}, optionally with "threshold", "overlap" and "labels", and
+returns {"entities": …}. POST / takes requests of huggingface_hub.InferenceClient. GET /health returns the name of the
+model, GET /openapi.json the schema. /label-studio and /inception are backends for these annotation tools.
 Requests that arrive while the model is busy are batched. On SIGTERM, the server completes its requests and exits.
 
 If the environment variable TRIAFFINE_API_KEYS contains keys, separated by commas, clients must send one of them.

@@ -50,9 +50,7 @@ def create_application(
     application.add_middleware(Answering, metrics=metrics, keys=api_keys)
     find = Predictor(batcher, limits, metrics)
 
-    @application.post(
-        "/predict", summary="Entities of one text, of several, or of items", response_model=dict[str, Entities]
-    )
+    @application.post("/predict", summary="Entities of one text or of several", response_model=dict[str, Entities])
     async def predict(body: PredictionRequest, request: Request) -> Response:
         found = await find(body.to_items(labels), request)
         return json_answer({"entities": found if body.text is None else found[0]})

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 HUB_PATH = "/"
 LABEL_STUDIO, INCEPTION = ANNOTATION_TOOLS = "/label-studio", "/inception"  # of their routes
 
-# Of texts, tasks, items and labels. A list ends at its first error: each error takes a kilobyte.
+# Of texts, tasks and labels. A list ends at its first error: each error takes a kilobyte.
 MAX_ITEMS = 10_000
 
 Probability = Annotated[float, Field(ge=0, le=1)]
@@ -54,35 +54,22 @@ class Options(BaseModel):
         return Item(text, self.threshold, self.overlap, self.labels)
 
 
-class TextItem(Options):
-    """A text with its own options."""
-
-    text: str
-
-
 class PredictionRequest(Options):
-    """One text, several, or items with their own options."""
+    """One text or several, with options for all."""
 
     text: str | None = Field(None, description="Raw text; the model splits it into sentences and words.")
     texts: Strings | None = Field(None, description="Several independent texts; may be empty.")
-    items: Annotated[list[TextItem], Field(fail_fast=True, max_length=MAX_ITEMS)] | None = Field(
-        None, description="Several independent texts with their own options; may be empty."
-    )
 
     @model_validator(mode="after")
     def _has_one_form(self) -> "PredictionRequest":
-        if sum(given is not None for given in (self.text, self.texts, self.items)) != 1:
-            raise ValueError("give one of text, texts and items")
-        if self.items is not None and self.model_fields_set != {"items"}:
-            raise ValueError("options of items are inside the items")
+        if (self.text is None) == (self.texts is None):
+            raise ValueError("give one of text and texts")
         return self
 
     def to_items(self, labels: Collection[str]) -> list[Item]:
         """The texts with their options, for a model with these labels."""
-        if self.text is not None:
-            return [self.to_item(self.text, labels)]
-        items = [self.to_item(text, labels) for text in self.texts or ()]
-        return items + [item.to_item(item.text, labels) for item in self.items or ()]
+        texts = [self.text] if self.text is not None else self.texts or []
+        return [self.to_item(text, labels) for text in texts]
 
 
 class HubParameters(Options):

@@ -43,11 +43,10 @@ def test_results_are_those_of_the_pipeline(client, find_entities):
     assert client.post("/", json={"inputs": "", "parameters": None}).json() == []
 
 
-def test_items_have_their_own_options_and_labels_are_chosen():
+def test_labels_are_chosen():
     with client_of(lambda texts, threshold: [[found_in(one), found_in(one, "protein")] for one in texts]) as client:
-        of_items = [{"text": "a", "labels": ["DNA"]}, {"text": "b", "threshold": 0.3}, {"text": "c", "labels": []}]
-        found = client.post("/predict", json={"items": of_items}).json()["entities"]
-        assert found == [[found_in("a")], [found_in("b"), found_in("b", "protein")], []]
+        for labels, kept in (["DNA"], [found_in("a")]), ([], []), (None, [found_in("a"), found_in("a", "protein")]):
+            assert client.post("/predict", json={"text": "a", "labels": labels}).json() == {"entities": kept}
         for labels in (None, ["DNA", "protein"]):
             for ignored, kept in (["O"], ["DNA", "protein"]), (["DNA", "O"], ["protein"]):
                 body = {"inputs": "a", "parameters": {"labels": labels, "ignore_labels": ignored}}
@@ -68,8 +67,8 @@ LIMIT = "A text has 101 characters, the limit is 100."
     ("path", "body", "status", "detail"),
     [
         ("/predict", '{"texts": ["x", 3]}', 422, "texts.1: "),
-        ("/predict", "{}", 422, "give one of text, texts and items"),
-        ("/predict", '{"text": "x", "texts": []}', 422, "give one of text, texts and items"),
+        ("/predict", "{}", 422, "give one of text and texts"),
+        ("/predict", '{"text": "x", "texts": []}', 422, "give one of text and texts"),
         ("/predict", "[]", 422, "body: "),
         ("/predict", "", 422, "body: "),
         ("/predict", "{", 422, "JSON decode error (Expecting property name"),
@@ -78,9 +77,7 @@ LIMIT = "A text has 101 characters, the limit is 100."
         ("/predict", '{"text": "x", "threshold": {"number": 2}}', 422, "threshold"),
         ("/predict", '{"text": "x", "threshold": {"RNA": 0.5}}', 422, "The model does not have"),
         ("/predict", '{"text": "x", "labels": ["RNA"]}', 422, "The model does not have"),
-        ("/predict", '{"items": [{"text": "x"}, {"texts": ["x"]}]}', 422, "items.1.text: "),
-        ("/predict", '{"items": [], "threshold": 0.5}', 422, "options of items are inside the items"),
-        ("/predict", json.dumps({"items": [{"text": "x"}] * 6}), 422, "There are 6 texts, the limit is 5."),
+        ("/predict", json.dumps({"texts": ["x"] * 6}), 422, "There are 6 texts, the limit is 5."),
         ("/predict", '{"text": "x", "overlap": "nonesuch"}', 422, "overlap: "),
         ("/predict", '{"text": "x", "\\ud800": 1}', 422, ""),
         ("/predict", json.dumps({"text": "x", "y" * 500: 1}), 422, f"{'y' * 60}: Extra"),
@@ -109,8 +106,6 @@ def test_errors_are_described_in_json(client, path, body, status, detail):
     [
         ("/predict", {"texts": [1] * 100_000}),
         ("/predict", {"texts": [""] * (MAX_ITEMS + 1)}),
-        ("/predict", {"items": [{}] * 100_000}),
-        ("/predict", {"items": [{"text": ""}] * (MAX_ITEMS + 1)}),
         ("/label-studio/predict", {"label_config": "", "tasks": [{"data": {}}] * (MAX_ITEMS + 1)}),
         ("/label-studio/setup", {"schema": "<a>" + "<b/>" * 30_000 + "</a>"}),
     ],
@@ -136,7 +131,7 @@ def test_routes_and_what_they_say(client):
         assert fact in page.text
     assert [path for path in schema["paths"] if path not in page.text] == []
     body = schema["components"]["schemas"]["PredictionRequest"]
-    assert {*body["properties"]} == {"text", "texts", "items", "threshold", "labels", "overlap"}
+    assert {*body["properties"]} == {"text", "texts", "threshold", "labels", "overlap"}
     assert not body["additionalProperties"]
     assert {*schema["components"]["schemas"]["Entity"]["properties"]} == {*found_in("x")}
 
