@@ -20,19 +20,6 @@ TRAINING = {"max_steps": 9, "per_device_train_batch_size": 4, "learning_rate": 1
 TRAINING |= {"logging_steps": 1, "use_cpu": True, "disable_tqdm": True}
 
 
-def break_fifth_loss() -> None:
-    original, calls = NestedNERTrainer.compute_loss, []
-
-    def compute_loss(self, model, *arguments, **options):
-        loss = original(self, model, *arguments, **options)
-        if not model.training:  # an evaluation, which computes the loss, too
-            return loss
-        calls.append(1)
-        return loss * (float("nan") if len(calls) == 5 else 1)
-
-    NestedNERTrainer.compute_loss = compute_loss
-
-
 def fill_disk_at_second_checkpoint() -> None:
     """The system takes no file as large as that of the optimizer, which is written after the weights."""
     import resource
@@ -64,19 +51,11 @@ def uninterrupted(corpus: Path) -> Path:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs limits of resources")
-@pytest.mark.parametrize(
-    ("fault", "expected", "message"),
-    [
-        (break_fifth_loss, 2, r"^error: The loss of update 5 is nan.*\n\Z"),
-        (fill_disk_at_second_checkpoint, 1, "unexpected pos|file write failed|File too large"),
-    ],
-)
-def test_the_script_explains_a_fault_and_can_be_resumed(tmp_path, corpus, uninterrupted, fault, expected, message):
+def test_a_run_that_filled_the_disk_can_be_resumed(tmp_path, corpus, uninterrupted):
     options = task_arguments(corpus, tmp_path / "out")
-    code, printed = run_script(options, tmp_path / "errors.txt", fault)
-    assert code == expected, printed
-    assert ("Traceback" in printed) == (expected == 1)
-    assert re.search(message, printed, re.MULTILINE)
+    code, printed = run_script(options, tmp_path / "errors.txt", fill_disk_at_second_checkpoint)
+    assert code == 1, printed
+    assert re.search("unexpected pos|file write failed|File too large", printed)
     latest = find_checkpoint("latest", tmp_path / "out")
     assert latest is not None
     TriaffineForNestedNER.from_pretrained(latest)
