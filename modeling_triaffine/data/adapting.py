@@ -9,7 +9,7 @@ from datasets import ClassLabel, Dataset, DatasetDict, LargeList, List
 from .alignment import WordSplitter
 from .formats.bioc import BIGBIO_KB, bigbio_text
 from .formats.text_spans import annotated_text
-from .formats.word_tags import tagged_sentences
+from .formats.words import tagged_sentences
 from .json_records import JsonObject
 from .loading import as_dataset
 from .offsets import check_unit

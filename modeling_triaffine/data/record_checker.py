@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, NotRequired, TypeVar, cast
 
-from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError, with_config
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from ..model.kinds_triaffine import NONE_LABEL
@@ -43,13 +43,23 @@ OFFSETS = (
 )
 
 
+def _is_label(kind: str) -> str:
+    if kind in ("", NONE_LABEL) or kind != kind.strip():
+        raise ValueError(f"A type is no {NONE_LABEL!r}, is not empty and has no white space around it")
+    return kind
+
+
+Label = Annotated[UnicodeText, AfterValidator(_is_label)]
+"""The type of an entity."""
+
+
 @with_config(STRICT)
 class FoundEntity(TypedDict):
     """An entity of a sentence as it is found, by words."""
 
     start: int
     end: int
-    type: UnicodeText
+    type: Label
 
 
 @with_config(STRICT)
@@ -142,21 +152,15 @@ class RecordChecker:
         try:
             yield
         except CorpusError as error:
-            if error.is_last:
-                raise
-            self._drop_bad(error)
+            if (dropped := self._dropped()) >= self.max_bad_records:
+                before = f"{dropped} were dropped before. " if dropped else ""
+                remedy = "To drop bad records, say how many: --max_bad_records, max_bad_records=."
+                raise CorpusError(f"{error} {before}{remedy}") from None
             self.note(BAD_RECORDS, example=error.summary or str(error))
 
-    def _drop_bad(self, error: CorpusError) -> None:
-        """Raises the error if as many records and entities as may be dropped have been."""
-        dropped = self.counts[BAD_RECORDS] + self.counts[BAD_ENTITIES]
-        if dropped >= self.max_bad_records:
-            before = f"{dropped} were dropped before. " if dropped else ""
-            last = CorpusError(
-                f"{error} {before}To drop bad records, say how many: --max_bad_records, max_bad_records=."
-            )
-            last.is_last = True
-            raise last from None
+    def _dropped(self) -> int:
+        """The number of bad records and entities that were dropped."""
+        return self.counts[BAD_RECORDS] + self.counts[BAD_ENTITIES]
 
     def report(self) -> str:
         """Sums up in one line what was kept and what was not; empty if nothing was dropped or noted."""
@@ -204,10 +208,11 @@ class RecordChecker:
         """
         fragments = [(start, end) for start, end in fragments if start != end]
         try:
-            self.label(type, where, name)
+            self.valid(type, cast(Any, Label), where, f"{name}.type")
             parts = self._in_text(text, fragments, quote, where, name)
         except CorpusError as error:
-            self._drop_bad(error)
+            if self._dropped() >= self.max_bad_records:
+                raise
             self.drop(BAD_ENTITIES, 1, error.summary)
             return None
         if len(parts) > 1:
@@ -237,14 +242,6 @@ class RecordChecker:
             raise self.error(where, f"{problem}'{in_context(text, *parts[0])}'", OFFSETS)
         return parts
 
-    def label(self, type: str, where: str, name: str) -> None:
-        """Raises CorpusError unless this can be the type of an entity; `name` is the entity's, for messages."""
-        if type in ("", NONE_LABEL) or type != type.strip():
-            problem = f"field '{name}.type' is {type!r}"
-            raise self.error(
-                where, problem, f"A type is no {NONE_LABEL!r}, is not empty and has no white space around it"
-            )
-
     def __call__(self, raw: object, where: str) -> Record:
         """Checks one sentence in the words of the corpus and returns its record, with each entity once.
 
@@ -272,7 +269,6 @@ class RecordChecker:
         for index, entity in enumerate(given):
             name = f"entities[{index}]"
             self.note_other_fields(entity, ENTITY_FIELDS, "entity field")
-            self.label(entity["type"], where, name)
             if not 0 <= entity["start"] < entity["end"] <= size:
                 problem = f"field '{name}' runs from {entity['start']} to {entity['end']}, and there are {size} tokens"
                 raise self.error(where, problem, "Start and end count tokens from 0, the end is exclusive")
@@ -304,7 +300,7 @@ class RecordChecker:
         what = f"field '{path.removeprefix('.')}'" if path else "the record"
         if is_missing:
             raise self.error(where, f"{what} is missing; the fields are {names_of(value)}", remedy or "Add it")
-        raise self.error(where, f"{what} is {shown(value)}", remedy or found["msg"])
+        raise self.error(where, f"{what} is {shown(value)}", remedy or found["msg"].removeprefix("Value error, "))
 
 
 def names_of(fields: Mapping[str, Any]) -> str:

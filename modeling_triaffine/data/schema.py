@@ -146,8 +146,6 @@ class CorpusError(ValueError):
 
     summary = ""
     """Place and problem, without the remedy."""
-    is_last = False
-    """As many bad records were dropped as may be, and this was one more."""
 
     @classmethod
     def at(cls, path: Path | str, where: str, problem: str, remedy: str) -> CorpusError:

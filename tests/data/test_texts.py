@@ -14,7 +14,8 @@ from tests.helpers.corpora import bare, cut, read, spelled, write_json
 def entity_of(text, *fragments, quote=None, **options):
     """The entity of these fragments, and the checker."""
     check = RecordChecker("a.txt", **options)
-    return check.entity(text, fragments, "X", quote, "line 1", "T1"), check
+    with check.record():
+        return check.entity(text, fragments, "X", quote, "line 1", "T1"), check
 
 
 class TestChecks:

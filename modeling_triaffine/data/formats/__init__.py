@@ -85,8 +85,7 @@ _MODULES = {
     "ldc": ("ace", "ere"),
     "pubtator": ("pubtator",),
     "text_spans": ("text_spans",),
-    "word_spans": ("inclusive_spans", "json_lines", "mrc", "published_json", "span_lines"),
-    "word_tags": ("word_tags",),
+    "words": ("inclusive_spans", "json_lines", "mrc", "published_json", "span_lines", "word_tags"),
 }
 BUILT_IN = dict(sorted((name, module) for module, names in _MODULES.items() for name in names))
 """Name → module of this folder, in which the format is called alike, in capitals."""
