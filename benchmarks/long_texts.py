@@ -21,8 +21,8 @@ from measuring import Rows
 from transformers.utils import logging
 
 from modeling_triaffine import NestedNERPipeline
-from modeling_triaffine.data.alignment import detokenize
 from modeling_triaffine.data.demo import demo_corpus
+from modeling_triaffine.data.texts import detokenize
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from measuring import CLOCKS, Rows, products_by_mkl, time_interleaved
 from throughput import read_corpus
 
 from modeling_triaffine import NestedNERPipeline, OnnxNestedNER
-from modeling_triaffine.data.alignment import detokenize
+from modeling_triaffine.data.texts import detokenize
 
 
 def main() -> None:

@@ -28,8 +28,8 @@ import psutil  # comes with accelerate
 from measuring import Rows
 
 from modeling_triaffine import load_nested_ner
-from modeling_triaffine.data.alignment import detokenize
 from modeling_triaffine.data.demo import demo_corpus
+from modeling_triaffine.data.texts import detokenize
 
 TOLERANCE = 1e-5  # of a probability, in float32
 TIMEOUT = 120  # seconds

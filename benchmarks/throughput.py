@@ -39,9 +39,9 @@ from modeling_triaffine import (
     load_nested_ner,
     start_from_recipe,
 )
-from modeling_triaffine.data.alignment import detokenize
 from modeling_triaffine.data.collator import encode_records
 from modeling_triaffine.data.demo import demo_corpus
+from modeling_triaffine.data.texts import detokenize
 from modeling_triaffine.model.batches_triaffine import feature_size
 from modeling_triaffine.training.batching import TrainingBatchSampler
 

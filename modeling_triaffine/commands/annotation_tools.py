@@ -19,8 +19,7 @@ def write_for_tool(
     `uncertain` is the number of texts to write, the least certain ones first; None writes all, in their order.
     """
     from ..data.formats.cas import make_cas
-    from ..data.writing import check_file_name
-    from ..data.writing_texts import PREDICTION_WRITERS, label_studio_config
+    from ..data.writing import PREDICTION_WRITERS, check_file_name, label_studio_config
     from ..evaluation.prediction import read_texts
     from ..files import atomic_path
     from ..model.text_triaffine import clean_text

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING
 from ..lazy import on_first_use
 
 if TYPE_CHECKING:
-    from .adapting import adapt_dataset as adapt_dataset
-    from .alignment import WordSplitter as WordSplitter
-    from .alignment import align_entities as align_entities
     from .context import add_context as add_context
     from .corpus_files import detect_format as detect_format
     from .formats import FORMATS as FORMATS
     from .formats import CorpusFormat as CorpusFormat
     from .formats import register_format as register_format
+    from .loading import adapt_dataset as adapt_dataset
     from .loading import load_nested_ner as load_nested_ner
     from .loading import load_texts as load_texts
     from .reading import document_name as document_name
@@ -30,16 +28,17 @@ if TYPE_CHECKING:
     from .schema import Record as Record
     from .schema import Text as Text
     from .statistics import corpus_statistics as corpus_statistics
+    from .texts import WordSplitter as WordSplitter
+    from .texts import align_entities as align_entities
     from .writing import WRITERS as WRITERS
     from .writing import write_nested_ner as write_nested_ner
 
 _MODULES = {
-    "adapt_dataset": "adapting",
-    **dict.fromkeys(("WordSplitter", "align_entities"), "alignment"),
+    **dict.fromkeys(("WordSplitter", "align_entities"), "texts"),
     "add_context": "context",
     "detect_format": "corpus_files",
     **dict.fromkeys(("CorpusFormat", "FORMATS", "register_format"), "formats"),
-    **dict.fromkeys(("load_nested_ner", "load_texts"), "loading"),
+    **dict.fromkeys(("adapt_dataset", "load_nested_ner", "load_texts"), "loading"),
     **dict.fromkeys(("document_name", "numbered_lines"), "reading"),
     "RecordChecker": "record_checker",
     **dict.fromkeys(("CorpusError", "ENTITY_FEATURES", "Entity", "FEATURES", "Record", "Text"), "schema"),

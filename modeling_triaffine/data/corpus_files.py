@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .formats import FORMATS, IN_LIST, CorpusFormat
-from .json_records import record_keys
-from .reading import plain_name, read_head, visible_paths
+from .reading import plain_name, read_head, record_keys, visible_paths
 from .schema import OF_TABLES, TO_DATASET, CorpusError
 
 logger = logging.getLogger(__name__)

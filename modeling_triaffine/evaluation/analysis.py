@@ -8,7 +8,7 @@ from typing import Any
 
 from datasets import Dataset
 
-from ..data.alignment import join_tokens
+from ..data.texts import join_tokens
 from ..drawing import draw_entities_html, drawing_style
 from ..drawing.safe_text import LONGEST_LABEL, clean, shorten
 from ..drawing.tables import Table

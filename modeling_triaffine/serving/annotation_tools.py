@@ -16,7 +16,7 @@ from fastapi import APIRouter, HTTPException, Request
 from pydantic import AliasChoices, BaseModel, Field
 from starlette.responses import Response
 
-from ..data.writing_texts import FROM_NAME, TO_NAME, label_studio_prediction
+from ..data.writing import FROM_NAME, TO_NAME, label_studio_prediction
 from ..drawing.safe_text import clean
 from ..model.kinds_triaffine import TextEntity
 from .answering import Outcome, Predictor

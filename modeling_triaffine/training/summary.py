@@ -8,7 +8,7 @@ from typing import Any
 
 from transformers import Trainer
 
-from ..data.alignment import detokenize
+from ..data.texts import detokenize
 from ..environment import describe_hardware, describe_versions
 from ..evaluation.scores import summary_metrics
 from ..model.options_triaffine import MODEL_OPTIONS, options_of

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.data import align_entities
-from modeling_triaffine.data.alignment import split_words
+from modeling_triaffine.data.texts import split_words
 from modeling_triaffine.model.text_triaffine import sentences_by
 from tests.helpers.tiny import tiny_model, tiny_processor
 

@@ -3,9 +3,9 @@
 import hashlib
 import json
 
-from modeling_triaffine.data.alignment import detokenize, join_tokens
 from modeling_triaffine.data.demo import demo_corpus, write_demo_corpus
 from modeling_triaffine.data.schema import Entity
+from modeling_triaffine.data.texts import detokenize, join_tokens
 
 # SHA-256 of the corpus as JSON: models and figures in the documents are of this one.
 DIGEST = "7895ca9704cb486403adbe9d86ee74cf750b07c813a7e1d7e18ee95d31bf47b7"

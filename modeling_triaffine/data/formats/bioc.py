@@ -12,10 +12,8 @@ from xml.etree.ElementTree import Element
 
 from ...model.text_triaffine import Offsets
 from ...parsing import JSON_SUFFIXES
-from ..json_records import JsonObject, Pair, json_reader, json_values
-from ..offsets import positions
-from ..reading import read_head, xml_elements
-from ..record_checker import RecordChecker
+from ..reading import JsonObject, Pair, json_reader, json_values, read_head, xml_elements
+from ..record_checker import RecordChecker, positions
 from ..schema import Text
 from ..texts import annotated
 from . import CorpusFormat

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import importing_extra
 from ...model.text_triaffine import Offsets
-from ..json_records import record_keys
-from ..reading import name_in_corpus, open_corpus, parse_xml, read_head, visible_paths
+from ..reading import name_in_corpus, open_corpus, parse_xml, read_head, record_keys, visible_paths
 from ..record_checker import RecordChecker
 from ..schema import CorpusError, Text
 from . import CorpusFormat, check_columns

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..alignment import LOST_ACROSS_SENTENCES
 from ..reading import numbered_paragraphs
 from ..record_checker import DISCONTINUOUS, RecordChecker
 from ..schema import Entity, Text
+from ..texts import LOST_ACROSS_SENTENCES
 from . import CorpusFormat
 from .columns import Layout, Rows, read_columns
 from .tags import STANDARD, Tag, decode_tags

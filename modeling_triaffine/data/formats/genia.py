@@ -21,11 +21,10 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
-from ..alignment import align_entities
 from ..reading import xml_elements
 from ..record_checker import OF_WHITE_SPACE, RecordChecker
 from ..schema import Entity, Text
-from ..texts import WrittenSentence, text_of_sentences
+from ..texts import WrittenSentence, align_entities, text_of_sentences
 from . import CorpusFormat
 
 SPLIT_STARTS = {"train": 0, "validation": 15_023, "test": 16_692}

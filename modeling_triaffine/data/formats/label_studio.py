@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ..json_records import JsonObject, json_reader
+from ..reading import JsonObject, json_reader
 from ..schema import Entity, Text
 from ..texts import annotated
 from . import CorpusFormat

@@ -21,9 +21,8 @@ from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element
 
 from ...model.text_triaffine import Offsets
-from ..offsets import BYTE_ORDER_MARK
 from ..reading import name_in_corpus, open_corpus, parse_xml, read_text, visible_paths
-from ..record_checker import RecordChecker
+from ..record_checker import BYTE_ORDER_MARK, RecordChecker
 from ..schema import Text
 from ..texts import annotated
 from . import CorpusFormat

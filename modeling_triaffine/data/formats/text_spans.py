@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...model.text_triaffine import Offsets
-from ..json_records import JsonObject, json_reader, json_values
+from ..reading import JsonObject, json_reader, json_values
 from ..record_checker import WITHOUT_SPANS, RecordChecker
 from ..schema import Entity, Text
 from ..texts import annotated, layers_of

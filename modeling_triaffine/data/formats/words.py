@@ -17,8 +17,15 @@ from pathlib import Path
 from typing import Any, cast
 
 from ...parsing import shown
-from ..json_records import JsonObject, TypedSpan, json_reader, json_values
-from ..reading import document_name, name_in_corpus, numbered_paragraphs
+from ..reading import (
+    JsonObject,
+    TypedSpan,
+    document_name,
+    json_reader,
+    json_values,
+    name_in_corpus,
+    numbered_paragraphs,
+)
 from ..record_checker import DISCONTINUOUS, RecordChecker
 from ..schema import Entity, Text
 from ..texts import WrittenSentence, text_of_sentences
