@@ -11,7 +11,6 @@ from ..lazy import on_first_use
 
 if TYPE_CHECKING:
     from .context import add_context as add_context
-    from .corpus_files import detect_format as detect_format
     from .formats import FORMATS as FORMATS
     from .formats import CorpusFormat as CorpusFormat
     from .formats import register_format as register_format
@@ -25,25 +24,21 @@ if TYPE_CHECKING:
     from .schema import FEATURES as FEATURES
     from .schema import CorpusError as CorpusError
     from .schema import Entity as Entity
-    from .schema import Record as Record
     from .schema import Text as Text
     from .statistics import corpus_statistics as corpus_statistics
-    from .texts import WordSplitter as WordSplitter
     from .texts import align_entities as align_entities
-    from .writing import WRITERS as WRITERS
     from .writing import write_nested_ner as write_nested_ner
 
 _MODULES = {
-    **dict.fromkeys(("WordSplitter", "align_entities"), "texts"),
+    "align_entities": "texts",
     "add_context": "context",
-    "detect_format": "corpus_files",
     **dict.fromkeys(("CorpusFormat", "FORMATS", "register_format"), "formats"),
     **dict.fromkeys(("adapt_dataset", "load_nested_ner", "load_texts"), "loading"),
     **dict.fromkeys(("document_name", "numbered_lines"), "reading"),
     "RecordChecker": "record_checker",
-    **dict.fromkeys(("CorpusError", "ENTITY_FEATURES", "Entity", "FEATURES", "Record", "Text"), "schema"),
+    **dict.fromkeys(("CorpusError", "ENTITY_FEATURES", "Entity", "FEATURES", "Text"), "schema"),
     "corpus_statistics": "statistics",
-    **dict.fromkeys(("WRITERS", "write_nested_ner"), "writing"),
+    "write_nested_ner": "writing",
 }
 __all__ = sorted(_MODULES)
 __getattr__, __dir__ = on_first_use(__name__, _MODULES)

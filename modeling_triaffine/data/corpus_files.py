@@ -9,6 +9,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -108,8 +109,7 @@ def _existing(given: object) -> list[Path]:
         path = Path(entry).expanduser()
         matching = [path] if path.exists() else sorted(map(Path, glob.glob(str(path), recursive=True)))
         if not matching:
-            remedy = "Give the path of a corpus file, or of a folder with train, dev, test"
-            raise FileNotFoundError(f"{path}: no such file. {remedy}.")
+            raise FileNotFoundError(f"{path}: no such file. Give a corpus file, or a folder with train, dev, test.")
         found += matching
     if not found:
         raise ValueError("No file is given. Give the path of a corpus file or folder.")
@@ -136,8 +136,8 @@ def _named_splits(paths: Sequence[Path], known: CorpusFormat | None, only: str |
     A file comes before a folder. Files beside them that are not read are told.
 
     Raises:
-        CorpusError: several could be one split; or one has the name of a split and is of no known format, though others
-            of its kind are.
+        CorpusError: several could be one split; or a file has the name of a split and is of no known format, though
+            others of its kind are.
     """
     folder = _around(paths)
     if folder.is_file():
@@ -145,37 +145,36 @@ def _named_splits(paths: Sequence[Path], known: CorpusFormat | None, only: str |
     entries = [*paths] if len(paths) > 1 else sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     named = [(entry, split) for entry in entries if (split := split_of(entry))]
     alone = [pair for pair in named if SPLIT_IN_NAME.fullmatch(plain_name(pair[0]).partition(".")[0])]
-    formats = {entry: of_entry for entry, _ in named if (of_entry := format_if_known(entry))}
-    beside = next(iter(formats.values())) if len({kind.name for kind in formats.values()}) == 1 else None
-    by_split: dict[str, list[SplitFiles]] = defaultdict(list)
+    formats = {kind.name: kind for entry, _ in named if (kind := format_if_known(entry))}
+    beside = next(iter(formats.values())) if len(formats) == 1 else None
+    found: dict[str, list[SplitFiles]] = defaultdict(list)
     unread: dict[Path, tuple[str, Exception]] = {}
     for entry, split in alone or named:
         if known and entry.is_file() and not may_be(entry, known, is_named=True):
             continue
-        is_alike = beside and entry.is_file() and entry not in formats and may_be(entry, beside, is_named=False)
+        is_alike = beside and entry.is_file() and not format_if_known(entry) and may_be(entry, beside, is_named=False)
         try:
-            found = files_among([entry], beside if is_alike else known)
+            files = files_among([entry], beside if is_alike else known)
         except (CorpusError, FileNotFoundError) as error:
             unread[entry] = split, error
             continue
-        if found.split_in_name():
-            by_split[split].append(found)
+        if files.split_in_name():
+            found[split].append(files)
     splits: dict[str, SplitFiles] = {}
-    for split, of_split in by_split.items():
-        splits[split], *others = [found for found in of_split if found.path.is_file()] or of_split
+    for split, of_split in found.items():
+        splits[split], *others = [files for files in of_split if files.path.is_file()] or of_split
         if others:
-            names = _shown(folder, [found.path for found in of_split])
+            names = _shown(folder, [files.path for files in of_split])
             raise CorpusError.at(folder, "", f"{names} could each be its {split} split", EACH_BY_ITSELF)
-    suffixes = {Path(plain_name(found.path)).suffix for found in splits.values()}
+    suffixes = {_suffix(files.path) for files in splits.values()}
     for entry, (split, problem) in unread.items():
-        is_needed = Path(plain_name(entry)).suffix in suffixes if splits else alone and not format_of_documents(folder)
+        is_needed = _suffix(entry) in suffixes if splits else alone and not format_of_documents(folder)
         if is_needed and entry.is_file() and split not in splits and only in (None, split):
             raise problem
-    if splits:
-        read = {file for found in splits.values() for file in found.files}
-        kinds = tuple({Path(plain_name(file)).suffix for file in read if file.suffix != ".txt"} - {""})
-        outside = [file for file in _files_in(paths) if plain_name(file).endswith(kinds) and file not in read]
-        _tell(folder, "files outside all splits left out", outside)
+    read = {file for files in splits.values() for file in files.files}
+    kinds = {_suffix(file) for file in read} - {"", ".txt"}
+    outside = [file for file in _files_in(paths) if _suffix(file) in kinds and file not in read] if splits else []
+    _tell(folder, "files outside all splits left out", outside)
     return splits
 
 
@@ -184,7 +183,7 @@ def files_among(paths: Sequence[Path], known: CorpusFormat | None) -> SplitFiles
     folder, is_named = _around(paths), known is not None
     if len(paths) == 1:
         known = known or (format_of_documents(folder) if folder.is_dir() else format_of_file(folder))
-        documents = [] if known is None else documents_in(folder, known)
+        documents = documents_in(folder, known) if known else []
         if known is not None and (documents or folder.is_file()):
             return SplitFiles(folder, tuple(documents or paths), known)
     there = _files_in(paths)
@@ -215,6 +214,10 @@ def _around(paths: Sequence[Path]) -> Path:
     return paths[0] if len(paths) == 1 else Path(os.path.commonpath(paths))
 
 
+def _suffix(path: Path) -> str:
+    return Path(plain_name(path)).suffix
+
+
 def _files_in(paths: Iterable[Path]) -> list[Path]:
     return [file for path in paths for file in visible_paths(path) if file.is_file()]
 
@@ -234,19 +237,11 @@ def _shown(folder: Path, files: Sequence[Path]) -> str:
 
 
 def detect_format(path: Path) -> CorpusFormat:
-    """Detects the format of a folder from its documents, of a file from its content, or else from its suffix.
-
-    Of several formats that recognize a file of JSON, the one that requires most of its keys is taken.
+    """Detects the format of a folder from its documents or files, of a file from its content or else its suffix.
 
     Raises:
         CorpusError: the file is empty, or of no known format.
         FileNotFoundError: the folder has no file of a known format.
-
-    Examples:
-        >>> from pathlib import Path
-        >>> from modeling_triaffine.data import detect_format
-        >>> detect_format(Path("outputs/demo/corpus/train.jsonl")).name
-        'json_lines'
     """
     return files_among([path], None).format
 
@@ -257,19 +252,18 @@ def format_of_file(path: Path) -> CorpusFormat:
         return found
     if plain_name(path).endswith((*TABLES, ".csv")):
         raise CorpusError.at(path, "", "tables are not read", OF_TABLES)
+    problem = f"its format cannot be detected; it begins with {read_head(path)[:40]!r}"
     if keys := sorted(record_keys(read_head(path))):
         shown = ", ".join(map(repr, keys[:SHOWN_KEYS])) + (", …" if len(keys) > SHOWN_KEYS else "")
         problem = f"its JSON is of no known form; the keys of its first record are {shown}"
-        raise CorpusError.at(path, "", problem, REMEDY)
-    raise CorpusError.at(path, "", f"its format cannot be detected; it begins with {read_head(path)[:40]!r}", REMEDY)
+    raise CorpusError.at(path, "", problem, REMEDY)
 
 
 def format_if_known(file: Path) -> CorpusFormat | None:
     """The format of a file by itself; None if it has none, or cannot be read."""
-    try:
+    with suppress(CorpusError):
         return format_of_content(file) if file.is_file() else None
-    except CorpusError:
-        return None
+    return None
 
 
 def format_of_content(path: Path) -> CorpusFormat | None:
@@ -277,32 +271,22 @@ def format_of_content(path: Path) -> CorpusFormat | None:
     name = plain_name(path)
     if name.endswith(TABLES):
         return None
-    if recognized := formats_recognizing(read_head(path)):
-        return recognized[0]
     named = [known for known in FORMATS.values() if name.endswith(known.suffixes) and not known.keys]
-    return named[0] if len(named) == 1 else None
+    recognized = formats_recognizing(read_head(path))
+    return recognized[0] if recognized else named[0] if len(named) == 1 else None
 
 
 def formats_recognizing(head: str) -> list[CorpusFormat]:
     """The formats that recognize a file by its first characters most specifically.
 
-    A test sees to it that one format of this package does; those registered at run time come after it.
+    Of several that know keys of its JSON, that is the one with most of them. A test sees to it that one format of this
+    package does; those registered at run time come after it.
     """
-    keys = frozenset(record_keys(head))
-    keys |= {IN_LIST} if keys and head.startswith("[") else frozenset()
-    fits = {known.name: _fit(known, head, keys) for known in FORMATS.values() if not known.by_name_only}
+    keys = record_keys(head)
+    keys |= {IN_LIST} if keys and head.startswith("[") else set()
+    fits = {known.name: known.fit(head, keys) for known in FORMATS.values() if not known.by_name_only}
     best = max(fits.values())
     return [FORMATS[name] for name, fit in fits.items() if fit == best] if best else []
-
-
-def _fit(known: CorpusFormat, head: str, keys: frozenset[str]) -> int:
-    """The number of keys by which a format recognizes a file, the more the more specific; 0 if it does not."""
-    fitting = [0]
-    for form in known.keys if keys else ():
-        forbidden = {key[1:] for key in form.split() if key.startswith("-")}
-        required = {key for key in form.split() if not key.startswith("-")}
-        fitting.append(len(required) if required <= keys and not forbidden & keys else 0)
-    return max(fitting) or int(known.recognizes is not None and known.recognizes(head))
 
 
 def may_be(file: Path, known: CorpusFormat, is_named: bool) -> bool:
@@ -312,12 +296,11 @@ def may_be(file: Path, known: CorpusFormat, is_named: bool) -> bool:
         return has_suffix
     if has_suffix and (is_named or known.may_be is None):
         return True
-    try:
+    with suppress(CorpusError):
         head = read_head(file)
-    except CorpusError:
-        return False
-    is_recognized = any(kind.read == known.read for kind in formats_recognizing(head))
-    return is_recognized or (known.may_be is not None and known.may_be(head))
+        is_recognized = any(kind.read == known.read for kind in formats_recognizing(head))
+        return is_recognized or (known.may_be is not None and known.may_be(head))
+    return False
 
 
 def documents_in(path: Path, known: CorpusFormat) -> list[Path]:

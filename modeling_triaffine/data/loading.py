@@ -34,37 +34,31 @@ def load_nested_ner(
     offsets: str | None = None,
     max_bad_records: int = 0,
 ) -> DatasetDict:
-    """Loads a nested NER corpus in the schema of this package (`FEATURES`).
+    """Loads a nested NER corpus in the schema of this package (`FEATURES`); docs/corpora.md says what is read, and how.
 
-    All files except those of documents may be gzipped. What a reader drops is counted, logged as one warning for each
-    split, and kept in the split's `info.description`.
+    What a reader drops is counted, logged as one warning for each split, and kept in the split's `info.description`.
 
     Args:
-        path: a folder: its files or folders named `train`, `dev` (or `validation`, `valid`, `val`, `eval`) and `test`
-            are the splits; if there are none, all files of one form in it are `train`, each a document. A file: GENIA's
-            XML has its own splits, counted over the whole corpus; any other file is `train`. A pattern such as
-            "gum/*.conllu", or a list: as the files in a folder. Or a mapping of splits to any of these.
-        format: one of `FORMATS` (see docs/corpora.md); None detects it from content and name.
+        path: a file; a folder, whose files or folders named `train`, `dev` and `test` are the splits; a pattern such as
+            "gum/*.conllu", or a list of these. Without names of splits, all of it is `train`, but GENIA's XML has its
+            own. Or a mapping of splits to any of these.
+        format: one of `FORMATS`; None detects it from content and name.
         word_splitter: text → [(start, end)] of its words in characters; None takes the words of the corpus, or if it
             has none, those of the pipeline. The text of a corpus of words alone is these, joined by spaces.
         sentence_splitter: how texts are split into sentences whose corpus marks none: "punctuation" (the default, as in
             the pipeline), "lines" or "none".
-        columns: the columns, layer, span group or fields to read, as the format takes them (docs/corpora.md), such as
+        columns: the columns, layer, span group or fields to read, as the format takes them, such as
             {"tokens": 0, "entities": [1, 2]} of "iob2", {"text": "body", "entities": "marks"} of JSON. None: detected.
-        offsets: what the offsets in texts count: "characters", "utf16" (units of UTF-16) or "bytes" (of UTF-8). None
-            takes characters.
+        offsets: what the offsets in texts count: "characters" (None), "utf16" (units of UTF-16) or "bytes" (of UTF-8).
         max_bad_records: how many records and entities of each split that cannot be read are dropped, each named with
-            its place in the report: a line of JSON, a sentence of columns, a document of a folder, an entity that
-            differs from its quote. One more raises CorpusError, and so does what is no single record, such as JSON or
-            XML that does not parse as a whole.
+            its place in the report. One more raises CorpusError, and so does what does not parse as a whole.
 
     Returns:
         A `DatasetDict` with those of the splits `train`, `validation` and `test` that exist.
 
     Raises:
         FileNotFoundError: there is no such file, or a folder has no splits.
-        CorpusError: a ValueError. The format cannot be detected, or a file cannot be read: the message names file,
-            place, field and remedy.
+        CorpusError: a ValueError. The format cannot be detected, or a file cannot be read.
         TypeError: `path` is data in memory, which [`adapt_dataset`] converts; an option is of another type.
 
     Examples:
@@ -94,15 +88,8 @@ def load_texts(
     """The texts of a corpus by split, as they were written, with entities by characters; see [`Text`].
 
     Texts of a corpus of words alone are these, joined by spaces, one sentence per line. Entities that no sentence of
-    words can represent are included, unless they are discontinuous; these are counted and logged as one warning for
-    each split.
-
-    Args:
-        path: as of [`load_nested_ner`].
-        format, columns, offsets, max_bad_records: the same.
-
-    Raises:
-        CorpusError: as of [`load_nested_ner`].
+    words can represent are included, unless they are discontinuous. Arguments and errors are those of
+    [`load_nested_ner`].
 
     Examples:
         >>> import json
@@ -245,15 +232,13 @@ def adapt_dataset(
 
     Args:
         dataset: rows of tokens or of texts; a `DatasetDict` is converted split by split.
-        columns: field → column. Either `tokens` or `text`; `entities`: for tokens, one or several columns of tags
-            (strings, class labels, or numbers of the tags `names`; also lists of these, one for each level of
-            nesting) or of spans by tokens; for texts, a column of spans by characters in the forms of the
-            format "text_spans". Spans have start, end and label, or the names given as `start`, `end` and `type`, and
-            with `inclusive_end` their last token or character is that at the end. Optionally `id`, and for tokens `pos`
-            and `doc_id`; without `doc_id`, and for texts, every row is a document of its own. Or "bigbio_kb", for a
-            data set with that schema.
-        word_splitter, sentence_splitter, offsets: the way to split texts, and the unit of offsets in them, see
-            `load_nested_ner`.
+        columns: field → column. Either `tokens`, with `entities`: one or several columns of tags (strings, class
+            labels, or numbers of the tags `names`; also lists of these, one for each level of nesting) or of spans by
+            tokens, and perhaps `pos` and `doc_id`; or `text`, with `entities`: a column of spans by characters. Spans
+            have start, end and label, or the names given as `start`, `end` and `type`, and with `inclusive_end` their
+            last token or character is that at the end. Optionally `id`. Without `doc_id`, every row is a document of
+            its own. Or "bigbio_kb", for a data set with that schema.
+        word_splitter, sentence_splitter, offsets: as of `load_nested_ner`.
 
     Returns:
         A data set of the same kind; what was dropped is logged as one warning for each split and kept in
@@ -262,7 +247,7 @@ def adapt_dataset(
     Raises:
         CorpusError: a row is invalid; the message names split, row and field.
         TypeError: it is no data set of `datasets`, or a streaming one.
-        ValueError: `columns` names unknown fields or columns, or `offsets` is unknown.
+        ValueError: `columns` or `offsets` is wrong.
 
     Examples:
         >>> from datasets import Dataset

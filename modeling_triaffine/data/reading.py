@@ -76,11 +76,6 @@ def plain_name(path: Path) -> str:
     return path.name.lower().removesuffix(".gz")
 
 
-def stem(path: Path) -> str:
-    """The name of a file without its suffix, and without `.gz`, with which ids begin that the file does not have."""
-    return Path(path.name[:-3] if path.name.lower().endswith(".gz") else path.name).stem
-
-
 def document_name(path: Path, check: RecordChecker) -> str:
     """The name of a file for ids: without its suffix and `.gz`, with the folders in which it lies in its corpus.
 
@@ -93,7 +88,8 @@ def document_name(path: Path, check: RecordChecker) -> str:
         >>> document_name(Path("news/monday.txt.gz"), RecordChecker(Path("news")))
         'monday'
     """
-    return Path(name_in_corpus(path, check.folder or path)).with_name(stem(path)).as_posix()
+    name = Path(name_in_corpus(path, check.folder or path))
+    return (name.with_suffix("") if name.suffix.lower() == ".gz" else name).with_suffix("").as_posix()
 
 
 def read_head(path: Path) -> str:
@@ -196,7 +192,7 @@ def parse_xml(data: bytes, check: RecordChecker, where: str) -> ElementTree.Elem
 
 
 def _elements(file: BinaryIO, check: RecordChecker, where: str) -> Iterator[ElementTree.Element]:
-    with _errors_of_xml(check, where):
+    try:
         reject_entity_declarations(file, check, where)
         file.seek(0)
         depth = 0
@@ -207,12 +203,6 @@ def _elements(file: BinaryIO, check: RecordChecker, where: str) -> Iterator[Elem
                 raise check.error(where, problem, "Check whether an end tag is missing")
             if event == "end":
                 yield element
-
-
-@contextmanager
-def _errors_of_xml(check: RecordChecker, where: str) -> Iterator[None]:
-    try:
-        yield
     except CorpusError:
         raise
     except (ElementTree.ParseError, expat.ExpatError) as error:

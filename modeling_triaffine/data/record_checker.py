@@ -232,12 +232,13 @@ class RecordChecker:
     ) -> list[Offsets]:
         """The fragments in characters, in order and joined; CorpusError if they do not fit the text or the quote."""
         in_text: list[Offsets] = []
+        at = positions(text, self.offsets)
         for start, end in fragments:
-            found = in_characters((start, end), positions(text, self.offsets))
-            if found is None:
+            first, last = bisect_right(at, start) - 1, bisect_left(at, end)
+            if not 0 <= start <= end <= at[-1] or (at[first], at[last]) != (start, end):  # also inside a character
                 problem = f"field '{name}' runs from {start} to {end}, the text has {len(text)} characters"
                 raise self.error(where, problem, OFFSETS)
-            in_text.append(found)
+            in_text.append((first, last))
         parts = joined(text, in_text)
         if quote is not None and len(parts) == 1 and not same_but_for_space(quote, text[slice(*parts[0])]):
             problem = f"field '{name}' quotes {quote!r}, but from {parts[0][0]} to {parts[0][1]} the text is "
@@ -339,19 +340,6 @@ def positions(text: str, unit: str) -> Sequence[int]:
     if unit == CHARACTERS:
         return range(len(text) + 1)
     return list(accumulate(map(OFFSET_UNITS[unit], text), initial=0))
-
-
-def in_characters(offsets: Offsets, at: Sequence[int]) -> Offsets | None:
-    """Converts offsets to positions of characters; None if one is outside of the text or inside a character.
-
-    Args:
-        at: the [`positions`] of the text.
-    """
-    start, end = offsets
-    if not 0 <= start <= end <= at[-1]:
-        return None
-    first, last = bisect_right(at, start) - 1, bisect_left(at, end)
-    return (first, last) if at[first] == start and at[last] == end else None
 
 
 def joined(text: str, fragments: Sequence[Offsets]) -> list[Offsets]:

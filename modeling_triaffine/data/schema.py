@@ -41,13 +41,7 @@ class Entity(TypedDict):
 
 
 class Record(TypedDict):
-    """One sentence, in the form of `FEATURES`.
-
-    Examples:
-        >>> from modeling_triaffine import load_nested_ner
-        >>> load_nested_ner("outputs/demo/corpus")["train"][0]["sent_id"]
-        0
-    """
+    """One sentence, in the form of `FEATURES`."""
 
     id: str
     doc_id: str

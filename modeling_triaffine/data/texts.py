@@ -178,7 +178,11 @@ def sentences_of(
         text["text"].replace(BYTE_ORDER_MARK, " ", 1) if text["text"].startswith(BYTE_ORDER_MARK) else text["text"]
     )
     where = text.get("where", "")
-    spans = text.get("sentences") or _sentence_spans(written, text.get("borders", []), sentence_splitter)
+    spans = text.get("sentences") or [
+        (first + start, first + end)
+        for first, last in pairwise((0, *text.get("borders", ()), len(written)))
+        for start, end in named_sentence_splitter(sentence_splitter)(written[first:last])
+    ]
     in_own_words = "words" in text and (own_words or word_splitter is None)
     if in_own_words:
         starts = [start for start, _ in text["words"]]
@@ -215,15 +219,6 @@ def sentences_of(
         check.sentences += 1
         check.entities_kept += len(record["entities"])
         yield record
-
-
-def _sentence_spans(text: str, borders: Sequence[int], sentence_splitter: str) -> list[Offsets]:
-    split = named_sentence_splitter(sentence_splitter)
-    return [
-        (first + start, first + end)
-        for first, last in pairwise((0, *borders, len(text)))
-        for start, end in split(text[first:last])
-    ]
 
 
 def _aligned(
@@ -270,16 +265,7 @@ def numbered(texts: Iterable[Text], check: RecordChecker) -> Iterator[Text]:
 
 
 WordSplitter = Callable[[str], Sequence[tuple[int, int]]]
-"""Text → its words as (start, end) in characters, end exclusive, in order and without overlaps.
-
-Examples:
-    >>> from modeling_triaffine.data import WordSplitter
-    >>> def by_characters(text: str) -> list[tuple[int, int]]:
-    ...     return [(place, place + 1) for place, character in enumerate(text) if not character.isspace()]
-    >>> splitter: WordSplitter = by_characters
-    >>> splitter("a b")
-    [(0, 1), (2, 3)]
-"""
+"""Text → its words as (start, end) in characters, end exclusive, in order and without overlaps."""
 
 LOST_IN_A_WORD = "entities with a boundary inside a word dropped"
 LOST_ACROSS_SENTENCES = "entities across sentences dropped"

@@ -25,13 +25,7 @@ from .texts import WrittenSentence, json_of_text, moved, text_of_sentences
 
 SOURCE = "triaffine-ner"
 WRITERS = ("json_lines", "brat")
-"""The formats that are written.
-
-Examples:
-    >>> from modeling_triaffine.data import WRITERS
-    >>> "brat" in WRITERS
-    True
-"""
+"""The formats that are written."""
 
 
 def write_nested_ner(

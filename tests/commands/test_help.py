@@ -9,9 +9,8 @@ import pytest
 from modeling_triaffine.commands import COMMANDS, COMPLETION, convert, predict
 from modeling_triaffine.commands.options import read_threshold
 from modeling_triaffine.conversion import CORPORA
-from modeling_triaffine.data import WRITERS
 from modeling_triaffine.data.record_checker import OFFSET_UNITS
-from modeling_triaffine.data.writing import PREDICTION_WRITERS
+from modeling_triaffine.data.writing import PREDICTION_WRITERS, WRITERS
 from modeling_triaffine.model.kinds_triaffine import ATTENTIONS, OVERLAPS
 from modeling_triaffine.model.options_triaffine import MODEL_OPTIONS
 from modeling_triaffine.publishing.upload import NotPublishedError

@@ -8,9 +8,9 @@ from datasets import Dataset, DatasetDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from modeling_triaffine.data import FEATURES, WRITERS, load_nested_ner, load_texts, write_nested_ner
+from modeling_triaffine.data import FEATURES, load_nested_ner, load_texts, write_nested_ner
 from modeling_triaffine.data.loading import read_parts
-from modeling_triaffine.data.writing import PREDICTION_WRITERS
+from modeling_triaffine.data.writing import PREDICTION_WRITERS, WRITERS
 from modeling_triaffine.model.text_triaffine import INVISIBLE_SPACES, word_splitter
 from tests.helpers.corpora import conllu, read, spelled, triples, write_files
 from tests.helpers.format_cases import CASES

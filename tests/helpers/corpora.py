@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from modeling_triaffine.data import FORMATS, RecordChecker, detect_format
+from modeling_triaffine.data import FORMATS, RecordChecker
+from modeling_triaffine.data.corpus_files import detect_format
 from modeling_triaffine.data.schema import Text
 from modeling_triaffine.data.texts import DEFAULT_SENTENCE_SPLITTER, sentences_of
 from modeling_triaffine.model.text_triaffine import INVISIBLE_SPACES

@@ -6,7 +6,7 @@ A reader's module is imported when its format is first used, so that the command
 from __future__ import annotations
 
 from collections import UserDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -62,6 +62,15 @@ class CorpusFormat:
     def __post_init__(self) -> None:
         if self.keys and not self.suffixes:
             object.__setattr__(self, "suffixes", JSON_SUFFIXES)
+
+    def fit(self, head: str, keys: Set[str]) -> int:
+        """The number of `keys` of JSON by which it recognizes a file, the more the more specific; 0 if it does not."""
+        fitting = [0]
+        for form in self.keys if keys else ():
+            forbidden = {key[1:] for key in form.split() if key.startswith("-")}
+            required = {key for key in form.split() if not key.startswith("-")}
+            fitting.append(len(required) if required <= keys and not forbidden & keys else 0)
+        return max(fitting) or int(self.recognizes is not None and self.recognizes(head))
 
 
 def check_columns(columns: Mapping[str, object], required: Iterable[str], optional: Iterable[str] = ()) -> None:

@@ -1,4 +1,4 @@
-"""Reads CoNLL-U with entities as brackets in MISC, as in GUM and CorefUD, or with tags there, as in NorNE and Stanza.
+"""Reads CoNLL-U with entities as brackets in MISC, as in GUM and CorefUD.
 
     1	the	the	DET	…	Entity=(1-person-new
     4	Orsk	Orsk	PROPN	…	Entity=(2-place-new)1)
@@ -19,11 +19,8 @@ from ..schema import Entity, Text
 from ..texts import LOST_ACROSS_SENTENCES
 from . import CorpusFormat
 from .columns import Layout, Rows, read_columns
-from .tags import STANDARD, Tag, decode_tags
 
-ID, MISC, WIDTH = 0, 9, 10
-TAG_NAMES = ("ner", "ne", "name")
-"""Names in MISC of tags, in any case; the last one may be of something else."""
+MISC, WIDTH = 9, 10
 BRACKET = re.compile(r"(\()?([^()]+)(\))?")
 PART_OF_SEVERAL = re.compile(r"\[([0-9]+)/[0-9]+\]$")
 """The end of an entity's name if it is one part of a discontinuous entity: [1/2]."""
@@ -52,30 +49,12 @@ class Conllu(Layout):
         elif name.startswith("newdoc"):
             self.left_open.clear()
 
-    def entities_of(self, rows: Rows, check: RecordChecker) -> list[Entity]:
-        return [*self._of_brackets(rows, check), *self._of_tags(rows, check)]
-
     def ignored(self) -> list[int]:
         return []
 
-    def _of_tags(self, rows: Rows, check: RecordChecker) -> Iterator[Entity]:
-        """The entities in tags; those on the line of a multi-word token stand for those of its words."""
-        units: list[tuple[list[Tag], int]] = []  # tags, and the first word that they are not of
-        covered, size = 0, 0
-        for number, row in rows:
-            tags = _tags(row[MISC], f"line {number}", check)
-            first, _, last = row[ID].partition("-")
-            if last and tags:
-                covered = int(last)
-                units.append((tags, size + covered - int(first) + 1))
-            elif self.is_word(row) and int(row[ID]) > covered:
-                units.append((tags, size + 1))
-            size += self.is_word(row)
-        ends = [0, *(end for _, end in units)]
-        for entity in decode_tags((tags for tags, _ in units), check):
-            yield Entity(start=ends[entity["start"]], end=ends[entity["end"]], type=entity["type"])
-
-    def _of_brackets(self, rows: Rows, check: RecordChecker) -> Iterator[Entity]:
+    def entities_of(self, rows: Rows, check: RecordChecker) -> list[Entity]:
+        """The entities of a sentence whose brackets both stand in it, by words."""
+        entities: list[Entity] = []
         is_open: dict[str, list[tuple[str, int]]] = defaultdict(list)  # name → types and first words
         num_words = 0
         for number, row in rows:
@@ -94,27 +73,17 @@ class Conllu(Layout):
                         what = "words" if kind else "a type"
                         check.drop(f"entities without {what} dropped", example=f"{where}: {name}")
                     elif part is None:
-                        yield Entity(start=start, end=num_words + of_word, type=kind)
+                        entities.append(Entity(start=start, end=num_words + of_word, type=kind))
                 elif closes and self.left_open[name]:
                     self.left_open[name] -= 1
                 elif closes:
                     raise check.error(where, f"Entity closes {name!r}, which is not open", "Open it where it begins")
             num_words += of_word
-        for name, entities in is_open.items():
-            self.left_open[name] += len(entities)
-            for _ in entities:
+        for name, unclosed in is_open.items():
+            self.left_open[name] += len(unclosed)
+            for _ in unclosed:
                 check.drop(LOST_ACROSS_SENTENCES, example=f"line {rows[0][0]}: {name}")
-
-
-def _tags(misc: str, where: str, check: RecordChecker) -> list[Tag]:
-    tags: list[Tag] = []
-    for name, _, value in (pair.partition("=") for pair in misc.split("|")):
-        if name.lower() in TAG_NAMES:
-            found = STANDARD.read(value)
-            if found is None and name.lower() != TAG_NAMES[-1]:
-                check.note(f"values of {name} in MISC that are no tags (B-type) ignored", example=f"{where}: {value}")
-            tags += found or ()
-    return tags
+        return entities
 
 
 def _brackets(misc: str, where: str, check: RecordChecker) -> Sequence[tuple[str, str, str]]:

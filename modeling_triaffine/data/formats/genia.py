@@ -1,15 +1,12 @@
 """Reads GENIA's own XML by the rules under which the literature has five classes and 18,546 sentences.
 
-- words: the sentence split at white space and at every `<cons>` tag, or the words of a splitter of your choice;
+- words: the sentence split at white space and at every `<cons>` tag;
 - entities: each `<cons>` of the five classes; coordinations (`sem="(AND …)"`) and their parts, which have no `sem`, are
-  not entities, and are counted;
-- one type per span: of several, the last in ASCII order is kept and the others are counted; the format
-  `genia_all_types` keeps them all, for models with several labels a span;
+  none. Of several types of a span, the last in ASCII order is kept;
 - splits by sentence, in corpus order: 15,023 train, 1,669 validation (together the 16,692 that papers call train), the
-  rest test;
-- the second occurrence of an abstract gets `#2` appended to its name.
+  rest test. The second occurrence of an abstract gets `#2` appended to its name.
 
-The format `genia_other_types` has three more types, for what the literature leaves out.
+`genia_all_types` keeps all types of a span, `genia_other_types` has three more, for what the literature leaves out.
 """
 
 import re
@@ -126,18 +123,14 @@ def _type(sem: str, other_types: bool, check: RecordChecker) -> str:
     return ""
 
 
-def _rank(entity: Entity) -> tuple[int, int, bool, str]:
-    kind = entity["type"]
-    return entity["start"], entity["end"], kind not in AUXILIARY_TYPES, kind
-
-
 def _in_order(entities: list[Entity], check: RecordChecker, all_types: bool) -> list[Entity]:
     """The entities by position, each once; unless `all_types`, of several types of a span the last in ASCII order.
 
     One of the five types prevails over the auxiliary ones.
     """
     kept: list[Entity] = []
-    in_order = sorted(check.unique(entities), key=_rank)
+    by_type = sorted(check.unique(entities), key=lambda entity: (entity["type"] not in AUXILIARY_TYPES, entity["type"]))
+    in_order = sorted(by_type, key=lambda entity: (entity["start"], entity["end"]))
     for _, of_span in groupby(in_order, key=lambda entity: (entity["start"], entity["end"])):
         *others, last = of_span
         if others and not all_types:

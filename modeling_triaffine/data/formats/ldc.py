@@ -1,21 +1,19 @@
 """Reads ACE and ERE as LDC distributes them: a source text and its annotations for every document.
 
-Entities are the entity mentions, also nominal ones and pronouns, with the type of their entity. Sentences end at every
-tag.
+Entities are all entity mentions, with the type of their entity. Sentences end at every tag.
 
 - ACE (`.sgm`, `.apf.xml`): offsets count the characters of the source without its tags, an escape like `&amp;` as
   written. What is outside of `<TEXT>` is not read, unless a mention is annotated there.
 - ERE of TAC KBP (`.rich_ere.xml` and texts): offsets count the characters of the source, its tags included. Text that a
   post of a forum quotes from another one (`<quote>`) is not annotated, and not read. Mentions in a tag (the author of a
   post) are dropped and counted.
-
-The corpora have no splits of their own: folders called `train`, `dev` and `test` make them.
 """
 
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from html import unescape
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element
@@ -30,7 +28,6 @@ from . import CorpusFormat
 TAG = re.compile(r"<[^<>]+>")
 QUOTE = re.compile(r"<quote\b.*?</quote\s*>", re.DOTALL | re.IGNORECASE)
 ESCAPE = re.compile(r"&(amp|lt|gt|quot|apos);", re.IGNORECASE)
-ESCAPED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 STAGES = ("fp1", "fp2", "adj", "timex2norm")
 """Folders of ACE 2005 that hold the same documents, from the first to the last stage of annotation."""
 IGNORED = {
@@ -78,29 +75,39 @@ class Release:
 
     def documents(self, path: Path) -> list[Path]:
         """The annotations in a folder, searched recursively, or the one file, and their sources."""
-        annotations = [file for file in visible_paths(path) if file.name.endswith(self.suffixes)]
+        annotations = [file for files in self._annotations(path).values() for file in files]
         return [*annotations, *(source for file in annotations for source in self._sources(file))]
+
+    def _annotations(self, path: Path) -> dict[str, list[Path]]:
+        """Document, its name without suffixes → the files that annotate it."""
+        documents = defaultdict(list)
+        for file in visible_paths(path):
+            if suffix := next(filter(file.name.endswith, self.suffixes), None):
+                documents[file.name.removesuffix(suffix)].append(file)
+        return documents
+
+    def _sources(self, file: Path) -> list[Path]:
+        """The files that may be the text of these annotations: one, if the corpus is complete."""
+        (document,) = self._annotations(file)
+        folders = dict.fromkeys((file.parent, file.parent.parent / "source"))
+        places = (folder / f"{document}{suffix}" for folder in folders for suffix in self.sources)
+        return [place for place in places if place.is_file()]
 
     def read(self, path: Path, check: RecordChecker) -> Iterator[Text]:
         """Reads the documents in the order of their names; of several stages of annotation, the last."""
-        by_name = defaultdict(list)
-        for file in visible_paths(path):
-            if file.name.endswith(self.suffixes):
-                by_name[self._document(file)].append(file)
-        for document, files in by_name.items():
+        for document, files in self._annotations(path).items():
             stages = {file.parent.name: file for file in files}
-            last = files[0]
             if len(files) > 1:
                 if len(stages) < len(files) or not stages.keys() <= {*STAGES}:
                     problem = f"there are several documents {document!r}: {', '.join(map(str, files))}"
                     raise check.error("", problem, "Keep one")
                 check.note("earlier stages of annotation ignored", len(files) - 1)
-                last = stages[max(stages, key=STAGES.index)]
+            last = max(files, key=lambda file: len(files) > 1 and STAGES.index(file.parent.name))
             with check.record():
-                yield self._read_document(last, name_in_corpus(last, path), check)
+                yield self._read_document(document, last, name_in_corpus(last, path), check)
 
-    def _read_document(self, file: Path, name: str, check: RecordChecker) -> Text:
-        document, sources = self._document(file), self._sources(file)
+    def _read_document(self, document: str, file: Path, name: str, check: RecordChecker) -> Text:
+        sources = self._sources(file)
         if len(sources) != 1:
             problem = f"its text, {document}{'|'.join(self.sources)}, is not there once: {[*map(str, sources)]}"
             raise check.error(name, problem, "Put it beside the annotations, or in the folder `source` beside it")
@@ -129,20 +136,10 @@ class Release:
                     raise check.error(where, "it has no offsets", "Give the file as distributed by LDC") from None
                 yield Mention(where, entity.get("TYPE") or entity.get("type") or "", *span)
 
-    def _document(self, file: Path) -> str:
-        """The name of the document, without suffixes."""
-        return next(file.name.removesuffix(suffix) for suffix in self.suffixes if file.name.endswith(suffix))
-
-    def _sources(self, file: Path) -> list[Path]:
-        """The files that may be the text of these annotations: one, if the corpus is complete."""
-        folders = dict.fromkeys((file.parent, file.parent.parent / "source"))
-        places = (folder / f"{self._document(file)}{suffix}" for folder in folders for suffix in self.sources)
-        return [place for place in places if place.is_file()]
-
 
 def _unescape(text: str) -> str:
     """The text with `&amp;` and the like as characters, padded with spaces, so that offsets stay valid."""
-    return ESCAPE.sub(lambda escape: ESCAPED[escape[1].lower()].ljust(len(escape[0])), text)
+    return ESCAPE.sub(lambda escape: unescape(escape[0].lower()).ljust(len(escape[0])), text)
 
 
 def _blanked(text: str, spans: list[Offsets]) -> str:

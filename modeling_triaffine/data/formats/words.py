@@ -56,11 +56,7 @@ OPTIONAL = ("tokens", "entities", "names", "pos", "id", "doc_id", *OF_SPAN)
 
 
 def read_word_tags(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Text]:
-    """Reads one sentence after the other; a CorpusError names the line or record and the field.
-
-    Args:
-        columns: of [`tagged_sentences`].
-    """
+    """Reads one sentence after the other; `columns` as of [`tagged_sentences`]."""
     yield from tagged_sentences(json_values(path, check), columns or {}, document_name(path, check), check)
 
 
@@ -90,7 +86,9 @@ def tagged_sentences(
             words = columns.get("tokens") or next((name for name in TOKENS if name in record.fields), TOKENS[0])
             tokens = record.value(words, list)
             entities: list[Entity] = []
-            found = named or _fields_of_entities(record.fields)
+            found = named or [next((name for name in (*TAGS, MENTIONS) if name in record.fields), TAGS[0])]
+            if found == [TAGS[0]] and not named and record.fields.get(NESTED) is not None:
+                found = [*found, NESTED]
             for field in found:
                 if field not in schemes:
                     schemes[field] = _scheme(field, head, columns.get("names"))
@@ -105,12 +103,6 @@ def tagged_sentences(
             fields["pos"] = record.fields[columns["pos"]] if "pos" in columns else None
             sent_ids[doc_id] += 1
             yield text_of_words({**fields, "entities": entities}, where, check)
-
-
-def _fields_of_entities(fields: Mapping[str, Any]) -> Sequence[str]:
-    """The fields with the entities of a record that are named as usual."""
-    found = next((name for name in (*TAGS, MENTIONS) if name in fields), TAGS[0])
-    return [found, NESTED] if found == TAGS[0] and fields.get(NESTED) is not None else [found]
 
 
 def _scheme(field: str, records: Iterable[tuple[object, str]], names: Sequence[str] | None) -> TagScheme | None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from modeling_triaffine.data import CorpusError, detect_format
+from modeling_triaffine.data import CorpusError
+from modeling_triaffine.data.corpus_files import detect_format
 from tests.helpers.corpora import CAS_LAYER, NESTED, TEXT, TOKENS, cas_json, read, spelled, write_files
 from tests.helpers.format_cases import SAMPLES
 
