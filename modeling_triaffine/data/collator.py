@@ -103,10 +103,16 @@ class DataCollatorForNestedNER:
         labels_of_span: dict[tuple[int, int, int], set[int]] = {}
         for sentence, (feature, size) in enumerate(zip(features, num_words.tolist(), strict=True)):
             for entity in feature["entities"]:
-                if problem := self._problem(entity, size):
-                    raise ValueError(f"{_name(features, sentence)} has {problem}.")
-                span = (sentence, int(entity["start"]), int(entity["end"]) - 1)
-                labels_of_span.setdefault(span, set()).add(self.label2id[entity["type"]])
+                start, end, kind = entity["start"], entity["end"], entity["type"]
+                if not 0 <= start < end <= size:
+                    problem = f"an entity from {start} to {end}, but {size} words: offsets count words from 0, the end"
+                    raise ValueError(f"{_name(features, sentence)} has {problem} is exclusive.")
+                if kind not in self.label2id or kind == NONE_LABEL:
+                    known = ", ".join(name for name in self.label2id if name != NONE_LABEL)
+                    problem = f"an entity of type {kind!r}, for which the model has no label; its labels are {known}"
+                    remedy = "Train with all types of the data, or remove the entities of this type"
+                    raise ValueError(f"{_name(features, sentence)} has {problem}. {remedy}.")
+                labels_of_span.setdefault((sentence, int(start), int(end) - 1), set()).add(self.label2id[kind])
         spans = span_mask(num_words, max(1, int(num_words.max())))
         matrix = torch.where(spans, 0 if self.multi_label else self.label2id[NONE_LABEL], -100)
         for sentence, first, last in labels_of_span if self.flat_annotation else ():
@@ -120,18 +126,6 @@ class DataCollatorForNestedNER:
             else:
                 matrix[span] = max(labels)
         return matrix
-
-    def _problem(self, entity: Mapping[str, Any], num_words: int) -> str:
-        """Says what is wrong with an entity, as the end of an error; empty if nothing is."""
-        start, end, kind = entity["start"], entity["end"], entity["type"]
-        if not 0 <= start < end <= num_words:
-            place = f"an entity from {start} to {end}, but {num_words} words"
-            return f"{place}: offsets count words from 0, the end is exclusive"
-        if kind not in self.label2id or kind == NONE_LABEL:
-            known = ", ".join(name for name in self.label2id if name != NONE_LABEL)
-            remedy = "Train with all types of the data, or remove the entities of this type"
-            return f"an entity of type {kind!r}, for which the model has no label; its labels are {known}. {remedy}"
-        return ""
 
 
 def _name(features: Sequence[Mapping[str, Any]], number: int) -> str:

@@ -118,14 +118,13 @@ class CorpusPart:
         name: name of the split in place of `train` if nobody names it: the split in the file's name, or that name.
     """
 
-    files: SplitFiles
     check: RecordChecker
     texts: dict[str, list[Text]] = field(default_factory=dict)
     name: str | None = None
 
     @property
     def has_words(self) -> bool:
-        """True if some of the texts have words of the corpus's own."""
+        """Some of the texts have words of the corpus's own."""
         return any("words" in text for text in chain.from_iterable(self.texts.values()))
 
     @property
@@ -139,10 +138,7 @@ class CorpusPart:
         """The splits in the schema; see [`load_nested_ner`] and [`sentences_of`]."""
         check = deepcopy(self.check)
         splitters = word_splitter, sentence_splitter or DEFAULT_SENTENCE_SPLITTER, own_words
-        splits = {
-            split: as_dataset((record for text in texts for record in sentences_of(text, check, *splitters)), split)
-            for split, texts in self.texts.items()
-        }
+        splits = {split: _as_dataset(texts, check, split, *splitters) for split, texts in self.texts.items()}
         report = check.report()
         if not any(map(len, splits.values())):
             raise check.error("", "it has no sentences", report.removesuffix(".") or "Check whether it is complete")
@@ -152,10 +148,10 @@ class CorpusPart:
         return splits
 
 
-def as_dataset(records: Iterable[Any], split: str | None) -> Dataset:
-    """The records in the schema."""
-    rows = list(records)
-    columns = {name: [record[name] for record in rows] for name in FEATURES}
+def _as_dataset(texts: Iterable[Text], check: RecordChecker, split: str | None, *splitters: Any) -> Dataset:
+    """The sentences of texts in the schema."""
+    rows = [record for text in texts for record in sentences_of(text, check, *splitters)]
+    columns = {name: [row[name] for row in rows] for name in FEATURES}  # type: ignore[literal-required]
     return Dataset.from_dict(columns, features=FEATURES, split=None if split is None else NamedSplit(split))
 
 
@@ -177,7 +173,7 @@ def read_parts(
     if columns is not None and not isinstance(columns, Mapping):
         raise TypeError(f"`columns` is {columns!r}. Give a mapping, such as {{'tokens': 0, 'entities': [1, 2]}}.")
     check_unit(offsets)
-    is_named = format is not None
+    how = "--format (format=) names another" if format is None else "as named"
     if columns is not None and format is None:
         of_words = isinstance(columns.get("tokens"), str) or "names" in columns
         format = "text_spans" if "text" in columns else "word_tags" if of_words else None
@@ -187,9 +183,8 @@ def read_parts(
         known = files.format
         if columns is not None and not known.columns:
             raise CorpusError.at(files.path, "", f"the format {known.name!r} has no columns", "Leave them out")
-        how = "as named" if is_named else "--format (format=) names another"
         read_as = f"Read as {known.name!r} ({known.description}); {how}"
-        part = CorpusPart(files, RecordChecker(files.path, read_as, offsets, max_bad_records))
+        part = CorpusPart(RecordChecker(files.path, read_as, offsets, max_bad_records))
         for text in numbered(_texts(files, part.check, {} if columns is None else {"columns": columns}), part.check):
             part.texts.setdefault(split or text.get("split") or "train", []).append(text)
         part.texts = part.texts or {split or "train": []}
@@ -261,8 +256,7 @@ def adapt_dataset(
     def adapted(part: Dataset, split: str) -> Dataset:
         check = RecordChecker(split, offsets=offsets)
         texts = numbered(_texts_of_rows(part, columns, split, check), check)
-        splitters = word_splitter, sentence_splitter
-        rows = as_dataset((record for text in texts for record in sentences_of(text, check, *splitters)), part.split)
+        rows = _as_dataset(texts, check, part.split, word_splitter, sentence_splitter)
         rows.info.description = check.report()
         check.tell()
         return rows

@@ -224,24 +224,25 @@ def sentences_of(
 def _aligned(
     text: Text, written: str, sentences: Sequence[Sequence[Offsets]], in_own_words: bool, check: RecordChecker
 ) -> list[list[Entity]]:
-    """The entities of every sentence, by its words; those that have none are dropped."""
+    """The entities of every sentence, by its words; those that have none, or cross its end, are dropped."""
     words = [word for sentence in sentences for word in sentence]
-    where = text.get("where", "")
-
-    def drop(why: str, entity: Entity) -> None:
-        example = f"{where}: " if where else ""
-        check.drop(why, 1, f"{example}{entity['type']} {in_context(written, entity['start'], entity['end'])}")
-
     if in_own_words and "word_entities" in text:
-        aligned = text["word_entities"]
+        aligned, dropped = text["word_entities"], []
     else:
         aligned, lost = align_entities(written, text["entities"], words)
-        for entity in lost:
-            drop(LOST_IN_A_WORD, entity)
-    inside, crossing = by_sentence(aligned, list(map(len, sentences)))
-    for entity in crossing:
-        start, end = words[entity["start"]][0], words[entity["end"] - 1][1]
-        drop(LOST_ACROSS_SENTENCES, Entity(start=start, end=end, type=entity["type"]))
+        dropped = [(LOST_IN_A_WORD, entity) for entity in lost]
+    first_words = list(accumulate(map(len, sentences), initial=0))
+    inside: list[list[Entity]] = [[] for _ in sentences]
+    for entity in aligned:
+        sentence = bisect_right(first_words, entity["start"]) - 1
+        if entity["end"] <= first_words[sentence + 1]:
+            inside[sentence].append(moved(entity, -first_words[sentence]))
+        else:
+            start, end = words[entity["start"]][0], words[entity["end"] - 1][1]
+            dropped.append((LOST_ACROSS_SENTENCES, Entity(start=start, end=end, type=entity["type"])))
+    where = f"{text['where']}: " if text.get("where") else ""
+    for why, entity in dropped:
+        check.drop(why, 1, f"{where}{entity['type']} {in_context(written, entity['start'], entity['end'])}")
     return inside
 
 
@@ -319,24 +320,6 @@ def align_entities(
         else:
             lost.append(entity)
     return aligned, lost
-
-
-def by_sentence(entities: Iterable[Entity], sizes: Sequence[int]) -> tuple[list[list[Entity]], list[Entity]]:
-    """Divides a document's entities among its sentences, by their own words, and finds those that cross an end.
-
-    `sizes` are the numbers of words in the sentences.
-    """
-    first_words = list(accumulate(sizes, initial=0))
-    inside: list[list[Entity]] = [[] for _ in sizes]
-    crossing: list[Entity] = []
-    for entity in entities:
-        sentence = bisect_right(first_words, entity["start"]) - 1
-        if entity["end"] > first_words[sentence + 1]:
-            crossing.append(entity)
-        else:
-            start, end = (entity[side] - first_words[sentence] for side in ("start", "end"))
-            inside[sentence].append(Entity(start=start, end=end, type=entity["type"]))
-    return inside, crossing
 
 
 def joined_tokens(tokens: Sequence[str]) -> tuple[str, list[Offsets]]:

@@ -67,10 +67,16 @@ def test_alignment_keeps_exactly_what_words_spell(text, data):
         assert inside or not text[missed["start"] : missed["end"]].strip()
 
 
-@pytest.mark.parametrize("words", [[], [(0, 0)], [(2, 3), (0, 1)], [(0, 2), (1, 3)], [(0, 18)], [(-1, 2)], ["a", "ab"]])
+@pytest.mark.parametrize(
+    "words", [[(0, 0)], [(2, 3), (0, 1)], [(0, 2), (1, 3)], [(0, 18)], [(-1, 2)], ["a"], [(None, 2)]]
+)
 def test_words_of_a_splitter_are_checked(words):
     with pytest.raises(ValueError, match="The word splitter returned"):
         split_words(TEXT, lambda text: words)
+    with pytest.raises(ValueError, match="The word splitter returned no word"):
+        split_words(TEXT, lambda text: [])
+    with pytest.raises(ValueError, match="sentence 1"):
+        list(sentences_by(lambda text: [[(0, 1)], words], "a b c"))
 
 
 def test_a_splitter_of_the_user_cuts_texts(encoder):
@@ -88,11 +94,3 @@ def test_a_splitter_of_the_user_cuts_texts(encoder):
     assert found(None) != halves
     processor.text_splitter = lambda text: [[(0, 4)], [(n, n + 1) for n in range(5, 22)]]
     assert [len(part.words) for part in processor.read_text("x" * 22)] == [1, 4, 4, 4, 4, 4, 2]  # windowed
-
-
-@pytest.mark.parametrize(
-    "words", [[(0, 2)], [(1, 2), (1, 3)], [(2, 3), (0, 1)], [(1, 1)], [(0, 9)], [(-1, 2)], "b c", [(None, 2)]]
-)
-def test_words_of_a_text_splitter_are_checked(words):
-    with pytest.raises(ValueError, match="sentence 1"):
-        list(sentences_by(lambda text: [[(0, 1)], words], "a b c"))

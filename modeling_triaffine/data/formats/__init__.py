@@ -45,7 +45,7 @@ class CorpusFormat:
     Examples:
         >>> from modeling_triaffine.data import FORMATS
         >>> FORMATS["brat"].suffixes
-        ('.ann', '.a1')
+        ('.ann',)
     """
 
     name: str

@@ -1,8 +1,7 @@
 """Reads brat's standoff format: a text (`.txt`) and its annotations (`.ann`) for every document of a folder.
 
-The shared tasks of BioNLP have the given entities in `.a1`, which is read alike, and what is to be found in `.a2`,
-whose text-bound annotations are counted. Text-bound annotations (T) are the entities, event triggers among them. brat
-ends a fragment at every line end: fragments separated by white space alone are one entity.
+Text-bound annotations (T) are the entities, event triggers among them. brat ends a fragment at every line end:
+fragments separated by white space alone are one entity.
 """
 
 import re
@@ -16,8 +15,6 @@ from ..texts import annotated
 from . import CorpusFormat
 
 TEXT_SUFFIX, ANNOTATION_SUFFIX = ".txt", ".ann"
-ANNOTATION_SUFFIXES = (ANNOTATION_SUFFIX, ".a1")
-SOLUTION_SUFFIX = ".a2"
 TEXT_BOUND = re.compile(
     r"(T[^\t]*)\t(\S+) ([0-9]{1,15} [0-9]{1,15}(?:;[0-9]{1,15} [0-9]{1,15})*)(?:\t(.*))?", re.DOTALL
 )
@@ -35,26 +32,20 @@ OTHER_ANNOTATIONS = {
 def read_brat(path: Path, check: RecordChecker) -> Iterator[Text]:
     """Reads the documents of a folder, searched recursively, or that of one `.ann`, in the order of their names."""
     files = brat_documents(path)
-    annotated = [file for file in files if file.suffix in ANNOTATION_SUFFIXES]
     for file in files:
-        if file.suffix == SOLUTION_SUFFIX:
-            lines = numbered_lines(file, check, name_in_corpus(file, path))
-            if ignored := sum(line.startswith("T") for _, line in lines):
-                check.note(f"text-bound annotations of {SOLUTION_SUFFIX} ignored", ignored, file.name)
-        elif file.suffix == TEXT_SUFFIX and not {file.with_suffix(end) for end in ANNOTATION_SUFFIXES} & {*annotated}:
+        if file.suffix == TEXT_SUFFIX and file.with_suffix(ANNOTATION_SUFFIX) not in files:
             check.note(f"texts without {ANNOTATION_SUFFIX} ignored", example=file.name)
-    for file in annotated:
-        with check.record():
-            yield _read_document(file, name_in_corpus(file, path), check)
+    for file in files:
+        if file.suffix == ANNOTATION_SUFFIX:
+            with check.record():
+                yield _read_document(file, name_in_corpus(file, path), check)
 
 
 def brat_documents(path: Path) -> list[Path]:
     """The texts and annotations in a folder, or of one of its files; empty if nothing is annotated."""
-    beside = [path, *(path.with_suffix(suffix) for suffix in (TEXT_SUFFIX, SOLUTION_SUFFIX))]
-    files = visible_paths(path) if path.is_dir() else beside
-    known = (TEXT_SUFFIX, *ANNOTATION_SUFFIXES, SOLUTION_SUFFIX)
-    files = [file for file in files if file.suffix in known and file.is_file()]
-    return files if any(file.suffix in ANNOTATION_SUFFIXES for file in files) else []
+    files = visible_paths(path) if path.is_dir() else [path, path.with_suffix(TEXT_SUFFIX)]
+    files = [file for file in files if file.suffix in (TEXT_SUFFIX, ANNOTATION_SUFFIX) and file.is_file()]
+    return files if any(file.suffix == ANNOTATION_SUFFIX for file in files) else []
 
 
 def _read_document(file: Path, name: str, check: RecordChecker) -> Text:
@@ -90,6 +81,6 @@ BRAT = CorpusFormat(
     name="brat",
     description="brat's standoff format, a folder of .txt and .ann",
     read=read_brat,
-    suffixes=ANNOTATION_SUFFIXES,  # by these alone, which lead to its text
+    suffixes=(ANNOTATION_SUFFIX,),  # by this alone, which leads to its text
     documents=brat_documents,
 )

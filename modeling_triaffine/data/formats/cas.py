@@ -19,6 +19,7 @@ from ...model.text_triaffine import Offsets
 from ..reading import name_in_corpus, open_corpus, parse_xml, read_head, record_keys, visible_paths
 from ..record_checker import RecordChecker
 from ..schema import CorpusError, Text
+from ..texts import annotated
 from . import CorpusFormat, check_columns
 
 if TYPE_CHECKING:
@@ -67,9 +68,9 @@ def cas_documents(path: Path) -> list[Path]:
 
 def _text(cas: Cas, layer: str, feature: str, where: str, check: RecordChecker) -> Text:
     """The text of a CAS with the annotations of a layer, and its sentences; without a text there are none of either."""
-    found = Text(doc_id=where.rpartition(".")[0], text=cas.sofa_string or "", entities=[], where=where)
-    if not (text := found["text"]):
-        return found
+    doc_id, text, entities = where.rpartition(".")[0], cas.sofa_string or "", []
+    if not text:
+        return annotated(doc_id, text, (), where)
     there = sorted({annotation.type.name for annotation in cas.select_all_annotations()})
     if cas.typesystem.contains_type(layer):
         there = [declared.name for declared in cas.typesystem.get_type(layer).all_features]
@@ -79,16 +80,16 @@ def _text(cas: Cas, layer: str, feature: str, where: str, check: RecordChecker) 
     for number, span in enumerate(cas.select(layer)):
         if not (value := span.get(feature)):
             check.drop("entities without a type dropped", example=f"{where}: {text[span.begin : span.end]!r}")
-        elif entity := check.entity(text, [(span.begin, span.end)], value, None, where, f"{layer}[{number}]"):
-            found["entities"].append(entity)
+        else:
+            entities.append(check.entity(text, [(span.begin, span.end)], value, None, where, f"{layer}[{number}]"))
     for other in cas.select_all_annotations():
         if other.type.name not in (layer, SENTENCE, TOKEN, METADATA, WHOLE):
             check.note(f"annotations of the layer {other.type.name!r} ignored", example=where)
-    sentences = cas.select(SENTENCE) if cas.typesystem.contains_type(SENTENCE) else ()
-    if sentences:
+    made = annotated(doc_id, text, entities, where)
+    if sentences := cas.select(SENTENCE) if cas.typesystem.contains_type(SENTENCE) else ():
         borders = {border for span in sentences for border in (span.begin, span.end) if 0 < border < len(text)}
-        found["sentences"] = [*pairwise((0, *sorted(borders), len(text)))]
-    return found
+        made["sentences"] = [*pairwise((0, *sorted(borders), len(text)))]
+    return made
 
 
 def _load(file: Path, name: str, check: RecordChecker) -> Cas:

@@ -41,6 +41,7 @@ NAMED_COLUMNS = re.compile(r"(?m)^#\s*global\.columns\s*=(.*)$")
 """The names of columns in CoNLL-U Plus, of which FORM and UPOS are read."""
 NAMES_OF_TOKENS = {"form", "text", "token", "tokens", "word", "words"}
 """The names that the first column may have in a line of column names."""
+CHUNKS = ({"NP", "VP"}, {"NC", "VC"})
 NO_VALUE = "_"
 NO_SPACE = "SpaceAfter=No"
 COMMENT = re.compile(r"# ?\S+ = ")
@@ -106,8 +107,9 @@ class Layout:
         return sorted(entities, key=lambda entity: (entity["start"], -entity["end"]))
 
     def ignored(self) -> list[int]:
-        """The columns that are not read, to be counted."""
-        return sorted({*range(int(self.numbered), self.width)} - {self.tokens, self.pos, *self.tags})
+        """The columns that are not read, to be counted; none where the format says what the columns have."""
+        read = {self.tokens, self.pos, *self.tags}
+        return sorted({*range(int(self.numbered), self.width)} - read) if self.tags else []
 
 
 class Conll2012(Layout):
@@ -124,9 +126,6 @@ class Conll2012(Layout):
                 kind, start = is_open.pop()
                 entities.append(Entity(start=start, end=number + 1, type=kind))
         return sorted(entities, key=lambda entity: (entity["start"], -entity["end"]))
-
-    def ignored(self) -> list[int]:
-        return []
 
 
 def split_row(line: str, separator: str, width: int = 0) -> list[str]:
@@ -175,7 +174,10 @@ def find_layout(head: str, columns: Mapping[str, Any] | None = None) -> Layout |
             tagged.insert(0, column)
         elif tagged and {*values[column]} != {NO_VALUE}:
             break
-    tags = {column: scheme for column in tagged if (scheme := written[column]) and not _are_chunks(values[column])}
+    # CoNLL-2003 (English, German) has tags of chunks, which look like those of entities.
+    types = {column: {tag[2:] for tag in values[column]} for column in tagged}
+    without_chunks = [column for column in tagged if not any(chunks <= types[column] for chunks in CHUNKS)]
+    tags = {column: scheme for column in without_chunks if (scheme := written[column])}
     if not tags:
         return None
     ids = values[0] if tagged[0] > 1 else ()
@@ -229,12 +231,6 @@ def _doubt(head: str, layout: Layout) -> str:
 def _are_ids(values: Sequence[str]) -> bool:
     """The values are no words: they number something, or are all the same."""
     return all(map(ID.fullmatch, values)) or len(values) > 1 == len({*values})
-
-
-def _are_chunks(tags: Sequence[str]) -> bool:
-    """The types are those of chunks in CoNLL-2003 (English, German), whose tags look like those of entities."""
-    types = {tag[2:] for tag in tags}
-    return {"NP", "VP"} <= types or {"NC", "VC"} <= types
 
 
 def _has_tags_of_its_own(row: Sequence[str]) -> bool:

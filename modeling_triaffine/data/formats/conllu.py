@@ -49,9 +49,6 @@ class Conllu(Layout):
         elif name.startswith("newdoc"):
             self.left_open.clear()
 
-    def ignored(self) -> list[int]:
-        return []
-
     def entities_of(self, rows: Rows, check: RecordChecker) -> list[Entity]:
         """The entities of a sentence whose brackets both stand in it, by words."""
         entities: list[Entity] = []

@@ -16,6 +16,7 @@ from ...errors import importing_extra
 from ..reading import document_name, open_corpus
 from ..record_checker import RecordChecker
 from ..schema import Entity, Text
+from ..texts import annotated
 from . import CorpusFormat, check_columns
 
 if TYPE_CHECKING:
@@ -39,13 +40,8 @@ def read_docbin(path: Path, check: RecordChecker, columns: Mapping[str, Any] | N
         with check.record():
             where = f"document {number}"
             words = [token for token in doc if not token.text.isspace()]
-            text = Text(
-                doc_id=f"{file_name}:{number}",
-                text=doc.text,
-                entities=_entities(doc, group, where, check),
-                words=[(token.idx, token.idx + len(token)) for token in words],
-                where=where,
-            )
+            text = annotated(f"{file_name}:{number}", doc.text, _entities(doc, group, where, check), where)
+            text["words"] = [(token.idx, token.idx + len(token)) for token in words]
             if any(token.pos_ for token in words):
                 text["pos"] = [token.pos_ for token in words]
             if doc.has_annotation("SENT_START"):
@@ -54,15 +50,13 @@ def read_docbin(path: Path, check: RecordChecker, columns: Mapping[str, Any] | N
             yield text
 
 
-def _entities(doc: Doc, group: str, where: str, check: RecordChecker) -> list[Entity]:
-    entities = []
+def _entities(doc: Doc, group: str, where: str, check: RecordChecker) -> Iterator[Entity | None]:
     for index, span in enumerate(doc.ents if group == ENTS else doc.spans.get(group, ())):
-        fragments = [(span.start_char, span.end_char)]
-        if not span.label_:
+        if span.label_:
+            fragments = [(span.start_char, span.end_char)]
+            yield check.entity(doc.text, fragments, span.label_, None, where, f"spans[{index}]")
+        else:
             check.drop("entities without a type dropped", example=f"{where}: {span.text}")
-        elif entity := check.entity(doc.text, fragments, span.label_, None, where, f"spans[{index}]"):
-            entities.append(entity)
-    return entities
 
 
 def _documents(path: Path, check: RecordChecker) -> list[Doc]:

@@ -4,7 +4,6 @@ import pytest
 
 from modeling_triaffine.data import load_nested_ner, load_texts
 from modeling_triaffine.data.formats.genia import SPLIT_STARTS
-from modeling_triaffine.model.text_triaffine import word_splitter
 from tests.helpers.corpora import article, cons, genia, read, spelled, write_files
 
 PARTS = '<cons lex="*a">A</cons> and <cons lex="*b">B</cons>'
@@ -102,17 +101,6 @@ def test_splits_are_counted_in_sentences(tmp_path, monkeypatch):
     (document, _) = splits["train"]
     spans = [(document["text"][one["start"] : one["end"]], one["type"]) for one in document["entities"]]
     assert spans == [("Cd 9", "protein"), ("Cd 9 chain", "protein")]
-
-
-def test_words_may_be_split_again(tmp_path):
-    title = f"the {cons('G#protein_molecule', 'Cd9')}-like {cons('G#cell_line', 'X 2')} ."
-    path = write_files(tmp_path, {"a.xml": genia(article(title))})
-    rows = load_nested_ner(path, word_splitter=word_splitter("whitespace"))["train"]
-    assert (rows[0]["tokens"], spelled(rows[0])) == (["the", "Cd9-like", "X", "2", "."], [("X 2", "cell_line")])
-    assert rows.info.description == (
-        "a.xml: sentences: 1; entities kept: 1 of 2; entities with a boundary inside a word dropped: 1 "
-        "(article MEDLINE:1: protein the [Cd9]-like X 2 .)."
-    )
 
 
 def test_the_whole_corpus(genia_corpus, genia_xml):
