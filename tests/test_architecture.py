@@ -30,9 +30,9 @@ SHARED_FILES = {file.stem for file in PACKAGE.glob("*.py")} - {"demo", "registra
 BUDGET = {
     ".": (1_080, 1_878),
     "acceleration": (1_204, 744),
-    "commands": (1_199, 717),
+    "commands": (1_198, 716),
     "conversion": (728, 509),
-    "data": (5_259, 2_451),
+    "data": (4_992, 2_437),
     "drawing": (684, 473),
     "evaluation": (1_257, 629),
     "explanation": (437, 282),
@@ -42,7 +42,7 @@ BUDGET = {
     "serving": (986, 972),
     "tagging": (525, 567),
     "training": (2_732, 2_689),
-    "helpers": (0, 2_181),
+    "helpers": (0, 2_180),
 }
 
 

@@ -172,9 +172,11 @@ def _named_splits(paths: Sequence[Path], known: CorpusFormat | None, only: str |
         if is_needed and entry.is_file() and split not in splits and only in (None, split):
             raise problem
     read = {file for files in splits.values() for file in files.files}
-    kinds = {_suffix(file) for file in read} - {"", ".txt"}
-    outside = [file for file in _files_in(paths) if _suffix(file) in kinds and file not in read] if splits else []
-    _tell(folder, "files outside all splits left out", outside)
+    documents = tuple(suffix for files in splits.values() if files.format.documents for suffix in files.format.suffixes)
+    kinds = documents or tuple({_suffix(file) for file in read} - {"", ".txt"})
+    outside = [file for file in _files_in(paths) if plain_name(file).endswith(kinds) and file not in read]
+    if splits:
+        _tell(folder, "files outside all splits left out", outside)
     return splits
 
 

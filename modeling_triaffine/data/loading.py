@@ -196,13 +196,12 @@ def read_parts(
 
 def _texts(files: SplitFiles, check: RecordChecker, options: Mapping[str, Any]) -> Iterator[Text]:
     """The texts of a split; `check` counts what the reader does not read."""
-    if files.format.documents is not None:
-        yield from files.format.read(files.path, check, **options)
-        return
     number = 0
     for file in files.files:
-        check.path, check.folder, check.is_document = file, files.path, len(files.files) > 1
-        read_head(file)  # an empty file is reported as such, not as invalid content
+        check.folder, check.is_document = files.path, len(files.files) > 1
+        if files.format.documents is None:
+            check.path = file
+            read_head(file)  # an empty file is reported as such, not as invalid content
         for text in files.format.read(file, check, **options):
             number += 1
             yield text

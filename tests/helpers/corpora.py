@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from modeling_triaffine.data import FORMATS, RecordChecker
-from modeling_triaffine.data.corpus_files import detect_format
+from modeling_triaffine.data import RecordChecker
+from modeling_triaffine.data.loading import read_parts
 from modeling_triaffine.data.schema import Text
 from modeling_triaffine.data.texts import DEFAULT_SENTENCE_SPLITTER, sentences_of
 from modeling_triaffine.model.text_triaffine import INVISIBLE_SPACES
@@ -165,12 +165,10 @@ def write_json(path, *values, as_list=False):
 
 def read(path, format=None, columns=None, word_splitter=None, sentence_splitter=DEFAULT_SENTENCE_SPLITTER):
     """The records of a file or folder, and the checker with its counts."""
-    check = RecordChecker(path)
-    known = detect_format(path) if format is None else FORMATS[format]
-    options = {} if columns is None else {"columns": columns}
-    texts = list(known.read(path, check, **options))
-    records = (record for one in texts for record in sentences_of(one, check, word_splitter, sentence_splitter))
-    return list(records), check
+    (part,) = read_parts(path, format, columns=columns)
+    texts = [text for of_split in part.texts.values() for text in of_split]
+    records = (record for one in texts for record in sentences_of(one, part.check, word_splitter, sentence_splitter))
+    return list(records), part.check
 
 
 def triples(record):

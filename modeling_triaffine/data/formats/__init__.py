@@ -38,8 +38,8 @@ class CorpusFormat:
         recognizes: for other files, their first characters → it looks like this format.
         may_be: the same for a file whose neighbours, or the user, say that it is of this format.
         columns: what `read(columns=…)` names, as in "{'entities': 'layer:feature'}"; empty if it takes none.
-        documents: for a format of many small files, `documents(path) → files`: all files of this format that belong to
-            the folder or document `path`, empty if there are none. `read` is then called with that `path`.
+        documents: for a format of several files a document, `documents(path) → files`: the one to `read` of each
+            document in a folder, or of one document; empty if there are none.
         by_name_only: it is never detected.
 
     Examples:

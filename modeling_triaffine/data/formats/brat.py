@@ -29,43 +29,38 @@ OTHER_ANNOTATIONS = {
 }
 
 
-def read_brat(path: Path, check: RecordChecker) -> Iterator[Text]:
-    """Reads the documents of a folder, searched recursively, or that of one `.ann`, in the order of their names."""
-    files = brat_documents(path)
-    for file in files:
-        if file.suffix == TEXT_SUFFIX and file.with_suffix(ANNOTATION_SUFFIX) not in files:
-            check.note(f"texts without {ANNOTATION_SUFFIX} ignored", example=file.name)
-    for file in files:
-        if file.suffix == ANNOTATION_SUFFIX:
-            with check.record():
-                yield _read_document(file, name_in_corpus(file, path), check)
-
-
 def brat_documents(path: Path) -> list[Path]:
-    """The texts and annotations in a folder, or of one of its files; empty if nothing is annotated."""
-    files = visible_paths(path) if path.is_dir() else [path, path.with_suffix(TEXT_SUFFIX)]
-    files = [file for file in files if file.suffix in (TEXT_SUFFIX, ANNOTATION_SUFFIX) and file.is_file()]
-    return files if any(file.suffix == ANNOTATION_SUFFIX for file in files) else []
+    """The annotations in a folder, and texts that have none; empty if nothing is annotated."""
+    files = [file for file in visible_paths(path) if file.is_file()]
+    if not any(file.suffix == ANNOTATION_SUFFIX for file in files):
+        return []
+    alone = [file for file in files if file.suffix == TEXT_SUFFIX and not file.with_suffix(ANNOTATION_SUFFIX).is_file()]
+    return sorted({*alone, *(file for file in files if file.suffix == ANNOTATION_SUFFIX)})
 
 
-def _read_document(file: Path, name: str, check: RecordChecker) -> Text:
-    """One `.ann` with the text beside it; `name` is its path in the corpus."""
-    text_file = file.with_suffix(TEXT_SUFFIX)
-    if not text_file.is_file():
-        problem = f"the text that it annotates, {text_file.name}, is not in its folder"
-        raise check.error(name, problem, f"Add it, or remove {file.name}")
-    doc_id = name.removesuffix(file.suffix)
-    text = read_text(text_file, check, f"{doc_id}{TEXT_SUFFIX}")
-    entities = []
-    for number, line in numbered_lines(file, check, name):
-        where = f"{name}, line {number}"
-        if line[:1] in OTHER_ANNOTATIONS:
-            check.note(f"{OTHER_ANNOTATIONS[line[0]]} ignored")
-        elif line.startswith("T") or "\t" in line:
-            entities.append(_entity(line, text, where, check))
-        elif line.strip():
-            check.note("lines that are not annotations ignored", example=where)
-    return annotated(doc_id, text, entities, name)
+def read_brat(path: Path, check: RecordChecker) -> Iterator[Text]:
+    """Reads one `.ann` with the text beside it."""
+    name = name_in_corpus(path, check.folder or path)
+    if path.suffix == TEXT_SUFFIX:
+        check.note(f"texts without {ANNOTATION_SUFFIX} ignored", example=path.name)
+        return
+    with check.record():
+        text_file = path.with_suffix(TEXT_SUFFIX)
+        if not text_file.is_file():
+            problem = f"the text that it annotates, {text_file.name}, is not in its folder"
+            raise check.error(name, problem, f"Add it, or remove {path.name}")
+        doc_id = name.removesuffix(path.suffix)
+        text = read_text(text_file, check, f"{doc_id}{TEXT_SUFFIX}")
+        entities = []
+        for number, line in numbered_lines(path, check, name):
+            where = f"{name}, line {number}"
+            if line[:1] in OTHER_ANNOTATIONS:
+                check.note(f"{OTHER_ANNOTATIONS[line[0]]} ignored")
+            elif line.startswith("T") or "\t" in line:
+                entities.append(_entity(line, text, where, check))
+            elif line.strip():
+                check.note("lines that are not annotations ignored", example=where)
+        yield annotated(doc_id, text, entities, name)
 
 
 def _entity(line: str, text: str, where: str, check: RecordChecker) -> Entity | None:

@@ -40,35 +40,30 @@ NOT_ANNOTATED = "INITIAL_CAS"
 
 
 def read_cas(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Text]:
-    """Reads the documents of a folder, searched recursively, or that of one file, in the order of their names.
-
-    Annotations without a value are dropped and counted. A text of several annotators is read for each.
+    """Reads one document. Annotations without a value are dropped and counted.
 
     Args:
         columns: {"entities": "layer:feature"}, or the layer alone, with the feature `value`.
     """
     check_columns(columns or {"entities": LAYER}, ("entities",))
     layer, _, feature = str((columns or {}).get("entities", LAYER)).partition(":")
-    for file in cas_documents(path):
-        name = name_in_corpus(file, path)
-        if file.stem == NOT_ANNOTATED:
-            check.note("documents before annotation left out", example=name)
-        elif file.name != TYPE_SYSTEM:
-            with check.record():
-                yield _text(_load(file, name, check), layer, feature or FEATURE, name, check)
+    name = name_in_corpus(path, check.folder or path)
+    if path.stem == NOT_ANNOTATED:
+        check.note("documents before annotation left out", example=name)
+        return
+    with check.record():
+        yield _text(_load(path, name, check), layer, feature or FEATURE, name, check)
 
 
 def cas_documents(path: Path) -> list[Path]:
-    """The XMI files with their type systems, and the JSON files that are CAS, in a folder or of one file."""
-    files = visible_paths(path)
-    documents = [file for file in files if file.is_file() and (file.suffix == XMI_SUFFIX or _is_json(file))]
-    type_systems = {file.with_name(TYPE_SYSTEM) for file in documents if file.suffix == XMI_SUFFIX}
-    return sorted({*documents, *(file for file in type_systems if file.is_file())})
+    """The XMI files, and the JSON files that are CAS, in a folder or of one file; each annotator has one."""
+    files = [file for file in visible_paths(path) if file.is_file()]
+    return sorted(file for file in files if file.suffix == XMI_SUFFIX or _is_json(file))
 
 
 def _text(cas: Cas, layer: str, feature: str, where: str, check: RecordChecker) -> Text:
     """The text of a CAS with the annotations of a layer, and its sentences; without a text there are none of either."""
-    doc_id, text, entities = where.rpartition(".")[0], cas.sofa_string or "", []
+    doc_id, text, entities = where.rpartition(".")[0] or where, cas.sofa_string or "", []
     if not text:
         return annotated(doc_id, text, (), where)
     there = sorted({annotation.type.name for annotation in cas.select_all_annotations()})

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..reading import numbered_paragraphs
+from ..reading import numbered_paragraphs, read_head
 from ..record_checker import DISCONTINUOUS, RecordChecker
 from ..schema import Entity, Text
 from ..texts import LOST_ACROSS_SENTENCES
@@ -96,6 +96,8 @@ def _brackets(misc: str, where: str, check: RecordChecker) -> Sequence[tuple[str
 
 def read_conllu(path: Path, check: RecordChecker) -> Iterator[Text]:
     """Reads the documents one by one; a CorpusError names the line."""
+    if "Entity=" not in read_head(path):
+        check.note("files without brackets (Entity=) in the first lines", example=path.name)
     layout = Conllu("\t", WIDTH, tokens=1, pos=3, numbered=True)
     yield from read_columns(numbered_paragraphs(path, check), path, layout, check, with_text=True)
 

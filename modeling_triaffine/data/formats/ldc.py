@@ -10,7 +10,6 @@ Entities are all entity mentions, with the type of their entity. Sentences end a
 """
 
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from html import unescape
@@ -74,52 +73,34 @@ class Release:
     written: Callable[[str, list[Mention], RecordChecker], Written]
 
     def documents(self, path: Path) -> list[Path]:
-        """The annotations in a folder, searched recursively, or the one file, and their sources."""
-        annotations = [file for files in self._annotations(path).values() for file in files]
-        return [*annotations, *(source for file in annotations for source in self._sources(file))]
-
-    def _annotations(self, path: Path) -> dict[str, list[Path]]:
-        """Document, its name without suffixes → the files that annotate it."""
-        documents = defaultdict(list)
-        for file in visible_paths(path):
-            if suffix := next(filter(file.name.endswith, self.suffixes), None):
-                documents[file.name.removesuffix(suffix)].append(file)
-        return documents
-
-    def _sources(self, file: Path) -> list[Path]:
-        """The files that may be the text of these annotations: one, if the corpus is complete."""
-        (document,) = self._annotations(file)
-        folders = dict.fromkeys((file.parent, file.parent.parent / "source"))
-        places = (folder / f"{document}{suffix}" for folder in folders for suffix in self.sources)
-        return [place for place in places if place.is_file()]
+        """The annotations in a folder, searched recursively, or the one file."""
+        return [file for file in visible_paths(path) if file.name.endswith(self.suffixes)]
 
     def read(self, path: Path, check: RecordChecker) -> Iterator[Text]:
-        """Reads the documents in the order of their names; of several stages of annotation, the last."""
-        for document, files in self._annotations(path).items():
-            stages = {file.parent.name: file for file in files}
-            if len(files) > 1:
-                if len(stages) < len(files) or not stages.keys() <= {*STAGES}:
-                    problem = f"there are several documents {document!r}: {', '.join(map(str, files))}"
-                    raise check.error("", problem, "Keep one")
-                check.note("earlier stages of annotation ignored", len(files) - 1)
-            last = max(files, key=lambda file: len(files) > 1 and STAGES.index(file.parent.name))
-            with check.record():
-                yield self._read_document(document, last, name_in_corpus(last, path), check)
-
-    def _read_document(self, document: str, file: Path, name: str, check: RecordChecker) -> Text:
-        sources = self._sources(file)
-        if len(sources) != 1:
-            problem = f"its text, {document}{'|'.join(self.sources)}, is not there once: {[*map(str, sources)]}"
-            raise check.error(name, problem, "Put it beside the annotations, or in the folder `source` beside it")
-        mentions = list(self._mentions(file, name, check))
-        # A line end is one character, whatever system wrote the file.
-        content = read_text(sources[0], check, sources[0].name).removeprefix(BYTE_ORDER_MARK).replace("\r\n", "\n")
-        text, borders, mentions = self.written(content, mentions, check)
-        entities = (
-            check.entity(text, [(found.start, found.end)], found.type, found.quote or None, found.where, "mention")
-            for found in mentions
-        )
-        return annotated(document, text, entities, name, borders)
+        """Reads one document, unless the corpus has a later stage of its annotation."""
+        stage = STAGES.index(path.parent.name) if path.parent.name in STAGES else len(STAGES)
+        later = [path.parent.parent / name / path.name for name in STAGES[stage + 1 :]]
+        if any(file.is_file() and check.folder in file.parents for file in later):
+            check.note("earlier stages of annotation ignored")
+            return
+        name = name_in_corpus(path, check.folder or path)
+        document = next(path.name.removesuffix(end) for end in self.suffixes if path.name.endswith(end))
+        folders = dict.fromkeys((path.parent, path.parent.parent / "source"))
+        places = [folder / f"{document}{suffix}" for folder in folders for suffix in self.sources]
+        sources = [place for place in places if place.is_file()]
+        with check.record():
+            if len(sources) != 1:
+                problem = f"its text, {document}{'|'.join(self.sources)}, is not there once: {[*map(str, sources)]}"
+                raise check.error(name, problem, "Put it beside the annotations, or in the folder `source` beside it")
+            mentions = list(self._mentions(path, name, check))
+            # A line end is one character, whatever system wrote the file.
+            source = read_text(sources[0], check, sources[0].name).removeprefix(BYTE_ORDER_MARK).replace("\r\n", "\n")
+            text, borders, mentions = self.written(source, mentions, check)
+            entities = (
+                check.entity(text, [(found.start, found.end)], found.type, found.quote or None, found.where, "mention")
+                for found in mentions
+            )
+            yield annotated(document, text, entities, name, borders)
 
     def _mentions(self, file: Path, name: str, check: RecordChecker) -> Iterator[Mention]:
         with open_corpus(file) as opened:

@@ -81,7 +81,7 @@ def test_columns_may_be_named(tmp_path):
 )
 def test_wrong_columns(tmp_path, columns, problem):
     with pytest.raises(ValueError, match=f"`columns` .*{problem}"):
-        read(write_files(tmp_path, {"a.conll": DANISH}), columns=columns)
+        read(write_files(tmp_path, {"a.conll": DANISH}), "iob2", columns=columns)
 
 
 @given(
