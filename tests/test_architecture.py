@@ -41,7 +41,7 @@ BUDGET = {
     "publishing": (761, 685),
     "serving": (986, 972),
     "tagging": (525, 567),
-    "training": (2_732, 2_689),
+    "training": (2_723, 2_689),
     "helpers": (0, 2_180),
 }
 

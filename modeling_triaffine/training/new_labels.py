@@ -21,11 +21,6 @@ START_BELOW = 10.0
 OF_SCORES = re.compile(r"(?:scoring|biaffine)(?!.*\.(?:inside|tail)$)|label_bias$")
 
 
-def missing_labels(model: TriaffineForNestedNER, labels: Sequence[str]) -> list[str]:
-    """The labels of the model that are not among `labels`."""
-    return [name for name in model.config.entity_labels if name not in labels]
-
-
 @torch.no_grad()
 def extend_labels(model: TriaffineForNestedNER, new: Sequence[str]) -> TriaffineForNestedNER:
     """A model with new labels after the old ones, which predicts the same as `model` until it is trained.
@@ -64,7 +59,7 @@ class Teacher:
     def __init__(self, teacher: TriaffineForNestedNER, student: TriaffineForNestedNER, labels: Sequence[str]):
         self.model = teacher.eval().requires_grad_(False)
         self.config = student.config
-        self.kept = missing_labels(teacher, labels)
+        self.kept = [name for name in teacher.config.entity_labels if name not in labels]
         old: Any = teacher.config.label2id
         new: Any = student.config.label2id
         self.labels = [old[name] for name in self.kept], [new[name] for name in self.kept]

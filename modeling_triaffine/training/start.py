@@ -26,7 +26,7 @@ from ..model.processing_triaffine import TriaffineProcessor, beginning
 from ..model.text_triaffine import composed
 from ..new_model import match_low_rank_start, number_names
 from .batching import as_dataset, entity_types
-from .new_labels import Teacher, extend_labels, missing_labels
+from .new_labels import Teacher, extend_labels
 from .options import DATA, OWN_OPTIONS
 from .plan import NestedNERTrainingArguments, TrainingPlan, make_plan
 from .word_vectors import read_word_vectors, vectors_of
@@ -155,7 +155,7 @@ def _load_trained(
     if plan.training.resume_from_checkpoint:
         return TriaffineForNestedNER(config), base.processor  # the Trainer loads its weights
     model = TriaffineForNestedNER.from_pretrained(base.name, config=config, dtype=torch.float32)
-    if gone := missing_labels(model, labels):
+    if gone := [name for name in model.config.entity_labels if name not in labels]:
         fate = "learned from the model's own predictions" if plan.keep_labels else "forgotten (see --keep_labels)"
         logger.warning("The training data has no entity of the model's labels %s: these are %s.", ", ".join(gone), fate)
     known: Any = model.config.trained_labels
