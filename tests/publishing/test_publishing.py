@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -16,23 +17,50 @@ from modeling_triaffine import NestedNERPipeline, TriaffineConfig, TriaffineForN
 from modeling_triaffine.evaluation.calibration_result import Calibration
 from modeling_triaffine.model.handler import EndpointHandler
 from modeling_triaffine.model.repository_triaffine import AUTO_MAP, CUSTOM_PIPELINES, REMOTE_CODE_FILES
-from modeling_triaffine.publishing import publish_folder
+from modeling_triaffine.publishing import RunSummary, publish_folder
 from modeling_triaffine.publishing.calibration import save_calibration
-from modeling_triaffine.publishing.model_card import TAGS
+from modeling_triaffine.publishing.model_card import TAGS, card_of_folder
 from modeling_triaffine.publishing.upload import NotPublishedError, saved_before
 from modeling_triaffine.training.run import prepare_run, train_and_save
+from tests.helpers.cards import make_evaluation
 from tests.helpers.micro_training import micro_records, micro_trainer, run_arguments, write_corpus, write_recipe
 from tests.helpers.portable import near
 from tests.helpers.stranger import TEXT, ask_a_stranger, expected_answer
-from tests.helpers.tiny import tiny_model, tiny_processor
-from tests.publishing.conftest import LEFT_BEHIND, NAME
+from tests.helpers.tiny import save_tiny_model, tiny_model, tiny_processor
 
 pytest_plugins = ("tests.helpers.hub_server",)
+NAME = "owner/name"
+# Files of the training, of trackers and of the user, in alphabetical order.
+LEFT_BEHIND = ["checkpoint-3", "log_history.json", "logo.png", "model.onnx", "patients", "training_args.bin"]
 CALIBRATION = Calibration("validation", 6, 1.5, errors=(0.1, 0.0))
 MODEL_FILES = {"config.json", "model.safetensors", "processor_config.json", "tokenizer.json", "tokenizer_config.json"}
 MODEL_FILES |= {"vocabularies.json", "README.md", "run_summary.json"}
 CODE_FILES = {*REMOTE_CODE_FILES, "handler.py", "requirements.txt"}
 OF_A_FRESH_MODEL = (MODEL_FILES | CODE_FILES) - {"vocabularies.json", "run_summary.json"}
+
+
+@pytest.fixture
+def checkpoint(encoder, tmp_path) -> Path:
+    """A model as a training leaves it."""
+    folder = save_tiny_model(tmp_path / "checkpoint", encoder, ["chars"])
+    RunSummary(dataset="micro", training_seconds=1.0, evaluation=make_evaluation("DNA")).save(folder)
+    (folder / "README.md").write_text(card_of_folder(folder))
+    for name in LEFT_BEHIND:
+        (folder / name).mkdir() if name in ("checkpoint-3", "patients") else (folder / name).write_text("{}")
+    (folder / "checkpoint-3" / "optimizer.pt").write_bytes(b"pickle")
+    return folder
+
+
+@pytest.fixture
+def publish(checkpoint, command) -> Callable[..., str]:
+    """Publishes a model, which must succeed; what was printed."""
+
+    def run(*options: object, name: str = NAME, model: object = checkpoint) -> str:
+        result = command("publish", "--model", model, "--repo-id", name, *options)
+        assert result.code == 0, result.err
+        return result.out
+
+    return run
 
 
 def train_on(checkpoint: Path) -> Path:
