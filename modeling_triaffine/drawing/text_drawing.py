@@ -7,9 +7,6 @@
 Inner entities are directly under the text, outer ones below them. A label is to the right of its bracket; if it would
 collide with the next bracket, that one moves down a line. Long text is wrapped; an entity that continues in the next
 line ends in ▸ and starts with ▸ there, with its label in both. ┴ is an entity one column wide.
-
-Columns are those of terminals: wide characters take two, combining marks none. Controls, escape sequences and direction
-overrides are replaced by visible characters; joiners and variation selectors are removed.
 """
 
 import re
