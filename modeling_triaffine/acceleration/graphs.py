@@ -9,6 +9,7 @@ import threading
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
@@ -75,7 +76,7 @@ class Graphs:
         cut = {name: values[:rows] for name, values in results.items()}
         if self.pool is None:
             cut = {name: values.clone() for name, values in cut.items()}
-        return _Output(**cut)
+        return SimpleNamespace(**{name: cut.get(name) for name in RESULTS})
 
     def _record(self, model: Any, batch: dict[str, Tensor], sizes: dict[str, tuple[int, ...]]) -> Any:
         static = {name: values.new_empty(sizes[name]) for name, values in batch.items()}
@@ -103,13 +104,6 @@ class Graphs:
         with torch.cuda.graph(graph, pool=self.pool):
             results = forward()
         return static, graph.replay, results
-
-
-class _Output(dict[str, Tensor]):
-    """Results by name and by attribute; None for those that the model does not have."""
-
-    def __getattr__(self, name: str) -> Tensor | None:
-        return self.get(name)
 
 
 def _padded_sizes(batch: dict[str, Tensor], words: int, config: Any) -> dict[str, tuple[int, ...]] | None:

@@ -170,16 +170,10 @@ def _tiles(*factors: Factors) -> dict[str, Any]:
     return {
         "BLOCK": BLOCK,
         "BLOCK_WIDTH": min(_tile_width(widest), SCORE_BYTES // largest),
-        "PRECISION": "tf32" if _uses_tf32() else "ieee",
+        "PRECISION": "tf32" if torch.backends.cuda.matmul.fp32_precision == "tf32" else "ieee",
         "num_warps": 4,
         "num_stages": 2,
     }
-
-
-def _uses_tf32() -> bool:
-    matmul = torch.backends.cuda.matmul
-    # `allow_tf32` is deprecated since torch 2.9.
-    return matmul.fp32_precision == "tf32" if hasattr(matmul, "fp32_precision") else matmul.allow_tf32
 
 
 def _tile_width(width: int) -> int:

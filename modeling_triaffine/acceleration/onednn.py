@@ -5,7 +5,6 @@ products take 0.4 to 0.5 of the time. On AMD's processors with AVX2 alone MKL is
 """
 
 import contextlib
-import platform
 from functools import cache
 from typing import Any
 
@@ -31,7 +30,8 @@ def linear_layers(module: nn.Module) -> contextlib.AbstractContextManager[Any]:
         module: runs inside the block. If it recomputes activations in the backward pass, outside the block, torch
             computes all of it: both passes must keep the same tensors.
     """
-    left = not _is_wanted() or (module.training and _recomputes(module))
+    recomputes = module.training and any(getattr(part, "gradient_checkpointing", False) for part in module.modules())
+    left = recomputes or not _is_wanted()
     return contextlib.nullcontext() if left else _OneDNNMode()
 
 
@@ -58,30 +58,14 @@ def onednn_is_faster() -> bool:
     """True if oneDNN multiplies float32 faster than what torch uses by default on this processor."""
     mkl_and_onednn = torch.backends.mkl.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
     has_avx512 = torch.backends.cpu.get_cpu_capability() == "AVX512"
-    return mkl_and_onednn and has_avx512 and _processor_vendor() == "AuthenticAMD"
-
-
-def _processor_vendor() -> str:
-    """The processor's name for its maker, such as "GenuineIntel"; empty if the system does not say."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            return next((line.split()[-1] for line in file if line.startswith("vendor_id")), "")
-    except OSError:
-        return (platform.processor().split() or [""])[-1]  # Windows: "AMD64 Family 25 Model 97 …, AuthenticAMD"
+    processor: Any = torch.cpu.get_capabilities().get("cpu_name", "")  # such as "AMD EPYC"
+    return mkl_and_onednn and has_avx512 and processor.startswith("AMD")
 
 
 def _is_wanted() -> bool:
     """True if oneDNN is faster here and nothing traces the model: a graph must consist of torch's usual operations."""
     traced = torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None
     return not traced and onednn_is_faster()
-
-
-def _recomputes(module: nn.Module) -> bool:
-    """True if activations are checkpointed: by transformers, or by torch's wrapper, which accelerate uses with FSDP."""
-    return any(
-        getattr(part, "gradient_checkpointing", False) or type(part).__name__ == "CheckpointWrapper"
-        for part in module.modules()
-    )
 
 
 class _OneDNNMode(TorchFunctionMode):

@@ -6,14 +6,7 @@ import warnings
 import torch
 from torch import Tensor
 
-from ..model.triaffine_blocks import (
-    Cube,
-    FullCube,
-    Plan,
-    ProductCube,
-    attend_inside,
-    plan_blocks,
-)
+from ..model.triaffine_blocks import Cube, FullCube, Plan, ProductCube, attend_inside, plan_blocks
 from .kernels import Factors, KeyFactors, ProductFactors, triton_is_available, triton_span_scores
 
 
@@ -60,8 +53,8 @@ def kernels_work(device: torch.device) -> bool:
 def try_kernels(device: torch.device) -> None:
     """Compares values and gradients of kernels and blocks; AssertionError where they differ.
 
-    There are more words, and wider factors, than the kernels take at once, and two labels, which the blocks take one by
-    one. Scores are near 1, as softmax in TF32 needs.
+    There are more words, and wider factors, than the kernels take at once; of full tensors one label, as blocks take
+    it. Scores are near 1, as softmax in TF32 needs.
     """
     words, width = 34, 40
     generator = torch.Generator().manual_seed(0)
@@ -72,25 +65,12 @@ def try_kernels(device: torch.device) -> None:
     # The first call may come from a prediction.
     with torch.inference_mode(False), torch.enable_grad(), torch.autocast(device.type, enabled=False):
         plan = plan_blocks(torch.full((1,), words, device=device), words, None, None, 1)
-        full = [FullCube(draw(1, words, width), draw(words, width, 2, width), draw(1, words, width)) for _ in range(2)]
+        full = [FullCube(draw(1, words, width), draw(words, width, 1, width), draw(1, words, width)) for _ in range(2)]
         products = [ProductCube(*(draw(1, 2, words, width) for _ in range(3))) for _ in range(2)]
         for attention, scoring in (full, products):
             results = []
-            for p in (attend_by_kernels(plan, attention, scoring), _attend_by_blocks(plan, attention, scoring)):
+            for p in (attend_by_kernels(plan, attention, scoring), attend_inside(plan, attention, scoring, False)[0]):
                 gradients = torch.autograd.grad(p.triu().square().sum(), [*attention, *scoring])
                 results.append([p.triu(), *gradients])
             for by_kernels, by_blocks in zip(*results, strict=True):
                 torch.testing.assert_close(by_kernels, by_blocks, rtol=0.01, atol=0.01 * by_blocks.abs().max().item())
-
-
-def _attend_by_blocks(plan: Plan, attention: Cube, scoring: Cube) -> Tensor:
-    labels = range(scoring.shape()[1])
-    of_labels = [(_one_label(attention, label), _one_label(scoring, label)) for label in labels]
-    return torch.cat([attend_inside(plan, s, o, False)[0] for s, o in of_labels], dim=1)
-
-
-def _one_label(cube: Cube, label: int) -> Cube:
-    part = slice(label, label + 1)
-    if isinstance(cube, FullCube):
-        return cube._replace(contracted=cube.contracted[:, :, part])
-    return ProductCube(*(values[:, part] for values in cube))
