@@ -107,7 +107,7 @@ def test_uploaded_files_import_siblings_torch_and_transformers_only():
             names = [node.module] if isinstance(node, ast.ImportFrom) and not node.level else []
             names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             outside |= {name.split(".")[0] for name in names if name}
-    required_by_transformers = {"numpy", "regex", "huggingface_hub", "packaging", "safetensors"}
+    required_by_transformers = {"numpy", "tokenizers", "huggingface_hub", "packaging", "safetensors"}
     assert outside - sys.stdlib_module_names <= {"torch", "transformers"} | required_by_transformers
 
 

@@ -179,10 +179,6 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
             config.validate()  # transformers sets options in the finished configuration
             return loaded
 
-    @classmethod
-    def register_for_auto_class(cls, auto_class: Any = "AutoConfig") -> None:
-        """Does nothing: transformers would add a reference of its own to those of `save_pretrained`."""
-
     def save_pretrained(self, save_directory: Any, push_to_hub: bool = False, **options: Any) -> None:
         """Writes config.json, and beside it the remote code, to which it refers."""
         self.auto_map, self.custom_pipelines = dict(AUTO_MAP), PipelineTasks(CUSTOM_PIPELINES)

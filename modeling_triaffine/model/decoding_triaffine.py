@@ -1,5 +1,6 @@
 """Scores → entities: which spans are entities, of which type, and which may overlap."""
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from .configuration_triaffine import TriaffineConfig
 from .kinds_triaffine import Keep, TextEntity, WordEntity, resolve_overlaps
 from .options_triaffine import PredictionOptions
 from .text_triaffine import Offsets, Piece
+from .triaffine_blocks import at_least_float32
 from .triaffine_ops import label_probabilities
 
 # One for all labels, or one for each.
@@ -41,13 +43,15 @@ def find_entities(
             f"{config.num_scores}. For other labels, load it with from_pretrained(…, id2label=…, "
             "ignore_mismatched_sizes=True), and train it."
         )
-    accepted = entity_mask(logits, thresholds, config.multi_label, config.temperature)
-    sentence, span, label = (accepted & mask.unsqueeze(-1)).nonzero(as_tuple=True)
-    i, j = spans[sentence, span].unbind(-1)
-    probabilities = label_probabilities(logits[sentence, span], config.multi_label, config.temperature)
+    if not config.multi_label:
+        mask = mask & _may_be_entity(logits, thresholds, config.temperature)
+    sentence, span = mask.nonzero(as_tuple=True)
+    logits, spans = logits[sentence, span], spans[sentence, span]
+    row, label = entity_mask(logits, thresholds, config.multi_label, config.temperature).nonzero(as_tuple=True)
+    probabilities = label_probabilities(logits[row], config.multi_label, config.temperature)
     scores = probabilities.gather(-1, label.unsqueeze(-1)).squeeze(-1).tolist()
-    places = torch.stack([sentence, i, j, label]).tolist()
-    entities: list[list[WordEntity]] = [[] for _ in range(logits.shape[0])]
+    places = torch.stack([sentence[row], *spans[row].unbind(-1), label]).tolist()
+    entities: list[list[WordEntity]] = [[] for _ in mask]
     for row, first, last, number, score in zip(*places, scores, strict=True):
         entities[row].append({"start": first, "end": last + 1, "type": names[number], "score": score})
     return [resolve_overlaps(in_sentence, overlap) for in_sentence in entities]
@@ -104,6 +108,20 @@ class CopiedScores:
             self._copied.synchronize()
         logits, spans, mask = self._scores
         return logits, spans.long(), mask.bool()
+
+
+def _may_be_entity(logits: Tensor, thresholds: Sequence[float | None], temperature: float) -> Tensor:
+    """Leaves out the spans whose None is so much likelier than any entity that no label is accepted: most of them.
+
+    The likeliest entity has at most the probability 1 / (1 + exp((None's logit - its logit) / temperature)).
+    """
+    lowest = min(0.5 if least is None else least for least in thresholds)
+    if lowest == 0:
+        return torch.ones_like(logits[..., 0], dtype=torch.bool)
+    logits = at_least_float32(logits)
+    margins = logits[..., :-1].amax(-1) - logits[..., -1]
+    # Less exactly than float32 computes probabilities, so that none is left out for its last digits.
+    return margins >= temperature * math.log(lowest / (1 - min(lowest, 0.99))) - 0.01
 
 
 def entity_mask(

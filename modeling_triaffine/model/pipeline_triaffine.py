@@ -23,7 +23,7 @@ from .model_triaffine import TriaffineForNestedNER, evaluating
 from .options_triaffine import PREDICTION_OPTIONS, PredictionOptions
 from .processing_triaffine import PosTagger, TriaffineProcessor
 from .repository_triaffine import ORIGIN_OPTIONS, complete_import
-from .text_triaffine import Piece, TextSplitter
+from .text_triaffine import Piece, TextSplitter, check_words
 from .triaffine_weights import ACCELERATION, multiplies_bfloat16
 
 logger = logging.get_logger(__name__)
@@ -165,10 +165,8 @@ class NestedNERPipeline(ChunkPipeline):
         elif getattr(inputs, "ndim", 1) != 1:  # an array of arrays, or a data frame, which iterates over its columns
             raise TypeError(f"NestedNERPipeline reads a collection of texts, such as a column, not {type(inputs)}.")
         elif is_split_into_words and (not texts or isinstance(texts[0], str)):
-            return next(self._read([_JoinedWords(inputs)], batch_size, False, options))
-        if is_split_into_words:
-            texts = map(_JoinedWords, texts)
-        found = self._read(texts, batch_size, is_stream, options)
+            return next(self._read([inputs], batch_size, False, options, True))
+        found = self._read(texts, batch_size, is_stream, options, is_split_into_words)
         return found if is_stream else list(found)
 
     def _sanitize_parameters(self, aggregation_strategy: Any = None, in_words: bool = False, **parameters: Any) -> Any:
@@ -208,7 +206,12 @@ class NestedNERPipeline(ChunkPipeline):
         return self.model.push_to_hub(repo_id, processor=self.processor, **options)
 
     def _read(
-        self, texts: Iterable[Any], batch_size: int | None, is_stream: bool, options: dict[str, Any]
+        self,
+        texts: Iterable[Any],
+        batch_size: int | None,
+        is_stream: bool,
+        options: dict[str, Any],
+        in_given_words: bool = False,
     ) -> Iterator[Any]:
         """Yields entities text by text. Sentences of several texts run together, in the order of their length."""
         reader = BatchReader(
@@ -221,7 +224,9 @@ class NestedNERPipeline(ChunkPipeline):
             1 if is_stream else BATCHES_AT_ONCE,
             inside=partial(evaluating, self.model),
         )
-        sentences = (sentence for number, text in enumerate(texts) for sentence in self.preprocess(text, number))
+        sentences = chain.from_iterable(
+            self.preprocess(text, number, in_given_words) for number, text in enumerate(texts)
+        )
 
         def encode(some: list[_Sentence]) -> list[Feature]:
             return self.processor.encode_pieces([sentence.piece for sentence in some])
@@ -233,23 +238,28 @@ class NestedNERPipeline(ChunkPipeline):
                 yield self.postprocess((sentence.text, found), **options)
                 found = FoundInText()
 
-    def preprocess(self, text: Any, number: int = 0) -> Iterator[_Sentence]:  # type: ignore[override]
-        """The sentences of a text, and whether each is its last.
+    def preprocess(  # type: ignore[override]
+        self, text: Any, number: int = 0, in_given_words: bool = False
+    ) -> Iterator[_Sentence]:
+        """The sentences of a text, or the one sentence of a list of words, and whether each is the last.
 
         `number` is the place of the text among those of a call, for errors.
         """
         text = text.as_py() if hasattr(text, "as_py") else text  # of an Arrow column
+        found: Any = None
+        if in_given_words:
+            words = list(text)
+            text = " ".join(words)
+            ends = accumulate(map(len, words), lambda end, length: end + 1 + length)
+            offsets = check_words(((end - len(word), end) for word, end in zip(words, ends, strict=True)), text, "list")
+            found = self.processor.windows(words, offsets=offsets)
         if not isinstance(text, str):
             raise TypeError(
                 f"NestedNERPipeline reads strings, but text {number} (from 0) is of type {type(text).__name__}. Give "
                 'each text as one string, bytes decoded, "" for a missing one, and of a data set its column: '
                 '(row["text"] for row in data).'
             )
-        processor = self.processor
-        if isinstance(text, _JoinedWords):
-            processor = copy.copy(processor)
-            processor.text_splitter = text.offsets
-        pieces: Any = chain(processor.read_text(text), [None])
+        pieces: Any = chain(found or self.processor.read_text(text), [None])
         for piece, following in pairwise(pieces):
             yield _Sentence(text, piece, following is None)
 
@@ -328,23 +338,6 @@ def _class_of(name_or_path: Any, origin: dict[str, Any]) -> type[TriaffineForNes
     by_type: dict[Any, Any] = {getattr(each.config_class, "model_type", None): each for each in reversed(classes)}
     fields, _ = TriaffineConfig.get_config_dict(name_or_path, **origin)
     return by_type.get(fields.get("model_type"), TriaffineForNestedNER)
-
-
-class _JoinedWords(str):
-    """A text of given words with blanks between them: one sentence."""
-
-    __slots__ = ("words",)
-    words: list[tuple[int, int]]
-
-    def __new__(cls, words: Iterable[str]) -> "_JoinedWords":
-        text = super().__new__(cls, " ".join(words := list(words)))
-        ends = [*accumulate(map(len, words), lambda end, length: end + 1 + length)]
-        text.words = [(end - len(word), end) for word, end in zip(words, ends, strict=True)]
-        return text
-
-    def offsets(self, _: str) -> list[list[tuple[int, int]]]:
-        """Splits a text as a `text_splitter` of a processor does."""
-        return [self.words]
 
 
 def _check_device(device: Any) -> None:

@@ -250,11 +250,6 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
                 sides = list(nearest if start else left), list(() if after else right)
             yield Piece(*piece[:3], words[start:end], *sides)
 
-    def encode_pieces(self, pieces: Sequence[Piece]) -> list[Feature]:
-        """Encodes sentences of raw text, as [`encode`] does."""
-        words, left, right = ([getattr(piece, name) for piece in pieces] for name in ("words", "left", "right"))
-        return self._encode(words, [[]] * len(words), left, right)
-
     def encode(
         self,
         words: Sequence[Sequence[str]],
@@ -272,7 +267,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             TypeError: a sentence is not a list of strings.
             ValueError: the arguments have different numbers of sentences, or a sentence has other numbers of tags.
         """
-        given: dict[str, Any] = {"words": words, "pos": pos, "left_tokens": left_tokens, "right_tokens": right_tokens}
+        given: dict[str, Any] = {"words": words, "left_tokens": left_tokens, "right_tokens": right_tokens, "pos": pos}
         for name, sentences in given.items():
             sentences = [None] * len(words) if sentences is None else sentences
             if len(sentences) != len(words):
@@ -285,22 +280,15 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
                         f"TriaffineProcessor: sentence {number} of `{name}` is {shortened(sentence)}; give it as a "
                         "list of strings, one for each word."
                     )
-        return self._encode(*given.values())
+        return self.encode_pieces([Piece((), 0, 0, *parts) for parts in zip(*given.values(), strict=True)])
 
-    def _encode(
-        self,
-        words: Sequence[Sequence[str]],
-        tags: Sequence[Sequence[str]],
-        left: Sequence[Sequence[str]],
-        right: Sequence[Sequence[str]],
-    ) -> list[Feature]:
-        """Encodes as [`encode`]; a sentence without tags or context has an empty list of them."""
-        if not words:
+    def encode_pieces(self, pieces: Sequence[Piece]) -> list[Feature]:
+        """Encodes pieces of texts as [`encode`] does sentences."""
+        if not pieces:
             return []
-        if "pos" in self.vocabulary_parts:
-            tags = fill_in_tags(words, tags, self.pos_tagger or _tag_unknown)
+        words = [piece.words for piece in pieces]
         width = self.max_subwords
-        sides = [side[-width:] for side in left], [side[:width] for side in right]
+        sides = [piece.left[-width:] for piece in pieces], [piece.right[:width] for piece in pieces]
         ids, counts, spelled, lengths, word_ids = self._look_up(words)
         context = None
         if any(map(any, sides)):
@@ -311,6 +299,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         if "words" in self.vocabulary_parts:
             parts["word_ids"] = np.array(word_ids, dtype=np.int64)
         if "pos" in self.vocabulary_parts:
+            tags = fill_in_tags(words, [piece.pos for piece in pieces], self.pos_tagger)
             parts["pos_ids"] = _ids(chain.from_iterable(tags), self.vocabularies["pos"])
         has_characters = "chars" in self.vocabulary_parts
         if has_characters:
@@ -408,10 +397,6 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
     def model_input_names(self) -> list[str]:
         return [*INPUT_NAMES]
 
-    @classmethod
-    def register_for_auto_class(cls, auto_class: Any = "AutoProcessor") -> None:
-        """Does nothing: transformers would add references of its own, to the tokenizer as well."""
-
     def save_pretrained(self, save_directory: Any, push_to_hub: bool = False, **options: Any) -> Any:
         """Writes the tokenizer, the options, the vocabularies and the remote code that reads them."""
         self.auto_map = {"AutoProcessor": AUTO_MAP["AutoProcessor"]}
@@ -467,33 +452,31 @@ def check_parts(name: str, parts: Iterable[str]) -> None:
 
 
 def fill_in_tags(
-    sentences: Sequence[Sequence[str]], pos: Sequence[Sequence[str]], tagger: PosTagger
+    sentences: Sequence[Sequence[str]], pos: Iterable[Sequence[str]], tagger: PosTagger | None
 ) -> list[Sequence[str]]:
-    """The parts of speech of each sentence: those given in `pos`, or else the tagger's.
+    """The parts of speech of each sentence: those given in `pos`, or else the tagger's; without a tagger unknown ones.
 
     Raises:
         ValueError: a sentence does not have one tag for each word.
     """
     tags = list(pos)
     untagged = [number for number, words in enumerate(sentences) if len(words) and not len(tags[number])]
-    if untagged:
-        for number, of_sentence in zip(untagged, tagger([sentences[number] for number in untagged]), strict=False):
-            tags[number] = of_sentence
+    found: Iterable[Sequence[str]] = [[UNKNOWN] * len(sentences[number]) for number in untagged]
+    if untagged and tagger is not None:
+        found = tagger([sentences[number] for number in untagged])
+    elif untagged:
+        logger.warning_once(
+            "The model was trained with parts of speech, but the text has none, so its words are tagged as unknown. "
+            "Give the tags with the words, or a `pos_tagger`."
+        )
+    for number, of_sentence in zip(untagged, found, strict=False):
+        tags[number] = of_sentence
     for words, of_sentence in zip(sentences, tags, strict=True):
         if len(words) != len(of_sentence):
             raise ValueError(
                 f"A sentence of {len(words)} words ({' '.join(words)[:60]}) has {len(of_sentence)} part-of-speech tags."
             )
     return tags
-
-
-def _tag_unknown(sentences: list[Sequence[str]]) -> list[list[str]]:
-    """The tagger of a processor without one."""
-    logger.warning_once(
-        "The model was trained with parts of speech, but the text has none, so its words are tagged as unknown. Give "
-        "the tags with the words, or a `pos_tagger`."
-    )
-    return [[UNKNOWN] * len(words) for words in sentences]
 
 
 def _needs_space(tokenizer: Any) -> bool:

@@ -74,7 +74,11 @@ SAVING_OPTIONS = ("state_dict", "max_shard_size")
 
 
 class HubMixin:
-    """Pushing to the Hub, for configuration, processor and model."""
+    """Saving, and pushing to the Hub, for configuration, processor and model."""
+
+    @classmethod
+    def register_for_auto_class(cls, auto_class: Any = None) -> None:
+        """Does nothing: transformers would add references of its own to those of `save_pretrained`."""
 
     def push_to_hub(self, repo_id: str, *, private: bool | None = True, processor: Any = None, **options: Any) -> Any:
         """Uploads what `save_pretrained` writes, and `processor` after it; private unless `private` is False."""

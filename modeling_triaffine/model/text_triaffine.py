@@ -11,7 +11,7 @@ from itertools import chain, islice, pairwise
 from operator import index
 from typing import Any, NamedTuple
 
-import regex
+from tokenizers import Regex, pre_tokenizers
 
 from .checks_triaffine import shortened
 from .options_triaffine import PROCESSOR_OPTIONS, ProcessorOptions
@@ -65,7 +65,7 @@ def _word_patterns(
 
 
 _WORDS = _word_patterns(
-    space=r"\p{White_Space}",
+    space=r"\s",
     mark=r"\p{P}\p{S}",
     digit=r"\p{N}",
     character=r"\X",
@@ -157,13 +157,15 @@ def word_splitter(choice: str) -> Splitter:
     characters without spaces, as one word.
     """
     PROCESSOR_OPTIONS["word_splitter"].check(choice)
-    of_ascii, of_any = re.compile(_ASCII_WORDS[choice]), regex.compile(_WORDS[choice])
+    of_ascii = re.compile(_ASCII_WORDS[choice])
+    isolate = pre_tokenizers.Split(Regex(_WORDS[choice]), "isolated")
+    of_any = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), isolate])
 
     def split(text: str) -> list[Offsets]:
         if text.isascii():
             return [match.span() for match in of_ascii.finditer(text)]
         clean = clean_text(text) if choice == "whitespace" else clean_text(text).translate(INVISIBLE_SPACES)
-        return [match.span() for match in of_any.finditer(clean)]
+        return [offsets for _, offsets in of_any.pre_tokenize_str(clean) if offsets[0] < offsets[1]]
 
     return partial(_of_composed, split)
 
@@ -226,6 +228,7 @@ class Piece(NamedTuple):
     offsets: of the words in the text.
     shared_before, shared_after: number of first words shared with the previous window, of last words with the next.
     words, left, right: these words, and those of the context that the model reads on both sides.
+    pos: the parts of speech of the words, if they are given.
     """
 
     offsets: Sequence[Offsets]
@@ -234,6 +237,7 @@ class Piece(NamedTuple):
     words: Sequence[str] = ()
     left: Sequence[str] = ()
     right: Sequence[str] = ()
+    pos: Sequence[str] = ()
 
     def owns(self, start: int, end: int) -> bool:
         """True if an entity in these words (`end` exclusive) belongs to them, not to a neighbouring window.

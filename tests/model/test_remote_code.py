@@ -12,7 +12,7 @@ from tests.helpers.portable import near
 from tests.helpers.stranger import ask_a_stranger, expected_answer
 from tests.helpers.tiny import tiny_model, tiny_processor
 
-ALWAYS_THERE = {"torch", "transformers", "regex", "numpy", "safetensors", "huggingface_hub", "packaging"}
+ALWAYS_THERE = {"torch", "transformers", "tokenizers", "numpy", "safetensors", "huggingface_hub", "packaging"}
 
 
 def test_remote_code_imports_only_what_a_stranger_has():
