@@ -67,11 +67,19 @@ def test_a_value_out_of_its_bounds_is_refused_by_name_when_built_and_when_set(na
         ({"char_lstm_hidden_size": 25}, ("`char_embedding_size`",)),
         ({"encoder_config": {"hidden_size": 8}}, ("model_type",)),
         ({"encoder_config": {"model_type": "bert", "hidden_size": 24}, "hidden_size": 8}, ("8", "24")),
+        ({"id2label": {0: "None", 1: "DNA"}}, ('"None"',)),
+        ({"id2label": {0: "DNA", 2: "None"}}, ("`id2label` is {0: 'DNA', 2: 'None'}; number at least two labels",)),
+        ({"id2label": {"x": "DNA", 1: "None"}}, ("'x'",)),
+        ({"id2label": {0: "DNA", "0": "RNA", 1: "None"}}, ("'0': 'RNA'",)),
+        ({"label2id": {"DNA": 0, "RNA": 0, "None": 1}}, ("`label2id` is {'DNA': 0, 'RNA': 0, 'None': 1}, unlike",)),
+        ({"id2label": {0: "DNA", 1: "DNA", 2: "None"}}, ("a name of its own",)),
+        ({"id2label": {0: "DNA", 1: "None"}, "num_labels": 3}, ("`num_labels` is 3",)),
+        ({"id2label": {0: "DNA", 1: "None"}, "label2id": {"DNA": 1, "None": 0}}, ("`label2id`",)),
     ],
 )
-def test_choices_and_sizes_that_do_not_fit_together(fields, facts):
+def test_choices_sizes_and_labels_that_do_not_fit_together(fields, facts):
     with pytest.raises(ValueError, match="TriaffineConfig") as error:
-        TriaffineConfig(num_labels=4, **fields)
+        TriaffineConfig(**fields)
     assert all(fact in str(error.value) for fact in facts)
 
 
@@ -112,25 +120,6 @@ def test_thresholds_go_with_renamed_labels(tmp_path):
     config.validate()
     config.id2label = {0: "DNA", 1: "None"}
     assert (config.temperature, config.label_thresholds) == (1.0, None)
-
-
-@pytest.mark.parametrize(
-    ("fields", "fact"),
-    [
-        ({"id2label": {0: "None", 1: "DNA"}}, '"None"'),
-        ({"id2label": {0: "DNA", 2: "None"}}, "`id2label` is {0: 'DNA', 2: 'None'}; number at least two labels"),
-        ({"id2label": {"x": "DNA", 1: "None"}}, "'x'"),
-        ({"id2label": {0: "DNA", "0": "RNA", 1: "None"}}, "'0': 'RNA'"),
-        ({"label2id": {"DNA": 0, "RNA": 0, "None": 1}}, "`label2id` is {'DNA': 0, 'RNA': 0, 'None': 1}, unlike"),
-        ({"id2label": {0: "DNA", 1: "DNA", 2: "None"}}, "a name of its own"),
-        ({"id2label": {0: "DNA", 1: "None"}, "num_labels": 3}, "`num_labels` is 3"),
-        ({"id2label": {0: "DNA", 1: "None"}, "label2id": {"DNA": 1, "None": 0}}, "`label2id`"),
-    ],
-)
-def test_invalid_labels(fields, fact):
-    with pytest.raises(ValueError, match="TriaffineConfig") as error:
-        TriaffineConfig(**fields)
-    assert fact in str(error.value)
 
 
 def test_code_and_auto_classes_are_named_in_the_saved_folder(tmp_path, monkeypatch):

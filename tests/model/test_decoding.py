@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modeling_triaffine import TriaffineConfig
-from modeling_triaffine.model.decoding_triaffine import FoundInText, find_entities
+from modeling_triaffine.model.decoding_triaffine import FoundInText, entity_mask, find_entities, thresholds_of
 from modeling_triaffine.model.kinds_triaffine import OVERLAPS, resolve_overlaps
 from modeling_triaffine.model.text_triaffine import Piece
 
@@ -53,6 +53,20 @@ def test_a_temperature_changes_probabilities_and_not_what_is_found_without_thres
     (plain,), (scaled,) = (find_entities(output, TriaffineConfig(**fields, temperature=t)) for t in (1.0, temperature))
     assert spans(plain) == spans(scaled) != []
     assert any(abs(one["score"] - other["score"]) > 0.05 for one, other in zip(plain, scaled, strict=True))
+
+
+@pytest.mark.parametrize("threshold", [None, 0.0, 1e-30, 0.2, 0.9999, 1.0, {"L0": 0.01, "L1": 0.99}])
+@pytest.mark.parametrize("temperature", [0.5, 3.0])
+def test_no_span_is_left_out_that_a_threshold_accepts(threshold, temperature):
+    torch.manual_seed(0)
+    logits = 30 * torch.randn(1, 2000, 4) * torch.rand(1, 2000, 1)
+    fields = {"id2label": {0: "L0", 1: "L1", 2: "L2", 3: "None"}, "hidden_size": 4, "temperature": temperature}
+    config = TriaffineConfig(**fields)
+    places = torch.arange(2000).view(1, -1, 1).expand(1, -1, 2)
+    output = SimpleNamespace(logits=logits, candidates=places, candidate_mask=torch.ones(1, 2000) > 0)
+    expected = entity_mask(logits[0], thresholds_of(config, threshold), False, temperature).any(-1).nonzero()
+    (found,) = find_entities(output, config, threshold)
+    assert [entity["start"] for entity in found] == expected.flatten().tolist() != []
 
 
 @pytest.mark.parametrize(

@@ -136,17 +136,6 @@ def test_windowed_sentence_is_scored_whole_and_equally_in_any_batch(encoder, poo
     torch.testing.assert_close(short.span_logits[0], together.span_logits[1, :2, :2], rtol=1e-4, atol=1e-5)
 
 
-def test_empty_sentences_have_a_result(encoder):
-    model = tiny_model(encoder)
-    processor = tiny_processor(encoder)
-    batch = processor.pad(processor.encode([[], ["gene"]]))
-    output = model(**batch)
-    assert output.candidate_mask.sum(-1).tolist() == [0, 1]
-    assert output.logits.isfinite().all()
-    alone = model(**processor.pad(processor.encode([[]])))
-    assert alone.candidate_mask.sum() == 0
-
-
 @pytest.mark.parametrize("readout", ["both_ends", "last_character"])
 def test_characters_of_words_that_occur_twice_are_read_once(encoder, readout):
     """In prediction; as in training, whose dropouts are off here, where all words are read side by side."""

@@ -90,29 +90,26 @@ def assert_same(actual, expected, tolerance):
         torch.testing.assert_close(one.double(), other.double(), rtol=tolerance, atol=tolerance * scale)
 
 
+@pytest.fixture(params=[None, 0, "plain"], ids=["package", "package, recomputing", "without the package"])
+def kept_bytes(request, monkeypatch):
+    """Bytes to keep for the backward pass, or the code that has no choice, and smaller blocks without gradients."""
+    if request.param != "plain":
+        return request.param
+    for name, operation in vars(Acceleration()).items():
+        monkeypatch.setattr(ACCELERATION, name, operation)
+    monkeypatch.setattr(triaffine_blocks, "CACHED_NUMBERS", 2000)
+    return None
+
+
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("kinds", KINDS, ids=str)
-@pytest.mark.parametrize(("kept_bytes", "width"), [(0, None), (None, None), (None, 1), (None, 3)])
+@pytest.mark.parametrize("width", [None, 1, 3])
 def test_blocks_agree_with_the_whole_cube(sizes, kinds, kept_bytes, width):
     attention, scoring = (make_factor(sizes, kind, seed) for seed, kind in enumerate(kinds))
     lengths = ragged_lengths(sizes)
     expected = span_stage(span_scores_reference, attention, scoring, lengths, width)
     actual = span_stage(span_scores, attention, scoring, lengths, width, kept_bytes=kept_bytes)
     assert_same(actual, expected, 1e-10)
-
-
-@pytest.mark.parametrize("kinds", KINDS, ids=str)
-@pytest.mark.parametrize("sizes", [(1, 1, 1, 3), (2, 7, 3, 4), (3, 5, 2, 17), (2, 21, 1, 3)], ids=str)
-@pytest.mark.parametrize("width", [1, 3, None])
-def test_blocks_of_the_code_without_the_package(kinds, sizes, width, monkeypatch):
-    """With gradients, and without, where blocks are smaller, here of a few sentences each."""
-    for name, operation in vars(Acceleration()).items():
-        monkeypatch.setattr(ACCELERATION, name, operation)
-    monkeypatch.setattr(triaffine_blocks, "CACHED_NUMBERS", 2000)
-    attention, scoring = (make_factor(sizes, kind, seed) for seed, kind in enumerate(kinds))
-    lengths = ragged_lengths(sizes)
-    expected = span_stage(span_scores_reference, attention, scoring, lengths, width)
-    assert_same(span_stage(span_scores, attention, scoring, lengths, width), expected, 1e-10)
     with torch.no_grad():
         scores = span_scores(attention, scoring, lengths, width).scores
     assert scores.isfinite().all()
