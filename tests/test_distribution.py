@@ -1,7 +1,6 @@
 """The wheel, built from the source distribution and installed alone, is complete and runs from an empty folder."""
 
 import shutil
-import subprocess
 import sys
 import sysconfig
 import tarfile
@@ -10,22 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.processes import PATIENCE
+from tests.helpers.processes import run_program
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SOURCES = ("modeling_triaffine", "hub_configs", "setup.cfg", "pyproject.toml", "README.md", "LICENSE")
 BUILD_SDIST = "from setuptools import build_meta; build_meta.build_sdist('dist')"
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 OFFLINE = ["--no-index", "--no-deps"]
-
-
-def run(*command: object, folder: Path, **options: str) -> str:
-    """Standard output of a command that must succeed."""
-    result = subprocess.run(
-        [*map(str, command)], cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False, **options
-    )
-    assert result.returncode == 0, result.stdout[-1000:] + result.stderr[-3000:]
-    return result.stdout
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +28,9 @@ def distributions(tmp_path_factory) -> tuple[Path, Path]:
     shutil.copy(REPOSITORY / "MANIFEST.in", folder)
     (folder / "tests").mkdir()
     (folder / "tests" / "test_versions.py").touch()
-    run(sys.executable, "-c", BUILD_SDIST, folder=folder)
+    run_program(sys.executable, "-c", BUILD_SDIST, cwd=folder)
     (source,) = (folder / "dist").glob("*.tar.gz")
-    run(*PIP, "wheel", *OFFLINE, "--no-build-isolation", "--wheel-dir", folder / "dist", source, folder=folder)
+    run_program(*PIP, "wheel", *OFFLINE, "--no-build-isolation", "--wheel-dir", folder / "dist", source, cwd=folder)
     (wheel,) = (folder / "dist").glob("*.whl")
     return source, wheel
 
@@ -49,9 +39,9 @@ def distributions(tmp_path_factory) -> tuple[Path, Path]:
 def program(distributions, tmp_path_factory) -> Path:
     """`triaffine-ner` in an environment with the wheel, which finds its requirements where these tests do."""
     folder = tmp_path_factory.mktemp("environment")
-    run(sys.executable, "-m", "venv", "--without-pip", folder, folder=folder)
+    run_program(sys.executable, "-m", "venv", "--without-pip", folder, cwd=folder)
     python = folder / "bin" / "python"
-    run(*PIP, "--python", python, "install", *OFFLINE, distributions[1], folder=folder)
+    run_program(*PIP, "--python", python, "install", *OFFLINE, distributions[1], cwd=folder)
     (installed,) = folder.glob("lib/*/site-packages")
     (installed / "requirements.pth").write_text(sysconfig.get_path("purelib"))  # behind the wheel, without its own .pth
     return folder / "bin" / "triaffine-ner"
@@ -63,7 +53,7 @@ def test_the_wheel_has_every_file_of_the_package_and_every_recipe(distributions)
     if not (REPOSITORY / ".git").exists():
         pytest.skip("needs a checkout, to know which files there should be")
     listing = ("git", "ls-files", "--cached", "--others", "--exclude-standard", "modeling_triaffine", "hub_configs")
-    listed = run(*listing, folder=REPOSITORY).split()
+    listed = run_program(*listing, cwd=REPOSITORY).split()
     expected = {name.replace("hub_configs/", "modeling_triaffine/hub_configs/", 1) for name in listed}
     assert names == expected
 
@@ -72,13 +62,13 @@ def test_the_source_distribution_has_no_tests_and_a_description_that_the_index_c
     with tarfile.open(distributions[0]) as source:
         assert [name for name in source.getnames() if "/tests" in name] == []
     pytest.importorskip("twine", reason="needs twine, of the extra test")
-    run(sys.executable, "-m", "twine", "check", "--strict", *distributions, folder=REPOSITORY)
+    run_program(sys.executable, "-m", "twine", "check", "--strict", *distributions, cwd=REPOSITORY)
 
 
 WHERE = "import modeling_triaffine; print(modeling_triaffine.__file__)"
 
 
 def test_the_program_runs_from_an_empty_folder(program, tmp_path):
-    assert run(program, "--version", folder=tmp_path, env={"PATH": ""}).startswith("triaffine-ner ")
-    where = run(program.with_name("python"), "-c", WHERE, folder=tmp_path, env={"PATH": ""})
+    assert run_program(program, "--version", cwd=tmp_path, env={"PATH": ""}).startswith("triaffine-ner ")
+    where = run_program(program.with_name("python"), "-c", WHERE, cwd=tmp_path, env={"PATH": ""})
     assert Path(where.strip()).is_relative_to(program.parents[1])

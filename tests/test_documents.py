@@ -21,7 +21,7 @@ from huggingface_hub import constants
 
 from modeling_triaffine.data.demo import write_demo_corpus
 from modeling_triaffine.training.run import prepare_run, train_and_save
-from tests.helpers.processes import free_port
+from tests.helpers.processes import free_port, run_program
 
 if TYPE_CHECKING:
     from tests.helpers.hub_server import LoopbackHub
@@ -112,9 +112,7 @@ def test_snippets_run(document, trained, workspace, hub, client, monkeypatch):
         pytest.skip("needs curl")
     copy = workspace / document.name
     copy.write_text(MAKE.sub(":", shown), encoding="utf-8")
-    command = [*client, "document", copy.name]
-    result = subprocess.run(command, cwd=workspace, capture_output=True, text=True, timeout=1200, check=False)
-    assert result.returncode == 0, result.stderr[-5000:]
+    run_program(*client, "document", copy.name, cwd=workspace, timeout=1200)
 
 
 @pytest.mark.contract

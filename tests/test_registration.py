@@ -1,12 +1,11 @@
 """What `import modeling_triaffine` loads, and that its models load through the Auto classes in any order of imports."""
 
-import subprocess
 import sys
 
 import pytest
 
 import modeling_triaffine
-from tests.helpers.processes import PATIENCE
+from tests.helpers.processes import run_program
 
 LOAD = """
 from transformers import AutoModel, AutoModelForTokenClassification, AutoProcessor
@@ -25,17 +24,9 @@ ORDERS = [
 ]
 
 
-def run(program: str) -> str:
-    result = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=False
-    )
-    assert result.returncode == 0, result.stderr[-2000:]
-    return result.stdout
-
-
 @pytest.mark.parametrize("order", ORDERS)
 def test_models_load_in_any_order_of_imports(saved_model, order):
-    modules = run(f"folder = {str(saved_model)!r}\n{order}{LOAD}").split()
+    modules = run_program(sys.executable, "-c", f"folder = {str(saved_model)!r}\n{order}{LOAD}").split()
     assert [module.split(".")[0] for module in modules] == ["modeling_triaffine"] * 5
 
 
@@ -51,7 +42,12 @@ def test_models_load_in_any_order_of_imports(saved_model, order):
 )
 def test_what_computes_nothing_needs_no_library_that_does(folder, used):
     heavy = "{'torch', 'transformers', 'datasets'} & set(sys.modules)"
-    assert run(f"import sys; from modeling_triaffine.{folder} import *; {used}; print({heavy})") == "set()\n"
+    assert (
+        run_program(
+            sys.executable, "-c", f"import sys; from modeling_triaffine.{folder} import *; {used}; print({heavy})"
+        )
+        == "set()\n"
+    )
 
 
 @pytest.mark.contract

@@ -2,7 +2,6 @@
 
 import importlib.util
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,16 +12,14 @@ import modeling_triaffine
 from modeling_triaffine.commands import COMMANDS
 from modeling_triaffine.model.options_triaffine import MODEL_OPTIONS
 from modeling_triaffine.training.plan import training_options
-from tests.helpers.processes import PATIENCE
+from tests.helpers.processes import run_program
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(scope="module")
 def site() -> Path:
-    command = [sys.executable, "docs/_site/build.py"]
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=PATIENCE)
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_program(sys.executable, "docs/_site/build.py", cwd=REPOSITORY)
     return REPOSITORY / "build" / "site"
 
 

@@ -1,7 +1,6 @@
 """The command line before a command runs: help, completion and usage errors."""
 
 import re
-import subprocess
 import sys
 
 import pytest
@@ -16,7 +15,7 @@ from modeling_triaffine.model.options_triaffine import MODEL_OPTIONS
 from modeling_triaffine.publishing.upload import NotPublishedError
 from modeling_triaffine.training.interruptions import OutOfMemoryError, StoppedError
 from modeling_triaffine.training.options import RunOptions, TrainingOptions
-from tests.helpers.processes import PATIENCE
+from tests.helpers.processes import run_program
 
 OWN_OPTIONS = (RunOptions, TrainingOptions)
 
@@ -49,9 +48,7 @@ for arguments in (["--help"], ["predict", "--help"], ["train", "--help"], ["pred
         pass
 print(sorted({"torch", "transformers", "datasets", "numpy", "huggingface_hub"} & set(sys.modules)))
 """
-    options = {"capture_output": True, "text": True, "timeout": PATIENCE, "check": True}
-    result = subprocess.run([sys.executable, "-c", program], **options)
-    *_, version, loaded = result.stdout.splitlines()
+    *_, version, loaded = run_program(sys.executable, "-c", program).splitlines()
     assert version.startswith("triaffine-ner ")
     assert loaded == "[]"
 

@@ -62,8 +62,8 @@ def test_the_temperature_is_1_where_none_is_the_best(logits, gold, caplog):
 
 def test_calibration_error_of_three_bins():
     probabilities = torch.tensor([[0.61, 0.39], [0.69, 0.31], [0.85, 0.15], [0.95, 0.05], [1.0, 0.0], [0.2, 0.8]])
-    gold = torch.tensor([[True], [False], [False], [True], [False], [True]])
-    assert calibration_error(ScoredSpans(probabilities.log(), gold, [3])) == pytest.approx((2 * 0.15 + 0.85 + 0.95) / 5)
+    gold = torch.tensor([[True], [False], [True], [True], [False], [True]])
+    assert calibration_error(ScoredSpans(probabilities.log(), gold, [3])) == pytest.approx((2 * 0.15 + 0.15 + 0.95) / 5)
     assert calibration_error(ScoredSpans(probabilities.log(), gold, [0])) == 0  # a label that the sentences do not have
 
 

@@ -6,11 +6,13 @@ import multiprocessing
 import os
 import runpy
 import socket
+import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch.multiprocessing.spawn import ProcessException, start_processes
@@ -18,6 +20,14 @@ from torch.multiprocessing.spawn import ProcessException, start_processes
 from tests.helpers.micro_training import REPOSITORY
 
 PATIENCE = 600  # seconds; on a busy machine a start alone can take minutes
+
+
+def run_program(*command: object, **options: Any) -> str:
+    """Standard output of a program that must succeed."""
+    options = {"capture_output": True, "text": True, "timeout": PATIENCE, **options}
+    result = subprocess.run([*map(str, command)], check=False, **options)
+    assert result.returncode == 0, result.stdout[-1000:] + result.stderr[-5000:]
+    return result.stdout
 
 
 def new_process(function: Callable, *arguments: object) -> BaseProcess:

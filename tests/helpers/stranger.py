@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import torch
 
 from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER, TriaffineProcessor
-from tests.helpers.processes import PATIENCE
+from tests.helpers.processes import run_program
 
 TEXT = "The IL-2 gene binds protein. It is DNA!"
 OUT_OF_REACH = ("modeling_triaffine", "opt_einsum", "datasets", "evaluate", "accelerate")
@@ -124,18 +123,9 @@ def ask_a_stranger(
     nowhere.mkdir(exist_ok=True)
     clean = {key: value for key, value in os.environ.items() if not key.startswith("HF_") and key != "PYTHONPATH"}
     clean |= {"HF_HUB_OFFLINE": "1", "HF_HOME": str(nowhere / "home"), "TOKENIZERS_PARALLELISM": "false"}
-    result = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
-        cwd=nowhere,
-        env=clean | (environment or {}),
-        input=json.dumps([TEXT, OUT_OF_REACH, questions]),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr[-3000:]
-    answers: list[Any] = json.loads(result.stdout.splitlines()[-1])
+    asked = json.dumps([TEXT, OUT_OF_REACH, questions])
+    printed = run_program(sys.executable, "-c", SCRIPT, cwd=nowhere, env=clean | (environment or {}), input=asked)
+    answers: list[Any] = json.loads(printed.splitlines()[-1])
     return answers
 
 
