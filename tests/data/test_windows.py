@@ -92,6 +92,10 @@ def test_each_window_has_candidates_of_its_own(encoder):
     scored = score_spans(everywhere, processor, [LONG])
     assert sum(scored.entities) == len(ENTITIES)
     assert scored.gold.sum() == len(ENTITIES) - 1
+    # A span counts in the window in which it is predicted.
+    [found] = predict_words(everywhere, processor, [LONG], threshold=0.0)
+    probabilities = scored.probabilities(1.0).amax(-1).tolist()
+    assert sorted(probabilities) == pytest.approx(sorted(entity["score"] for entity in found), abs=1e-6)
 
 
 def test_windows_are_those_of_rows_of_a_data_set(encoder):
