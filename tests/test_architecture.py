@@ -39,7 +39,7 @@ BUDGET = {
     "model": (4_746, 3_525),
     "page": (344, 545),
     "publishing": (761, 675),
-    "serving": (986, 972),
+    "serving": (977, 972),
     "tagging": (525, 567),
     "training": (2_723, 2_689),
     "helpers": (0, 2_180),

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from typing import Annotated, Any, Literal
 
 from fastapi import HTTPException
@@ -47,11 +47,17 @@ class Options(BaseModel):
         description=f"Overlapping entities to keep: {'; '.join(f'{n}: {p.meaning}' for n, p in OVERLAPS.items())}.",
     )
 
-    def to_item(self, text: str, labels: Collection[str]) -> Item:
-        """The text with these options; raises HTTPException if they name a label that is not among these."""
+    def items_of(self, texts: Iterable[str], labels: Collection[str], ignored: Set[str] = frozenset()) -> list[Item]:
+        """The texts with these options, for a model with these labels, some of which are ignored.
+
+        Raises:
+            HTTPException: The options name another label.
+        """
         thresholds = self.threshold if isinstance(self.threshold, dict) else ()
-        check_labels({*thresholds, *(self.labels or ())}, labels)
-        return Item(text, self.threshold, self.overlap, self.labels)
+        if not {*thresholds, *(self.labels or ()), *ignored} <= {*labels}:
+            raise HTTPException(422, "The model does not have all of these labels; see /health.")
+        kept = {*(labels if self.labels is None else self.labels)} - ignored
+        return [Item(text, self.threshold, self.overlap, kept) for text in texts]
 
 
 class PredictionRequest(Options):
@@ -67,9 +73,7 @@ class PredictionRequest(Options):
         return self
 
     def to_items(self, labels: Collection[str]) -> list[Item]:
-        """The texts with their options, for a model with these labels."""
-        texts = [self.text] if self.text is not None else self.texts or []
-        return [self.to_item(text, labels) for text in texts]
+        return self.items_of([self.text] if self.text is not None else self.texts or [], labels)
 
 
 class HubParameters(Options):
@@ -80,12 +84,6 @@ class HubParameters(Options):
     stride: int | None = None
     ignore_labels: Strings | None = Field(None, description="Labels of the entities to leave out.")
 
-    def to_item(self, text: str, labels: Collection[str]) -> Item:
-        item, ignored = super().to_item(text, labels), {*(self.ignore_labels or ())}
-        check_labels(ignored - {"O"}, labels)  # which clients of the Hub ignore by default
-        kept = labels if item.labels is None else item.labels
-        return item._replace(labels=[label for label in kept if label not in ignored])
-
 
 class HubRequest(BaseModel):
     """A request of `huggingface_hub.InferenceClient.token_classification`; other fields are ignored."""
@@ -94,10 +92,9 @@ class HubRequest(BaseModel):
     parameters: HubParameters | None = None
 
     def to_items(self, labels: Collection[str]) -> list[Item]:
-        """The texts with their options, for a model with these labels."""
         options = self.parameters or HubParameters.model_validate({})
-        texts = [self.inputs] if isinstance(self.inputs, str) else self.inputs
-        return [options.to_item(text, labels) for text in texts]
+        ignored = {*(options.ignore_labels or ())} - {"O"}  # which clients of the Hub ignore by default
+        return options.items_of([self.inputs] if isinstance(self.inputs, str) else self.inputs, labels, ignored)
 
 
 class Entity(BaseModel):
@@ -122,12 +119,6 @@ class Limits(BaseModel):
     text_characters: int
     waiting: int
     label_studio_seconds: int
-
-
-def check_labels(named: Set[str], labels: Collection[str]) -> None:
-    """Raises HTTPException if a label is named that the model does not have."""
-    if not named <= {*labels}:
-        raise HTTPException(422, "The model does not have all of these labels; see /health.")
 
 
 def problem_answer(scope: Scope, status: int, problem: str, headers: Mapping[str, str] | None = None) -> Response:

@@ -220,7 +220,7 @@ def test_an_unexpected_error_is_counted_and_says_nothing(client, monkeypatch):
     def fail(*_):
         raise KeyError("secret")
 
-    monkeypatch.setattr("modeling_triaffine.serving.schema.check_labels", fail)
+    monkeypatch.setattr("modeling_triaffine.serving.schema.Item", fail)
     answer = client.post("/predict", json={"text": "x"})
     assert (answer.status_code, "secret" in answer.text) == (500, False)
     assert 'triaffine_requests_total{route="/predict",status="500"} 1.0' in client.get("/metrics").text
