@@ -32,7 +32,7 @@ BUDGET = {
     "acceleration": (1_156, 720),
     "commands": (1_198, 713),
     "conversion": (728, 509),
-    "data": (4_992, 2_441),
+    "data": (4_983, 2_428),
     "drawing": (681, 473),
     "evaluation": (1_257, 629),
     "explanation": (437, 282),

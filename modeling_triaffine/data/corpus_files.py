@@ -286,7 +286,7 @@ def formats_recognizing(head: str) -> list[CorpusFormat]:
     """
     keys = record_keys(head)
     keys |= {IN_LIST} if keys and head.startswith("[") else set()
-    fits = {known.name: known.fit(head, keys) for known in FORMATS.values() if not known.by_name_only}
+    fits = {known.name: known.fit(head, keys) for known in FORMATS.values()}
     best = max(fits.values())
     return [FORMATS[name] for name, fit in fits.items() if fit == best] if best else []
 

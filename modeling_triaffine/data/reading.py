@@ -66,9 +66,10 @@ def visible_paths(path: Path) -> list[Path]:
     return [file for file, parts in named if not any(part.startswith(".") for part in parts)]
 
 
-def name_in_corpus(file: Path, path: Path) -> str:
-    """The name of one of a corpus' files, for ids and messages; `path` is the corpus: a folder, list or document."""
-    return file.relative_to(path if path.is_dir() else path.parent).as_posix()
+def name_in_corpus(path: Path, check: RecordChecker) -> str:
+    """The name of a file with the folders in which it lies in its corpus, for ids and messages."""
+    folder = check.folder or path
+    return path.relative_to(folder if folder.is_dir() else folder.parent).as_posix()
 
 
 def plain_name(path: Path) -> str:
@@ -88,7 +89,7 @@ def document_name(path: Path, check: RecordChecker) -> str:
         >>> document_name(Path("news/monday.txt.gz"), RecordChecker(Path("news")))
         'monday'
     """
-    name = Path(name_in_corpus(path, check.folder or path))
+    name = Path(name_in_corpus(path, check))
     return (name.with_suffix("") if name.suffix.lower() == ".gz" else name).with_suffix("").as_posix()
 
 

@@ -40,7 +40,6 @@ class CorpusFormat:
         columns: what `read(columns=…)` names, as in "{'entities': 'layer:feature'}"; empty if it takes none.
         documents: for a format of several files a document, `documents(path) → files`: the one to `read` of each
             document in a folder, or of one document; empty if there are none.
-        by_name_only: it is never detected.
 
     Examples:
         >>> from modeling_triaffine.data import FORMATS
@@ -57,7 +56,6 @@ class CorpusFormat:
     may_be: Callable[[str], bool] | None = None
     columns: str = ""
     documents: Callable[[Path], list[Path]] | None = None
-    by_name_only: bool = False
 
     def __post_init__(self) -> None:
         if self.keys and not self.suffixes:

@@ -40,7 +40,7 @@ def brat_documents(path: Path) -> list[Path]:
 
 def read_brat(path: Path, check: RecordChecker) -> Iterator[Text]:
     """Reads one `.ann` with the text beside it."""
-    name = name_in_corpus(path, check.folder or path)
+    name = name_in_corpus(path, check)
     if path.suffix == TEXT_SUFFIX:
         check.note(f"texts without {ANNOTATION_SUFFIX} ignored", example=path.name)
         return

@@ -47,7 +47,7 @@ def read_cas(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None
     """
     check_columns(columns or {"entities": LAYER}, ("entities",))
     layer, _, feature = str((columns or {}).get("entities", LAYER)).partition(":")
-    name = name_in_corpus(path, check.folder or path)
+    name = name_in_corpus(path, check)
     if path.stem == NOT_ANNOTATED:
         check.note("documents before annotation left out", example=name)
         return

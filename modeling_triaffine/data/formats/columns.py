@@ -322,23 +322,16 @@ def _sentences(
         text, before = comment, gap
         sent_id, own_id, comment, gap = sent_id + bool(doc_id), "", "", " "
         with check.record():
-            record = check({**names, **_fields(rows, words, layout, check)}, where)
+            for number, row in words:
+                if problem := layout.problem(row):
+                    raise check.error(f"line {number}", problem, f"{NAME_COLUMNS}. {RULE}")
+            if ignored := layout.ignored():
+                check.note(f"values of the columns {', '.join(map(str, ignored))} ignored", len(words))
+            pos = [] if layout.pos is None else [row[layout.pos] for _, row in words]
+            fields = {"tokens": [row[layout.tokens] for _, row in words], "pos": [] if {*pos} == {NO_VALUE} else pos}
+            record = check({**names, **fields, "entities": layout.entities_of(rows, check)}, where)
             written = (*written_text(rows, layout, text, check, where), before) if with_text else ()
             yield where, WrittenSentence(record, *written)
-
-
-def _fields(rows: Rows, words: Rows, layout: Layout, check: RecordChecker) -> dict[str, Any]:
-    for number, row in words:
-        if problem := layout.problem(row):
-            raise check.error(f"line {number}", problem, f"{NAME_COLUMNS}. {RULE}")
-    if ignored := layout.ignored():
-        check.note(f"values of the columns {', '.join(map(str, ignored))} ignored", len(words))
-    pos = [] if layout.pos is None else [row[layout.pos] for _, row in words]
-    return {
-        "tokens": [row[layout.tokens] for _, row in words],
-        "pos": [] if {*pos} == {NO_VALUE} else pos,
-        "entities": layout.entities_of(rows, check),
-    }
 
 
 def written_text(

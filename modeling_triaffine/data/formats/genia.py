@@ -146,18 +146,17 @@ GENIA = CorpusFormat(
     suffixes=(".xml",),
     recognizes=lambda head: head.startswith("<") and ("gpml" in head or "GENIA" in head),
 )
-# The literature's figures are those of one of the five types per span.
+# The literature's figures are those of one of the five types per span. The others are never detected.
+ONLY_NAMED = replace(GENIA, suffixes=(), recognizes=None, may_be=GENIA.recognizes)
 GENIA_ALL_TYPES = replace(
-    GENIA,
+    ONLY_NAMED,
     name="genia_all_types",
     description="the same, with every type of a span",
-    by_name_only=True,
     read=partial(read_genia, all_types=True),
 )
 GENIA_OTHER_TYPES = replace(
-    GENIA,
+    ONLY_NAMED,
     name="genia_other_types",
     description="the same, with its other types as other_name, coordination and other, for auxiliary labels",
-    by_name_only=True,
     read=partial(read_genia, other_types=True),
 )

@@ -83,7 +83,7 @@ class Release:
         if any(file.is_file() and check.folder in file.parents for file in later):
             check.note("earlier stages of annotation ignored")
             return
-        name = name_in_corpus(path, check.folder or path)
+        name = name_in_corpus(path, check)
         document = next(path.name.removesuffix(end) for end in self.suffixes if path.name.endswith(end))
         folders = dict.fromkeys((path.parent, path.parent.parent / "source"))
         places = [folder / f"{document}{suffix}" for folder in folders for suffix in self.sources]

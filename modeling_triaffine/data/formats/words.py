@@ -184,7 +184,7 @@ def _text(record: JsonObject, fields: dict[str, Any]) -> Text:
 JSON_LINES = CorpusFormat(
     name="json_lines",
     description="JSON lines of this project, one sentence of words each",
-    read=json_reader(_own_record, " and ".join(NEEDED), lambda path, check: name_in_corpus(path, check.folder or path)),
+    read=json_reader(_own_record, " and ".join(NEEDED), name_in_corpus),
     keys=(
         f"tokens entities -{IN_LIST}",
         "tokens entities doc_id",

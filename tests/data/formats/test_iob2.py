@@ -13,16 +13,7 @@ DANISH = "the B-Person O\nmayor I-Person O\nof I-Person O\nOrsk I-Person B-City\
 GERMAN = (
     "# a.b/c_[1]\n1 the B-Person O\n2 mayor I-Person O\n3 of I-Person O\n4 Orsk I-Person B-City\n\n# x\n1 slept O O\n"
 )
-FLAT = """-DOCSTART- -X- -X- O
-
-EU NNP B-NP B-ORG
-rejects VBZ B-VP O
-
--DOCSTART- -X- -X- O
-
-# # B-NP O
-Orsk NNP I-NP B-LOC
-"""
+FLAT = "EU NNP B-NP B-ORG\nrejects VBZ B-VP O\n\n# # B-NP O\nOrsk NNP I-NP B-LOC\n"
 NAMED = """# global.columns = ID UPOS FORM NER:1 LEMMA NER:2
 # newdoc id = d
 # sent_id = s1

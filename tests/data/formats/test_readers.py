@@ -97,10 +97,6 @@ WRONG = {
     "a passage before its place": (lines({**BIGBIO_RECORD, "passages": 2 * BIGBIO_RECORD["passages"]}), "begins at 0"),
     "an entity that is not open": ({"a.conllu": conllu("1)(2-x)")}, "closes '1'"),
     "no field of spans": (lines({"text": "a", "spans": None, "tracks": []}), "no text has a field of spans"),
-    "a quote": (
-        lines({"text": "我在北京", "entities": [{"start": 1, "end": 3, "label": "L", "word": "北京"}]}),
-        "quotes '北京'",
-    ),
     "an end that fits neither way": (
         {"a.txt": "He slept\n0,0 PER\n\nHe slept\n0,2 PER\n"},
         "line 5: a span of the words 0 to 3",
