@@ -41,27 +41,23 @@ def test_gradients_of_all_contractions_arrive_and_accumulate(form, at_once):
         torch.testing.assert_close(parameter.grad, times * expected)
 
 
-def test_label_without_any_contraction_has_gradient_zero():
+@pytest.mark.parametrize(
+    ("made", "of_labels"),
+    [([1], (0, 1)), ([0, None], (2, 1)), ([None, 0], (2, 1))],
+    ids=["no contraction of a label", "pairs first", "words first"],
+)
+def test_contractions_of_a_single_label_beside_those_of_all(made, of_labels):
+    """Of words by their label, of pairs by None; what is made last comes first in the backward pass."""
     parameter, weight = make_weight()
-    weight.contract_words(ONE_WORD, slice(1, 2)).sum().backward()
-    assert (parameter.grad[0] == 0).all()
-    assert (parameter.grad[1] == 1).all()
-
-
-@pytest.mark.parametrize("order", [(0, None), (None, 0)], ids=["pairs first", "words first"])
-def test_contraction_of_all_labels_beside_one_of_a_single_label(order):
-    parameter, weight = make_weight()
-    total = torch.zeros((), dtype=torch.double)
-    for label in order:  # what is made last comes first in the backward pass
-        made = (
-            weight.contract_pairs(ONE_PAIR, ONE_PAIR)
-            if label is None
-            else weight.contract_words(ONE_WORD, slice(label, label + 1))
-        )
-        total = total + made.sum()
-    total.backward()
-    assert (parameter.grad[0] == 2).all()
-    assert (parameter.grad[1] == 1).all()
+    parts = [
+        weight.contract_pairs(ONE_PAIR, ONE_PAIR)
+        if label is None
+        else weight.contract_words(ONE_WORD, slice(label, label + 1))
+        for label in made
+    ]
+    sum(part.sum() for part in parts).backward()
+    for gradient, expected in zip(parameter.grad, of_labels, strict=True):
+        assert (gradient == expected).all()
 
 
 def test_gradients_left_by_a_partial_backward_are_forgotten():

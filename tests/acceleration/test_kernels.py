@@ -229,14 +229,7 @@ def check_largest_tensor_is_p():
 
 
 @needs_triton
-@pytest.mark.parametrize(
-    "check",
-    [
-        check_rising_scores,
-        check_outside_is_not_read,
-        check_largest_tensor_is_p,
-    ],
-)
+@pytest.mark.parametrize("check", [check_rising_scores, check_outside_is_not_read, check_largest_tensor_is_p])
 def test_in_the_interpreter(interpreted, check):
     interpreted(check)
 

@@ -4,34 +4,13 @@ import pytest
 import torch
 
 from modeling_triaffine import TriaffineConfig, TriaffineForNestedNER
+from modeling_triaffine.installed_models import installed_models
 from modeling_triaffine.model.decoding_triaffine import CopiedScores
 from modeling_triaffine.model.span_head_triaffine import TriaffineSpanHead
 from tests.helpers.launches import Launches, as_on_cuda
 
-ENCODER = {
-    "model_type": "bert",
-    "vocab_size": 100,
-    "hidden_size": 384,
-    "num_hidden_layers": 6,
-    "num_attention_heads": 12,
-    "intermediate_size": 1536,
-    "max_position_embeddings": 512,
-}
-# As genia-minilm: rank 64, characters, two layers of LSTM, mixed layers.
-FIELDS = {
-    "encoder_config": ENCODER,
-    "num_labels": 6,
-    "triaffine_dim": 96,
-    "triaffine_rank": 64,
-    "mix_layers": True,
-    "char_vocab_size": 80,
-    "char_embedding_size": 25,
-    "char_lstm_hidden_size": 25,
-    "lstm_hidden_size": 192,
-    "lstm_layers": 2,
-    "cross_span_residual": True,
-    "max_span_width": 18,
-}
+# MiniLM; rank 64, characters, two layers of LSTM, mixed layers.
+GENIA = installed_models()["genia"]
 BATCH, SUBWORDS, WORDS, CHARACTERS = 32, 42, 30, 16
 
 
@@ -44,7 +23,7 @@ def make_batch(**more):
 @pytest.fixture
 def model():
     with torch.device("meta"):
-        return TriaffineForNestedNER(TriaffineConfig(**FIELDS))
+        return TriaffineForNestedNER(TriaffineConfig.from_pretrained(GENIA))
 
 
 def test_prediction_waits_for_nothing_but_one_copy(model):
@@ -66,7 +45,7 @@ def test_a_step_of_training_waits_for_nothing(model, smoothing):
 
 def run_head(what, **fields):
     with torch.device("meta"):
-        head = TriaffineSpanHead(TriaffineConfig(**FIELDS | fields, hidden_size=384))
+        head = TriaffineSpanHead(TriaffineConfig.from_pretrained(GENIA, **fields))
         hidden, lengths = torch.randn(BATCH, WORDS, 384), torch.zeros(BATCH, dtype=torch.long)
         labels = torch.zeros(BATCH, WORDS, WORDS, dtype=torch.long)
     with as_on_cuda(), Launches() as seen:

@@ -41,10 +41,6 @@ TEXTS = [
 TINY_BERT = {"vocab_size": 9, "hidden_size": 4, "num_hidden_layers": 1, "num_attention_heads": 1}
 
 
-def transformers_pipeline(*arguments, **options):
-    return transformers.pipeline(*arguments, **options)  # which the package replaces when it is imported
-
-
 @pytest.fixture(scope="module")
 def finder(encoder):
     return tiny_pipeline(encoder)
@@ -87,7 +83,7 @@ def test_transformers_own_pipeline_function_gives_it(finder, tmp_path, task):
     if task:
         ways += [{"model": finder.model, name: finder.processor} for name in ("processor", "tokenizer")]
     for way in ways:
-        stock = transformers_pipeline(*task, **way, threshold=0.2)
+        stock = transformers.pipeline(*task, **way, threshold=0.2)
         assert isinstance(stock, NestedNERPipeline)  # no code of the folder
         assert stock(TEXTS[0]) == near(finder(TEXTS[0], threshold=0.2))
 
@@ -106,7 +102,7 @@ def test_code_loaded_from_a_folder_does_not_take_the_place_of_the_package(finder
     finder.save_pretrained(tmp_path)
     remote = get_class_from_dynamic_module("model_triaffine.TriaffineForNestedNER", str(tmp_path))
     assert remote is not TriaffineForNestedNER
-    built = transformers_pipeline("ner", model=finder.model, processor=finder.processor)
+    built = transformers.pipeline("ner", model=finder.model, processor=finder.processor)
     assert isinstance(built, NestedNERPipeline)
 
 
@@ -114,11 +110,11 @@ def test_a_model_object_that_was_loaded_brings_its_processor(saved_model):
     model = TriaffineForNestedNER.from_pretrained(saved_model)
     found = NestedNERPipeline(model=saved_model)(TEXTS[0], threshold=0.2)
     for component in ({}, {"tokenizer": AutoTokenizer.from_pretrained(saved_model)}, {"tokenizer": str(saved_model)}):
-        assert transformers_pipeline("ner", model=model, **component)(TEXTS[0], threshold=0.2) == near(found)
+        assert transformers.pipeline("ner", model=model, **component)(TEXTS[0], threshold=0.2) == near(found)
     assert NestedNERPipeline(model, processor=str(saved_model))(TEXTS[0], threshold=0.2) == near(found)
     (other := make_tokenizer("bert")).add_tokens(["genes"])
     with pytest.raises(ValueError, match=r"`tokenizer` is .*`processor=`"):
-        transformers_pipeline("ner", model=model, tokenizer=other)
+        transformers.pipeline("ner", model=model, tokenizer=other)
 
 
 def test_given_words_are_the_words(finder):
@@ -149,7 +145,7 @@ def test_a_subclass_of_a_type_of_its_own_is_loaded_with_its_layers(encoder, find
     AutoModelForTokenClassification.register(OwnConfig, OwnModel, exist_ok=True)
     model = OwnModel.from_encoder(encoder, num_labels=3, own_size=9)
     NestedNERPipeline(model, finder.processor).save_pretrained(tmp_path)
-    for made in (NestedNERPipeline(tmp_path), transformers_pipeline("ner", model=str(tmp_path))):
+    for made in (NestedNERPipeline(tmp_path), transformers.pipeline("ner", model=str(tmp_path))):
         assert isinstance(made, NestedNERPipeline)
         assert torch.equal(made.model.own.weight, model.own.weight)
         assert made.model.config.own_size == 9
@@ -158,7 +154,7 @@ def test_a_subclass_of_a_type_of_its_own_is_loaded_with_its_layers(encoder, find
 def test_a_model_of_the_package_is_found_by_name(caplog):
     text = "Marie Curie was born in Warsaw."
     expected = NestedNERPipeline(installed_models.installed_models()["names-en"])(text)
-    for made in (NestedNERPipeline(), NestedNERPipeline("names-en"), transformers_pipeline("ner", model="names-en")):
+    for made in (NestedNERPipeline(), NestedNERPipeline("names-en"), transformers.pipeline("ner", model="names-en")):
         assert made(text) == near(expected)
     assert ["names-en finds" in record.message for record in caplog.records if record.levelname == "WARNING"] == [True]
 
@@ -174,11 +170,11 @@ def test_precision_is_that_of_the_caller_or_of_a_model_object(finder, saved_mode
 def test_other_models_keep_the_pipeline_of_transformers(encoder):
     other = BertForTokenClassification.from_pretrained(encoder)
     for arguments in ({"model": other, "tokenizer": make_tokenizer("bert")}, {"model": encoder}):
-        built = transformers_pipeline("ner", **arguments)
+        built = transformers.pipeline("ner", **arguments)
         assert type(built) is TokenClassificationPipeline
         assert [entity["word"] for entity in built("gene")] == ["gene"]
     with pytest.raises((OSError, ValueError)):  # neither a tokenizer nor a place to read one from
-        transformers_pipeline("ner", model=BertForTokenClassification(other.config.__class__(**TINY_BERT)))
+        transformers.pipeline("ner", model=BertForTokenClassification(other.config.__class__(**TINY_BERT)))
 
 
 @pytest.mark.parametrize(
@@ -322,7 +318,7 @@ def test_a_tagger_gives_raw_text_its_parts_of_speech(encoder, tmp_path):
     NestedNERPipeline(model, processor).save_pretrained(tmp_path)
     untagged = NestedNERPipeline(model=tmp_path)("gene x", threshold=0.0)
     found = NestedNERPipeline(model=tmp_path, pos_tagger=tagger)("gene x", threshold=0.0)
-    stock = transformers_pipeline(model=str(tmp_path), trust_remote_code=True, pos_tagger=tagger)
+    stock = transformers.pipeline(model=str(tmp_path), trust_remote_code=True, pos_tagger=tagger)
     assert stock("gene x", threshold=0.0) == near(found) != untagged
 
 
