@@ -1,10 +1,9 @@
 """The documentation builds as a site without a warning: every link, anchor and name of the reference exists."""
 
-import importlib.util
 import re
+import runpy
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -44,15 +43,8 @@ def test_sections_that_messages_of_the_package_name_exist(site):
         assert f'id="{section}"' in (site / f"{page}.html").read_text(encoding="utf-8")
 
 
-def load(name: str) -> Any:
-    """A module of the site, whose folder is no package."""
-    specification = importlib.util.spec_from_file_location(name, REPOSITORY / "docs" / "_site" / f"{name}.py")
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
-PAGES = load("write_pages").PAGES
+SCRIPTS = REPOSITORY / "docs" / "_site"
+PAGES = runpy.run_path(str(SCRIPTS / "write_pages.py"))["PAGES"]
 
 
 @pytest.mark.contract
@@ -69,7 +61,8 @@ RECIPES = sorted(path.parent for path in (REPOSITORY / "hub_configs").glob("*/tr
 @pytest.mark.parametrize("folder", RECIPES, ids=lambda folder: folder.name)
 def test_the_cards_of_the_recipes_are_up_to_date(folder):
     written = (folder / "README.md").read_text(encoding="utf-8")
-    assert written == load("write_recipe_cards").recipe_card(folder), "run: python docs/_site/write_recipe_cards.py"
+    recipe_card = runpy.run_path(str(SCRIPTS / "write_recipe_cards.py"))["recipe_card"]
+    assert written == recipe_card(folder), "run: python docs/_site/write_recipe_cards.py"
 
 
 def test_every_option_can_be_found_by_its_name(site):
