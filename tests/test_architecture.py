@@ -30,7 +30,7 @@ SHARED_FILES = {file.stem for file in PACKAGE.glob("*.py")} - {"demo", "registra
 BUDGET = {
     ".": (1_080, 1_852),
     "acceleration": (1_156, 709),
-    "commands": (1_198, 713),
+    "commands": (1_198, 708),
     "conversion": (728, 509),
     "data": (4_983, 2_428),
     "drawing": (681, 473),
@@ -41,7 +41,7 @@ BUDGET = {
     "publishing": (761, 675),
     "serving": (977, 972),
     "tagging": (525, 567),
-    "training": (2_723, 2_689),
+    "training": (2_723, 2_685),
     "helpers": (0, 2_180),
 }
 

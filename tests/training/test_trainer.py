@@ -72,14 +72,17 @@ def test_plain_arguments_have_one_rate_and_another_optimizer_is_taken(tmp_path: 
     assert 0 <= plain.evaluate()["eval_f1"] <= 1
 
 
-def test_batches_go_to_a_gpu_without_waiting_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def goes_without_waiting(**options) -> bool:
+def test_arguments_follow_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_non_blocking(**options) -> bool:
         return NestedNERTrainingArguments(str(tmp_path), use_cpu=True, **options).accelerator_config.non_blocking
 
-    assert not goes_without_waiting()
+    assert not is_non_blocking()
+    for has_accelerator in (False, True):  # Accelerate joins the processes of a CPU by `use_cpu` only
+        monkeypatch.setattr(torch.accelerator, "is_available", lambda known=has_accelerator: known)
+        assert NestedNERTrainingArguments(str(tmp_path)).use_cpu != has_accelerator
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert goes_without_waiting()
-    assert not goes_without_waiting(accelerator_config={"non_blocking": False})
+    assert is_non_blocking()
+    assert not is_non_blocking(accelerator_config={"non_blocking": False})
 
 
 EACH_EPOCH = {"eval_strategy": "epoch", "save_strategy": "epoch"}
@@ -146,13 +149,6 @@ def test_options_that_follow_from_others(tmp_path, options, expected):
     args = NestedNERTrainingArguments(str(tmp_path), use_cpu=True, **options)
     assert {name: getattr(args, name) for name in expected} == expected
     assert type(args.seed) is type(args.per_device_train_batch_size) is int
-
-
-@pytest.mark.parametrize("has_accelerator", [True, False])
-def test_without_an_accelerator_processes_share_a_training(tmp_path, monkeypatch, has_accelerator):
-    """Accelerate joins the processes of a CPU by this option only; without it each would train alone."""
-    monkeypatch.setattr(torch.accelerator, "is_available", lambda: has_accelerator)
-    assert NestedNERTrainingArguments(str(tmp_path)).use_cpu != has_accelerator
 
 
 @pytest.mark.parametrize(
