@@ -273,8 +273,9 @@ def _texts_of_rows(
         raise ValueError(f"`columns` is {columns!r}. Give a mapping of fields to columns, or {BIGBIO_KB.name!r}.")
     if isinstance(columns, Mapping) and "text" not in columns:
         return tagged_sentences(values, columns, name, check)
-    read = partial(annotated_text, columns=columns) if isinstance(columns, Mapping) else bigbio_text
-    return (read(JsonObject(row, f"row {n}", check, number=n), f"{name}:{n}") for n, (row, _) in enumerate(values))
+    read: Any = partial(annotated_text, columns=columns) if isinstance(columns, Mapping) else bigbio_text
+    rows = (JsonObject(row, where, check, number=number) for number, (row, where) in enumerate(values))
+    return filter(None, (read(row, f"{name}:{row.number}") for row in rows))
 
 
 def _values(dataset: Dataset, check: RecordChecker) -> Iterator[tuple[object, str]]:

@@ -78,13 +78,16 @@ def _is_pair(value: object) -> bool:
     return isinstance(value, list) and list(map(type, value)) == [str, dict]
 
 
-def annotated_text(record: JsonObject, default_id: str, columns: Mapping[str, Any] | None = None) -> Text:
-    """The text of one record with its spans by characters; `default_id` names it if it has no id.
+def annotated_text(record: JsonObject, default_id: str, columns: Mapping[str, Any] | None = None) -> Text | None:
+    """The text of one record with its spans by characters; `default_id` names it if it has no id. None if rejected.
 
     A span is a list [start, end, type] or an object with start, end and type (a list of types: one entity each), and
     perhaps the covered text, which is checked. `columns` names the fields, see [`text_form`]; None takes `FORM`.
     """
     form = FORM if columns is None else text_form(columns)
+    if (answer := record.fields.get("answer")) in REJECTED:
+        record.check.note(f"texts with the answer {answer!r} ignored")
+        return None
     identifier = record.get(form["id"][0])
     named = next((name for name in form["text"] if isinstance(record.get(name), str)), form["text"][0])
     text = record.value(named, str)
@@ -93,13 +96,6 @@ def annotated_text(record: JsonObject, default_id: str, columns: Mapping[str, An
     made = annotated(doc_id, text, _entities(record, text, named, form, {*layers}), record.where)
     made.update(layers)  # type: ignore[typeddict-item]
     return made
-
-
-def _unless_rejected(record: JsonObject, default_id: str, columns: Mapping[str, Any] | None = None) -> Text | None:
-    if (answer := record.fields.get("answer")) in REJECTED:
-        record.check.note(f"texts with the answer {answer!r} ignored")
-        return None
-    return annotated_text(record, default_id, columns)
 
 
 def _entities(
@@ -167,7 +163,7 @@ def word_entity(raw: object, record: JsonObject, name: str, form: Mapping[str, A
 TEXT_SPANS = CorpusFormat(
     name="text_spans",
     description="JSON of texts with spans by characters, as exported by Doccano",
-    read=json_reader(_unless_rejected, "text and entities", values=_records),
+    read=json_reader(annotated_text, "text and entities", values=_records),
     keys=(
         "text",
         "full_text",
