@@ -42,7 +42,7 @@ BUDGET = {
     "serving": (977, 972),
     "tagging": (525, 567),
     "training": (2_723, 2_685),
-    "helpers": (0, 2_180),
+    "helpers": (0, 2_169),
 }
 
 

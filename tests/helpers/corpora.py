@@ -65,9 +65,6 @@ def cas_json(*entities, layer=CAS_LAYER, text=TEXT):
     )
 
 
-GENIA_HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE set SYSTEM "gpml.dtd">\n<set>\n'
-
-
 def region(start, end, *labels):
     """A labelled region of Label Studio."""
     return {"type": "labels", "value": {"start": start, "end": end, "labels": list(labels)}}
@@ -99,7 +96,8 @@ def article(title, *sentences, name="MEDLINE:1"):
 
 
 def genia(*articles):
-    return f"{GENIA_HEAD}{''.join(articles)}</set>\n"
+    head = '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE set SYSTEM "gpml.dtd">\n<set>\n'
+    return f"{head}{''.join(articles)}</set>\n"
 
 
 ACE_SOURCE = f"<DOC>\n<DOCID> a </DOCID>\n<BODY>\n<TEXT>\n{TEXT}\n</TEXT>\n</BODY>\n</DOC>\n"

@@ -8,7 +8,7 @@ import runpy
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -44,30 +44,23 @@ def _begin(function: Callable, arguments: tuple) -> None:
     function(*arguments)
 
 
-class PreparedProcess:
-    """A process that prepares something once, and forks for each function that uses it.
+@contextlib.contextmanager
+def prepared_process(prepare: Callable, *arguments: object) -> Iterator[Callable[..., int]]:
+    """Starts a process that prepares something once, and gives what runs a function of a module in a fork of it.
 
-    Args:
-        prepare: a function of a module; its result is the first argument of the functions.
+    The function's first argument is what was prepared; the exit code of the fork is returned.
     """
+    connection, theirs = multiprocessing.Pipe()
+    process = new_process(_serve, theirs, prepare, arguments)
 
-    def __init__(self, prepare: Callable, *arguments: object):
-        self.connection, theirs = multiprocessing.Pipe()
-        self.process = new_process(_serve, theirs, prepare, arguments)
+    def run(function: Callable, *arguments: object) -> int:
+        connection.send((function, arguments))
+        assert connection.poll(PATIENCE), "the process hangs"
+        return connection.recv()
 
-    def run(self, function: Callable, *arguments: object) -> int:
-        """Exit code of a fork that calls a function of a module."""
-        self.connection.send((function, arguments))
-        assert self.connection.poll(PATIENCE), "the process hangs"
-        code: int = self.connection.recv()
-        return code
-
-    def __enter__(self) -> "PreparedProcess":
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.process.kill()
-        self.process.join()
+    yield run
+    process.kill()
+    process.join()
 
 
 def _serve(connection: Connection, prepare: Callable, arguments: tuple) -> None:

@@ -2,8 +2,6 @@
 
 from hypothesis import strategies as st
 
-LABELS = ["LOC", "ORG", "PER"]
-
 
 def entities(*triples):
     return [{"start": start, "end": end, "type": label} for start, end, label in triples]
@@ -11,7 +9,7 @@ def entities(*triples):
 
 # Overlapping, nested and repeated entities of one sentence.
 sentences = st.lists(
-    st.tuples(st.integers(0, 5), st.integers(1, 6), st.sampled_from(LABELS)).map(
+    st.tuples(st.integers(0, 5), st.integers(1, 6), st.sampled_from(["LOC", "ORG", "PER"])).map(
         lambda entity: {"start": entity[0], "end": entity[0] + entity[1], "type": entity[2]}
     ),
     max_size=7,

@@ -10,7 +10,7 @@ import os
 import random
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -28,7 +28,7 @@ from modeling_triaffine.training.interruptions import find_checkpoint
 from modeling_triaffine.training.run import Run, prepare_run
 from tests.helpers.faults import assert_same_weights
 from tests.helpers.micro_training import MICRO_CONFIG, MICRO_ENCODER, micro_records, task_arguments, write_task
-from tests.helpers.processes import PreparedProcess
+from tests.helpers.processes import prepared_process
 
 KILL_POINTS = int(os.environ.get("TRIAFFINE_KILL_POINTS", "200"))
 CHAIN = 20  # processes killed, one after the other, on the way to one model
@@ -105,18 +105,18 @@ def train(run: Run, output_dir: Path, limit: int, deadly: int | None = None) -> 
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PreparedProcess]:
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., int]]:
     """A process that has read the corpus and made the model."""
     corpus = write_task(tmp_path_factory.mktemp("kills"), TRAINING, micro_records(24, seed=1), config=SMALL)
-    with PreparedProcess(prepare, corpus) as process:
-        yield process
+    with prepared_process(prepare, corpus) as run:
+        yield run
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(prepared: PreparedProcess, tmp_path_factory) -> tuple[dict[str, torch.Tensor], int]:
+def uninterrupted(prepared: Callable[..., int], tmp_path_factory) -> tuple[dict[str, torch.Tensor], int]:
     """The weights of a training that was not killed, and its number of events."""
     folder = tmp_path_factory.mktemp("uninterrupted")
-    assert prepared.run(train, folder / "out", 1) == 0
+    assert prepared(train, folder / "out", 1) == 0
     events = int((folder / "events.txt").read_text())
     assert events > 3 * UPDATES
     return load_file(folder / "out" / "model.safetensors"), events
@@ -134,7 +134,7 @@ def test_killed_anywhere_a_training_ends_as_if_it_had_not_been(prepared, uninter
         folder = tmp_path / str(runs)
         # Within a third of a training's events: the next process begins further on, so that all places have their turn.
         deadly = choose.randint(1, events // 3) if kills < CHAIN else None
-        code = prepared.run(train, folder, 1 + chain % 2, deadly)
+        code = prepared(train, folder, 1 + chain % 2, deadly)
         ended = code == 0
         assert ended or code == -signal.SIGKILL
         kills += not ended
