@@ -41,7 +41,7 @@ BUDGET = {
     "publishing": (761, 675),
     "serving": (977, 972),
     "tagging": (525, 567),
-    "training": (2_723, 2_685),
+    "training": (2_708, 2_679),
     "helpers": (0, 2_169),
 }
 

@@ -38,7 +38,6 @@ LOCK_FILE = ".lock"
 ACTIVATION_CHECKPOINTING = next(
     name for name in ("activation_checkpointing", "gradient_checkpointing") if hasattr(TrainingArguments, name)
 )
-RESUME = "the same command with --resume_from_checkpoint continues from the last complete checkpoint"
 MOST_SECONDS = 300.0
 """The longest time between two checkpoints."""
 # Options whose values are in the state of optimizer and sampler, so that a resumed run keeps them.

@@ -40,16 +40,9 @@ from ..nesting import Span
 from ..publishing.model_card import CARD_NAME, build_model_card, repository_name
 from ..publishing.run_summary import SUMMARY_FILE, RunSummary
 from ..publishing.upload import errors_of_hub, publish_folder, saved_before
-from .batching import (
-    EncodedRecords,
-    Records,
-    TrainingBatchSampler,
-    as_dataset,
-    entity_types,
-)
+from .batching import EncodedRecords, Records, TrainingBatchSampler, as_dataset, entity_types
 from .interruptions import (
     KEPT,
-    RESUME,
     CheckpointError,
     NotFiniteError,
     Signals,
@@ -463,7 +456,8 @@ class NestedNERTrainer(Trainer):
         if self._callback.is_stopping:  # else the best checkpoint would replace the last one
             raise StoppedError(
                 f"Stopped by a signal at update {self.state.global_step} of {self.state.max_steps}; saved in "
-                f"{self.args.output_dir}/checkpoint-{self.state.global_step}: {RESUME}."
+                f"{self.args.output_dir}/checkpoint-{self.state.global_step}: the same command with "
+                "--resume_from_checkpoint continues from there."
             )
         return super()._finalize_training(*arguments)
 

@@ -15,13 +15,7 @@ from modeling_triaffine.training.plan import TrainingPlan, parse_training_plan
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from tests.helpers.corpora import write_json
 from tests.helpers.faults import assert_same_weights
-from tests.helpers.micro_training import (
-    REPOSITORY,
-    micro_records,
-    run_arguments,
-    write_corpus,
-    write_recipe,
-)
+from tests.helpers.micro_training import REPOSITORY, micro_records, run_arguments, write_corpus, write_recipe
 
 LIBRARY = REPOSITORY / "hub_configs"
 
