@@ -131,9 +131,12 @@ PANIC = "a" * 30 + "c"
 def attacked(model, tmp_path):
     """A server with few descriptors, little patience and a thread without end; its tokenizer makes Rust panic."""
     folder = shutil.copytree(model, tmp_path / "model")
-    tokenizer = json.loads((folder / "tokenizer.json").read_text())
     pattern = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
-    (folder / "tokenizer.json").write_text(json.dumps({**tokenizer, "pre_tokenizer": pattern}))
+    # A class of its own would make its own pre-tokenizer.
+    changes = {"tokenizer": {"pre_tokenizer": pattern}, "tokenizer_config": {"tokenizer_class": "TokenizersBackend"}}
+    for name, change in changes.items():
+        path = folder / f"{name}.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | change))
     options = ["serve", "--model", str(folder), "--port", "0", "--stop-seconds", "3", "--device", "cpu"]
     command = [sys.executable, "-c", PROGRAM, *options]
     with open(tmp_path / "log", "wb") as log:
