@@ -24,14 +24,12 @@ from tests.helpers.processes import PATIENCE
 from tests.helpers.served_model import TEXTS, WAIT
 from tests.helpers.tiny import LABELS
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-
 
 @pytest.fixture(scope="module")
 def serving():
     """The benchmark, which runs servers and asks them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(BENCHMARKS))
+        patch.syspath_prepend(str(Path(__file__).resolve().parents[2] / "benchmarks"))
         yield importlib.import_module("serving")
 
 
@@ -124,7 +122,6 @@ batching.Batcher._find = lambda self, items: time.sleep(1000) if items[0].text =
 from modeling_triaffine.commands import main
 main()
 """
-PANIC = "a" * 30 + "c"
 
 
 @pytest.fixture
@@ -167,7 +164,7 @@ def test_attacks_leave_a_server_that_answers_as_before_and_ends_in_time(attacked
     assert asked(f"{attacked.url}/health", Host="evil.example")[0] == 400
     # A panic of the tokenizer, which is no Exception.
     failed = (500, b'{"detail":"The model failed on this request; see the server\'s log."}')
-    assert [asked(predict, {"text": PANIC}) for _ in range(2)] == [failed] * 2
+    assert [asked(predict, {"text": "a" * 30 + "c"}) for _ in range(2)] == [failed] * 2
     assert asked(f"{attacked.url}/health")[0] == 200
     # Another file in the place of the weights.
     (attacked.folder / "model.safetensors").write_bytes(b"")
