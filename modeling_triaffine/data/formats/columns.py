@@ -64,6 +64,7 @@ class Layout:
         tags: column with tags → how they are written.
         numbered: the first column numbers the words.
         joins: a token has any number of tags after it, which are read as one column of joined tags.
+        doubt: what speaks against the column of tokens that was detected.
     """
 
     separator: str
@@ -73,6 +74,7 @@ class Layout:
     pos: int | None = None
     numbered: bool = False
     joins: bool = False
+    doubt: str = ""
 
     def split(self, line: str) -> list[str]:
         """The cells of a line; if this `joins` tags, the token and all tags, or the first cell that is no tag."""
@@ -184,7 +186,12 @@ def find_layout(head: str, columns: Mapping[str, Any] | None = None) -> Layout |
     numbered = bool({"0", "1"} & {*ids[:2]}) and all(map(NODE.fullmatch, ids))
     named = NAMED_COLUMNS.search(head)
     places = {name: place for place, name in enumerate(named[1].split() if named else ())}
-    return Layout(separator, width, places.get("FORM", int(numbered)), tags, places.get("UPOS"), numbered)
+    layout = Layout(separator, width, places.get("FORM", int(numbered)), tags, places.get("UPOS"), numbered)
+    others = [column for column in range(layout.tokens + 1, min(tags)) if not _are_ids(values[column])]
+    if others and _are_ids(values[layout.tokens]):
+        first, other = values[layout.tokens][0], values[others[0]][0]
+        layout.doubt = f"column {layout.tokens} has {first!r}, and column {others[0]} {other!r}"
+    return layout
 
 
 def rows_of(head: str) -> tuple[list[list[str]], str]:
@@ -215,17 +222,6 @@ def _layout_given(columns: Mapping[str, Any], separator: str, schemes: Sequence[
         )
     tags = {column: schemes[column] or STANDARD for column in entities}
     return Layout(separator, len(schemes), columns["tokens"], tags, columns.get("pos"))
-
-
-def _doubt(head: str, layout: Layout) -> str:
-    """Says what speaks against the column of tokens of a layout that was detected; empty if nothing does."""
-    values = _values(rows_of(head)[0])
-    others = [
-        column for column in range(layout.tokens + 1, min(layout.tags, default=0)) if not _are_ids(values[column])
-    ]
-    if not others or not _are_ids(values[layout.tokens]):
-        return ""
-    return f"column {layout.tokens} has {values[layout.tokens][0]!r}, and column {others[0]} {values[others[0]][0]!r}"
 
 
 def _are_ids(values: Sequence[str]) -> bool:
@@ -394,8 +390,8 @@ def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | Non
         wrong = next((f"; {value[:20]!r} in the last column is none" for value in last if not STANDARD.fits(value)), "")
         problem = f"there are no columns of tags (O, B-type, I-type) in its first lines{wrong}"
         raise check.error("", problem, f"{NAME_COLUMNS}. {RULE}. {OF_TABLES}")
-    if columns is None and (doubt := _doubt(head, layout)):
-        raise check.error("", f"nobody says which column has the words: {doubt}", NAME_COLUMNS)
+    if layout.doubt:
+        raise check.error("", f"nobody says which column has the words: {layout.doubt}", NAME_COLUMNS)
     of_table = head is not whole
     lines = (line for _, line in numbered_lines(path, check))
     paragraphs = paragraphs_of_table(lines) if of_table else numbered_paragraphs(path, check)

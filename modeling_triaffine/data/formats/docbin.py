@@ -32,8 +32,17 @@ def read_docbin(path: Path, check: RecordChecker, columns: Mapping[str, Any] | N
     Args:
         columns: {"entities": name of a span group, or "ents"}; None finds them.
     """
+    with importing_extra("spacy", f"{path}: reading a DocBin needs spaCy"):
+        from spacy.tokens import DocBin
+        from spacy.vocab import Vocab
+    with open_corpus(path) as file:
+        data = file.read()
+    try:
+        docs = list(DocBin().from_bytes(data).get_docs(Vocab()))
+    except Exception as error:  # files of another kind make spaCy fail in any way
+        problem = f"spaCy cannot read it as a DocBin ({type(error).__name__}: {error})"
+        raise check.error("", problem, "Give a file written by DocBin.to_disk") from error
     file_name = document_name(path, check)
-    docs = _documents(path, check)
     check_columns(columns or {"entities": SPAN_GROUP}, ("entities",))
     group = _group(docs, (columns or {}).get("entities"), check)
     for number, doc in enumerate(docs):
@@ -57,19 +66,6 @@ def _entities(doc: Doc, group: str, where: str, check: RecordChecker) -> Iterato
             yield check.entity(doc.text, fragments, span.label_, None, where, f"spans[{index}]")
         else:
             check.drop("entities without a type dropped", example=f"{where}: {span.text}")
-
-
-def _documents(path: Path, check: RecordChecker) -> list[Doc]:
-    with importing_extra("spacy", f"{path}: reading a DocBin needs spaCy"):
-        from spacy.tokens import DocBin
-        from spacy.vocab import Vocab
-    with open_corpus(path) as file:
-        data = file.read()
-    try:
-        return list(DocBin().from_bytes(data).get_docs(Vocab()))
-    except Exception as error:  # files of another kind make spaCy fail in any way
-        problem = f"spaCy cannot read it as a DocBin ({type(error).__name__}: {error})"
-        raise check.error("", problem, "Give a file written by DocBin.to_disk") from error
 
 
 def _group(docs: Sequence[Doc], named: str | None, check: RecordChecker) -> str:
