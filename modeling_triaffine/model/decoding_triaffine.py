@@ -47,10 +47,10 @@ def find_entities(
         mask = mask & _may_be_entity(logits, thresholds, config.temperature)
     sentence, span = mask.nonzero(as_tuple=True)
     logits, spans = logits[sentence, span], spans[sentence, span]
-    row, label = entity_mask(logits, thresholds, config.multi_label, config.temperature).nonzero(as_tuple=True)
-    probabilities = label_probabilities(logits[row], config.multi_label, config.temperature)
+    found, label = entity_mask(logits, thresholds, config.multi_label, config.temperature).nonzero(as_tuple=True)
+    probabilities = label_probabilities(logits[found], config.multi_label, config.temperature)
     scores = probabilities.gather(-1, label.unsqueeze(-1)).squeeze(-1).tolist()
-    places = torch.stack([sentence[row], *spans[row].unbind(-1), label]).tolist()
+    places = torch.stack([sentence[found], *spans[found].unbind(-1), label]).tolist()
     entities: list[list[WordEntity]] = [[] for _ in mask]
     for row, first, last, number, score in zip(*places, scores, strict=True):
         entities[row].append({"start": first, "end": last + 1, "type": names[number], "score": score})

@@ -251,8 +251,8 @@ class NestedNERPipeline(ChunkPipeline):
             words = list(text)
             text = " ".join(words)
             ends = accumulate(map(len, words), lambda end, length: end + 1 + length)
-            offsets = check_words(((end - len(word), end) for word, end in zip(words, ends, strict=True)), text, "list")
-            found = self.processor.windows(words, offsets=offsets)
+            places = ((end - len(word), end) for word, end in zip(words, ends, strict=True))
+            found = self.processor.windows(words, offsets=check_words(places, text, "list of words"))
         if not isinstance(text, str):
             raise TypeError(
                 f"NestedNERPipeline reads strings, but text {number} (from 0) is of type {type(text).__name__}. Give "

@@ -80,7 +80,7 @@ def test_few_function_calls_a_sentence(encoder, monkeypatch):
     finally:
         sys.setprofile(None)
     assert {len(entities) for entities in found} == {3}
-    assert calls / len(texts) <= 300
+    assert calls / len(texts) <= 160
 
 
 @pytest.mark.parametrize("largest", [3, 0])
