@@ -36,7 +36,7 @@ BUDGET = {
     "drawing": (681, 473),
     "evaluation": (1_257, 629),
     "explanation": (437, 282),
-    "model": (4_746, 3_500),
+    "model": (4_743, 3_500),
     "page": (344, 545),
     "publishing": (761, 675),
     "serving": (977, 972),

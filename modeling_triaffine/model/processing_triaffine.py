@@ -325,41 +325,38 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         return pad_features(features, self._pad_id)
 
     def _look_up(self, sentences: Sequence[Sequence[str]]) -> Sequence[Sequence[Any]]:
-        """The fields of [`KnownWord`], each of all words of the sentences."""
-        words = [*chain.from_iterable(sentences)]
-        known = self._known_words(words)
-        return [*zip(*map(known.__getitem__, words), strict=True)] or [()] * len(KnownWord._fields)
-
-    def _known_words(self, words: Iterable[str]) -> dict[str, KnownWord]:
-        """Looks up each of the words as the model reads it; the result may contain words read before.
-
-        A word has the same sub-words beside any others: tokenizers read words that are given apart one by one.
-        """
+        """The fields of [`KnownWord`], each of all words of the sentences; words that were read before are known."""
         state = (id(self.tokenizer), len(self.tokenizer), *map(len, self.vocabularies.values()))
         if self._cache is None or self._cache[0] != state or len(self._cache[1]) > MOST_KNOWN_WORDS:
             self._cache = state, {}
         known = self._cache[1]
-        new = [*{*words} - known.keys()]
-        if not new:
-            return known
+        words = [*chain.from_iterable(sentences)]
+        if new := [*{*words} - known.keys()]:
+            known.update(zip(new, self._read_words(new), strict=True))
+        return [*zip(*map(known.__getitem__, words), strict=True)] or [()] * len(KnownWord._fields)
+
+    def _read_words(self, words: Sequence[str]) -> Iterator[KnownWord]:
+        """The words as the model reads them.
+
+        A word has the same sub-words beside any others: tokenizers read words that are given apart one by one.
+        """
         encoded = self.tokenizer(
-            [self._word_prefix + beginning(word) for word in new],
+            [self._word_prefix + beginning(word) for word in words],
             is_split_into_words=True,
             add_special_tokens=False,
             split_special_tokens=True,  # the word "[SEP]" is not a separator
             verbose=False,
         )
         ids = np.array(encoded["input_ids"], dtype=np.int64)
-        counts = np.bincount(np.array(encoded.word_ids(), dtype=np.int64), minlength=len(new))
+        counts = np.bincount(np.array(encoded.word_ids(), dtype=np.int64), minlength=len(words))
         unknown = np.array([self._unknown_id])
         characters, by_name = self.vocabularies.get("chars", {}), self.vocabularies.get("words", {})
-        for word, subwords in zip(new, np.split(ids, counts.cumsum()[:-1]), strict=True):
+        for word, subwords in zip(words, np.split(ids, counts.cumsum()[:-1]), strict=True):
             subwords = subwords if len(subwords) else unknown  # a word without sub-words
             whole = composed(word)
             spelled = _ids(whole[:MAX_CHARACTERS], characters) if characters else subwords[:0]
             number = _ids([whole if whole in by_name else whole.lower()], by_name)[0] if by_name else 0
-            known[word] = KnownWord(subwords.tobytes(), len(subwords), spelled.tobytes(), len(spelled), int(number))
-        return known
+            yield KnownWord(subwords.tobytes(), len(subwords), spelled.tobytes(), len(spelled), int(number))
 
     def check_fits(self, config: Any) -> None:
         """Raises ValueError if the processor does not match the model of this configuration."""
