@@ -32,7 +32,7 @@ BUDGET = {
     "acceleration": (1_156, 709),
     "commands": (1_198, 708),
     "conversion": (728, 509),
-    "data": (4_972, 2_428),
+    "data": (4_972, 2_431),
     "drawing": (681, 473),
     "evaluation": (1_257, 629),
     "explanation": (437, 282),

@@ -71,7 +71,10 @@ def corpora(draw, tokens=TOKENS, with_pos=False):
         for number in range(draw(st.integers(1, 3))):
             words = draw(tokens)
             ends = [(start, end) for end in range(1, len(words) + 1) for start in range(end)]
-            spans = draw(st.lists(st.tuples(st.sampled_from(ends), TYPES), unique=True, max_size=6))
+            visible = [(start, end) for start, end in ends if "".join(words[start:end]).strip()]
+            spans = draw(
+                st.lists(st.tuples(st.sampled_from(visible), TYPES), unique=True, max_size=6 if visible else 0)
+            )
             pos = draw(st.sampled_from([[], ["X", *["_"] * (len(words) - 1)]])) if with_pos else []
             entities = [(start, end, kind) for (start, end), kind in spans]
             records.append(record(words, *entities, number=number, doc_id=doc_id, pos=pos))
