@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 # Characters. All visitors share one model, and a running text cannot be interrupted.
 LONGEST_TEXT = 200_000
 MOST_LABELS = 3  # of an explanation, whose columns fit on a phone; its text version has all
-MOST_NAMED = 3
+MOST_NAMED, LEAST_NAMED = 3, 0.1  # words or entities that speak for a label, by a tenth of a logit at least
 LONGEST_TITLE = 100  # characters
 
 HINT = '<p class="hint">{}</p>'
@@ -112,7 +112,7 @@ def show_explanation(explanation: Explanation) -> str:
 
 
 def in_plain_words(explanation: Explanation) -> str:
-    """The words, and the other likely entities, that speak for the predicted label more than for the average label."""
+    """The words, and the other possible entities, that clearly speak for the predicted label more than for others."""
     predicted = likeliest_labels(explanation)[0]
 
     def speaks_for_it(row: Row) -> float:
@@ -120,8 +120,9 @@ def in_plain_words(explanation: Explanation) -> str:
 
     sentences = []
     for stage, kind in zip(make_stages(explanation), ("words", "possible entities of the sentence"), strict=False):
-        terms = sorted(stage.terms, key=speaks_for_it, reverse=True)[:MOST_NAMED]
-        if named := ", ".join(f"“{row.title}”" for row in terms if speaks_for_it(row) > 0):
+        clear = [row for row in stage.terms if row.attention and speaks_for_it(row) >= LEAST_NAMED]
+        terms = sorted(clear, key=speaks_for_it, reverse=True)[:MOST_NAMED]
+        if named := ", ".join(f"“{row.title}”" for row in terms):
             sentences.append(f"Of the {kind}, most speaks for {explanation.labels[predicted]}: {named}.")
     return " ".join(sentences)
 
