@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from ..addresses import HOST, PAGE_PORT, listen
-from ..installed_models import DEFAULT_MODEL
+from ..installed_models import find_and_name, installed_models
 from .options import Device, Port
 
 
@@ -19,7 +19,7 @@ def command(
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"Folder, model of the package, or Hub name; give several to choose from.  [default: {DEFAULT_MODEL}]",
+            help="Folder, model of the package, or Hub name; give several to choose from.  [default: the package's]",
             metavar="MODEL",
         ),
     ] = None,
@@ -32,4 +32,5 @@ def command(
         port = listener.getsockname()[1]
     from ..page import build_page, serve_page
 
-    serve_page(build_page(model or [DEFAULT_MODEL], device=device), host, port, open_browser)
+    models = model or dict.fromkeys([find_and_name(None), *map(str, installed_models().values())])
+    serve_page(build_page([*models], device=device), host, port, open_browser)

@@ -17,7 +17,7 @@ from filelock import FileLock
 from huggingface_hub import snapshot_download
 from transformers.utils import logging as transformers_logging
 
-from ..installed_models import find_model
+from ..installed_models import find_and_name
 from ..model.kinds_triaffine import TextEntity
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import FILES, VOCABULARIES_FILE
@@ -48,7 +48,7 @@ def tag_corpus(files: dict[str, str], output_dir: Path, options: TagOptions) -> 
         RuntimeError: Ray failed, or the model could not be loaded or failed on every text; finished outputs are kept.
     """
     check_columns(files, options)
-    place = find_model(options.model)
+    place = find_and_name(options.model)
     digest, revision = identify_model(place, options.revision)
     options = replace(options, model=str(Path(place).resolve()) if Path(place).is_dir() else place, revision=revision)
     Tagger(options, "cpu").tag([HARMLESS_TEXT])  # what is wrong with model or options is said here
