@@ -36,7 +36,7 @@ def test_models_load_in_any_order_of_imports(saved_model, order):
         ("version", "dir(sys.modules['modeling_triaffine'])"),
         ("evaluation", "score_entities([[]], [[]])"),
         ("drawing", "draw_entities_html('a', [])"),
-        ("commands.predict", "TextSource('-')"),
+        ("commands.predict", "read_rows('-', None, TextOptions())"),
         ("commands.train", "command"),
     ],
 )

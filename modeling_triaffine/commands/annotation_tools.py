@@ -1,20 +1,26 @@
 """Writes predictions for an annotation tool, optionally the least certain ones."""
 
 import sys
-from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from .texts import TextSource
+from ..documents import Counts
 
 FOLDERS = ("brat", "inception")
 """Tools that import a folder; the others import a file."""
 
 
 def write_for_tool(
-    tool: str, output: Path, source: TextSource, pipeline: Any, uncertain: int | None, decoding: dict[str, Any]
-) -> Counter[str]:
-    """Writes predictions as an annotation tool imports them; returns the number of entities by label.
+    tool: str,
+    output: Path,
+    texts: Iterable[tuple[str, str]],
+    pipeline: Any,
+    counts: Counts,
+    uncertain: int | None,
+    decoding: dict[str, Any],
+) -> None:
+    """Writes predictions for texts with names, as an annotation tool imports them.
 
     `uncertain` is the number of texts to write, the least certain ones first; None writes all, in their order.
     """
@@ -24,7 +30,7 @@ def write_for_tool(
     from ..files import atomic_path
     from ..model.text_triaffine import clean_text
 
-    named = [(name, record[source.text_column]) for name, record in source]
+    named = [*texts]
     if tool in FOLDERS:  # before the prediction, which can take hours
         for name, _ in named:
             check_file_name(name, tool)
@@ -44,7 +50,8 @@ def write_for_tool(
             document = {"doc_id": name, "text": clean_text(text.text), "entities": entities, "words": text.sentences}
             documents.append({**document, "fields": {"uncertainty": round(text.uncertainty, 6)}})
         PREDICTION_WRITERS[tool](documents, unfinished)
+    for text in read:
+        counts.add(text.entities)
     print(f"{len(documents):,} of {len(named):,} texts written to {output}.", file=sys.stderr)
     if tool == "label_studio":
         print(f"Labelling configuration: {label_studio_config(pipeline.model.config.entity_labels)}", file=sys.stderr)
-    return Counter(entity["entity_group"] for text in read for entity in text.entities)

@@ -18,19 +18,26 @@ may also be a folder that `triaffine-ner export` wrote.
 
 import json
 import sys
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
+from ..documents import REJECTED, Counts, Row, TextOptions, check_usable, read_document, read_lines
+from ..files import paths_below
+from ..model.kinds_triaffine import TextEntity
 from ..model.options_triaffine import PredictionOptions
+from ..parsing import JSON_SUFFIXES
 from . import options as shared
 from .annotation_tools import FOLDERS, write_for_tool
-from .texts import TextSource
 
-REJECTED = 3
+TABLES = (".csv", ".tsv", ".parquet", ".xlsx")
+DOCUMENTS = (".txt", ".pdf", ".doc", ".docx")  # of a folder; all but the first are rejected
+STANDARD_INPUT = "-"
+MOST_NAMED = 20
+Found = tuple[Row, list[TextEntity]]
 
 
 def command(
@@ -56,63 +63,119 @@ def command(
     int8: shared.Int8 = False,
     bf16: shared.Bf16 = False,
 ) -> int:
-    from ..drawing.safe_text import clean
-
-    source = TextSource(input, text, text_column, entities_column)
-    if output is not None and output.is_file() and not source.is_standard and source.path.samefile(output):
+    options = TextOptions(text_column=text_column, entities_column=entities_column)
+    if output is not None and output.is_file() and input != STANDARD_INPUT and Path(input).samefile(output):
         raise ValueError(f"--output {output} is the input, which would be lost. Give another name.")
     if to in FOLDERS and output is not None:
         shared.check_new(output)
     if to != "json_lines" and (output is None or str(output) == "-" or output.is_dir()):
         raise ValueError(f"{to} imports a {'new folder' if to in FOLDERS else 'file'}. Give its name as --output.")
-    pipeline = shared.open_model(model, device, int8, bf16)
+    total = None
+    if text is not None or input != STANDARD_INPUT:  # which can be read once
+        check_usable(read_rows(input, text, options))
+        total = sum(1 for _ in read_rows(input, text, options))
+    counts, rejected = Counts(), list[str]()
+    rows = accepted(read_rows(input, text, options), rejected)
     decoding: dict[str, Any] = {"threshold": threshold, "overlap": overlap, "batch_size": batch_size}
+    pipeline = shared.open_model(model, device, int8, bf16)
     if output is None or to == "json_lines":
-        entities = write_lines(source, pipeline, output, html, decoding)
+        if total is None and sys.stdin.isatty():
+            decoding |= {"batch_size": 1}  # answers each line before it reads the next
+        drawn = write_rows(predicted(rows, pipeline, decoding), total, output, html, entities_column, counts)
+        if html is not None:
+            from ..drawing.predictions_page import predictions_page
+            from ..files import write_text
+
+            texts, names = [(row.text, found) for row, found in drawn], [name_of(row) for row, _ in drawn]
+            write_text(html, predictions_page(texts, f"Entities in {input}", rejected, names))
     else:
-        entities = write_for_tool(to, output, source, pipeline, uncertain, decoding)
-    labels = ", ".join(f"{clean(label)} {count:,}" for label, count in entities.most_common())
-    documents = f"{source.accepted:,} documents, {entities.total():,} entities{f' ({labels})' if labels else ''}"
-    print(f"{documents}, {len(source.rejected):,} rejected.", file=sys.stderr)
-    return REJECTED if source.rejected else 0
+        named = ((name_of(row), row.text) for row in rows)
+        write_for_tool(to, output, named, pipeline, counts, uncertain, decoding)
+    counts.rejected = len(rejected)
+    print(counts, file=sys.stderr)
+    return REJECTED if rejected else 0
 
 
-def write_lines(
-    source: TextSource, pipeline: Any, output: Path | None, html: Path | None, decoding: dict[str, Any]
-) -> Counter[str]:
-    """Writes records with their entities; returns the number of entities by label."""
+def read_rows(name: str, text: str | None, options: TextOptions) -> Iterator[Row]:
+    """Yields the rows of a text, of the lines of a file or of standard input, or of the .txt files of a folder."""
+    path = Path(name)
+    if text is not None:
+        yield from read_lines([text.encode(errors="surrogateescape")], "text", options)
+    elif name == STANDARD_INPUT:
+        lines = iter(_read_typed, b"") if sys.stdin.isatty() else sys.stdin.buffer
+        yield from read_lines(lines, "stdin", options, is_json=None)
+    elif path.is_dir():
+        files = {file.relative_to(path): file for file in paths_below(path) if file.suffix.lower() in DOCUMENTS}
+        shown = {inside: file for inside, file in files.items() if not any(part[0] == "." for part in inside.parts)}
+        if not shown:
+            raise ValueError(f"{name} is a folder without .txt files. Save its documents as text, one in each file.")
+        for inside, file in shown.items():
+            yield read_document(str(file), file, inside.with_suffix("").as_posix(), options)
+    elif name.lower().endswith(TABLES):
+        raise ValueError(f"{name} is a table, whose lines are not texts. Write its rows as JSON lines (.jsonl).")
+    else:
+        with open(path, "rb") as lines:
+            yield from read_lines(lines, name, options, is_json=name.lower().endswith(JSON_SUFFIXES))
+
+
+def _read_typed() -> bytes:
+    print("> ", end="", file=sys.stderr, flush=True)
+    line = sys.stdin.buffer.readline()
+    if not line:  # Ctrl-D
+        print(file=sys.stderr)
+    return line
+
+
+def accepted(rows: Iterable[Row], rejected: list[str]) -> Iterator[Row]:
+    """Yields the rows with a text, and names the others on standard error and in `rejected`."""
+    from ..drawing.safe_text import clean
+
+    for row in rows:
+        if row.outcome is None:
+            yield row
+            continue
+        rejected.append(clean(f"{row.where}: {row.outcome}"))
+        if len(rejected) <= MOST_NAMED:
+            print(f"rejected: {rejected[-1]}", file=sys.stderr)
+
+
+def name_of(row: Row) -> str:
+    """The `id` of a record, the path in the folder, or the name of the file with the number of the line."""
+    return str(row.record.get("id") or f"{Path(row.file).stem}-{row.number:05}")
+
+
+def predicted(rows: Iterable[Row], pipeline: Any, decoding: dict[str, Any]) -> Iterator[Found]:
+    """Yields the rows with their entities."""
+    waiting: deque[Row] = deque()
+
+    def texts() -> Iterator[str]:
+        for row in rows:
+            waiting.append(row)
+            yield row.text
+
+    for entities in pipeline(texts(), **decoding):
+        yield waiting.popleft(), entities
+
+
+def write_rows(
+    found: Iterable[Found], total: int | None, output: Path | None, html: Path | None, column: str, counts: Counts
+) -> list[Found]:
+    """Writes or draws rows with their entities, and counts them; returns them if they are for a page."""
     from ..drawing import draw_entities
-    from ..drawing.predictions_page import predictions_page
     from ..drawing.safe_text import visible_json
-    from ..files import open_output, write_text
+    from ..files import open_output
     from ..progress import with_progress
 
     is_drawn = output is None and html is None and sys.stdout.isatty()
-    waiting: deque[tuple[str, dict[str, Any]]] = deque()
-    counts: Counter[str] = Counter()
-    drawn: list[tuple[str, str, Any]] = []
-
-    def texts() -> Iterator[str]:
-        for name, record in source:
-            waiting.append((name, record))
-            yield record[source.text_column]
-
-    if source.is_typed:
-        decoding |= {"batch_size": 1}  # answers each line before it reads the next
-    found: Iterable[Any] = pipeline(texts(), **decoding)
+    kept = []
     with open_output(output) as written:
-        for entities in found if is_drawn else with_progress(found, "documents", source.total):
-            name, record = waiting.popleft()
-            text = record[source.text_column]
-            counts.update(entity["entity_group"] for entity in entities)
+        for row, entities in found if is_drawn else with_progress(found, "documents", total):
+            counts.add(entities)
             if html is not None:
-                drawn.append((name, text, entities))
+                kept.append((row, entities))
             if is_drawn:
-                print(draw_entities(text, entities), end="\n\n", flush=True)
+                print(draw_entities(row.text, entities), end="\n\n", flush=True)
             elif output is not None or html is None:
-                line = visible_json(json.dumps({**record, source.entities_column: entities}, ensure_ascii=False))
+                line = visible_json(json.dumps({**row.record, column: entities}, ensure_ascii=False))
                 print(line, file=written, flush=written is sys.stdout)
-    if html is not None:
-        pairs, names = [(text, of_text) for _, text, of_text in drawn], [name for name, *_ in drawn]
-        write_text(html, predictions_page(pairs, f"Entities in {source.name}", source.rejected, names))
-    return counts
+    return kept

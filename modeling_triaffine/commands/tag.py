@@ -16,11 +16,10 @@ from typing import Annotated
 
 import typer
 
+from ..documents import REJECTED
 from ..errors import ending_plainly
 from ..model.options_triaffine import PredictionOptions
 from .options import BatchSize, Bf16, EntitiesColumn, Model, Overlap, TextColumn, Threshold, count
-
-REJECTED = 3
 
 
 def command(
@@ -33,7 +32,6 @@ def command(
     overlap: Overlap = PredictionOptions.overlap,  # type: ignore[assignment]
     batch_size: BatchSize = PredictionOptions.batch_size,
     bf16: Bf16 = False,
-    max_characters: Annotated[int, count("Reject longer texts.")] = 100_000,
     actors: Annotated[int | None, count("Processes with the model, a CPU each.  [default: as many as fit]")] = None,
     gpus_per_actor: Annotated[float | None, typer.Option(help="GPUs of each actor; 0.5: two share one.")] = None,
 ) -> int:
@@ -47,11 +45,12 @@ def command(
         overlap=overlap,
         batch_size=batch_size,
         bf16=bf16,
-        max_characters=max_characters,
         actors=actors,
         gpus_per_actor=gpus_per_actor,
     )
     with ending_plainly(RuntimeError):  # of Ray or the model
-        counts, rejected = tag_corpus(find_files(inputs, output_dir), output_dir, options).describe()
-    print(f"{counts}\n{output_dir} has the outputs{', and rejected.jsonl' if rejected else ''}.")
-    return REJECTED if rejected else 0
+        output = tag_corpus(find_files(inputs, output_dir), output_dir, options)
+    print(
+        f"{output.describe()}\n{output_dir} has the outputs{', and rejected.jsonl' if output.counts.rejected else ''}."
+    )
+    return REJECTED if output.counts.rejected else 0

@@ -11,7 +11,7 @@ rejections of the inputs that it reads. So even if a run is killed, each row end
 import contextlib
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -21,8 +21,9 @@ import pyarrow.parquet as pq
 from datasets import Features
 
 from ..data.schema import ENTITY_FEATURES
+from ..documents import Counts, Row
 from ..files import atomic_path, open_output, write_text
-from .reading import PARQUET, ROWS_OF_A_BATCH, Row
+from .reading import PARQUET, ROWS_OF_A_BATCH, is_document
 
 ENTITIES: pa.DataType = Features({"entities": ENTITY_FEATURES}).arrow_schema.field("entities").type
 LOCK = ".lock"
@@ -30,7 +31,7 @@ MOST_REASONS = 10
 
 
 class OutputFolder:
-    """The folder for the outputs of a run with these options, and counts: finished outputs, tagged rows, entities.
+    """The folder for the outputs of a run with these options, and the counts of its finished outputs.
 
     Raises:
         ValueError: It has outputs of other options, or other files.
@@ -39,8 +40,7 @@ class OutputFolder:
     def __init__(self, folder: Path, options: dict[str, Any], entities_column: str):
         self.folder, self.entities_column = folder, entities_column
         self.rejections = folder / "rejected.jsonl"
-        self.outputs = self.tagged = 0
-        self.entities: Counter[str] = Counter()
+        self.counts = Counts()
         path = folder / "options.json"
         if not path.is_file():
             if {found.name for found in folder.iterdir()} - {LOCK}:
@@ -62,12 +62,12 @@ class OutputFolder:
             with open(self.rejections, encoding="utf-8", errors="replace") as lines:
                 yield from (json.loads(line) for line in lines if line.endswith("\n"))
 
-    def write(self, rows: Iterable[Row]) -> None:
-        """Writes the outputs of rows, which come output by output, with entities or the reason why they have none.
+    def write(self, rows: Iterable[Row], outputs: Mapping[str, str]) -> None:
+        """Writes the rows with entities or the reason why they have none to the outputs of their files, in this order.
 
         A file that cannot be read to its end, or has no row with entities, gets rejections, and no output.
         """
-        for name, of_output in groupby(rows, key=lambda row: row.output):
+        for name, of_output in groupby(rows, key=lambda row: outputs[row.file]):
             write = write_parquet if name.lower().endswith(PARQUET) else write_json_lines
             with (
                 contextlib.suppress(EOFError),
@@ -78,32 +78,27 @@ class OutputFolder:
 
     def _accepted(self, rows: Iterable[Row]) -> Iterator[Row]:
         """Yields the rows with entities and writes down the others; raises EOFError if there is to be no output."""
-        tagged, entities = 0, Counter[str]()
+        counts = Counts()
         with open(self.rejections, "a", encoding="utf-8") as rejections:  # closed before the output has its name
             for row in rows:
                 if isinstance(row.outcome, list):
-                    tagged += 1
-                    entities.update(entity["entity_group"] for entity in row.outcome)
+                    counts.add(row.outcome)
                     yield row
                 else:
                     line = {"file": row.file, "row": row.number, "reason": row.outcome}
                     rejections.write(json.dumps(line) + "\n")
-                    if row.number is None:
+                    if row.number is None and not is_document(row.file):
                         raise EOFError
-        if not tagged:
+        if not counts.documents:
             raise EOFError
-        self.outputs += 1
-        self.tagged += tagged
-        self.entities += entities
+        self.counts.documents += counts.documents
+        self.counts.entities += counts.entities
 
-    def describe(self) -> tuple[str, int]:
-        """Returns the counts of this run and the rejections of all runs, in lines; and the number of the latter."""
-        labels = ", ".join(f"{label} {number:,}" for label, number in self.entities.most_common()) or "none"
-        lines = [f"Documents: {self.tagged:,}, in {self.outputs:,} files.", f"Entities: {labels}."]
+    def describe(self) -> str:
+        """Returns the counts, with the rejections of all runs by reason."""
         reasons = Counter(line["reason"] for line in self.read_rejections())
-        lines += [f"Rejected: {reasons.total():,}."] if reasons else []
-        lines += [f"  {number:,}: {reason}" for reason, number in reasons.most_common(MOST_REASONS)]
-        return "\n".join(lines), reasons.total()
+        self.counts.rejected = reasons.total()
+        return "\n".join([str(self.counts), *(f"  {n:,}: {reason}" for reason, n in reasons.most_common(MOST_REASONS))])
 
 
 def write_json_lines(file: BinaryIO, rows: Iterator[Row], entities_column: str) -> None:

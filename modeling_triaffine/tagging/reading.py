@@ -1,52 +1,45 @@
-"""The options of a run; its input files and their rows, each with its text or with the reason why it has none."""
+"""The options of a run; its input files, and their rows."""
 
 import glob
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import count, islice
+from itertools import count
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..documents import Row, TextOptions, read_document, read_lines
 from ..files import paths_below
 from ..model.decoding_triaffine import Threshold
-from ..model.kinds_triaffine import TextEntity
 from ..model.options_triaffine import PredictionOptions
-from ..parsing import JSON_SUFFIXES, DataError, check_is_line, decode_object, decode_text
+from ..parsing import JSON_SUFFIXES
 
 PARQUET = ".parquet"
 TEXTS = "texts-{}.jsonl"  # outputs of documents that are files of their own
 TEXTS_OF_AN_OUTPUT = 256
 ROWS_OF_A_BATCH = 1000  # of Parquet
-FILES_TO_CHECK = 100
 
 
 @dataclass(frozen=True)
-class TagOptions:
+class TagOptions(TextOptions):
     """The options of [`tag_corpus`].
 
     Args:
         model, revision: As for [`find_model`], and a branch, tag or commit on the Hub.
-        text_column, entities_column: The column or field with the text, and the one to add.
         threshold, overlap, batch_size, bf16: As for [`NestedNERPipeline`].
-        max_characters: Longer texts are rejected.
         actors: Number of processes with the model, each with a CPU; None: as many as fit on the cluster.
         gpus_per_actor: None: a GPU if there are any. Two actors with half a GPU share one.
     """
 
     model: str | None
     revision: str | None = None
-    text_column: str = "text"
-    entities_column: str = "entities"
     threshold: Threshold | None = None
     overlap: str = PredictionOptions.overlap
     batch_size: int | None = PredictionOptions.batch_size
     bf16: bool = False
-    max_characters: int = 100_000
     actors: int | None = None
     gpus_per_actor: float | None = None
 
@@ -59,26 +52,6 @@ class TagOptions:
         if count > room:
             raise ValueError(f"{count} actors, each of {needs}, do not fit: Ray has room for {room}. Request less.")
         return replace(self, actors=count, gpus_per_actor=gpus)
-
-
-@dataclass
-class Row:
-    """A row of an input, or a document.
-
-    Args:
-        output, file: The names of its output and of its file.
-        number: Its number in the file, from 1; None stands for the rest of a file that cannot be read.
-        record: A dictionary, or a table of one row.
-        text: Its text, if there is one.
-        outcome: Its entities, or why there are none; None until it is tagged.
-    """
-
-    output: str
-    file: str
-    number: int | None
-    record: Any
-    text: Any
-    outcome: list[TextEntity] | str | None
 
 
 def is_document(name: str) -> bool:
@@ -113,97 +86,42 @@ def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def files_to_read(files: Iterable[str], output_dir: Path) -> list[tuple[str, str]]:
-    """Returns (output, file) for each file without output yet. Documents share outputs."""
+def outputs_to_write(files: Iterable[str], output_dir: Path) -> dict[str, str]:
+    """Returns file → output for each file without output yet. Documents share outputs."""
     outputs = sorted(output_dir.glob(TEXTS.format("*")))
     done = {json.loads(line)["id"] for output in outputs for line in output.read_bytes().splitlines()}
     left = [name for name in files if name not in done and not (output_dir / name).is_file()]
     first = int(outputs[-1].stem.rpartition("-")[2]) + 1 if outputs else 0
-    tables = [(name, name) for name in left if not is_document(name)]
     documents = enumerate(filter(is_document, left), first * TEXTS_OF_AN_OUTPUT)
-    return tables + [(TEXTS.format(f"{number // TEXTS_OF_AN_OUTPUT:05}"), name) for number, name in documents]
+    found = {name: name for name in left if not is_document(name)}
+    return found | {name: TEXTS.format(f"{number // TEXTS_OF_AN_OUTPUT:05}") for number, name in documents}
 
 
-def check_columns(files: dict[str, str], options: TagOptions) -> None:
-    """Raises ValueError if there are rows in the first files, and none of them can be tagged."""
-    problem = None
-    for name, path in islice(files.items(), FILES_TO_CHECK):
-        for row in read_rows(name, name, path, options):
-            if row.outcome is None:
-                return
-            problem = problem or f"{name}: {row.outcome} No other row can be tagged, either."
-    if problem:
-        raise ValueError(problem)
+def read_all(files: Mapping[str, str], options: TextOptions) -> Iterator[Row]:
+    """Yields the rows of all files, {name: path}."""
+    for file, path in files.items():
+        yield from read_rows(file, path, options)
 
 
-def count_rows(path: str) -> int:
-    """Returns the number of rows, by lines or the footer of Parquet; of a file that cannot be read, its rejection."""
-    try:
-        with open(path, "rb") as file:
-            if path.lower().endswith(PARQUET):
-                return int(pq.read_metadata(file).num_rows)
-            return 1 if is_document(path) else sum(1 for _ in file)
-    except (OSError, pa.ArrowException):
-        return 1
-
-
-def read_rows(output: str, file: str, path: str, options: TagOptions) -> Iterator[Row]:
+def read_rows(file: str, path: str, options: TextOptions) -> Iterator[Row]:
     """Yields the rows of a file; if it cannot be read to its end, the last one says why, and has no number."""
-    read = read_document if is_document(path) else read_parquet if path.lower().endswith(PARQUET) else read_json_lines
     try:
-        for number, record, text in read(file, path, options):
-            yield Row(output, file, number, record, text, reason_against(text, options))
+        if is_document(path):
+            yield read_document(file, Path(path), file, options)
+        elif path.lower().endswith(PARQUET):
+            yield from read_parquet(file, path, options)
+        else:
+            with open(path, "rb") as lines:
+                yield from read_lines(lines, file, options, is_json=True)
     except (OSError, ValueError, pa.ArrowException) as error:
-        yield Row(output, file, 1 if is_document(path) else None, None, None, " ".join(str(error).split()))
+        yield Row(file, None, outcome=" ".join(str(error).split()))
 
 
-def read_document(file: str, path: str, options: TagOptions) -> Iterator[tuple[int, Any, Any]]:
-    if not path.lower().endswith(".txt"):
-        raise DataError("it is no .txt, .jsonl or .parquet file", "Extract its text, as pdftotext does for a PDF")
-    text = decode_text(Path(path).read_bytes())
-    yield 1, {"id": file, options.text_column: text}, text
-
-
-def read_parquet(file: str, path: str, options: TagOptions) -> Iterator[tuple[int, Any, Any]]:
+def read_parquet(file: str, path: str, options: TextOptions) -> Iterator[Row]:
     with pq.ParquetFile(path) as parquet:
-        check_names(parquet.schema_arrow.names, options)
+        options.check_names(parquet.schema_arrow.names)
         numbers = count(1)
         for batch in parquet.iter_batches(ROWS_OF_A_BATCH):
             table = pa.Table.from_batches([batch], parquet.schema_arrow)
             for place, text in enumerate(table[options.text_column].to_pylist()):
-                yield next(numbers), table.slice(place, 1), text
-
-
-def read_json_lines(file: str, path: str, options: TagOptions) -> Iterator[tuple[int, Any, Any]]:
-    with open(path, "rb") as lines:
-        check_is_line(lines.readline())
-        lines.seek(0)
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            try:
-                record = decode_object(line)
-                check_names(record, options)
-            except DataError as error:
-                yield number, None, error
-            else:
-                yield number, record, record[options.text_column]
-
-
-def check_names(names: Collection[str], options: TagOptions) -> None:
-    """Raises a DataError if columns or fields lack the text, or have entities already."""
-    if options.text_column not in names:
-        raise DataError(f"there is no {options.text_column!r}, but {', '.join(names) or 'none'}", "Give --text-column")
-    if options.entities_column in names:
-        raise DataError(f"there is {options.entities_column!r} already", "Give another --entities-column")
-
-
-def reason_against(text: Any, options: TagOptions) -> str | None:
-    """Returns why a value of the text's column, or the error in its place, cannot be tagged; None if it can."""
-    if isinstance(text, DataError):
-        return str(text)
-    if not isinstance(text, str):
-        return f"{options.text_column!r} is {'null' if text is None else f'not a string but {type(text).__name__}'}."
-    if len(text) > options.max_characters:
-        return f"{options.text_column!r} has more than {options.max_characters} characters."
-    return None
+                yield options.row(file, next(numbers), table.slice(place, 1), text)

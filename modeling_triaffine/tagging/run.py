@@ -17,6 +17,7 @@ from filelock import FileLock
 from huggingface_hub import snapshot_download
 from transformers.utils import logging as transformers_logging
 
+from ..documents import Row, check_usable
 from ..installed_models import find_and_name
 from ..model.kinds_triaffine import TextEntity
 from ..model.pipeline_triaffine import NestedNERPipeline
@@ -24,7 +25,7 @@ from ..model.processing_triaffine import FILES, VOCABULARIES_FILE
 from ..own_weights import own_weights
 from ..progress import with_progress
 from .output import LOCK, OutputFolder
-from .reading import Row, TagOptions, check_columns, count_rows, files_to_read, read_rows
+from .reading import TagOptions, outputs_to_write, read_all
 
 # The files of a model that determine its predictions.
 MODEL_FILES = ["config.json", *FILES, VOCABULARIES_FILE, "*.safetensors"]
@@ -47,7 +48,7 @@ def tag_corpus(files: dict[str, str], output_dir: Path, options: TagOptions) -> 
         OSError: There is no such model, or another run writes to the folder.
         RuntimeError: Ray failed, or the model could not be loaded or failed on every text; finished outputs are kept.
     """
-    check_columns(files, options)
+    check_usable(read_all(files, options))
     place = find_and_name(options.model)
     digest, revision = identify_model(place, options.revision)
     options = replace(options, model=str(Path(place).resolve()) if Path(place).is_dir() else place, revision=revision)
@@ -66,13 +67,14 @@ def tag_corpus(files: dict[str, str], output_dir: Path, options: TagOptions) -> 
 
 
 def write_outputs(output: OutputFolder, files: dict[str, str], options: TagOptions) -> None:
-    inputs = files_to_read(files, output.folder)
-    if inputs:
-        output.forget_rejections({file for _, file in inputs})
-        rows = (row for name, file in inputs for row in read_rows(name, file, files[file], options))
-        total = sum(count_rows(files[file]) for _, file in inputs)
+    outputs = outputs_to_write(files, output.folder)
+    if outputs:
+        output.forget_rejections(outputs)
+        left = {file: files[file] for file in outputs}
+        total = sum(1 for _ in read_all(left, options))  # reading takes next to no time beside prediction
         with connected():
-            output.write(with_progress(tag_rows(rows, options.fitted(ray.cluster_resources())), "documents", total))
+            tagged = tag_rows(read_all(left, options), options.fitted(ray.cluster_resources()))
+            output.write(with_progress(tagged, "documents", total), outputs)
 
 
 @contextlib.contextmanager

@@ -50,7 +50,7 @@ def test_lines_of_a_file_in_either_spelling_of_an_option(saved_model, predict, t
     assert (written.code, written.out) == (0, "")
     found = [json.loads(line) for line in (tmp_path / "out" / "entities.jsonl").read_text().splitlines()]
     assert found == near([{"text": text, "entities": of} for text, of in zip(TEXTS, expected, strict=True)])
-    assert f"3 documents, {sum(map(len, expected))} entities (" in written.err
+    assert f"Documents: 3. Entities: {sum(map(len, expected))} (" in written.err
     printed = predict("texts.txt", "--batch-size=2")
     assert [json.loads(line) for line in printed.out.splitlines()] == near(found)
 
@@ -61,7 +61,7 @@ def test_a_folder_of_texts(predict, tmp_path):
     result = predict("in", "--html", tmp_path / "report.html", "--output", tmp_path / "out.jsonl", files=files)
     found = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [result.code, *((one["id"], one["text"]) for one in found)] == [3, ("a/1", "protein"), ("b", "gene\nDNA")]
-    assert all(fact in result.err for fact in ("2 documents", "2 rejected"))
+    assert all(fact in result.err for fact in ("Documents: 2.", "Rejected: 2."))
     for place in (result.err, (tmp_path / "report.html").read_text()):
         assert all(problem in place for problem in ("in/c.txt: byte 4 is not valid", "in/d.PDF: the file is a PDF"))
     assert "<h3>a/1</h3>" in place
@@ -78,7 +78,7 @@ def test_on_a_terminal_each_line_is_drawn(command, saved_model, monkeypatch, sta
     standard_input(b"gene binds\nDNA\x1b[2J\n", is_terminal=True)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     result = command("predict", "--model", saved_model, "--threshold", "0")
-    assert "> > > \n2 documents" in result.err
+    assert "> > > \nDocuments: 2." in result.err
     assert "gene binds\n" in result.out
     assert "{" not in result.out
     assert "\x1b" not in result.out
@@ -93,7 +93,7 @@ def test_on_a_terminal_each_line_is_drawn(command, saved_model, monkeypatch, sta
         (b'{"text": "\xff"}', "byte 11 is not valid utf-8"),
         (b'[{"text": "a"}]', "expected a JSON object, found [{'text': 'a'}] (list)"),
         (b'{"text": null}', "expected a text under 'text', found null"),
-        (b'{"body": "a"}', "expected a text under 'text', found null"),
+        (b'{"body": "a"}', "there is no 'text', but 'body'"),
     ],
 )
 @pytest.mark.parametrize("source", ["in.jsonl", "-"])
@@ -108,13 +108,18 @@ def test_a_line_that_cannot_be_read_is_rejected_and_the_rest_goes_on(
     first, last = map(json.loads, result.out.splitlines())
     assert (first["n"], last["text"]) == (7, "a \ud800 gene")
     assert f"line 3: {problem}" in result.err
-    assert "1 rejected" in result.err
+    assert "Rejected: 1." in result.err
 
 
 @pytest.mark.parametrize(
     ("name", "content", "options", "fact"),
     [
-        ("a.jsonl", lines({"body": "x", "id": 1}), (), "there is no 'text'. Give --text-column, one of 'body', 'id'"),
+        (
+            "a.jsonl",
+            lines({"body": "x", "id": 1}),
+            (),
+            "a.jsonl, line 1: there is no 'text', but 'body', 'id'. Give --text-column",
+        ),
         ("a.jsonl", lines({"text": "x", "entities": []}), (), "Give another --entities-column"),
         ("a.jsonl", '[{"text": "a"},\n{"text": "b"}]', (), "goes on in the next line"),
         ("a.txt", gzip.compress(b"gene", mtime=0), (), "the file is compressed with gzip"),

@@ -9,6 +9,7 @@ import pytest
 from modeling_triaffine import serving, tagging
 from modeling_triaffine.commands import tag
 from modeling_triaffine.conversion import onnx_predictor
+from modeling_triaffine.documents import Counts
 
 
 def flags(**options: object) -> list[str]:
@@ -35,9 +36,9 @@ def test_options_of_serve(command, monkeypatch):
 def test_options_of_tag(command, monkeypatch, tmp_path):
     pytest.importorskip("ray")
     (tmp_path / "a.jsonl").write_text("")
-    calls, folder = [], SimpleNamespace(describe=lambda: ("", 0))
+    calls, folder = [], SimpleNamespace(describe=str, counts=Counts())
     monkeypatch.setattr(tagging, "tag_corpus", lambda *given: calls.append(given) or folder)
-    given = {"text_column": "t", "entities_column": "e", "max_characters": 2, "actors": 5, "gpus_per_actor": 0.5}
+    given = {"text_column": "t", "entities_column": "e", "actors": 5, "gpus_per_actor": 0.5}
     given["model"] = "o/m"
     assert command("tag", tmp_path / "a.jsonl", *flags(**given, output_dir=tmp_path / "out")).code == 0
     options = vars(calls[0][-1])

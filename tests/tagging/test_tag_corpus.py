@@ -24,10 +24,11 @@ from hypothesis import strategies as st
 
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.commands import main
+from modeling_triaffine.documents import Row, check_usable
 from modeling_triaffine.model import pipeline_triaffine
 from modeling_triaffine.tagging import TagOptions, find_files, output, reading, run, tag_corpus
 from modeling_triaffine.tagging.output import LOCK, OutputFolder
-from modeling_triaffine.tagging.reading import Row, check_columns, files_to_read, read_rows
+from modeling_triaffine.tagging.reading import outputs_to_write, read_all, read_rows
 from modeling_triaffine.tagging.run import HARMLESS_TEXT, Tagger, identify_model
 
 pytest_plugins = ("tests.helpers.hub_server",)
@@ -123,7 +124,7 @@ class TestThroughRay:
 
     def test_every_other_row_is_rejected_once(self, tagged):
         folder, code = tagged
-        places = [("a.jsonl", 1), ("a.jsonl", 12), ("a.jsonl", 33), ("b.parquet", None), ("report.pdf", 1)]
+        places = [("a.jsonl", 1), ("a.jsonl", 12), ("a.jsonl", 33), ("b.parquet", None), ("report.pdf", None)]
         assert [(file, row) for file, row, _ in rejections(folder)] == places
         assert code == 3
         assert sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()) == [
@@ -155,7 +156,7 @@ class TestThroughRay:
         assert [path.name for path in out.glob("?.jsonl")] == ["a.jsonl"]
         finished = (out / "a.jsonl").stat()
         assert tag(*arguments, "--actors", 1) == 3
-        assert "Documents: 930, in 2 files." in capsys.readouterr().out
+        assert "Documents: 930." in capsys.readouterr().out
         assert (out / "a.jsonl").stat().st_mtime_ns == finished.st_mtime_ns
         assert [(file, row) for file, row, _ in rejections(out)] == [("a.jsonl", 31), ("b.jsonl", 1)]
         for name, times in (("a", 1), ("b", 30), ("c", 1)):
@@ -203,13 +204,13 @@ def test_rows_of_an_actor_that_dies_go_to_another(monkeypatch):
     monkeypatch.setattr(ray, "remote", lambda **_: lambda _: fake)
     monkeypatch.setattr(ray, "get", lambda asked: asked[0].answer(asked[1]))
     monkeypatch.setattr(run, "CHUNK", 2)
-    rows = [Row("a", "a", number, {}, str(number), "bad" if number % 2 else None) for number in range(80)]
+    rows = [Row("a", number, {}, str(number), "bad" if number % 2 else None) for number in range(80)]
     found = run.tag_rows(iter(rows), TagOptions("m", actors=2))
     expected = [(number, "bad" if number % 2 else [str(number)]) for number in range(80)]
     assert [(row.number, row.outcome) for row in found] == expected
     assert len(started) == 2
     with pytest.raises(ray.exceptions.RayActorError):
-        list(run.tag_rows(iter([Row("a", "a", 1, {}, "kill", None)]), TagOptions("m", actors=1)))
+        list(run.tag_rows(iter([Row("a", 1, {}, "kill")]), TagOptions("m", actors=1)))
     assert len(started) == 2 + 4
 
 
@@ -233,7 +234,7 @@ def test_code_of_a_model_does_not_run_when_tagging_starts_in_its_folder(saved_mo
 
 
 def read(path: Path, **options) -> list[Row]:
-    return list(read_rows(path.name, path.name, str(path), TagOptions("m", **options)))
+    return list(read_rows(path.name, str(path), TagOptions("m", **options)))
 
 
 def rows_of(rows: list[Row]) -> dict:
@@ -248,16 +249,15 @@ class TestReading:
             b'{"text": "\xff"}': "byte 11 is not valid utf-8",
             b"[" * 100_000: "recursion",
             b'["text"]': "found ['text'] (list)",
-            b'{"txt": "a", "b": 1}': "there is no 'text', but txt, b",
+            b'{"txt": "a", "b": 1}': "there is no 'text', but 'txt', 'b'",
             b"{}": "there is no 'text', but none",
             b'{"text": "a", "entities": []}': "there is 'entities' already",
-            b'{"text": null}': "'text' is null",
-            b'{"text": 1}': "'text' is not a string but int",
-            b'{"text": "12345678901"}': "'text' has more than 10 characters",
+            b'{"text": null}': "under 'text', found null",
+            b'{"text": 1}': "under 'text', found 1 (int)",
         }
         good = {"text": "0123456789", "n": [1, "x", {"y": 2**70}]}
         lines = [b'\xef\xbb\xbf{"text": "first"}\r', b" ", *bad, good]
-        first, *rejected, last = rows_of(read(write_lines(tmp_path / "a.jsonl", lines), max_characters=10)).items()
+        first, *rejected, last = rows_of(read(write_lines(tmp_path / "a.jsonl", lines))).items()
         assert (first, last) == ((1, {"text": "first"}), (len(lines), good))
         for (row, reason), (number, expected) in zip(rejected, enumerate(bad.values(), 3), strict=True):
             assert (row, expected in reason) == (number, True)
@@ -278,8 +278,8 @@ class TestReading:
         table = pa.table({"id": [1, 2, 3, 4], "text": ["a", None, "long", "b"]})
         table = table.replace_schema_metadata({"made by": "somebody"})
         pq.write_table(table, tmp_path / "a.parquet")
-        rows = read(tmp_path / "a.parquet", max_characters=3)
-        reasons = [None, "'text' is null.", "'text' has more than 3 characters.", None]
+        rows = read(tmp_path / "a.parquet")
+        reasons = [None, "expected a text under 'text', found null.", None, None]
         assert [(row.number, row.outcome) for row in rows] == [*enumerate(reasons, 1)]
         whole = pa.concat_tables(row.record for row in rows)
         assert (whole, whole.schema.metadata) == (table, table.schema.metadata)
@@ -301,26 +301,26 @@ class TestReading:
         monkeypatch.setattr(reading, "TEXTS_OF_AN_OUTPUT", 2)
         names = [f"{number}.txt" for number in range(5)]
         outputs = [f"texts-0000{number}.jsonl" for number in (0, 0, 1, 1, 2, 2)]
-        first = files_to_read(["a.jsonl", *names], tmp_path)
-        assert first == [("a.jsonl", "a.jsonl"), *zip(outputs, names, strict=False)]
+        first = outputs_to_write(["a.jsonl", *names], tmp_path)
+        assert [*first.items()] == [("a.jsonl", "a.jsonl"), *zip(names, outputs, strict=False)]
         write_lines(tmp_path / outputs[0], [{"id": name} for name in names[:2]])
         write_lines(tmp_path / "a.jsonl", [])
-        second = files_to_read(["a.jsonl", "00.txt", *names], tmp_path)
-        assert second == [*zip(outputs[2:], ["00.txt", *names[2:]], strict=True)]
+        second = outputs_to_write(["a.jsonl", "00.txt", *names], tmp_path)
+        assert [*second.items()] == [*zip(["00.txt", *names[2:]], outputs[2:], strict=True)]
 
     def test_files_without_a_usable_row_are_refused_at_once(self, tmp_path):
         lines = write_lines(tmp_path / "a.jsonl", [{"txt": "a", "id": 1}])
         files = {"0.parquet": "/nowhere.parquet", "1.txt": "/nowhere.txt", "a.jsonl": str(lines)}
-        check_columns({"a.jsonl": str(write_lines(tmp_path / "empty.jsonl", []))}, TagOptions("m"))
-        check_columns(files, TagOptions("m", text_column="txt"))
+        check_usable(read(write_lines(tmp_path / "empty.jsonl", [])))
+        check_usable(read_all(files, TagOptions("m", text_column="txt")))
         for options, problem in (
-            ({}, "no 'text', but txt, id"),
+            ({}, "no 'text', but 'txt', 'id'"),
             ({"text_column": "txt", "entities_column": "id"}, "'id' already"),
         ):
             with pytest.raises(ValueError, match=problem):
-                check_columns({"a.jsonl": str(lines)}, TagOptions("m", **options))
-        with pytest.raises(ValueError, match=r"0\.parquet: .* No other row can be tagged"):
-            check_columns(files, TagOptions("m"))
+                check_usable(read(lines, **options))
+        with pytest.raises(ValueError, match=r"0\.parquet: .* No other text can be read"):
+            check_usable(read_all(files, TagOptions("m")))
 
     def test_files_are_found(self, tmp_path):
         names = ("in/a.jsonl", "in/b/a.parquet", "in/_a.json", "in/note.pdf", "in/out/a.parquet", "c/a.jsonl")
@@ -342,12 +342,13 @@ class TestReading:
 
 
 def row(number: int | None, record: object = None, outcome: list | str = "bad", name: str = "a.jsonl") -> Row:
-    return Row(name, name, number, record, None, outcome)
+    return Row(name, number, record, None, outcome)
 
 
 class TestOutput:
     def test_an_unfinished_file_leaves_nothing(self, tmp_path):
         folder = OutputFolder(tmp_path, {}, "found")
+        names = {"a.jsonl": "a.jsonl"}
         found = [{"entity_group": "A"}]
         good = [row(number, {"n": number}, found) for number in (1, 3, 4)]
 
@@ -356,27 +357,28 @@ class TestOutput:
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            folder.write(breaking())
-        folder.write([good[0], row(2), row(None, outcome="damaged")])
-        folder.write([row(1), row(2)])  # nothing to write
-        assert (folder.outputs, folder.tagged) == (0, 0)
+            folder.write(breaking(), names)
+        folder.write([good[0], row(2), row(None, outcome="damaged")], names)
+        folder.write([row(1), row(2)], names)  # nothing to write
+        assert folder.counts.documents == 0
         assert not list(tmp_path.rglob("a.jsonl*"))
         with open(folder.rejections, "a", encoding="utf-8") as file:
             file.write('{"file": "a.js')  # as a killed process leaves it
         folder.forget_rejections(["a.jsonl"])
         assert rejections(tmp_path) == []
-        folder.write([*good, row(2)])
+        folder.write([*good, row(2)], names)
         assert read_lines(tmp_path / "a.jsonl") == [{"n": number, "found": found} for number in (1, 3, 4)]
         assert rejections(tmp_path) == [("a.jsonl", 2, "bad")]
-        assert OutputFolder(tmp_path, {}, "found").describe()[1] == 1  # of a later run
-        counts = ["Documents: 3, in 1 files.", "Entities: A 3.", "Rejected: 1.", "  1: bad"]
-        assert folder.describe() == ("\n".join(counts), 1)
+        assert folder.describe() == "Documents: 3. Entities: 3 (A 3). Rejected: 1.\n  1: bad"
+        later = OutputFolder(tmp_path, {}, "found").describe()
+        assert later == "Documents: 0. Entities: 0. Rejected: 1.\n  1: bad"
 
     def test_rows_of_tables_are_joined_to_row_groups(self, tmp_path, monkeypatch):
         monkeypatch.setattr(output, "ROWS_OF_A_BATCH", 3)
         entity = {"start": 0, "end": 1, "entity_group": "A", "score": 1.0, "word": "x"}
         rows = [row(n, pa.table({"n": [n]}), [entity] if n > 2 else [], "sub/a.parquet") for n in range(1, 8)]
-        OutputFolder(tmp_path, {}, "found").write([*rows, row(8, name="sub/a.parquet")])
+        names = {"sub/a.parquet": "sub/a.parquet"}
+        OutputFolder(tmp_path, {}, "found").write([*rows, row(8, name="sub/a.parquet")], names)
         with pq.ParquetFile(tmp_path / "sub" / "a.parquet") as file:
             assert file.num_row_groups == 3
         table = Dataset.from_parquet(str(tmp_path / "sub" / "a.parquet"), cache_dir=str(tmp_path / "cache"))

@@ -1,0 +1,137 @@
+"""Texts to find entities in, as `predict` and `tag` read them: lines, JSON lines and .txt files, and counts of them.
+
+Not in `data/`, which imports the library `datasets`: `predict` would start a second later.
+"""
+
+from codecs import BOM_UTF8
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .model.kinds_triaffine import TextEntity
+from .parsing import NO_TEXT, DataError, check_is_line, decode_object, decode_text, shown
+
+REJECTED = 3
+"""Exit code of a command that has rejected a text."""
+
+
+@dataclass
+class Row:
+    """A text with what belongs to it, or the reason why it cannot be read.
+
+    Args:
+        file: The name of its file.
+        number: Its number in the file, from 1; None stands for a document, or the rest of a file that cannot be read.
+        record: A dictionary, or a table of one row, which gets the entities.
+        text: Its text, if there is one.
+        outcome: Its entities, or why there are none; None until they are found.
+    """
+
+    file: str
+    number: int | None
+    record: Any = None
+    text: Any = None
+    outcome: list[TextEntity] | str | None = None
+
+    @property
+    def where(self) -> str:
+        return self.file if self.number is None else f"{self.file}, line {self.number}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextOptions:
+    """The fields or columns with the text and for the entities."""
+
+    text_column: str = "text"
+    entities_column: str = "entities"
+
+    def check_names(self, names: Collection[str]) -> None:
+        """Raises a DataError if columns or fields lack the text, or have entities already."""
+        if self.text_column not in names:
+            there = ", ".join(map(repr, names)) or "none"
+            raise DataError(f"there is no {self.text_column!r}, but {there}", "Give --text-column")
+        if self.entities_column in names:
+            raise DataError(f"there is {self.entities_column!r} already", "Give another --entities-column")
+
+    def row(self, file: str, number: int | None, record: Any, text: Any) -> Row:
+        """The row of a record, whatever stands in place of its text."""
+        reason = None if isinstance(text, str) else f"expected a text under {self.text_column!r}, found {shown(text)}."
+        return Row(file, number, record, text, reason)
+
+
+def read_document(file: str, path: Path, name: str, options: TextOptions) -> Row:
+    """The row of a .txt file, whose record has the name as its `id`; that of a file of another kind is rejected."""
+    try:
+        data = path.read_bytes()
+        if path.suffix.lower() != ".txt":
+            check_is_text(data)
+            raise DataError("it is no .txt, .jsonl or .parquet file", "Extract its text, as pdftotext does for a PDF")
+        text = decode_text(data.removeprefix(BOM_UTF8))
+    except (DataError, OSError) as error:
+        return Row(file, None, outcome=str(error))
+    return options.row(file, None, {"id": name, options.text_column: text}, text)
+
+
+def read_lines(lines: Iterable[bytes], file: str, options: TextOptions, is_json: bool | None = False) -> Iterator[Row]:
+    """Yields a row for each line, also for a blank one unless it is JSON; None: as the first character tells."""
+    for number, line in enumerate(lines, start=1):
+        if number == 1:
+            is_json = line.lstrip().startswith(b"{") if is_json is None else is_json
+            try:
+                check_is_text(line)
+                if is_json:
+                    check_is_line(line)
+            except DataError as error:
+                yield Row(file, None, outcome=str(error))
+                return
+        if is_json and not line.strip():
+            continue
+        try:
+            if is_json:
+                record = decode_object(line)
+                options.check_names(record)
+            else:
+                record = {options.text_column: decode_text(line.removeprefix(BOM_UTF8).rstrip(b"\r\n"))}
+        except DataError as error:
+            yield Row(file, number, outcome=" ".join(str(error).split()))
+        else:
+            yield options.row(file, number, record, record[options.text_column])
+
+
+def check_is_text(beginning: bytes) -> None:
+    """Raises a DataError for the beginning of a file that is no text, such as a PDF."""
+    if beginning.startswith(tuple(NO_TEXT)):
+        decode_text(beginning)
+
+
+def check_usable(rows: Iterable[Row]) -> None:
+    """Raises ValueError if there are rows, and none of them has a text."""
+    reason = None
+    for row in rows:
+        if row.outcome is None:
+            return
+        reason = reason or f"{row.where}: {row.outcome}"
+    if reason:
+        raise ValueError(f"{reason} No other text can be read, either.")
+
+
+@dataclass
+class Counts:
+    """The documents of a run with their entities by label, and how many could not be read."""
+
+    documents: int = 0
+    entities: Counter[str] = field(default_factory=Counter)
+    rejected: int = 0
+
+    def add(self, entities: Iterable[TextEntity]) -> None:
+        self.documents += 1
+        self.entities.update(entity["entity_group"] for entity in entities)
+
+    def __str__(self) -> str:
+        from .drawing.safe_text import clean
+
+        labels = ", ".join(f"{clean(label)} {number:,}" for label, number in self.entities.most_common())
+        entities = f"{self.entities.total():,}{f' ({labels})' if labels else ''}"
+        return f"Documents: {self.documents:,}. Entities: {entities}. Rejected: {self.rejected:,}."
