@@ -7,14 +7,13 @@ import glob
 import logging
 import os
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from .formats import FORMATS, IN_LIST, CorpusFormat
-from .reading import plain_name, read_head, record_keys, visible_paths
+from .reading import plain_name, read_head, record_keys, visible_files
 from .schema import OF_TABLES, TO_DATASET, CorpusError
 
 logger = logging.getLogger(__name__)
@@ -54,11 +53,6 @@ class SplitFiles:
     files: tuple[Path, ...]
     format: CorpusFormat
 
-    def split_in_name(self) -> str | None:
-        """The split that the name of the file, or of the folder around its files, tells."""
-        is_document = self.format.documents is not None and self.path.is_file()
-        return None if is_document else split_of(self.path)
-
 
 def split_of(path: Path) -> str | None:
     """The split that is in the name of a file or folder; None if none is, or several are."""
@@ -69,27 +63,22 @@ def split_of(path: Path) -> str | None:
 # ---- Splits ----
 
 
-def find_splits(path: CorpusPath, format: str | None, only: str | None = None) -> dict[str | None, SplitFiles]:
-    """Finds the files of each split. The split is None if `path` names none: its texts say it, or it is all `train`.
-
-    Files of other splits than `only` need not be of a known format.
-    """
+def find_splits(path: CorpusPath, format: str | None) -> dict[str | None, SplitFiles]:
+    """Finds the files of each split. The split is None if no name tells one: its texts say it, or it is all `train`."""
     if format is not None and format not in FORMATS:
         raise ValueError(f"There is no format {format!r}. Choose one of {sorted(FORMATS)}, or None to detect it.")
     known = None if format is None else FORMATS[format]
+    splits: dict[str | None, SplitFiles] = {}
     if not isinstance(path, Mapping):
         paths = _existing(path)
-        named = _named_splits(paths, known, only)
-        return {split: named[split] for split in dict.fromkeys(SPLIT_OF_NAME.values()) if split in named} or {
-            None: _without_splits(paths, known)
-        }
-    splits: dict[str | None, SplitFiles] = {}
+        splits.update(_named_splits(paths, known))
+        return splits or {None: files_among(paths, known)}
     for name, given in path.items():
         split = SPLIT_OF_NAME.get(name, name)
         if split in splits:
             raise ValueError(f"Two files are given for the split {split!r}. Give one, or a list of both.")
         paths = _existing(given)
-        named = _named_splits(paths, known, split) if len(paths) == 1 else {}
+        named = _named_splits(paths, known) if len(paths) == 1 else {}
         if split not in named and len(named) > 1:
             problem = f"it is given for {split}, and has {', '.join(sorted(named))}"
             raise CorpusError.at(paths[0], "", problem, "Give the files")
@@ -119,95 +108,102 @@ def _existing(given: object) -> list[Path]:
     return [*dict.fromkeys(Path(os.path.abspath(path)) for path in found)]
 
 
-def _without_splits(paths: Sequence[Path], known: CorpusFormat | None) -> SplitFiles:
-    """All files as one split; CorpusError if the name of one is that of a split, or lies in a folder of that name."""
-    found = files_among(paths, known)
-    for file in (file.relative_to(found.path) for file in found.files if found.path in file.parents):
-        is_document = found.format.documents and file.stem not in SPLIT_OF_NAME
-        if any(map(split_of, file.parents if is_document else (file, *file.parents))):
-            remedy = f"Give the folder that contains the splits. {EACH_BY_ITSELF}"
-            raise CorpusError.at(found.path, "", f"its file {file.as_posix()} could be of a split", remedy)
-    return found
+def _named_splits(paths: Sequence[Path], known: CorpusFormat | None) -> dict[str, SplitFiles]:
+    """The splits that names of files tell, or of folders around them, below the paths.
 
-
-def _named_splits(paths: Sequence[Path], known: CorpusFormat | None, only: str | None) -> dict[str, SplitFiles]:
-    """The splits among several paths, or what is in a folder, whose names are that of a split or else contain one.
-
-    A file comes before a folder. Files beside them that are not read are told.
+    Of several places for a split, the least deep counts, then a name that is the split's before one that contains it,
+    and a file before a folder. Files beside the splits that are not read are told.
 
     Raises:
-        CorpusError: several could be one split; or a file has the name of a split and is of no known format, though
-            others of its kind are.
+        CorpusError: several could be one split.
     """
-    folder = _around(paths)
-    if folder.is_file():
-        return {}
-    entries = [*paths] if len(paths) > 1 else sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-    named = [(entry, split) for entry in entries if (split := split_of(entry))]
-    alone = [pair for pair in named if SPLIT_IN_NAME.fullmatch(plain_name(pair[0]).partition(".")[0])]
-    formats = {kind.name: kind for entry, _ in named if (kind := format_if_known(entry))}
-    beside = next(iter(formats.values())) if len(formats) == 1 else None
-    found: dict[str, list[SplitFiles]] = defaultdict(list)
-    unread: dict[Path, tuple[str, Exception]] = {}
-    for entry, split in alone or named:
-        if known and entry.is_file() and not may_be(entry, known, is_named=True):
-            continue
-        is_alike = beside and entry.is_file() and not format_if_known(entry) and may_be(entry, beside, is_named=False)
-        try:
-            files = files_among([entry], beside if is_alike else known)
-        except (CorpusError, FileNotFoundError) as error:
-            unread[entry] = split, error
-            continue
-        if files.split_in_name():
-            found[split].append(files)
+    folder, there = _around(paths), _files_in(paths)
+    split_at: dict[Path, str] = {}
+    for file in there:
+        below = (place for place in (*reversed(file.parents), file) if folder in place.parents)
+        told = [(place, split) for place in below if (split := split_of(place))]
+        split_at.update(told[:1])  # by the outermost name
+    found = _read_places(split_at, known)
     splits: dict[str, SplitFiles] = {}
-    for split, of_split in found.items():
-        splits[split], *others = [files for files in of_split if files.path.is_file()] or of_split
-        if others:
-            names = _shown(folder, [files.path for files in of_split])
-            raise CorpusError.at(folder, "", f"{names} could each be its {split} split", EACH_BY_ITSELF)
-    suffixes = {_suffix(files.path) for files in splits.values()}
-    for entry, (split, problem) in unread.items():
-        is_needed = _suffix(entry) in suffixes if splits else alone and not format_of_documents(folder)
-        if is_needed and entry.is_file() and split not in splits and only in (None, split):
-            raise problem
-    read = {file for files in splits.values() for file in files.files}
-    documents = tuple(suffix for files in splits.values() if files.format.documents for suffix in files.format.suffixes)
-    kinds = documents or tuple({_suffix(file) for file in read} - {"", ".txt"})
-    outside = [file for file in _files_in(paths) if plain_name(file).endswith(kinds) and file not in read]
+    for split in dict.fromkeys(SPLIT_OF_NAME.values()):
+        ranks = {
+            place: (0 if place in paths else len(place.parts), not _is_exact(place), place.is_dir())
+            for place in found
+            if split_at[place] == split
+        }
+        first = [place for place, rank in ranks.items() if rank == min(ranks.values())]
+        if len(first) > 1:
+            problem = f"{_shown(folder, first)} could each be its {split} split"
+            raise CorpusError.at(folder, "", problem, EACH_BY_ITSELF)
+        if first:
+            splits[split] = found[first[0]]
+    read: set[Path] = set()
+    kinds: set[str] = set()
+    for files in splits.values():
+        read |= {*files.files}
+        kinds |= {*files.format.suffixes} if files.format.documents else {*map(_suffix, files.files)} - {"", ".txt"}
+    outside = [file for file in there if plain_name(file).endswith(tuple(kinds)) and file not in read]
     if splits:
         _tell(folder, "files outside all splits left out", outside)
     return splits
+
+
+def _read_places(split_at: Mapping[Path, str], known: CorpusFormat | None) -> dict[Path, SplitFiles]:
+    """The files at those of the places that can be read.
+
+    A file of unknown format has that of its neighbours if they lack its split: their reader says what is wrong with it.
+    """
+    found: dict[Path, SplitFiles] = {}
+    for place in split_at:
+        if known and place.is_file() and not may_be(place, known):
+            continue
+        with suppress(CorpusError, FileNotFoundError):
+            files = files_among([place], known)
+            if place.is_dir() or files.format.documents is None or _is_exact(place):  # documents may have any name
+                found[place] = files
+    neighbours, read_splits = [*found.values()], {split_at[place] for place in found}
+    for place, split in split_at.items():
+        for near in neighbours if place.is_file() and split not in read_splits else ():
+            if _suffix(place) == _suffix(near.files[0]) or may_be(place, near.format):
+                found[place] = SplitFiles(place, (place,), near.format)
+    return found
+
+
+def _is_exact(place: Path) -> bool:
+    """The name without suffix is that of a split, and does not only contain it."""
+    return SPLIT_IN_NAME.fullmatch(plain_name(place).partition(".")[0]) is not None
 
 
 def files_among(paths: Sequence[Path], known: CorpusFormat | None) -> SplitFiles:
     """All files of one format among these and in these folders, searched recursively."""
     folder, is_named = _around(paths), known is not None
     if len(paths) == 1:
-        known = known or (format_of_documents(folder) if folder.is_dir() else format_of_file(folder))
-        documents = documents_in(folder, known) if known else []
-        if known is not None and (documents or folder.is_file()):
-            return SplitFiles(folder, tuple(documents or paths), known)
+        for kind in [known] if known else FORMATS.values():
+            if kind.documents is not None and (documents := kind.documents(folder)):
+                return SplitFiles(folder, tuple(documents), kind)
+        if folder.is_file():
+            return SplitFiles(folder, tuple(paths), known or format_of_file(folder))
     there = _files_in(paths)
-    formats = {} if is_named else {file: kind for file in there if (kind := format_if_known(file))}
-    formats = {file: kind for file, kind in formats.items() if kind.documents is None}
-    examples = {kind.name: file for file, kind in formats.items()}
-    if len(examples) > 1:
-        forms = ", ".join(f"{name!r} ({os.path.relpath(file, folder)})" for name, file in examples.items())
-        remedy = f"Give the folder of one, or name one: --format (format=) {next(iter(examples))}"
-        raise CorpusError.at(folder, "", f"it has files of several forms, {forms}", remedy)
-    known = known or next(iter(formats.values()), None)
-    taken = {*paths} if is_named else {*formats}
-    files = [file for file in there if known and (file in taken or may_be(file, known, is_named))]
+    if not is_named:
+        formats = {file: kind for file in there if (kind := format_if_known(file)) and kind.documents is None}
+        examples = {kind.name: file for file, kind in formats.items()}
+        if len(examples) > 1:
+            forms = ", ".join(f"{name!r} ({os.path.relpath(file, folder)})" for name, file in examples.items())
+            remedy = f"Give the folder of one, or name one: --format (format=) {next(iter(examples))}"
+            raise CorpusError.at(folder, "", f"it has files of several forms, {forms}", remedy)
+        known = next(iter(formats.values()), None)
+    files = [file for file in there if known and (may_be(file, known) or (is_named and file in paths))]
     if known is None or not files:
-        if len(there) == 1 and known is None:
-            format_of_file(there[0])  # whose error says more
+        for file in there:
+            if known is None and (len(there) == 1 or split_of(file)):
+                format_of_file(file)  # whose error says more
         raise FileNotFoundError(
             f"{folder}: it has no documents or files of {f'the format {known.name}' if known else 'a known format'}. "
             f"It contains {_shown(folder, there) or 'no files'}. Give a corpus file, or a folder with train, dev and "
             f"test; `predict` reads texts without entities. {OF_TABLES}."
         )
-    _tell(folder, "files of unknown formats left out", [file for file in there if file not in {*files}])
+    taken = {*files}
+    _tell(folder, "files of unknown formats left out", [file for file in there if file not in taken])
     return SplitFiles(folder, tuple(files), known)
 
 
@@ -221,7 +217,7 @@ def _suffix(path: Path) -> str:
 
 
 def _files_in(paths: Iterable[Path]) -> list[Path]:
-    return [file for path in paths for file in visible_paths(path) if file.is_file()]
+    return [*dict.fromkeys(file for path in paths for file in visible_files(path))]
 
 
 def _tell(folder: Path, what: str, files: Sequence[Path]) -> None:
@@ -238,21 +234,15 @@ def _shown(folder: Path, files: Sequence[Path]) -> str:
 # ---- The format of a file ----
 
 
-def detect_format(path: Path) -> CorpusFormat:
-    """Detects the format of a folder from its documents or files, of a file from its content or else its suffix.
-
-    Raises:
-        CorpusError: the file is empty, or of no known format.
-        FileNotFoundError: the folder has no file of a known format.
-    """
-    return files_among([path], None).format
-
-
 def format_of_file(path: Path) -> CorpusFormat:
-    """The format of a file by its content or its suffix; CorpusError if it has none."""
-    if found := format_of_content(path):
-        return found
-    if plain_name(path).endswith((*TABLES, ".csv")):
+    """The format of a file by its content, or else its suffix; CorpusError if it is empty, or of no known format."""
+    name = plain_name(path)
+    is_table = name.endswith(TABLES)
+    recognized = [] if is_table else formats_recognizing(read_head(path))
+    named = [known for known in FORMATS.values() if name.endswith(known.suffixes) and not known.keys]
+    if recognized or len(named) == 1:
+        return [*recognized, *named][0]
+    if is_table or name.endswith(".csv"):
         raise CorpusError.at(path, "", "tables are not read", OF_TABLES)
     problem = f"its format cannot be detected; it begins with {read_head(path)[:40]!r}"
     if keys := sorted(record_keys(read_head(path))):
@@ -262,20 +252,10 @@ def format_of_file(path: Path) -> CorpusFormat:
 
 
 def format_if_known(file: Path) -> CorpusFormat | None:
-    """The format of a file by itself; None if it has none, or cannot be read."""
+    """The format of a file; None if it has none, or cannot be read."""
     with suppress(CorpusError):
-        return format_of_content(file) if file.is_file() else None
+        return format_of_file(file)
     return None
-
-
-def format_of_content(path: Path) -> CorpusFormat | None:
-    """The format of a file by its content or suffix; None if it has none of its own, as a list of documents."""
-    name = plain_name(path)
-    if name.endswith(TABLES):
-        return None
-    named = [known for known in FORMATS.values() if name.endswith(known.suffixes) and not known.keys]
-    recognized = formats_recognizing(read_head(path))
-    return recognized[0] if recognized else named[0] if len(named) == 1 else None
 
 
 def formats_recognizing(head: str) -> list[CorpusFormat]:
@@ -284,32 +264,22 @@ def formats_recognizing(head: str) -> list[CorpusFormat]:
     Of several that know keys of its JSON, that is the one with most of them. A test sees to it that one format of this
     package does; those registered at run time come after it.
     """
-    keys = record_keys(head)
-    keys |= {IN_LIST} if keys and head.startswith("[") else set()
-    fits = {known.name: known.fit(head, keys) for known in FORMATS.values()}
+    fits = _fits(head)
     best = max(fits.values())
     return [FORMATS[name] for name, fit in fits.items() if fit == best] if best else []
 
 
-def may_be(file: Path, known: CorpusFormat, is_named: bool) -> bool:
-    """A file can be of the format that the user names, or otherwise that its neighbours have."""
-    has_suffix = bool(known.suffixes) and plain_name(file).endswith(known.suffixes)
-    if known.documents is not None:
-        return has_suffix
-    if has_suffix and (is_named or known.may_be is None):
-        return True
+def _fits(head: str) -> dict[str, int]:
+    keys = record_keys(head)
+    keys |= {IN_LIST} if keys and head.startswith("[") else set()
+    return {known.name: known.fit(head, keys) for known in FORMATS.values()}
+
+
+def may_be(file: Path, known: CorpusFormat) -> bool:
+    """A file can be of the format that the user names, or that its neighbours have."""
+    if known.documents is not None or plain_name(file).endswith(known.suffixes):
+        return plain_name(file).endswith(known.suffixes)
     with suppress(CorpusError):
         head = read_head(file)
-        is_recognized = any(kind.read == known.read for kind in formats_recognizing(head))
-        return is_recognized or (known.may_be is not None and known.may_be(head))
+        return _fits(head)[known.name] > 0 or (known.may_be is not None and known.may_be(head))
     return False
-
-
-def documents_in(path: Path, known: CorpusFormat) -> list[Path]:
-    """The files of a format of many small files that belong to a folder or document; none for another format."""
-    return [] if known.documents is None else known.documents(path)
-
-
-def format_of_documents(folder: Path) -> CorpusFormat | None:
-    """The format of many small files that are in a folder."""
-    return next((known for known in FORMATS.values() if documents_in(folder, known)), None)

@@ -10,7 +10,7 @@ from typing import Any
 
 from datasets import ClassLabel, Dataset, DatasetDict, LargeList, List, NamedSplit
 
-from .corpus_files import CorpusPath, SplitFiles, find_splits
+from .corpus_files import CorpusPath, SplitFiles, find_splits, split_of
 from .formats.bioc import BIGBIO_KB, bigbio_text
 from .formats.text_spans import annotated_text
 from .formats.words import tagged_sentences
@@ -177,7 +177,7 @@ def read_parts(
     if columns is not None and format is None:
         of_words = isinstance(columns.get("tokens"), str) or "names" in columns
         format = "text_spans" if "text" in columns else "word_tags" if of_words else None
-    found = find_splits(path, format, only)
+    found = find_splits(path, format)
     parts = []
     for split, files in ({only: found[only]} if only in found else found).items():
         known = files.format
@@ -189,7 +189,7 @@ def read_parts(
             part.texts.setdefault(split or text.get("split") or "train", []).append(text)
         part.texts = part.texts or {split or "train": []}
         if split is None and not any("split" in text for text in part.texts.get("train", ())):
-            part.name = files.split_in_name() or files.path.name
+            part.name = split_of(files.path) or files.path.name
         parts.append(part)
     return parts
 

@@ -55,14 +55,14 @@ def open_corpus(path: Path) -> Iterator[BinaryIO]:
             raise CorpusError.at(path, "", problem, "Download or compress the file again") from None
 
 
-def visible_paths(path: Path) -> list[Path]:
+def visible_files(path: Path) -> list[Path]:
     """The visible files in a folder, searched recursively, in the order of names; or the file itself.
 
     Hidden files and folders are skipped: annotation tools write none, but archives of some systems leave them behind.
     """
-    if not path.is_dir():
+    if path.is_file():
         return [path]
-    named = ((file, file.relative_to(path).parts) for file in paths_below(path))
+    named = ((file, file.relative_to(path).parts) for file in paths_below(path) if file.is_file())
     return [file for file, parts in named if not any(part.startswith(".") for part in parts)]
 
 

@@ -31,7 +31,10 @@ SPLITS = {
     "other names of them": (columns("training.tsv", "testa.tsv", "testb.tsv"), "training.tsv testa.tsv testb.tsv"),
     "as endings": (columns("e.train", "e.valid", "e.test"), "e.train e.valid e.test"),
     "inside names": (columns("v1.0-train-de.tsv", "v1.0-dev-de.tsv"), "v1.0-train-de.tsv v1.0-dev-de.tsv"),
-    "with set": (columns("trainset.tsv", "x_testSet_2.tsv"), "trainset.tsv"),
+    "with set": (columns("trainset.tsv", "x_testSet_2.tsv"), "trainset.tsv - x_testSet_2.tsv"),
+    "folders further down": (columns("v1/train/a.tsv", "v1/dev/test.tsv"), "v1/train/a.tsv v1/dev/test.tsv"),
+    "files further down": (columns("data/dev.tsv", "data/in/train.tsv"), "data/in/train.tsv data/dev.tsv"),
+    "the least deep": (columns("x-train.tsv", "raw/train.tsv", "dev.tsv", "raw/dev.tsv"), "x-train.tsv dev.tsv"),
     "a file beside a folder": (columns("train.tsv", "train/a.tsv", "dev/b.tsv", "dev/.c"), "train.tsv dev/b.tsv"),
     "no split": (columns("a.tsv", "in/b.tsv", "latest.tsv", "contest.tsv"), "a.tsv+contest.tsv+in/b.tsv+latest.tsv"),
     "a split of O alone": ({**columns("train.ner"), "test.ner": "test.ner\tO\n"}, "train.ner - test.ner"),
@@ -71,12 +74,7 @@ ERRORS = {
         {"a.tsv": ROW, "b.jsonl": LINE},
         r"several forms, 'iob2' \(a.tsv\), 'json_lines' \(b.jsonl\).*--format",
     ),
-    "folders further down": (columns("v1/train/a.tsv", "v1/dev/a.tsv"), "its file v1/dev/a.tsv could be of a split"),
-    "files further down": (columns("data/dev.tsv", "data/train.tsv"), "its file data/dev.tsv could be of a split"),
-    "documents named as splits": (
-        {"train.txt": "a", "train.ann": "", "test.txt": "b", "test.ann": ""},
-        "test.ann could",
-    ),
+    "two folders": (columns("v1/train/a.tsv", "v2/train/a.tsv"), "v1/train, v2/train could each be"),
     "an empty file": ({"train.jsonl": LINE, "test.jsonl": ""}, r"test\.jsonl: the file is empty"),
     "a pointer of Git LFS": (
         {"x_dev.jsonl": LINE, "x_train.jsonl": LFS},
@@ -179,3 +177,9 @@ class TestManyFiles:
         (tmp_path / "LICENSE").write_text("not a form")
         assert load(tmp_path / "texts")["train"]["doc_id"][:] == ["x", "y"]
         assert load(tmp_path)["train"]["doc_id"][:] == ["texts/x", "texts/y"]
+        write_files(tmp_path / "named", {f"{split}.{end}": "" for split in ("dev", "test") for end in ("ann", "txt")})
+        assert [*load_texts(tmp_path / "named")] == ["validation", "test"]
+        write_files(
+            tmp_path / "other", {f"my-{split}.{end}": "" for split in ("dev", "test") for end in ("ann", "txt")}
+        )
+        assert [text["doc_id"] for text in load_texts(tmp_path / "other")["train"]] == ["my-dev", "my-test"]

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..reading import name_in_corpus, numbered_lines, read_text, visible_paths
+from ..reading import name_in_corpus, numbered_lines, read_text, visible_files
 from ..record_checker import RecordChecker
 from ..schema import Entity, Text
 from ..texts import annotated
@@ -31,7 +31,7 @@ OTHER_ANNOTATIONS = {
 
 def brat_documents(path: Path) -> list[Path]:
     """The annotations in a folder, and texts that have none; empty if nothing is annotated."""
-    files = [file for file in visible_paths(path) if file.is_file()]
+    files = visible_files(path)
     if not any(file.suffix == ANNOTATION_SUFFIX for file in files):
         return []
     alone = [file for file in files if file.suffix == TEXT_SUFFIX and not file.with_suffix(ANNOTATION_SUFFIX).is_file()]

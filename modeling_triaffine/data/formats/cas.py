@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import importing_extra
 from ...model.text_triaffine import Offsets
-from ..reading import name_in_corpus, open_corpus, parse_xml, read_head, record_keys, visible_paths
+from ..reading import name_in_corpus, open_corpus, parse_xml, read_head, record_keys, visible_files
 from ..record_checker import RecordChecker
 from ..schema import CorpusError, Text
 from ..texts import annotated
@@ -57,8 +57,7 @@ def read_cas(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None
 
 def cas_documents(path: Path) -> list[Path]:
     """The XMI files, and the JSON files that are CAS, in a folder or of one file; each annotator has one."""
-    files = [file for file in visible_paths(path) if file.is_file()]
-    return sorted(file for file in files if file.suffix == XMI_SUFFIX or _is_json(file))
+    return sorted(file for file in visible_files(path) if file.suffix == XMI_SUFFIX or _is_json(file))
 
 
 def _text(cas: Cas, layer: str, feature: str, where: str, check: RecordChecker) -> Text:

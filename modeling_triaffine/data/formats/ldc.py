@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element
 
 from ...model.text_triaffine import Offsets
-from ..reading import name_in_corpus, open_corpus, parse_xml, read_text, visible_paths
+from ..reading import name_in_corpus, open_corpus, parse_xml, read_text, visible_files
 from ..record_checker import BYTE_ORDER_MARK, RecordChecker
 from ..schema import Text
 from ..texts import annotated
@@ -74,7 +74,7 @@ class Release:
 
     def documents(self, path: Path) -> list[Path]:
         """The annotations in a folder, searched recursively, or the one file."""
-        return [file for file in visible_paths(path) if file.name.endswith(self.suffixes)]
+        return [file for file in visible_files(path) if file.name.endswith(self.suffixes)]
 
     def read(self, path: Path, check: RecordChecker) -> Iterator[Text]:
         """Reads one document, unless the corpus has a later stage of its annotation."""
