@@ -32,7 +32,7 @@ BUDGET = {
     "acceleration": (1_156, 709),
     "commands": (1_139, 714),
     "conversion": (728, 509),
-    "data": (4_972, 2_431),
+    "data": (4_935, 2_418),
     "drawing": (681, 473),
     "evaluation": (1_257, 629),
     "explanation": (437, 282),

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..model.decoding_triaffine import FoundInText
 from ..model.text_triaffine import Piece
 from ..nesting import Span
 from .schema import CONTEXT_FIELDS
@@ -17,14 +18,16 @@ from .schema import CONTEXT_FIELDS
 if TYPE_CHECKING:
     from ..model.processing_triaffine import TriaffineProcessor
 
+WHOLE = Piece([])
+"""Stands for all words of a record."""
+
 
 class Window(NamedTuple):
-    """A part of the record in a `row`: all of it, or as another record the words of a `piece`, from `start`."""
+    """A part of the record in a `row`: all of it, or the words of a `piece`, as a `record` of its own."""
 
     row: int
-    record: dict[str, Any] | None = None
-    piece: Piece | None = None
-    start: int = 0
+    record: Mapping[str, Any] | None = None
+    piece: Piece = WHOLE
 
 
 class Windows(Sequence[dict[str, Any]]):
@@ -60,29 +63,22 @@ class Windows(Sequence[dict[str, Any]]):
     def owns(self, number: int, start: int, end: int) -> bool:
         """An entity of a window, in its words (`end` exclusive), counts there and not in a neighbour."""
         piece = self._windows[number].piece
-        return piece is None or piece.owns(start, end)
+        return piece is WHOLE or piece.owns(start, end)
 
-    def join(self, found: Iterable[Iterable[Mapping[str, Any]]]) -> list[list[dict[str, Any]]]:
+    def join(self, found: Iterable[Iterable[Any]]) -> list[list[Any]]:
         """The entities of each window, in its words → those of each record, in its own, each once."""
-        by_record: list[list[dict[str, Any]]] = [[] for _ in self.records]
-        for number, (window, entities) in enumerate(zip(self._windows, found, strict=True)):
-            own = (entity for entity in entities if self.owns(number, entity["start"], entity["end"]))
-            by_record[window.row] += (_moved(entity, window.start) for entity in own)
-        for row in {window.row for window in self._windows if window.piece}:
-            by_record[row].sort(key=lambda entity: (entity["start"], -entity["end"]))  # those of windows overlap
-        return by_record
+        by_record = [FoundInText() for _ in self.records]
+        for window, entities in zip(self._windows, found, strict=True):
+            by_record[window.row].add(window.piece, entities)
+        for of_record in by_record:
+            if of_record.words:  # windows overlap, and so their entities are not in order
+                of_record.entities.sort(key=lambda entity: (entity["start"], -entity["end"]))
+        return [of_record.entities for of_record in by_record]
 
     def join_spans(self, found: Iterable[Iterable[Span]]) -> list[list[Span]]:
         """The same for spans, (start, end exclusive)."""
         joined = self.join([{"start": start, "end": end} for start, end in spans] for spans in found)
         return [[(span["start"], span["end"]) for span in spans] for spans in joined]
-
-    def missed_spans(self) -> int:
-        """Returns the number of spans of entities that are in no window of their sentence."""
-        inside = self.join_spans(map(spans_of, self))
-        return sum(
-            len(spans_of(self.records[row])) - len(inside[row]) for row in {w.row for w in self._windows if w.piece}
-        )
 
 
 def _cut(row: int, record: Mapping[str, Any], processor: Any) -> Iterator[Window]:
@@ -91,20 +87,18 @@ def _cut(row: int, record: Mapping[str, Any], processor: Any) -> Iterator[Window
     starts = [entity["start"] for entity in entities]
     for piece in processor.windows(record["tokens"], *(record.get(side) or () for side in CONTEXT_FIELDS)):
         start, end = piece.offsets[0][0], piece.offsets[-1][1]
-        sides = zip(CONTEXT_FIELDS, (piece.left, piece.right), strict=True)
-        window = {**record, "tokens": piece.words, **dict(sides)}
+        window = {**record, "tokens": piece.words, **dict(zip(CONTEXT_FIELDS, (piece.left, piece.right), strict=True))}
         if record.get("pos"):
             window["pos"] = record["pos"][start:end]
         if record.get("entities") is not None:
             near = entities[bisect_left(starts, start) : bisect_left(starts, end)]
-            window["entities"] = [_moved(entity, -start) for entity in near if entity["end"] <= end]
-        yield Window(row, window, piece, start)
+            inside = [entity for entity in near if entity["end"] <= end]
+            window["entities"] = [
+                {**entity, "start": entity["start"] - start, "end": entity["end"] - start} for entity in inside
+            ]
+        yield Window(row, window, piece)
 
 
 def spans_of(record: Mapping[str, Any]) -> set[Span]:
     """The spans of the entities, those of several types once."""
     return {(entity["start"], entity["end"]) for entity in record["entities"]}
-
-
-def _moved(entity: Mapping[str, Any], words: int) -> dict[str, Any]:
-    return {**entity, "start": entity["start"] + words, "end": entity["end"] + words}

@@ -262,17 +262,17 @@ def _warn_of_missed_entities(config: TriaffineConfig, processor: TriaffineProces
     """
     most, width = config.max_candidates, config.max_span_width
     for split, records in dataset.items():
-        spans = [spans_of(record) for record in records]
-        windows = Windows(records, processor)
+        spans, windows = [spans_of(record) for record in records], Windows(records, processor)
         typed = [{(span["start"], span["end"], span["type"]) for span in entities} for entities in records["entities"]]
         second = 0 if config.multi_label else sum(map(len, typed)) - sum(map(len, spans))
         beyond = sum(max(0, len(spans_of(window)) - most) for window in windows) if config.cross_span else 0
+        missed = sum(map(len, spans)) - sum(map(len, windows.join_spans(map(spans_of, windows))))
         wide = sum(width is not None and end - start > width for of_sentence in spans for start, end in of_sentence)
         reasons = {
             f"on the span of another entity, which --multi_label true allows: {second}": second,
             f"beyond the {most} candidates of a sentence (--max_candidates): {beyond}": beyond,
             f"of more than {width} words (--max_span_width): {wide}": wide,
-            f"in no window of a long sentence: {(missed := windows.missed_spans())}": missed,
+            f"in no window of a long sentence: {missed}": missed,
         }
         if found := [reason for reason, count in reasons.items() if count]:
             logger.warning("Entities of the %s data that cannot be found: %s", split, "; ".join(found))

@@ -7,16 +7,8 @@ from modeling_triaffine.data import FEATURES, add_context
 
 
 def sentence(doc_id, sent_id, tokens, left=None, right=None):
-    return {
-        "id": f"{doc_id}:{sent_id}",
-        "doc_id": doc_id,
-        "sent_id": sent_id,
-        "tokens": tokens.split(),
-        "pos": [],
-        "entities": [],
-        "left_tokens": left,
-        "right_tokens": right,
-    }
+    values = (f"{doc_id}:{sent_id}", doc_id, sent_id, tokens.split(), [], [], left, right)
+    return dict(zip(FEATURES, values, strict=True))
 
 
 def corpus(*sentences):

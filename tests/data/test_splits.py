@@ -62,6 +62,8 @@ def test_of_a_mapping_and_of_a_folder_for_one_split(tmp_path):
     assert all(str(rows.split) == split for split, rows in corpus.items())
     with pytest.raises(CorpusError, match=r"c: it is given for test, and has train, validation"):
         load({"test": tmp_path / "c"})
+    write_files(tmp_path / "c", {"dev.jsonl": ""})  # is not read
+    assert list(load({"train": tmp_path / "c"})) == ["train"]
 
 
 ERRORS = {
@@ -94,11 +96,6 @@ def test_that_are_not_clear_are_errors(tmp_path, files, problem):
     write_files(tmp_path, files)
     with pytest.raises(CorpusError, match=problem):
         load(tmp_path)
-
-
-def test_one_split_may_be_read_beside_a_bad_one(tmp_path):
-    write_files(tmp_path, {"train.jsonl": LINE, "test.jsonl": "", "test.py": "import sys"})
-    assert list(load({"train": tmp_path})) == ["train"]
 
 
 def test_files_that_are_not_read_are_told(tmp_path, caplog):
