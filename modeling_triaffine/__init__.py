@@ -11,6 +11,11 @@ from .registration import register_with_transformers
 from .version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from . import data as data
+    from . import evaluation as evaluation
+    from . import model as model
+    from . import publishing as publishing
+    from . import training as training
     from .conversion.onnx_predictor import OnnxNestedNER as OnnxNestedNER
     from .data.collator import DataCollatorForNestedNER as DataCollatorForNestedNER
     from .data.loading import load_nested_ner as load_nested_ner
@@ -25,21 +30,7 @@ if TYPE_CHECKING:
     from .training import NestedNERTrainingArguments as NestedNERTrainingArguments
     from .training import start_from_recipe as start_from_recipe
 
-_FOLDERS = ("data", "evaluation", "model", "publishing", "training")
-_MODULES = {
-    "OnnxNestedNER": "conversion.onnx_predictor",
-    "DataCollatorForNestedNER": "data.collator",
-    "load_nested_ner": "data.loading",
-    "draw_entities": "drawing.text_drawing",
-    "draw_entities_html": "drawing.html_drawing",
-    "NestedNERMetric": "evaluation.metric",
-    "TriaffineConfig": "model.configuration_triaffine",
-    "TriaffineForNestedNER": "model.model_triaffine",
-    "NestedNERPipeline": "model.pipeline_triaffine",
-    "TriaffineProcessor": "model.processing_triaffine",
-    **dict.fromkeys(("NestedNERTrainer", "NestedNERTrainingArguments", "start_from_recipe"), "training"),
-}
-__all__ = sorted(["__version__", *_MODULES])
-__getattr__, __dir__ = on_first_use(__name__, _MODULES | {folder: folder for folder in _FOLDERS})
+__getattr__, __dir__, _NAMES = on_first_use(__name__, __file__)
+__all__ = [*_NAMES, "__version__"]
 
 register_with_transformers()

@@ -29,16 +29,4 @@ if TYPE_CHECKING:
     from .texts import align_entities as align_entities
     from .writing import write_nested_ner as write_nested_ner
 
-_MODULES = {
-    "align_entities": "texts",
-    "add_context": "context",
-    **dict.fromkeys(("CorpusFormat", "FORMATS", "register_format"), "formats"),
-    **dict.fromkeys(("adapt_dataset", "load_nested_ner", "load_texts"), "loading"),
-    **dict.fromkeys(("document_name", "numbered_lines"), "reading"),
-    "RecordChecker": "record_checker",
-    **dict.fromkeys(("CorpusError", "ENTITY_FEATURES", "Entity", "FEATURES", "Text"), "schema"),
-    "corpus_statistics": "statistics",
-    "write_nested_ner": "writing",
-}
-__all__ = sorted(_MODULES)
-__getattr__, __dir__ = on_first_use(__name__, _MODULES)
+__getattr__, __dir__, __all__ = on_first_use(__name__, __file__)

@@ -17,10 +17,4 @@ if TYPE_CHECKING:
     from .start import start_from_recipe as start_from_recipe
     from .trainer import NestedNERTrainer as NestedNERTrainer
 
-_MODULES = {
-    "NestedNERTrainer": "trainer",
-    "NestedNERTrainingArguments": "plan",
-    "start_from_recipe": "start",
-}
-__all__ = sorted(_MODULES)
-__getattr__, __dir__ = on_first_use(__name__, _MODULES)
+__getattr__, __dir__, __all__ = on_first_use(__name__, __file__)
