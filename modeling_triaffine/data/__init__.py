@@ -11,6 +11,8 @@ from ..lazy import on_first_use
 
 if TYPE_CHECKING:
     from .context import add_context as add_context
+    from .features import ENTITY_FEATURES as ENTITY_FEATURES
+    from .features import FEATURES as FEATURES
     from .formats import FORMATS as FORMATS
     from .formats import CorpusFormat as CorpusFormat
     from .formats import register_format as register_format
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
     from .reading import document_name as document_name
     from .reading import numbered_lines as numbered_lines
     from .record_checker import RecordChecker as RecordChecker
-    from .schema import ENTITY_FEATURES as ENTITY_FEATURES
-    from .schema import FEATURES as FEATURES
     from .schema import CorpusError as CorpusError
     from .schema import Entity as Entity
     from .schema import Text as Text

@@ -12,7 +12,8 @@ from datasets.fingerprint import Hasher
 
 from ..model.options_triaffine import MODEL_OPTIONS
 from ..model.text_triaffine import neighbouring_words
-from .schema import CONTEXT_FIELDS, FEATURES, AnyDataset, as_records
+from .features import FEATURES, AnyDataset, as_records
+from .schema import CONTEXT_FIELDS
 
 
 def add_context(dataset: AnyDataset, context: str, max_tokens: int) -> AnyDataset:

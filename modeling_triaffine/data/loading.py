@@ -11,12 +11,13 @@ from typing import Any
 from datasets import ClassLabel, Dataset, DatasetDict, LargeList, List, NamedSplit
 
 from .corpus_files import CorpusPath, SplitFiles, find_splits, split_of
+from .features import FEATURES, AnyDataset, as_records
 from .formats.bioc import BIGBIO_KB, bigbio_text
 from .formats.text_spans import annotated_text
 from .formats.words import tagged_sentences
 from .reading import JsonObject, read_head
 from .record_checker import WITHOUT_SPANS, RecordChecker, check_unit
-from .schema import FEATURES, AnyDataset, CorpusError, Text, as_records
+from .schema import CorpusError, Text
 from .texts import DEFAULT_SENTENCE_SPLITTER, WordSplitter, is_written, numbered, sentences_of
 
 logger = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from datasets import Features
 
-from ..data.schema import ENTITY_FEATURES
+from ..data.features import ENTITY_FEATURES
 from ..documents import Counts, Row
 from ..files import atomic_path, open_output, write_text
 from .reading import PARQUET, ROWS_OF_A_BATCH, is_document
