@@ -114,7 +114,7 @@ def words_of_random_subwords(model: TriaffineForNestedNER) -> Tensor:
     vocabulary = model.encoder.config.vocab_size
     input_ids = torch.randint(vocabulary, shape, generator=torch.Generator().manual_seed(0)).to(model.device)
     unknown = torch.zeros_like(input_ids)
-    return model.represent_words(
+    words, _ = model.represent_words(
         input_ids,
         attention_mask=torch.ones_like(input_ids),
         word_index=torch.arange(shape[1], device=model.device).expand(shape),
@@ -123,6 +123,7 @@ def words_of_random_subwords(model: TriaffineForNestedNER) -> Tensor:
         pos_ids=unknown,
         char_ids=unknown.unsqueeze(-1),
     )
+    return words
 
 
 def processor_of_encoder(cls: type[TriaffineProcessor], /, name_or_path: str, **options: Any) -> TriaffineProcessor:

@@ -22,7 +22,6 @@ from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.triaffine_blocks import OUTSIDE
 from ..model.triaffine_ops import ProductFactor, SpanScores, entity_likelihood
-from ..model.words_triaffine import pool_subwords
 from .onnx_predictor import ROWS, graph_inputs, open_session, run_session
 
 OUTPUTS = ("span_logits", "logits", "candidates", "candidate_mask")
@@ -103,14 +102,13 @@ class InferenceGraph(nn.Module):
         pos_ids: Tensor | None = None,
         char_ids: Tensor | None = None,
     ) -> tuple[Tensor, ...]:
-        num_words, (sentences, longest) = word_mask.sum(-1), word_mask.shape
-        states, _ = self.model._encode(input_ids, attention_mask, token_type_ids)
-        # All words of the batch as those of one sentence.
+        num_words, longest = word_mask.sum(-1), word_mask.shape[1]
+        # All sub-words in one row: the encoder's rows are windows of sentences.
         places = torch.where(word_index < 0, word_index, word_index + longest * sentence_index[:, None])
-        states = states.flatten(0, 1).unsqueeze(0)
-        words = pool_subwords(states, places.flatten().unsqueeze(0), sentences * longest, "max")
-        words = words.view(sentences, longest, words.shape[-1])
-        hidden = self.model.words(words, num_words, word_ids, pos_ids, char_ids)
+        parts = token_type_ids, word_ids, pos_ids, char_ids
+        hidden, _ = self.model.represent_words(
+            input_ids, attention_mask, places.flatten().unsqueeze(0), num_words, *parts, longest
+        )
         scores = self.model.head(hidden, num_words)
         return tuple(scores[name] for name in self.outputs)
 

@@ -138,7 +138,7 @@ def explain(
     with evaluating(model):
         batch = {name: values.to(model.device) for name, values in pipeline.processor.pad([feature]).items()}
         packed = batch.pop("packed_words")
-        hidden = model.represent_words(**batch)
+        hidden, _ = model.represent_words(**batch)
         output = model.head(hidden, batch["num_words"], packed_words=packed)
         labels_of: defaultdict[tuple[int, int], list[tuple[str, float]]] = defaultdict(list)
         for entity in find_entities(output, config, threshold)[0]:  # the likeliest of a span first

@@ -289,9 +289,11 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
             output_attentions = self.config.output_attentions
         if output_hidden_states is None:
             output_hidden_states = self.config.output_hidden_states
-        states, layers = self._encode(input_ids, attention_mask, token_type_ids, output_hidden_states)
         longest = max_words if labels is None else labels.shape[1]
-        hidden = self._pool_words(states, word_index, num_words, longest, word_ids, pos_ids, char_ids)
+        parts = token_type_ids, word_ids, pos_ids, char_ids
+        hidden, layers = self.represent_words(
+            input_ids, attention_mask, word_index, num_words, *parts, longest, output_hidden_states
+        )
         output = dict(self.head(hidden, num_words, labels, packed_words, targets))
         if not output_attentions:
             output = {name: value for name, value in output.items() if not name.endswith("_attentions")}
@@ -309,29 +311,13 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         word_ids: Tensor | None = None,
         pos_ids: Tensor | None = None,
         char_ids: Tensor | None = None,
-    ) -> Tensor:
-        """h_1 … h_N of each sentence, the input of the head: [B, N, H]; arguments as in `forward`."""
-        states, _ = self._encode(input_ids, attention_mask, token_type_ids)
-        return self._pool_words(states, word_index, num_words, None, word_ids, pos_ids, char_ids)
-
-    def _pool_words(
-        self, states: Tensor, word_index: Tensor, num_words: Tensor, longest: int | None, *parts: Tensor | None
-    ) -> Tensor:
-        """Sub-word states and ids of word parts → [B, N, H]; `longest` is N if known without waiting for the device."""
-        longest = max(1, int(num_words.max())) if longest is None else longest
-        words = pool_subwords(states.reshape(*word_index.shape, -1), word_index, longest, self.config.subword_pooling)
-        return self.words(words, num_words, *parts).to(self.head.label_bias.dtype)
-
-    def _encode(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor,
-        token_type_ids: Tensor | None,
+        max_words: int | None = None,
         output_hidden_states: bool | None = False,
     ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
-        """Sub-word states and the encoder's layers, of rows of at most `max_subwords`: each window of a long sentence.
+        """h_1 … h_N of each sentence, the input of the head, [B, N, H], and the encoder's layers if they are wanted.
 
-        The states are the last layer, or the mix of all.
+        Arguments are those of `forward`. The encoder reads rows of at most `max_subwords`: each window of a long
+        sentence. Words are pooled from its last layer, or from the mix of all.
         """
         inputs = {"input_ids": input_ids, "attention_mask": attention_mask}
         if token_type_ids is not None and (getattr(self.encoder.config, "type_vocab_size", 0) or 0) >= 2:
@@ -346,7 +332,11 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         with ACCELERATION.linear_layers(self.encoder):
             encoded = self.encoder(**inputs, output_hidden_states=output_hidden_states or mixes, return_dict=True)
         states = self.words.layer_mix(encoded.hidden_states[1:]) if mixes else encoded.last_hidden_state
-        return states, getattr(encoded, "hidden_states", None)
+        longest = max(1, int(num_words.max())) if max_words is None else max_words
+        size = len(num_words), longest
+        words = pool_subwords(states.reshape(*word_index.shape, -1), word_index, size, self.config.subword_pooling)
+        hidden = self.words(words, num_words, word_ids, pos_ids, char_ids).to(self.head.label_bias.dtype)
+        return hidden, getattr(encoded, "hidden_states", None)
 
 
 @contextlib.contextmanager

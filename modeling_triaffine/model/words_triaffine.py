@@ -149,16 +149,17 @@ class WordRepresentation(nn.Module):
         return read
 
 
-def pool_subwords(states: Tensor, word_index: Tensor, num_words: int, pooling: str) -> Tensor:
-    """Sub-word states [B, S, H] and the word of each [B, S] (-1: none) → words [B, num_words, H].
+def pool_subwords(states: Tensor, word_index: Tensor, size: tuple[int, int], pooling: str) -> Tensor:
+    """Sub-word states [B, S, H] and the word of each [B, S] (-1: none) → words [B, N, H] of this size (B, N).
 
-    `pooling` is "max" (elementwise), "first" or "mean". A word without sub-words is 0.
+    Or from all sub-words in one row, [1, S, H], with word n of sentence b as b·N + n. `pooling` is "max" (elementwise),
+    "first" or "mean". A word without sub-words is 0.
     """
     if pooling == "first":
         # Word numbers rise along a row, also over windows that share a long word.
         before = torch.nn.functional.pad(word_index.cummax(dim=1).values, (1, 0), value=-1)[:, :-1]
         word_index = word_index.masked_fill(word_index <= before, -1)
-    batch, _, width = states.shape
+    (batch, num_words), width = size, states.shape[-1]
     # All words of the batch as rows of one matrix, which is fastest, and a last row for sub-words without a word.
     rows = flat_index(word_index, num_words).masked_fill(word_index < 0, batch * num_words).flatten()
     words = states.new_zeros(batch * num_words + 1, width)

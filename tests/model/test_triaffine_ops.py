@@ -219,14 +219,14 @@ def test_candidates_of_several_labels_are_ranked_where_sigmoids_saturate():
 @pytest.mark.parametrize(("how", "word"), [("max", [3.0, 5.0]), ("first", [1.0, 5.0]), ("mean", [2.0, 3.5])])
 def test_pooling(how, word):
     states = torch.tensor([[[9.0, 9.0], [1.0, 5.0], [3.0, 2.0], [7.0, 8.0], [9.0, 9.0]]])
-    pooled = pool_subwords(states, torch.tensor([[-1, 0, 0, 2, -1]]), 3, how)
+    pooled = pool_subwords(states, torch.tensor([[-1, 0, 0, 2, -1]]), (1, 3), how)
     assert pooled.tolist() == [[word, [0.0, 0.0], [7.0, 8.0]]]
 
 
 def test_first_subword_of_a_word_that_is_spread_over_windows():
     index = torch.tensor([[-1, 0, 1, 1, -1, -1, 1, 1, 2, -1]])
     states = torch.arange(10.0).view(1, 10, 1)
-    assert pool_subwords(states, index, 3, "first").flatten().tolist() == [1, 2, 8]
+    assert pool_subwords(states, index, (1, 3), "first").flatten().tolist() == [1, 2, 8]
 
 
 def test_bilstm_is_torchs_own_over_packed_rows():
