@@ -3,7 +3,6 @@
 Every table, drawing, report and card uses these functions.
 """
 
-import html
 import re
 import unicodedata
 
@@ -47,11 +46,6 @@ def inline_code(value: object) -> str:
     if _READABLE.fullmatch(text):
         return f"`{text}`"
     return "<code>" + re.sub(r"[^\w ]|_", lambda found: f"&#{ord(found[0])};", text) + "</code>"
-
-
-def html_text(text: str) -> str:
-    """`text` on one line, escaped for HTML elements and quoted attributes."""
-    return html.escape(clean(text))
 
 
 def visible_character(character: str) -> tuple[str, int]:

@@ -1,4 +1,4 @@
-"""A table as aligned text, Markdown or HTML, with its cells escaped for each.
+"""A table as aligned text or Markdown, with its cells escaped; `tables.html` writes one in pages.
 
 >>> table = Table(["label", "F1", "gold"], [["PERSON", "81.25", 1024], ["a|b", None, 0]])
 >>> print(table.text())
@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .safe_text import clean, html_text, inline_code, markdown_text, text_width
+from .safe_text import clean, inline_code, markdown_text, text_width
 
 MISSING = "–"
 GAP = "  "  # between the columns of a text table
@@ -19,11 +19,11 @@ _NUMBER = re.compile(r"[+−-]?\d[\d,]*(\.\d+)?( ?%)?( ± \d+(\.\d+)?)?( \([\d.]
 
 
 class Code(str):
-    """A cell formatted as code in Markdown and HTML, such as the name of a label, option or file."""
+    """A cell formatted as code in Markdown, such as the name of a label, option or file."""
 
 
 class Strong(str):
-    """A cell in bold in Markdown and HTML."""
+    """A cell in bold in Markdown."""
 
 
 Cell = str | int | None
@@ -53,27 +53,12 @@ class Table:
         )
         rule = [
             "-" * (text_width(cell) - 1) + (":" if is_right else "-")
-            for cell, is_right in zip(header, self._right_aligned(), strict=True)
+            for cell, is_right in zip(header, self.right_aligned(), strict=True)
         ]
         caption = [f"**{markdown_text(self.caption)}**", ""] if self.caption else []
         return "\n".join([*caption, *(f"| {' | '.join(line)} |" for line in (header, rule, *rows))])
 
-    def html(self) -> str:
-        """A `<table>`; cells of numeric columns have the class `number`."""
-        caption = f"<caption>{html_text(self.caption)}</caption>\n" if self.caption else ""
-        header = self._html_row(self.columns, ['th scope="col"'] * len(self.columns))
-        tags = ['th scope="row"', *["td"] * (len(self.columns) - 1)]
-        rows = "".join(self._html_row(row, tags) for row in self.rows)
-        return f"<table>\n{caption}<thead>\n{header}</thead>\n<tbody>\n{rows}</tbody>\n</table>"
-
-    def _html_row(self, cells: Sequence[Cell], tags: Sequence[str]) -> str:
-        parts = []
-        for cell, tag, is_right in zip(cells, tags, self._right_aligned(), strict=True):
-            kind = ' class="number"' if is_right else ""
-            parts.append(f"<{tag}{kind}>{_html_cell(cell)}</{tag[:2]}>")
-        return f"<tr>{''.join(parts)}</tr>\n"
-
-    def _right_aligned(self) -> list[bool]:
+    def right_aligned(self) -> list[bool]:
         """For each column, whether it has numbers and nothing else."""
         written = ([_written(row[place]) for row in self.rows] for place in range(len(self.columns)))
         filled = ([cell for cell in cells if cell not in ("", MISSING)] for cells in written)
@@ -82,7 +67,7 @@ class Table:
     def _padded(self, lines: Sequence[Sequence[str]], least: int = 0) -> list[list[str]]:
         """The cells of each line, padded to the width of their columns, at least `least`."""
         padded = []
-        for cells, is_right in zip(zip(*lines, strict=True), self._right_aligned(), strict=True):
+        for cells, is_right in zip(zip(*lines, strict=True), self.right_aligned(), strict=True):
             widths = [text_width(cell) for cell in cells]
             rooms = [" " * (max(least, *widths) - width) for width in widths]
             padded.append([room + cell if is_right else cell + room for cell, room in zip(cells, rooms, strict=True)])
@@ -105,9 +90,3 @@ def _markdown_cell(cell: Cell) -> str:
         return inline_code(cell)
     text = markdown_text(_written(cell))
     return f"**{text}**" if isinstance(cell, Strong) else text
-
-
-def _html_cell(cell: Cell) -> str:
-    text = html_text(_written(cell))
-    tag = "code" if isinstance(cell, Code) else "strong" if isinstance(cell, Strong) else None
-    return f"<{tag}>{text}</{tag}>" if tag else text

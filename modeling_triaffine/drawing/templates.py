@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from .safe_text import clean
 
-_ENVIRONMENT = Environment(
+ENVIRONMENT = Environment(
     loader=FileSystemLoader(Path(__file__).resolve().parents[1]),
     autoescape=True,
     undefined=StrictUndefined,
@@ -23,4 +23,4 @@ def render_html(template: str, **values: Any) -> str:
 
     Strings are escaped and put on one line, except `markupsafe.Markup` and what passes the filter `safe`.
     """
-    return _ENVIRONMENT.get_template(template).render(**values)
+    return ENVIRONMENT.get_template(template).render(**values)

@@ -131,13 +131,7 @@ def paired_sentences(predictions: Sentences, references: Sentences) -> Iterator[
 
 
 def read_entities(entities: Sequence[Mapping[str, Any]], where: str) -> set[TypedSpan]:
-    """The distinct entities of one sentence as (start, end, type); `where` names it in errors.
-
-    Raises:
-        ValueError: An entity is ill-formed, or this is no list of them.
-    """
-    if isinstance(entities, str | Mapping) or not isinstance(entities, Iterable):
-        raise ValueError(f"{where}: expected a list of entities, got {entities!r}.")
+    """The distinct entities of one sentence as (start, end, type); `where` names it in errors if one is ill-formed."""
     return {read_entity(entity, f"{where}, entity {index}") for index, entity in enumerate(entities)}
 
 
