@@ -285,7 +285,7 @@ class RecordChecker:
         self._ids[id] = f"{self.path}, {where}"
 
     def valid(self, raw: object, kind: type[Value], where: str, name: str = "", remedy: str = "") -> Value:
-        """Returns the value as one of a type that pydantic knows: str, int, list[int], a TypedDict.
+        """Returns the value as one of a type that pydantic knows: str, int, list[int], a TypedDict with `STRICT`.
 
         Args:
             name: of the field that has it; empty for the record itself.

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -32,9 +33,13 @@ SINGLE_FILES = [name for name, files in SAMPLES.items() if len(files) == 1]
 def test_every_format_has_its_case():
     lacking = set(FORMATS) - set(CASES) - {"genia_all_types", "genia_other_types"}  # which read what "genia" reads
     assert not lacking, f"write a FormatCase for {min(lacking)} in tests/helpers/format_cases.py"
-    page = (Path(__file__).parents[2] / "docs/corpora.md").read_text(encoding="utf-8")
+    names = ("docs/corpora.md", "README.md", "CHANGELOG.md")
+    page, *others = [(Path(__file__).parents[2] / name).read_text(encoding="utf-8") for name in names]
     headings = "".join(line for line in page.splitlines() if line.startswith("### "))
     assert not [name for name in FORMATS if f"`{name}`" not in headings], "write a paragraph in docs/corpora.md"
+    assert not [name for name in FORMATS if f"[`{name}`](#" not in page], "write a line of the table in docs/corpora.md"
+    numbers = {int(number) for number in re.findall(r"(\d+) (?:formats|readers)", " ".join(others))}
+    assert numbers == {len(FORMATS)}, "correct the number of formats in README and CHANGELOG"
 
 
 @pytest.mark.contract

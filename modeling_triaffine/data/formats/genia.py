@@ -144,7 +144,7 @@ GENIA = CorpusFormat(
     description="GENIA's term corpus as XML",
     read=read_genia,
     suffixes=(".xml",),
-    recognizes=lambda head: head.startswith("<") and ("gpml" in head or "GENIA" in head),
+    recognizes=lambda head: "<set>" in head and ("gpml" in head or "GENIA" in head),
 )
 # The literature's figures are those of one of the five types per span. The others are never detected.
 ONLY_NAMED = replace(GENIA, suffixes=(), recognizes=None, may_be=GENIA.recognizes)
