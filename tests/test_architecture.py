@@ -32,7 +32,7 @@ BUDGET = {
     "acceleration": (1_156, 709),
     "commands": (1_139, 714),
     "conversion": (726, 509),
-    "data": (4_927, 2_423),
+    "data": (4_913, 2_423),
     "drawing": (654, 478),
     "evaluation": (1_251, 629),
     "explanation": (437, 282),

@@ -7,7 +7,8 @@ import glob
 import logging
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,26 +65,115 @@ def split_of(path: Path) -> str | None:
 
 
 def find_splits(path: CorpusPath, format: str | None) -> dict[str | None, SplitFiles]:
-    """Finds the files of each split. The split is None if no name tells one: its texts say it, or it is all `train`."""
+    """Finds the files of each split. The split is None if no name tells one: its texts say it, or it is all `train`.
+
+    Raises:
+        CorpusError: several files or folders could be one split, or a split has files of several formats.
+        FileNotFoundError: a path has no file of a known format.
+    """
     if format is not None and format not in FORMATS:
         raise ValueError(f"There is no format {format!r}. Choose one of {sorted(FORMATS)}, or None to detect it.")
     known = None if format is None else FORMATS[format]
     splits: dict[str | None, SplitFiles] = {}
     if not isinstance(path, Mapping):
-        paths = _existing(path)
-        splits.update(_named_splits(paths, known))
-        return splits or {None: files_among(paths, known)}
-    for name, given in path.items():
+        given = GivenFiles(path, known)
+        splits.update(given.named_splits())
+        return splits or {None: given.together(given.folder)}
+    for name, of_split in path.items():
         split = SPLIT_OF_NAME.get(name, name)
         if split in splits:
             raise ValueError(f"Two files are given for the split {split!r}. Give one, or a list of both.")
-        paths = _existing(given)
-        named = _named_splits(paths, known) if len(paths) == 1 else {}
+        given = GivenFiles(of_split, known)
+        named = given.named_splits() if len(given.paths) == 1 else {}
         if split not in named and len(named) > 1:
             problem = f"it is given for {split}, and has {', '.join(sorted(named))}"
-            raise CorpusError.at(paths[0], "", problem, "Give the files")
-        splits[split] = named[split] if split in named else files_among(paths, known)
+            raise CorpusError.at(given.folder, "", problem, "Give the files")
+        splits[split] = named[split] if split in named else given.together(given.folder)
     return splits
+
+
+class GivenFiles:
+    """The files below some paths, and the formats of those that are read.
+
+    The format is the `known` one, or of each file its own, or else that of its neighbours. They also decide for a file
+    with their suffix and the name of a split: their reader says what is wrong with it.
+
+    Attributes:
+        folder: the only path, or the folder around several, which messages name.
+    """
+
+    def __init__(self, given: object, known: CorpusFormat | None):
+        self.paths, self.known = _existing(given), known
+        self.folder = self.paths[0] if len(self.paths) == 1 else Path(os.path.commonpath(self.paths))
+        self.files = [*dict.fromkeys(file for path in self.paths for file in visible_files(path))]
+        self.formats: dict[Path, CorpusFormat] = {}
+        for kind in [known] if known else FORMATS.values():
+            if kind.documents is not None:
+                for path in self.paths:
+                    self.formats |= dict.fromkeys(kind.documents(path), kind)
+        documents = {_stem(file) for file in self.formats}  # whose texts are called alike
+        for file in self.files:
+            if known and (file in self.paths or may_be(file, known)):
+                self.formats[file] = known
+            elif known is None and _stem(file) not in documents and (own := format_if_known(file)):
+                self.formats[file] = own
+        near = {_suffix(file): kind for file, kind in self.formats.items() if kind.documents is None}
+        for file in self.files:
+            for suffix, kind in near.items() if file not in self.formats else ():
+                if may_be(file, kind) or (suffix == _suffix(file) and split_of(file)):
+                    self.formats[file] = kind
+
+    def named_splits(self) -> dict[str, SplitFiles]:
+        """The splits that names of files tell, or of folders around them, below the paths.
+
+        Of several places for a split, the least deep counts, then a name that is the split's before one that contains
+        it, and a file before a folder. Files beside the splits that are not read are told.
+        """
+        ranks: dict[str, dict[Path, tuple[int, bool, bool]]] = defaultdict(dict)
+        for file, kind in sorted(self.formats.items()):
+            below = (place for place in (*reversed(file.parents), file) if self.folder in place.parents)
+            told = [(place, split) for place in below if (split := split_of(place))]
+            for place, split in told[:1]:  # the outermost
+                is_exact = SPLIT_IN_NAME.fullmatch(_stem(place)) is not None
+                if place != file or is_exact or kind.documents is None:  # documents may have any name
+                    ranks[split][place] = (0 if place in self.paths else len(place.parts), not is_exact, place != file)
+        splits: dict[str, SplitFiles] = {}
+        for split in (split for split in dict.fromkeys(SPLIT_OF_NAME.values()) if split in ranks):
+            place, *others = [place for place, rank in ranks[split].items() if rank == min(ranks[split].values())]
+            if others:
+                problem = f"{_shown(self.folder, [place, *others])} could each be its {split} split"
+                raise CorpusError.at(self.folder, "", problem, EACH_BY_ITSELF)
+            splits[split] = self.together(place)
+        read = {file for files in splits.values() for file in files.files}
+        kinds = {files.format.name for files in splits.values()}
+        outside = [file for file, kind in self.formats.items() if kind.name in kinds and file not in read]
+        _tell(self.folder, "files outside all splits left out", sorted(outside))
+        return splits
+
+    def together(self, place: Path) -> SplitFiles:
+        """All files at a place as one split. Documents come before other files, which may describe them."""
+        files = [file for file in self.files if place == file or place in file.parents]
+        read = {file: self.formats[file] for file in files if file in self.formats}
+        documents = {file: kind for file, kind in read.items() if kind.documents is not None}
+        examples = {kind.name: file for file, kind in (documents or read).items()}
+        if len(examples) > 1:
+            forms = ", ".join(f"{name!r} ({os.path.relpath(file, place)})" for name, file in examples.items())
+            remedy = f"Give the folder of one, or name one: --format (format=) {next(iter(examples))}"
+            raise CorpusError.at(place, "", f"it has files of several forms, {forms}", remedy)
+        if not examples:
+            for file in files if self.known is None else ():
+                if len(files) == 1 or split_of(file):
+                    format_of_file(file)  # whose error says more
+            wanted = f"the format {self.known.name}" if self.known else "a known format"
+            raise FileNotFoundError(
+                f"{place}: it has no documents or files of {wanted}. It contains {_shown(place, files) or 'no files'}. "
+                f"Give a corpus file, or a folder with train, dev and test; `predict` reads texts without entities. "
+                f"{OF_TABLES}."
+            )
+        if not documents:
+            _tell(place, "files of unknown formats left out", [file for file in files if file not in read])
+        (name,) = examples
+        return SplitFiles(place, tuple(documents or read), FORMATS[name])
 
 
 def _existing(given: object) -> list[Path]:
@@ -108,116 +198,12 @@ def _existing(given: object) -> list[Path]:
     return [*dict.fromkeys(Path(os.path.abspath(path)) for path in found)]
 
 
-def _named_splits(paths: Sequence[Path], known: CorpusFormat | None) -> dict[str, SplitFiles]:
-    """The splits that names of files tell, or of folders around them, below the paths.
-
-    Of several places for a split, the least deep counts, then a name that is the split's before one that contains it,
-    and a file before a folder. Files beside the splits that are not read are told.
-
-    Raises:
-        CorpusError: several could be one split.
-    """
-    folder, there = _around(paths), _files_in(paths)
-    split_at: dict[Path, str] = {}
-    for file in there:
-        below = (place for place in (*reversed(file.parents), file) if folder in place.parents)
-        told = [(place, split) for place in below if (split := split_of(place))]
-        split_at.update(told[:1])  # by the outermost name
-    found = _read_places(split_at, known)
-    splits: dict[str, SplitFiles] = {}
-    for split in dict.fromkeys(SPLIT_OF_NAME.values()):
-        ranks = {
-            place: (0 if place in paths else len(place.parts), not _is_exact(place), place.is_dir())
-            for place in found
-            if split_at[place] == split
-        }
-        first = [place for place, rank in ranks.items() if rank == min(ranks.values())]
-        if len(first) > 1:
-            problem = f"{_shown(folder, first)} could each be its {split} split"
-            raise CorpusError.at(folder, "", problem, EACH_BY_ITSELF)
-        if first:
-            splits[split] = found[first[0]]
-    read: set[Path] = set()
-    kinds: set[str] = set()
-    for files in splits.values():
-        read |= {*files.files}
-        kinds |= {*files.format.suffixes} if files.format.documents else {*map(_suffix, files.files)} - {"", ".txt"}
-    outside = [file for file in there if plain_name(file).endswith(tuple(kinds)) and file not in read]
-    if splits:
-        _tell(folder, "files outside all splits left out", outside)
-    return splits
-
-
-def _read_places(split_at: Mapping[Path, str], known: CorpusFormat | None) -> dict[Path, SplitFiles]:
-    """The files at those of the places that can be read.
-
-    A file of unknown format has that of its neighbours if they lack its split: their reader says what is wrong with it.
-    """
-    found: dict[Path, SplitFiles] = {}
-    for place in split_at:
-        if known and place.is_file() and not may_be(place, known):
-            continue
-        with suppress(CorpusError, FileNotFoundError):
-            files = files_among([place], known)
-            if place.is_dir() or files.format.documents is None or _is_exact(place):  # documents may have any name
-                found[place] = files
-    neighbours, read_splits = [*found.values()], {split_at[place] for place in found}
-    for place, split in split_at.items():
-        for near in neighbours if place.is_file() and split not in read_splits else ():
-            if _suffix(place) == _suffix(near.files[0]) or may_be(place, near.format):
-                found[place] = SplitFiles(place, (place,), near.format)
-    return found
-
-
-def _is_exact(place: Path) -> bool:
-    """The name without suffix is that of a split, and does not only contain it."""
-    return SPLIT_IN_NAME.fullmatch(plain_name(place).partition(".")[0]) is not None
-
-
-def files_among(paths: Sequence[Path], known: CorpusFormat | None) -> SplitFiles:
-    """All files of one format among these and in these folders, searched recursively."""
-    folder, is_named = _around(paths), known is not None
-    if len(paths) == 1:
-        for kind in [known] if known else FORMATS.values():
-            if kind.documents is not None and (documents := kind.documents(folder)):
-                return SplitFiles(folder, tuple(documents), kind)
-        if folder.is_file():
-            return SplitFiles(folder, tuple(paths), known or format_of_file(folder))
-    there = _files_in(paths)
-    if not is_named:
-        formats = {file: kind for file in there if (kind := format_if_known(file)) and kind.documents is None}
-        examples = {kind.name: file for file, kind in formats.items()}
-        if len(examples) > 1:
-            forms = ", ".join(f"{name!r} ({os.path.relpath(file, folder)})" for name, file in examples.items())
-            remedy = f"Give the folder of one, or name one: --format (format=) {next(iter(examples))}"
-            raise CorpusError.at(folder, "", f"it has files of several forms, {forms}", remedy)
-        known = next(iter(formats.values()), None)
-    files = [file for file in there if known and (may_be(file, known) or (is_named and file in paths))]
-    if known is None or not files:
-        for file in there:
-            if known is None and (len(there) == 1 or split_of(file)):
-                format_of_file(file)  # whose error says more
-        raise FileNotFoundError(
-            f"{folder}: it has no documents or files of {f'the format {known.name}' if known else 'a known format'}. "
-            f"It contains {_shown(folder, there) or 'no files'}. Give a corpus file, or a folder with train, dev and "
-            f"test; `predict` reads texts without entities. {OF_TABLES}."
-        )
-    taken = {*files}
-    _tell(folder, "files of unknown formats left out", [file for file in there if file not in taken])
-    return SplitFiles(folder, tuple(files), known)
-
-
-def _around(paths: Sequence[Path]) -> Path:
-    """The path that messages name: the only one, or the folder around several."""
-    return paths[0] if len(paths) == 1 else Path(os.path.commonpath(paths))
+def _stem(path: Path) -> str:
+    return plain_name(path).partition(".")[0]
 
 
 def _suffix(path: Path) -> str:
     return Path(plain_name(path)).suffix
-
-
-def _files_in(paths: Iterable[Path]) -> list[Path]:
-    return [*dict.fromkeys(file for path in paths for file in visible_files(path))]
 
 
 def _tell(folder: Path, what: str, files: Sequence[Path]) -> None:

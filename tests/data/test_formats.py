@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from modeling_triaffine.data import FORMATS, CorpusError, load_nested_ner, load_texts
-from modeling_triaffine.data.corpus_files import files_among, formats_recognizing
+from modeling_triaffine.data.corpus_files import find_splits, formats_recognizing
 from modeling_triaffine.data.formats import CorpusFormat
 from modeling_triaffine.data.reading import record_keys
 from modeling_triaffine.parsing import JSON_SUFFIXES
@@ -57,7 +57,7 @@ QUICK = [pytest.param(name, marks=[] if name == "docbin" else pytest.mark.contra
 def test_the_sample_is_detected_and_read(tmp_path, format):
     """As sentences of words, and as a text with entities by characters."""
     path = write_files(tmp_path / "in", CASES[format].sample())
-    assert files_among([path], None).format.name == format
+    assert find_splits(path, None)[None].format.name == format
     (record,), check = read(path)
     assert (record["tokens"], sorted(spelled(record), reverse=True)) == (TOKENS, CASES[format].entities)
     for what in CASES[format].noted:
@@ -85,7 +85,7 @@ CHANGES = {
 def test_formats_are_detected_by_content_and_read_alike_in_any_file(tmp_path, format, name, change):
     (content,) = SAMPLES[format].values()
     path = write_files(tmp_path, {name: change(content)})
-    assert files_among([path], None).format.name == format
+    assert find_splits(path, None)[None].format.name == format
     ((record,), _) = read(path)
     assert (record["tokens"], sorted(spelled(record), reverse=True)) == (TOKENS, CASES[format].entities)
 
@@ -105,14 +105,14 @@ def test_one_object_of_several_lines(tmp_path, format):
     (content,) = SAMPLES[format].values()
     value = json.loads(content)
     path = write_files(tmp_path, {"a.json": json.dumps(value[0] if isinstance(value, list) else value, indent=1)})
-    assert files_among([path], None).format.name == format
+    assert find_splits(path, None)[None].format.name == format
     assert read(path)[0][0]["tokens"] == TOKENS
 
 
 def test_xml_may_have_another_encoding(tmp_path):
     content = SAMPLES["bioc"]["a.xml"].replace("?>", ' encoding="UTF-16"?>', 1).replace("<offset>0<", "<offset> 0\n<")
     path = write_files(tmp_path, {"a.xml": content.encode("utf-16")})
-    assert files_among([path], None).format.name == "bioc"
+    assert find_splits(path, None)[None].format.name == "bioc"
     assert spelled(read(path)[0][0]) == NESTED
 
 
@@ -135,12 +135,12 @@ SIMILAR_JSON = {
 @pytest.mark.contract
 @pytest.mark.parametrize(("format", "value"), SIMILAR_JSON.values(), ids=SIMILAR_JSON)
 def test_similar_json(tmp_path, format, value):
-    assert files_among([write_files(tmp_path, {"a.json": json.dumps(value)})], None).format.name == format
+    assert find_splits(write_files(tmp_path, {"a.json": json.dumps(value)}), None)[None].format.name == format
 
 
 def test_the_name_decides_where_the_content_does_not(tmp_path):
-    assert files_among([write_files(tmp_path, {"a.conllu": json.dumps(RECORD)})], None).format.name == "json_lines"
-    assert files_among([write_files(tmp_path, {"b.conllu": conllu("", "")})], None).format.name == "conllu"
+    assert find_splits(write_files(tmp_path, {"a.conllu": json.dumps(RECORD)}), None)[None].format.name == "json_lines"
+    assert find_splits(write_files(tmp_path, {"b.conllu": conllu("", "")}), None)[None].format.name == "conllu"
 
 
 @pytest.mark.parametrize("format", SINGLE_FILES)

@@ -3,7 +3,7 @@
 import pytest
 
 from modeling_triaffine.data import CorpusError
-from modeling_triaffine.data.corpus_files import files_among
+from modeling_triaffine.data.corpus_files import find_splits
 from tests.helpers.corpora import CAS_LAYER, NESTED, TEXT, TOKENS, cas_json, read, spelled, write_files
 from tests.helpers.format_cases import SAMPLES
 
@@ -32,7 +32,7 @@ def xmi_files(text=TEXT, entities=BOTH, sentences=(), others=()):
 def test_the_sample_is_read_from_a_folder_and_a_file(tmp_path, files):
     write_files(tmp_path / "in", files)
     for path in (tmp_path / "in", tmp_path / "in" / next(iter(files))):
-        assert files_among([path], None).format.name == "cas"
+        assert find_splits(path, None)[None].format.name == "cas"
         (record,), check = read(path)
         assert (record["id"], record["tokens"], sorted(spelled(record), reverse=True)) == ("a:0", TOKENS, NESTED)
         assert not check.report()
@@ -104,4 +104,4 @@ def test_errors_name_the_document(tmp_path, name):
 @pytest.mark.parametrize("content", ["", " \n", "{}"])
 def test_json_beside_another_corpus_is_not_taken_for_a_cas(tmp_path, content):
     write_files(tmp_path, {**SAMPLES["brat"], "x.json": content})
-    assert files_among([tmp_path], None).format.name == "brat"
+    assert find_splits(tmp_path, None)[None].format.name == "brat"
