@@ -1,7 +1,8 @@
 """Words a second from raw text on the CPU: PyTorch and ONNX Runtime, by precision, single texts and batches.
 
-    triaffine-ner export --model outputs/mine --output outputs/mine-onnx --int8
-    OMP_NUM_THREADS=1 python benchmarks/runtimes.py outputs/mine outputs/mine-onnx --data genia.dev.jsonl
+    triaffine-ner export --model outputs/mine --output outputs/mine-onnx
+    triaffine-ner export --model outputs/mine --output outputs/mine-int8 --int8
+    OMP_NUM_THREADS=1 python benchmarks/runtimes.py outputs/mine{,-onnx,-int8} --data genia.dev.jsonl
 
 The forms take turns on the same texts. `times_torch` compares with PyTorch in float32 at the same batch size;
 `same_entities` is the part of PyTorch's entities that the form finds too, and no others.
@@ -33,7 +34,7 @@ def main() -> None:
         "torch by MKL": by_mkl(pipeline),
         "torch bfloat16": NestedNERPipeline(arguments.model, dtype="bfloat16"),
         "onnx": OnnxNestedNER(arguments.graphs),
-        "onnx int8": OnnxNestedNER(arguments.graphs, quantize="int8"),
+        "onnx int8": OnnxNestedNER(arguments.int8),
     }
     found = {name: entities_of(form(texts, batch_size=32)) for name, form in forms.items()}
     for batch_size in arguments.batch_sizes:
@@ -64,7 +65,8 @@ def by_mkl(pipeline: NestedNERPipeline) -> Callable[..., Any]:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", help="Folder of a model.")
-    parser.add_argument("graphs", help="Folder that `triaffine-ner export --int8` wrote.")
+    parser.add_argument("graphs", help="Folder that `triaffine-ner export` wrote.")
+    parser.add_argument("int8", help="Folder that `triaffine-ner export --int8` wrote.")
     parser.add_argument("--data", help="Corpus file or folder, the first split of it; default: the demo corpus.")
     parser.add_argument("--max_samples", type=int, default=256, help="Sentences that are read.")
     parser.add_argument("--batch_sizes", type=int, nargs="+", default=[1, 32])

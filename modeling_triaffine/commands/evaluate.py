@@ -36,7 +36,6 @@ def command(
     batch_size: shared.BatchSize = PredictionOptions.batch_size,
     device: shared.Device = None,
     no_raw_text: Annotated[bool, typer.Option("--no-raw-text", help="Score the words of the corpus only.")] = False,
-    int8: shared.Int8 = False,
     bf16: shared.Bf16 = False,
     output: Annotated[Path | None, typer.Option(help="File for all scores as JSON, with null for –.")] = None,
     report: Annotated[Path | None, typer.Option(help="New folder for the report.")] = None,
@@ -49,7 +48,7 @@ def command(
     from ..evaluation.scores import RATIO_NAMES, percentages, with_nulls
     from ..files import new_folder, open_output
 
-    pipeline = shared.open_model(model, device, int8, bf16, batch_size=batch_size)
+    pipeline = shared.open_model(model, device, bf16, batch_size=batch_size)
     name, records, texts = shared.load_split(data, corpus_format, split, pipeline.processor, max_bad_records)
     others = [(compare, shared.open_model(compare, device))] if compare else []
     decoding: dict[str, Any] = {"threshold": threshold, "overlap": overlap, "batch_size": batch_size}

@@ -18,21 +18,22 @@ from .options import Model, check_new
 def command(
     model: Model,
     output: Annotated[Path, typer.Option(help="New folder to write.")],
-    int8: Annotated[bool, typer.Option("--int8", help="Also write model_int8.onnx, with the encoder in int8.")] = False,
+    int8: Annotated[bool, typer.Option("--int8", help="Write the encoder in int8.")] = False,
 ) -> None:
     check_new(output)
     # torch's exporter warns of its own internals.
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     warnings.simplefilter("ignore")
     from ..conversion.onnx_export import export_onnx, quantize_onnx
+    from ..conversion.onnx_predictor import GRAPH
     from ..files import new_folder
     from ..model.pipeline_triaffine import NestedNERPipeline
 
     pipeline = NestedNERPipeline(model, device="cpu")
     with new_folder(output) as folder:
-        difference = export_onnx(pipeline.model, pipeline.processor, folder / "model.onnx")
+        difference = export_onnx(pipeline.model, pipeline.processor, folder / GRAPH)
         if int8:
-            quantize_onnx(folder / "model.onnx", folder / "model_int8.onnx")
+            quantize_onnx(folder / GRAPH)
         pipeline.model.config.save_pretrained(folder)
         pipeline.processor.save_pretrained(folder)
-    print(f"{output / 'model.onnx'}: scores within {difference:.1e} of the model's")
+    print(f"{output / GRAPH}: scores within {difference:.1e} of the model's{', before int8' if int8 else ''}")

@@ -75,7 +75,6 @@ BatchSize = Annotated[
 ]
 TextColumn = Annotated[str, typer.Option(help="Field or column that has the text.")]
 EntitiesColumn = Annotated[str, typer.Option(help="Field or column to add.")]
-Int8 = Annotated[bool, typer.Option("--int8", help="Run the graph that `export --int8` wrote.")]
 Bf16 = Annotated[
     bool,
     typer.Option("--bf16", help="Compute in bfloat16, on a GPU or a CPU that is faster with it; otherwise in float32."),
@@ -112,15 +111,12 @@ def count(meaning: str) -> Any:
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: a free one.", metavar="PORT")]
 
 
-def open_model(
-    name: str | None, device: str | None = None, int8: bool = False, bf16: bool = False, **options: Any
-) -> Any:
+def open_model(name: str | None, device: str | None = None, bf16: bool = False, **options: Any) -> Any:
     """Opens the pipeline of a model, or of a folder that `export` wrote; names the one that is the default."""
     found = find_and_name(name)
     from ..conversion.onnx_predictor import open_pipeline
 
-    options |= ({"quantize": "int8"} if int8 else {}) | ({"dtype": "bfloat16"} if bf16 else {})
-    return open_pipeline(found, device=device, **options)
+    return open_pipeline(found, device=device, **options, **({"dtype": "bfloat16"} if bf16 else {}))
 
 
 def check_new(output: Path, option: str = "--output") -> None:

@@ -60,7 +60,6 @@ def command(
     overlap: shared.Overlap = PredictionOptions.overlap,  # type: ignore[assignment]
     batch_size: shared.BatchSize = PredictionOptions.batch_size,
     device: shared.Device = None,
-    int8: shared.Int8 = False,
     bf16: shared.Bf16 = False,
 ) -> int:
     options = TextOptions(text_column=text_column, entities_column=entities_column)
@@ -77,7 +76,7 @@ def command(
     counts, rejected = Counts(), list[str]()
     rows = accepted(read_rows(input, text, options), rejected)
     decoding: dict[str, Any] = {"threshold": threshold, "overlap": overlap, "batch_size": batch_size}
-    pipeline = shared.open_model(model, device, int8, bf16)
+    pipeline = shared.open_model(model, device, bf16)
     if output is None or to == "json_lines":
         if total is None and sys.stdin.isatty():
             decoding |= {"batch_size": 1}  # answers each line before it reads the next

@@ -18,7 +18,7 @@ import typer
 from ..addresses import HOST, listen, url_of
 from ..installed_models import DEFAULT_MODEL, find_model
 from ..model.options_triaffine import PredictionOptions
-from .options import BatchSize, Bf16, Device, Int8, Model, Port, count, open_model
+from .options import BatchSize, Bf16, Device, Model, Port, count, open_model
 
 
 def command(
@@ -36,7 +36,6 @@ def command(
     max_batch_characters: Annotated[int, count("Characters in a batch; a longer text runs alone.")] = 50_000,
     batch_size: BatchSize = PredictionOptions.batch_size,
     device: Device = None,
-    int8: Int8 = False,
     bf16: Bf16 = False,
     stop_seconds: Annotated[int, count("Seconds after SIGTERM to complete requests.")] = 30,
     access_log: Annotated[bool, typer.Option("--access-log", help="Log each request to standard output.")] = False,
@@ -49,7 +48,7 @@ def command(
 
         api_keys = read_api_keys()
         logging.disable_progress_bar()
-        find_entities = open_model(model, device, int8, bf16, batch_size=batch_size)
+        find_entities = open_model(model, device, bf16, batch_size=batch_size)
         own_weights(find_entities.model)
         logging.set_verbosity_error()  # on a GPU, the pipeline warns of repeated calls
         limits = Limits(

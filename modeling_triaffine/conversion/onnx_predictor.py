@@ -16,8 +16,8 @@ from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import ORIGIN_OPTIONS, find_file
 
-# As `triaffine-ner export` writes them. Graphs of more than 1.5 GB have their weights in a second file, NAME.data.
-GRAPHS: dict[str | None, str] = {None: "model.onnx", "int8": "model_int8.onnx"}
+# As `triaffine-ner export` writes it. A graph of more than 1.5 GB has its weights in a second file, model.onnx.data.
+GRAPH = "model.onnx"
 # Inputs that have a row for each of the encoder's.
 ROWS = {"input_ids", "attention_mask", "token_type_ids", "word_index"}
 
@@ -50,7 +50,6 @@ class OnnxNestedNER(NestedNERPipeline):
 
     Args:
         model: folder or Hub name of what `triaffine-ner export` wrote.
-        quantize: "int8" takes the graph that `export --int8` wrote.
         device, dtype: the CPU and float32, or nothing.
         options: other keywords of [`NestedNERPipeline`].
 
@@ -60,26 +59,17 @@ class OnnxNestedNER(NestedNERPipeline):
         >>> entities = find_entities("The mayor of Port Velmar resigned.")
     """
 
-    def __init__(
-        self,
-        model: str | os.PathLike[str],
-        *,
-        quantize: str | None = None,
-        device: Any = None,
-        dtype: Any = None,
-        **options: Any,
-    ):
+    def __init__(self, model: str | os.PathLike[str], *, device: Any = None, dtype: Any = None, **options: Any):
         if device not in (None, -1, "cpu", torch.device("cpu")) or dtype not in (None, "float32", torch.float32):
             raise ValueError(
                 f"`device` is {device!r} and `dtype` {dtype}, but OnnxNestedNER computes on the CPU in float32; leave "
                 "them (--device, --bf16) out."
             )
         origin = {name: options.pop(name) for name in ORIGIN_OPTIONS if name in options}
-        path = find_file(model, GRAPHS[quantize], origin)
+        path = find_file(model, GRAPH, origin)
         if path is None:
-            option = f" --{quantize}" if quantize else ""
-            raise FileNotFoundError(f"{model} has no {GRAPHS[quantize]}; `triaffine-ner export{option}` writes it.")
-        find_file(model, f"{GRAPHS[quantize]}.data", origin)  # from the Hub it must lie beside the graph
+            raise FileNotFoundError(f"{model} has no {GRAPH}; `triaffine-ner export` writes it.")
+        find_file(model, f"{GRAPH}.data", origin)  # from the Hub it must lie beside the graph
         graph = OnnxModel(path, TriaffineConfig.from_pretrained(model, **origin))
         processor = options.pop("processor", None) or TriaffineProcessor.from_pretrained(model, **origin)
         super().__init__(graph, processor, device="cpu", **options)
@@ -92,10 +82,8 @@ def open_pipeline(model: str | os.PathLike[str], **options: Any) -> NestedNERPip
     """
 
     weights = (find_file(model, name, {}) for name in (SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME))
-    if not any(weights) and find_file(model, GRAPHS[options.get("quantize")], {}):
+    if not any(weights) and find_file(model, GRAPH, {}):
         return OnnxNestedNER(model, **options)
-    if options.pop("quantize", None) is not None:
-        raise ValueError(f"{model} has no graph in int8; `triaffine-ner export --int8` writes one of the model.")
     return NestedNERPipeline(model, **options)
 
 
