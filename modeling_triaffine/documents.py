@@ -78,7 +78,7 @@ def read_lines(lines: Iterable[bytes], file: str, options: TextOptions, is_json:
     """Yields a row for each line, also for a blank one unless it is JSON; None: as the first character tells."""
     for number, line in enumerate(lines, start=1):
         if number == 1:
-            is_json = line.lstrip().startswith(b"{") if is_json is None else is_json
+            is_json = line.removeprefix(BOM_UTF8).lstrip().startswith(b"{") if is_json is None else is_json
             try:
                 check_is_text(line)
                 if is_json:

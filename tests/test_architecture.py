@@ -30,8 +30,8 @@ SHARED_FILES = {file.stem for file in PACKAGE.glob("*.py")} - {"demo", "registra
 BUDGET = {
     ".": (1_214, 1_853),
     "acceleration": (1_156, 709),
-    "commands": (1_139, 714),
-    "conversion": (726, 509),
+    "commands": (1_127, 716),
+    "conversion": (714, 510),
     "data": (4_913, 2_423),
     "drawing": (654, 478),
     "evaluation": (1_251, 629),
@@ -39,8 +39,8 @@ BUDGET = {
     "model": (4_734, 3_500),
     "page": (345, 547),
     "publishing": (761, 675),
-    "serving": (977, 972),
-    "tagging": (440, 569),
+    "serving": (976, 972),
+    "tagging": (440, 550),
     "training": (2_703, 2_679),
     "helpers": (0, 2_169),
 }

@@ -35,7 +35,6 @@ def command(
     overlap: shared.Overlap = PredictionOptions.overlap,  # type: ignore[assignment]
     batch_size: shared.BatchSize = PredictionOptions.batch_size,
     device: shared.Device = None,
-    no_raw_text: Annotated[bool, typer.Option("--no-raw-text", help="Score the words of the corpus only.")] = False,
     bf16: shared.Bf16 = False,
     output: Annotated[Path | None, typer.Option(help="File for all scores as JSON, with null for –.")] = None,
     report: Annotated[Path | None, typer.Option(help="New folder for the report.")] = None,
@@ -59,7 +58,7 @@ def command(
         **decoding,
     )
     scores = {"given_words": analysis["scores"]}
-    if texts and not no_raw_text:
+    if texts:
         scores["raw_text"] = score_raw_text(pipeline, texts, **decoding)
     try:
         if report is not None:

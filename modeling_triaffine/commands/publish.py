@@ -26,8 +26,6 @@ def command(
         str, typer.Option(help="Folder or Hub name of a trained model with its processor.", metavar="MODEL")
     ],
     public: Annotated[bool, typer.Option("--public", help="Make a new repository public.  [default: private]")] = False,
-    branch: Annotated[str | None, typer.Option(help="Branch to publish to.  [default: main]")] = None,
-    message: Annotated[str | None, typer.Option(help="Message of the commit.")] = None,
     new_card: Annotated[
         bool, typer.Option("--new-card", help="Write the card anew, in place of one in the folder or on the Hub.")
     ] = False,
@@ -47,9 +45,7 @@ def command(
             shutil.copytree(staging, output)
             print(f"Nothing was uploaded; the files are in {output}.")
             return
-        published = publish_folder(
-            folder, repo_id, private=not public, new_card=new_card, revision=branch, commit_message=message
-        )
+        published = publish_folder(folder, repo_id, private=not public, new_card=new_card)
     print(published.files)
     if public and published.private:
         print(f"{repo_id} exists and stays private; make it public in its settings on the Hub.")

@@ -38,7 +38,6 @@ def command(
     device: Device = None,
     bf16: Bf16 = False,
     stop_seconds: Annotated[int, count("Seconds after SIGTERM to complete requests.")] = 30,
-    access_log: Annotated[bool, typer.Option("--access-log", help="Log each request to standard output.")] = False,
 ) -> None:
     with listen(host, port) as listener:  # before libraries and model are loaded, which takes seconds
         from transformers.utils import logging
@@ -63,6 +62,6 @@ def command(
                 batcher, find_model(model), find_entities.model.config.entity_labels, limits, api_keys
             )
             ready = f"Serving {model or DEFAULT_MODEL} at {url_of(listener)}"
-            server = Server(application, lambda: print(ready, flush=True), stop_seconds, access_log)
+            server = Server(application, lambda: print(ready, flush=True), stop_seconds)
             find_entities.model.register_forward_pre_hook(batcher.between_passes)
             server.serve_on(listener)

@@ -39,10 +39,9 @@ class Server(uvicorn.Server):
         on_ready: Called when the server accepts requests.
         stop_seconds: Time limit of the shutdown. Shortly before it, waiting requests are dropped, as are clients that
             have not read their response; the process ends at it, whatever still runs.
-        access_log: If True, logs each request to standard output.
     """
 
-    def __init__(self, application: FastAPI, on_ready: Callable[[], None], stop_seconds: int, access_log: bool = False):
+    def __init__(self, application: FastAPI, on_ready: Callable[[], None], stop_seconds: int):
         self._application = application
         self._on_ready = on_ready
         self._stop_seconds = stop_seconds
@@ -54,8 +53,8 @@ class Server(uvicorn.Server):
                 lifespan="off",
                 ws="none",
                 proxy_headers=False,
-                access_log=access_log,
-                log_level="info" if access_log else "error",
+                access_log=False,
+                log_level="error",
                 timeout_keep_alive=IDLE_SECONDS,
                 timeout_graceful_shutdown=SHARE_FOR_REQUESTS * stop_seconds,  # type: ignore[arg-type]
                 backlog=BACKLOG,

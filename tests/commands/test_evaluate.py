@@ -105,7 +105,6 @@ def test_texts_are_scored_in_the_models_sentences_and_no_other_split_is_read(enc
     result, scores = evaluate(tmp_path / "corpus", model=tmp_path)  # the model is looked for one folder down
     assert [scores[kind]["gold"] for kind in ("given_words", "raw_text")] == [2, 4]
     assert "Raw text: precision" in result.out
-    assert list(evaluate(tmp_path / "corpus", "--no-raw-text", model=tmp_path)[1]) == ["given_words"]
 
 
 def test_predicted_words_do_not_depend_on_the_batch_and_leave_the_model_in_its_mode(encoder):

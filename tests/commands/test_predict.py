@@ -84,31 +84,34 @@ def test_on_a_terminal_each_line_is_drawn(command, saved_model, monkeypatch, sta
     assert "\x1b" not in result.out
 
 
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [
-        (b'{"text": ', "invalid JSON"),
-        (b"[" * 100_000, "invalid JSON: maximum recursion"),
-        (b'{"text": "a", "n": ' + b"1" * 5000 + b"}", "invalid JSON: Exceeds the limit"),
-        (b'{"text": "\xff"}', "byte 11 is not valid utf-8"),
-        (b'[{"text": "a"}]', "expected a JSON object, found [{'text': 'a'}] (list)"),
-        (b'{"text": null}', "expected a text under 'text', found null"),
-        (b'{"body": "a"}', "there is no 'text', but 'body'"),
-    ],
-)
+BAD_LINES = {
+    b'{"text": ': "invalid JSON",
+    b"[" * 100_000: "invalid JSON: maximum recursion",
+    b'{"text": "a", "n": ' + b"1" * 5000 + b"}": "invalid JSON: Exceeds the limit",
+    b'{"text": "\xff"}': "byte 11 is not valid utf-8",
+    b'[{"text": "a"}]': "expected a JSON object, found [{'text': 'a'}] (list)",
+    b'{"text": null}': "expected a text under 'text', found null",
+    b'{"text": 1}': "expected a text under 'text', found 1 (int)",
+    b'{"body": "a", "n": 1}': "there is no 'text', but 'body', 'n'",
+    b"{}": "there is no 'text', but none",
+    b'{"text": "a", "entities": []}': "there is 'entities' already",
+}
+
+
 @pytest.mark.parametrize("source", ["in.jsonl", "-"])
-def test_a_line_that_cannot_be_read_is_rejected_and_the_rest_goes_on(
-    predict, command, saved_model, standard_input, line, problem, source
+def test_lines_that_cannot_be_read_are_rejected_and_the_rest_goes_on(
+    predict, command, saved_model, standard_input, source
 ):
-    content = b'{"text": "gene", "n": 7}\n\n' + line + b'\n{"text": "a \\ud800 gene"}\n'
+    good = b'\xef\xbb\xbf{"text": "gene", "n": 7}', b'{"text": "a \\ud800 gene"}'
+    content = b"\n".join([good[0], b"", *BAD_LINES, good[1], b""])
     standard_input(content)
     files = {"in.jsonl": content}
     result = predict(source, files=files) if source != "-" else command("predict", "--model", saved_model)
     assert result.code == 3
     first, last = map(json.loads, result.out.splitlines())
     assert (first["n"], last["text"]) == (7, "a \ud800 gene")
-    assert f"line 3: {problem}" in result.err
-    assert "Rejected: 1." in result.err
+    assert [f"line {n}: {bad}" in result.err for n, bad in enumerate(BAD_LINES.values(), 3)] == [True] * len(BAD_LINES)
+    assert f"Rejected: {len(BAD_LINES)}." in result.err
 
 
 @pytest.mark.parametrize(

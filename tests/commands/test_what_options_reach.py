@@ -27,10 +27,10 @@ def test_options_of_serve(command, monkeypatch):
     of_requests = {"max_body_bytes": 5, "max_texts": 6, "max_text_characters": 7}
     of_requests |= {"max_waiting": 4, "label_studio_seconds": 8}
     others = {"stop_seconds": 10, "model": "o/m", "port": 0}
-    assert command("serve", *flags(**of_batches, **of_requests, **others), "--access-log").code == 0
+    assert command("serve", *flags(**of_batches, **of_requests, **others)).code == 0
     assert batcher.call_args.args[1:] == (2, 3)
     assert [*limits.call_args.kwargs.values()] == [*of_requests.values()]
-    assert server.call_args.args[2:] == (10, True)
+    assert server.call_args.args[2:] == (10,)
 
 
 def test_options_of_tag(command, monkeypatch, tmp_path):

@@ -213,7 +213,7 @@ def test_trainer_creates_a_public_repository_on_request(online, tmp_path):
 
 
 def test_an_update_removes_weights_and_code_of_earlier_versions_and_nothing_else(checkpoint, online, publish):
-    publish("--public", "--message", "First")
+    publish("--public")
     assert not online.repositories[NAME].private
     unknown = {"notes.txt": b"by somebody", "images/a.png": b"png", "LICENSE": b"Chosen there."}
     outdated = {"model-00001-of-00002.safetensors": b"x", "modeling_triaffine.py": b"x"}
@@ -266,8 +266,8 @@ def test_a_folder_that_is_gone_is_not_looked_up_on_the_hub(checkpoint, online, p
     assert b"stranger" not in files_of(online, "owner/second").get("handler.py", b"")
 
 
-def test_branch_is_made_and_a_private_repository_stays_so(online, publish):
-    publish("--branch", "trial")
+def test_branch_is_made_and_a_private_repository_stays_so(checkpoint, online, publish):
+    publish_folder(checkpoint, NAME, revision="trial")
     assert files_of(online) == {}
     _, files = online.repositories[NAME].resolve("trial")
     assert set(files) > MODEL_FILES

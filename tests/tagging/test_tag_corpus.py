@@ -243,25 +243,6 @@ def rows_of(rows: list[Row]) -> dict:
 
 
 class TestReading:
-    def test_lines(self, tmp_path):
-        bad = {
-            b"{": "invalid JSON",
-            b'{"text": "\xff"}': "byte 11 is not valid utf-8",
-            b"[" * 100_000: "recursion",
-            b'["text"]': "found ['text'] (list)",
-            b'{"txt": "a", "b": 1}': "there is no 'text', but 'txt', 'b'",
-            b"{}": "there is no 'text', but none",
-            b'{"text": "a", "entities": []}': "there is 'entities' already",
-            b'{"text": null}': "under 'text', found null",
-            b'{"text": 1}': "under 'text', found 1 (int)",
-        }
-        good = {"text": "0123456789", "n": [1, "x", {"y": 2**70}]}
-        lines = [b'\xef\xbb\xbf{"text": "first"}\r', b" ", *bad, good]
-        first, *rejected, last = rows_of(read(write_lines(tmp_path / "a.jsonl", lines))).items()
-        assert (first, last) == ((1, {"text": "first"}), (len(lines), good))
-        for (row, reason), (number, expected) in zip(rejected, enumerate(bad.values(), 3), strict=True):
-            assert (row, expected in reason) == (number, True)
-
     scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3)
     values = st.recursive(scalars, lambda each: st.lists(each, max_size=2) | st.dictionaries(st.text(max_size=2), each))
     records = values | st.dictionaries(st.sampled_from(["text", "a", "b"]), values | st.text(max_size=3))
