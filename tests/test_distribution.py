@@ -27,7 +27,7 @@ def distributions(tmp_path_factory) -> tuple[Path, Path]:
         copy(REPOSITORY / name, folder / name)
     shutil.copy(REPOSITORY / "MANIFEST.in", folder)
     (folder / "tests").mkdir()
-    (folder / "tests" / "test_versions.py").touch()
+    (folder / "tests" / "test_project_files.py").touch()
     run_program(sys.executable, "-c", BUILD_SDIST, cwd=folder)
     (source,) = (folder / "dist").glob("*.tar.gz")
     run_program(*PIP, "wheel", *OFFLINE, "--no-build-isolation", "--wheel-dir", folder / "dist", source, cwd=folder)
