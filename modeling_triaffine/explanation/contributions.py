@@ -1,55 +1,64 @@
-"""The terms of one span's scores as tensors: attention times value, by inside word and by candidate.
+"""The scores of one span and their terms: attention times value, by inside word and by candidate.
 
 Both stages of the model are weighted sums, p_ijr = Σ_k α_ijkr · o_ijkr + b_r and pᶜ_lr = Σ_g β_lgr · t_lgr + b_r,
 so their terms add up to the score exactly. Only o and t are computed here, for the given span; attention and scores
 come from the model's forward pass.
 """
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from ..model.span_head_triaffine import CrossSpanStage, SpanHeadOutput, TriaffineSpanHead
-from ..model.triaffine_ops import candidate_attention, gather_spans, triaffine_pairs
+from ..model.triaffine_ops import candidate_attention, gather_spans, label_probabilities, triaffine_pairs
 
 
-class StageParts(NamedTuple):
-    """The scores of one span in one stage: logits = Σ contributions + bias.
+@dataclass(frozen=True)
+class StageScores:
+    """The scores of a span in one stage, by label: logit = Σ contributions + bias.
 
-    logits, bias [R]: the bias is the label's, in the cross-span stage with `cross_span_residual` plus p. attention,
-    contributions [R, K], over K inside words or candidates; None if the stage has no attention (ablation (a)).
+    Attributes:
+        logits: of R labels.
+        probabilities: softmax over the labels, or with `multi_label` the sigmoid; in the final stage with the model's
+            temperature.
+        bias: that of the label; in the cross-span stage of a model with `cross_span_residual` plus the logit of the
+            span stage.
+        attention: [R, K], α of K inside words, or β of K candidates, which sums to 1.
+        contributions: [R, K], attention times value, in logits. Both are None if the stage has no attention (ablation
+            (a)).
     """
 
-    logits: Tensor
-    bias: Tensor
-    attention: Tensor | None
-    contributions: Tensor | None
+    logits: list[float]
+    probabilities: list[float]
+    bias: list[float]
+    attention: list[list[float]] | None
+    contributions: list[list[float]] | None
 
 
-def span_stage_parts(
+def span_stage_scores(
     head: TriaffineSpanHead, hidden: Tensor, output: SpanHeadOutput, span: tuple[int, int]
-) -> StageParts:
+) -> StageScores:
     """p_ijr of the span (i, j), both inclusive, by inside word.
 
     hidden [1, N, H]: the words of one sentence; output: the head's output for them in eval mode.
     """
-    i, j = span
+    (i, j), is_final = span, not head.config.cross_span
     assert output.span_logits is not None
     logits = output.span_logits[0, i, j]
     if not head.config.scoring_kind.reads_words:
-        return StageParts(logits, head.label_bias, None, None)
+        return _stage_scores(head, is_final, logits, head.label_bias)
     attention_factor, scoring_factor = head.factors(head.read(hidden))
     spans = torch.tensor([[span]], device=hidden.device)
     attention = candidate_attention(attention_factor, spans, hidden.shape[1])[0, :, 0, i : j + 1]
     values = scoring_factor.spans(spans)[0, :, 0, i : j + 1]
-    return _parts(logits, head.label_bias, attention, values)
+    return _stage_scores(head, is_final, logits, head.label_bias, attention, values)
 
 
-def cross_span_stage_parts(
+def cross_span_stage_scores(
     head: TriaffineSpanHead, hidden: Tensor, output: SpanHeadOutput, position: int
-) -> StageParts:
-    """pᶜ_lr of the candidate l at `position`, by candidate; arguments as in [`span_stage_parts`].
+) -> StageScores:
+    """pᶜ_lr of the candidate l at `position`, by candidate; arguments as in [`span_stage_scores`].
 
     With `cross_span_axis="key"` the sum is over the related spans g that l attends to; with "query" (published code)
     the span is the related one, and the sum is over the spans l that attend to it.
@@ -65,7 +74,8 @@ def cross_span_stage_parts(
     attention = output.cross_span_attentions[0].permute(2, 0, 1)  # [R, l, g]
     values = _candidate_values(head, hidden, output)
     axis = {"key": 1, "query": 2}[stage.axis]
-    return _parts(output.logits[0, position], bias, attention.select(axis, position), values.select(axis, position))
+    chosen = (part.select(axis, position) for part in (attention, values))
+    return _stage_scores(head, True, output.logits[0, position], bias, *chosen)
 
 
 def _candidate_values(head: TriaffineSpanHead, hidden: Tensor, output: SpanHeadOutput) -> Tensor:
@@ -80,7 +90,19 @@ def _candidate_values(head: TriaffineSpanHead, hidden: Tensor, output: SpanHeadO
     return triaffine_pairs(words[stage.scoring_boundaries], spans, tensor(), output.candidates)[0]
 
 
-def _parts(logits: Tensor, bias: Tensor, attention: Tensor, values: Tensor) -> StageParts:
-    """attention and values [R or 1, K]; attention without labels has one row."""
+def _stage_scores(
+    head: TriaffineSpanHead,
+    is_final: bool,
+    logits: Tensor,
+    bias: Tensor,
+    attention: Tensor | None = None,
+    values: Tensor | None = None,
+) -> StageScores:
+    """logits, bias [R]; attention and values [R or 1, K]: attention without labels has one row."""
+    temperature = head.config.temperature if is_final else 1.0
+    probabilities = label_probabilities(logits, head.config.multi_label, temperature)[: len(logits)]
+    scores = logits.tolist(), probabilities.tolist(), bias.tolist()
+    if attention is None or values is None:
+        return StageScores(*scores, None, None)
     contributions = attention * values.to(attention.dtype)
-    return StageParts(logits, bias, attention.expand_as(contributions), contributions)
+    return StageScores(*scores, attention.expand_as(contributions).tolist(), contributions.tolist())

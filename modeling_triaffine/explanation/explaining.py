@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..model.batches_triaffine import Feature
-from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import Threshold, find_entities
 from ..model.kinds_triaffine import NONE_LABEL
 from ..model.model_triaffine import evaluating
@@ -14,7 +13,7 @@ from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.text_triaffine import Offsets
 from ..model.triaffine_ops import label_probabilities
-from .contributions import StageParts, cross_span_stage_parts, span_stage_parts
+from .contributions import StageScores, cross_span_stage_scores, span_stage_scores
 
 
 @dataclass(frozen=True)
@@ -32,28 +31,6 @@ class Candidate(TextSpan):
 
     label: str
     probability: float
-
-
-@dataclass(frozen=True)
-class StageScores:
-    """The scores of a span in one stage, by label: logit = Σ contributions + bias.
-
-    Attributes:
-        logits: of R labels.
-        probabilities: softmax over the labels, or with `multi_label` the sigmoid; in the final stage with the model's
-            temperature.
-        bias: that of the label; in the cross-span stage of a model with `cross_span_residual` plus the logit of the
-            span stage.
-        attention: [R, K], α of K inside words, or β of K candidates, which sums to 1.
-        contributions: [R, K], attention times value, in logits. Both are None if the stage has no attention (ablation
-            (a)).
-    """
-
-    logits: list[float]
-    probabilities: list[float]
-    bias: list[float]
-    attention: list[list[float]] | None
-    contributions: list[list[float]] | None
 
 
 @dataclass(frozen=True)
@@ -136,20 +113,20 @@ def explain(
         return TextSpan(text[start:end], start, end)
 
     with evaluating(model):
-        batch = {name: values.to(model.device) for name, values in pipeline.processor.pad([feature]).items()}
+        batch: dict[str, Any] = {
+            name: values.to(model.device) for name, values in pipeline.processor.pad([feature]).items()
+        }
         packed = batch.pop("packed_words")
         hidden, _ = model.represent_words(**batch)
         output = model.head(hidden, batch["num_words"], packed_words=packed)
         labels_of: defaultdict[tuple[int, int], list[tuple[str, float]]] = defaultdict(list)
         for entity in find_entities(output, config, threshold)[0]:  # the likeliest of a span first
             labels_of[entity["start"], entity["end"] - 1].append((entity["type"], entity["score"]))
-        parts = span_stage_parts(model.head, hidden, output, (i, j))
-        span_stage = _stage_scores(config, parts, is_final=not config.cross_span)
+        span_stage = span_stage_scores(model.head, hidden, output, (i, j))
         cross_span_stage = candidates = None
         spans = [] if output.candidates is None else output.candidates[0].tolist()
         if [i, j] in spans and output.logits is not None:
-            parts = cross_span_stage_parts(model.head, hidden, output, spans.index([i, j]))
-            cross_span_stage = _stage_scores(config, parts, is_final=True)
+            cross_span_stage = cross_span_stage_scores(model.head, hidden, output, spans.index([i, j]))
             none = label_probabilities(output.logits[0], config.multi_label, config.temperature)[:, -1].tolist()
             candidates = []
             for place, of_none in zip(map(tuple, spans), none, strict=True):
@@ -191,11 +168,3 @@ def _locate(
         near.append(covered)
     quoted = ", ".join(f"{first}:{last} ({text[first:last]!r})" for first, last in near) or "none"
     raise ValueError(f"{start}:{end} ({text[start:end]!r}) is not of whole words in one sentence; nearest: {quoted}.")
-
-
-def _stage_scores(config: TriaffineConfig, parts: StageParts, is_final: bool) -> StageScores:
-    temperature = config.temperature if is_final else 1.0
-    probabilities = label_probabilities(parts.logits, config.multi_label, temperature)[: len(parts.logits)]
-    attention = None if parts.attention is None else parts.attention.tolist()
-    contributions = None if parts.contributions is None else parts.contributions.tolist()
-    return StageScores(parts.logits.tolist(), probabilities.tolist(), parts.bias.tolist(), attention, contributions)

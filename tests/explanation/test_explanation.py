@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -9,8 +10,8 @@ import torch
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.drawing.safe_text import LONGEST_LABEL, shorten
 from modeling_triaffine.explanation import Explanation, explain, format_explanation
-from modeling_triaffine.explanation.contributions import cross_span_stage_parts, span_stage_parts
-from modeling_triaffine.explanation.explaining import Candidate, StageScores, TextSpan
+from modeling_triaffine.explanation.contributions import StageScores, cross_span_stage_scores, span_stage_scores
+from modeling_triaffine.explanation.explaining import Candidate, TextSpan
 from modeling_triaffine.explanation.tables import MOST_CANDIDATES, MOST_LABELS, MOST_WORDS, make_stages
 from modeling_triaffine.model import span_head_triaffine
 from modeling_triaffine.model.configuration_triaffine import TriaffineConfig
@@ -50,6 +51,10 @@ def all_spans(num_words):
     return list(itertools.combinations_with_replacement(range(num_words), 2))
 
 
+def as_tensors(scores):
+    return SimpleNamespace(**{name: torch.tensor(part, dtype=torch.double) for name, part in vars(scores).items()})
+
+
 def assert_equal(found, expected):
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
 
@@ -66,7 +71,7 @@ def test_words_add_up_to_the_span_score(fields, rank):
     attention = inside_attention_reference(attention_factor.whole_cube())[0].expand(4, -1, -1, -1)
     values = scoring_factor.whole_cube()[0]
     for i, j in all_spans(5):
-        parts = span_stage_parts(head, hidden, output, (i, j))
+        parts = as_tensors(span_stage_scores(head, hidden, output, (i, j)))
         assert_equal(parts.contributions.sum(-1) + parts.bias, output.span_logits[0, i, j])
         assert_equal(parts.logits, output.span_logits[0, i, j])
         assert_equal(parts.attention, attention[:, i, j, i : j + 1])
@@ -89,7 +94,7 @@ def test_candidates_add_up_to_the_final_score(fields, axis, rank, monkeypatch):
     related = given[0].permute(1, 2, 0)  # t [l, g, R]
     terms = output.cross_span_attentions[0] * related
     for position in range(4):
-        parts = cross_span_stage_parts(head, hidden, output, position)
+        parts = as_tensors(cross_span_stage_scores(head, hidden, output, position))
         assert_equal(parts.contributions.sum(-1) + parts.bias, output.logits[0, position])
         assert_equal(parts.logits, output.logits[0, position])
         assert_equal(parts.attention.sum(-1), torch.ones(4, dtype=torch.double))
