@@ -43,20 +43,16 @@ def url_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def is_loopback(host: str) -> bool:
-    """Tells an address that only this machine can reach."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def answered_hosts(host: str) -> list[str]:
-    """The names under which a server at this address answers: loopback names only, if it is one of this machine only.
+    """The names under which a server at this address answers: loopback names only, if only this machine can reach it.
 
     Otherwise a website could let its own name lead to this machine, and read the answers in the browser of its visitor.
     """
-    return [host, *LOOPBACK_NAMES] if is_loopback(host) else ["*"]
+    try:
+        is_loopback = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        is_loopback = host == "localhost"
+    return [host, *LOOPBACK_NAMES] if is_loopback else ["*"]
 
 
 def public_names(places: Sequence[str | os.PathLike[str]]) -> list[str]:
