@@ -32,7 +32,7 @@ BUDGET = {
     "acceleration": (1_156, 709),
     "commands": (1_127, 716),
     "conversion": (714, 510),
-    "data": (4_913, 2_423),
+    "data": (4_897, 2_423),
     "drawing": (654, 478),
     "evaluation": (1_251, 629),
     "explanation": (429, 287),

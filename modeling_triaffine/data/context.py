@@ -7,7 +7,7 @@ of their sub-words the encoder sees.
 from collections import defaultdict
 from typing import Any
 
-from datasets import Dataset, DatasetDict, Features
+from datasets import DatasetDict, Features
 from datasets.fingerprint import Hasher
 
 from ..model.options_triaffine import MODEL_OPTIONS
@@ -44,15 +44,22 @@ def add_context(dataset: AnyDataset, context: str, max_tokens: int) -> AnyDatase
     if isinstance(dataset, DatasetDict):
         return DatasetDict({split: add_context(part, context, max_tokens) for split, part in dataset.items()})
     dataset = as_records(dataset, ["tokens"] if context == "none" else ["tokens", "doc_id", "sent_id"], "add_context")
-    places = [] if context == "none" else _places_in_documents(dataset)
+    documents: dict[str | int, list[tuple[int, int]]] = defaultdict(list)
+    if context != "none":
+        for row, (doc_id, sent_id) in enumerate(zip(dataset["doc_id"], dataset["sent_id"], strict=True)):
+            documents[row if doc_id is None else doc_id].append((sent_id, row))
+    tokens = dataset["tokens"][:]
+    places: dict[int, tuple[list[list[str]], int]] = {}  # row → the sentences of its document, and its position
+    for members in documents.values():
+        rows = [row for _, row in sorted(members)]
+        sentences = [tokens[row] for row in rows]
+        places |= {row: (sentences, position) for position, row in enumerate(rows)}
 
     def fill_in(record: dict[str, Any], row: int) -> dict[str, list[str]]:
         if any(record.get(side) is not None for side in CONTEXT_FIELDS):
             return {side: record.get(side) or [] for side in CONTEXT_FIELDS}
-        if not places:
-            return {side: [] for side in CONTEXT_FIELDS}
-        sentences, position = places[row]
-        return dict(zip(CONTEXT_FIELDS, neighbouring_words(sentences, position, context, max_tokens), strict=True))
+        around = neighbouring_words(*places.get(row, ([], 0)), context, max_tokens)
+        return dict(zip(CONTEXT_FIELDS, around, strict=True))
 
     return dataset.map(
         fill_in,
@@ -61,17 +68,3 @@ def add_context(dataset: AnyDataset, context: str, max_tokens: int) -> AnyDatase
         new_fingerprint=Hasher.hash([dataset._fingerprint, context, max_tokens]),  # otherwise all words are hashed
         desc="Adding context",
     )
-
-
-def _places_in_documents(dataset: Dataset) -> list[tuple[list[list[str]], int]]:
-    """For each row, the sentences of its document, in their order, and its position among them."""
-    documents: dict[str | int, list[tuple[int, int]]] = defaultdict(list)
-    for row, (doc_id, sent_id) in enumerate(zip(dataset["doc_id"], dataset["sent_id"], strict=True)):
-        documents[row if doc_id is None else doc_id].append((sent_id, row))
-    tokens = dataset["tokens"][:]
-    places = {}
-    for members in documents.values():
-        rows = [row for _, row in sorted(members)]
-        sentences = [tokens[row] for row in rows]
-        places.update({row: (sentences, position) for position, row in enumerate(rows)})
-    return [places[row] for row in range(len(places))]

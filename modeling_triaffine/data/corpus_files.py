@@ -95,8 +95,8 @@ def find_splits(path: CorpusPath, format: str | None) -> dict[str | None, SplitF
 class GivenFiles:
     """The files below some paths, and the formats of those that are read.
 
-    The format is the `known` one, or of each file its own, or else that of its neighbours. They also decide for a file
-    with their suffix and the name of a split: their reader says what is wrong with it.
+    The format is the `known` one, or of each file its own. A file that has none is of that of its neighbours with the
+    same suffix, if this is one of the format's or the file has the name of a split: their reader says what is wrong.
 
     Attributes:
         folder: the only path, or the folder around several, which messages name.
@@ -119,9 +119,9 @@ class GivenFiles:
                 self.formats[file] = own
         near = {_suffix(file): kind for file, kind in self.formats.items() if kind.documents is None}
         for file in self.files:
-            for suffix, kind in near.items() if file not in self.formats else ():
-                if may_be(file, kind) or (suffix == _suffix(file) and split_of(file)):
-                    self.formats[file] = kind
+            kind = near.get(_suffix(file))
+            if kind and file not in self.formats and (split_of(file) or _suffix(file) in kind.suffixes):
+                self.formats[file] = kind
 
     def named_splits(self) -> dict[str, SplitFiles]:
         """The splits that names of files tell, or of folders around them, below the paths.
@@ -226,7 +226,7 @@ def format_of_file(path: Path) -> CorpusFormat:
     is_table = name.endswith(TABLES)
     recognized = [] if is_table else formats_recognizing(read_head(path))
     named = [known for known in FORMATS.values() if name.endswith(known.suffixes) and not known.keys]
-    if recognized or len(named) == 1:
+    if recognized or named:
         return [*recognized, *named][0]
     if is_table or name.endswith(".csv"):
         raise CorpusError.at(path, "", "tables are not read", OF_TABLES)
@@ -262,10 +262,9 @@ def _fits(head: str) -> dict[str, int]:
 
 
 def may_be(file: Path, known: CorpusFormat) -> bool:
-    """A file can be of the format that the user names, or that its neighbours have."""
+    """A file can be of the format that the user names: by its suffix, or by its content."""
     if known.documents is not None or plain_name(file).endswith(known.suffixes):
         return plain_name(file).endswith(known.suffixes)
     with suppress(CorpusError):
-        head = read_head(file)
-        return _fits(head)[known.name] > 0 or (known.may_be is not None and known.may_be(head))
+        return _fits(read_head(file))[known.name] > 0
     return False

@@ -36,7 +36,6 @@ class CorpusFormat:
         keys: for JSON, the keys of its records, in one or several forms, such as "text entities -tokens": the keys that
             are there, and with a hyphen those that are not. Of several formats that fit, the one with most is taken.
         recognizes: for other files, their first characters → it looks like this format.
-        may_be: the same for a file whose neighbours, or the user, say that it is of this format.
         columns: what `read(columns=…)` names, as in "{'entities': 'layer:feature'}"; empty if it takes none.
         documents: for a format of several files a document, `documents(path) → files`: the one to `read` of each
             document in a folder, or of one document; empty if there are none.
@@ -53,7 +52,6 @@ class CorpusFormat:
     suffixes: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     recognizes: Callable[[str], bool] | None = None
-    may_be: Callable[[str], bool] | None = None
     columns: str = ""
     documents: Callable[[Path], list[Path]] | None = None
 

@@ -14,7 +14,6 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import accumulate, count, groupby, pairwise
 from pathlib import Path
 from typing import Any
@@ -398,20 +397,16 @@ def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | Non
     yield from read_columns(paragraphs, path, layout, check, with_text=TEXT_OF_WORDS.search(head) is not None)
 
 
-def _are_columns(head: str, with_entities: bool = True) -> bool:
-    """Most of the first lines have columns of tags, and one of these is not O, if that is wanted.
-
-    Of running text, some line may end in what could be a tag: "NF-kappa B".
-    """
+def _are_columns(head: str) -> bool:
+    """Most of the first lines have columns of tags. Of running text, some line may end in one: "NF-kappa B"."""
     head = _in_columns(head)
     layout = find_layout(head)
     if layout is None:
         return False
     rows, separator = rows_of(head)
-    words = [row for row in (layout.split(separator.join(row)) for row in rows) if len(row) == layout.width]
-    tags = [scheme.read(row[column]) for row in words for column, scheme in layout.tags.items()]
+    words = [row for row in rows if len(layout.split(separator.join(row))) == layout.width]
     is_one_word = len(rows) > 1 or separator == "\t" or layout.width == 2
-    return is_one_word and len(words) > len(rows) / 2 and (not with_entities or not tags or any(tags))
+    return is_one_word and len(words) > len(rows) / 2
 
 
 IOB2 = CorpusFormat(
@@ -420,6 +415,5 @@ IOB2 = CorpusFormat(
     read=read_iob2,
     suffixes=(".conll", ".iob", ".iob2", ".bio", ".tsv"),
     recognizes=_are_columns,
-    may_be=partial(_are_columns, with_entities=False),
     columns="the columns, counted from 0: {'tokens': 0, 'entities': [1, 2], 'pos': 3}",
 )

@@ -147,7 +147,7 @@ GENIA = CorpusFormat(
     recognizes=lambda head: "<set>" in head and ("gpml" in head or "GENIA" in head),
 )
 # The literature's figures are those of one of the five types per span. The others are never detected.
-ONLY_NAMED = replace(GENIA, suffixes=(), recognizes=None, may_be=GENIA.recognizes)
+ONLY_NAMED = replace(GENIA, recognizes=None)
 GENIA_ALL_TYPES = replace(
     ONLY_NAMED,
     name="genia_all_types",
