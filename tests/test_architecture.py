@@ -30,7 +30,7 @@ SHARED_FILES = {file.stem for file in PACKAGE.glob("*.py")} - {"demo", "registra
 BUDGET = {
     ".": (1_210, 1_822),
     "acceleration": (1_156, 709),
-    "commands": (1_127, 716),
+    "commands": (1_125, 725),
     "conversion": (714, 510),
     "data": (4_897, 2_423),
     "drawing": (654, 478),

@@ -69,8 +69,8 @@ def command(
         shared.check_new(output)
     if to != "json_lines" and (output is None or str(output) == "-" or output.is_dir()):
         raise ValueError(f"{to} imports a {'new folder' if to in FOLDERS else 'file'}. Give its name as --output.")
-    total = None
-    if text is not None or input != STANDARD_INPUT:  # which can be read once
+    is_standard, total = text is None and input == STANDARD_INPUT, None
+    if not is_standard and not Path(input).is_fifo():  # which can be read once
         check_usable(read_rows(input, text, options))
         total = sum(1 for _ in read_rows(input, text, options))
     counts, rejected = Counts(), list[str]()
@@ -78,7 +78,7 @@ def command(
     decoding: dict[str, Any] = {"threshold": threshold, "overlap": overlap, "batch_size": batch_size}
     pipeline = shared.open_model(model, device, bf16)
     if output is None or to == "json_lines":
-        if total is None and sys.stdin.isatty():
+        if is_standard and sys.stdin.isatty():
             decoding |= {"batch_size": 1}  # answers each line before it reads the next
         drawn = write_rows(predicted(rows, pipeline, decoding), total, output, html, entities_column, counts)
         if html is not None:

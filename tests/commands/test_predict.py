@@ -74,6 +74,15 @@ def test_a_text_and_a_page_alone(predict, command, saved_model, tmp_path):
     assert json.loads(command("predict", "--model", saved_model, "--text", "gene").out)["text"] == "gene"
 
 
+def test_a_pipe_with_a_name_is_read_once(command, saved_model):
+    reading, writing = os.pipe()
+    with os.fdopen(reading), os.fdopen(writing, "w") as writer:
+        print("gene", file=writer)
+        writer.close()
+        result = command("predict", "--model", saved_model, f"/dev/fd/{reading}")
+    assert (result.code, json.loads(result.out)["text"]) == (0, "gene")
+
+
 def test_on_a_terminal_each_line_is_drawn(command, saved_model, monkeypatch, standard_input):
     standard_input(b"gene binds\nDNA\x1b[2J\n", is_terminal=True)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
