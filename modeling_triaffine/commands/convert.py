@@ -79,7 +79,7 @@ def command(
     for split, texts in splits.items():
         entities = sum(len(text["entities"]) for text in texts)
         lost = "".join(f"; {what} not kept: {count}" for what, count in not_held[split].items())
-        print(f"{split}: {len(texts)} texts with {entities} entities{lost}.", file=sys.stderr)
+        print(f"{split}: texts {len(texts):,}, entities {entities:,}{lost}.", file=sys.stderr)
 
 
 def parse_columns(given: Sequence[str]) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from .options import Model, check_new
 
 
 def command(
-    model: Model,
     output: Annotated[Path, typer.Option(help="New folder to write.")],
+    model: Model = None,
     int8: Annotated[bool, typer.Option("--int8", help="Write the encoder in int8.")] = False,
 ) -> None:
     check_new(output)

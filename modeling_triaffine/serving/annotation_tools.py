@@ -144,7 +144,7 @@ def label_studio_routes(find: Predictor, model: str, labels: Sequence[str]) -> A
         pairs = zip(body.tasks, outcomes, strict=True)
         refused = [f"{task.id}: {outcome.detail}" for task, outcome in pairs if isinstance(outcome, HTTPException)]
         if refused:
-            problem = f"{len(refused)} tasks got no prediction; of task {refused[0]}"
+            problem = f"tasks without a prediction: {len(refused)}, the first of them {refused[0]}"
             logger.warning("POST %s/predict: %s", LABEL_STUDIO, clean(problem))
         results = [project.prediction(text, outcome, model) for text, outcome in zip(texts, outcomes, strict=True)]
         return json_answer({"results": results, "model_version": model})

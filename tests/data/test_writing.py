@@ -246,7 +246,7 @@ class TestConvert:
         text = "Somatic-cell\r\n😀 市长 CD28-positive \n".encode()
         annotations = "T1\tX 0 7\tSomatic\nT2\tX 16 17\t市\nT3\tX 19 21\tCD\nT4\tX 19 24\tCD28-\n"
         write_files(tmp_path / "in" / "train", {"a/b.txt": text, "a/b.ann": annotations})
-        assert "train: 1 texts with 4 entities.\n" in run(tmp_path / "in", tmp_path / "1").err
+        assert "train: texts 1, entities 4.\n" in run(tmp_path / "in", tmp_path / "1").err
         run(tmp_path / "1", tmp_path / "2")
         run(tmp_path / "2", tmp_path / "3", "--to", "brat")
         for suffix in (".txt", ".ann"):
@@ -257,7 +257,7 @@ class TestConvert:
         (tmp_path / "a.conll").write_text("Orsk NNP B-NP B-City\n")
         columns = ("tokens=0", "pos=1", "entities=3")
         result = run(tmp_path / "a.conll", tmp_path / "out", "--to", "brat", "--columns", " ".join(columns))
-        assert "1 entities; values of pos not kept: 1." in result.err
+        assert "entities 1; values of pos not kept: 1." in result.err
 
     @pytest.mark.parametrize("column", ["entities", "entities=", "entities=a", "tokens=a", "=1", "entities=1,a"])
     def test_wrong_columns(self, run, tmp_path, column):

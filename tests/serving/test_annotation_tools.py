@@ -139,7 +139,7 @@ def test_a_task_that_cannot_be_predicted_does_not_spoil_the_others(annotator, ca
     assert len(results) == 24
     failure, line = caplog.records
     assert failure.exc_info
-    assert "5 tasks got no prediction; of task 103: A text has 101 characters" in line.getMessage()
+    assert "tasks without a prediction: 5, the first of them 103: A text has 101 characters" in line.getMessage()
 
 
 def test_tasks_for_which_there_is_no_time_get_a_reason():
