@@ -8,8 +8,9 @@ shows thresholds and expected calibration error.
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -35,11 +36,11 @@ def command(
     from ..evaluation.calibration_result import threshold_table
     from ..evaluation.prediction import unknown_labels, with_context
     from ..model.pipeline_triaffine import NestedNERPipeline
-    from ..publishing.calibration import check_unscored, save_calibration
+    from ..publishing.repository import save_calibration
 
     pipeline = NestedNERPipeline(model, device=device)
     name, records, _ = load_split(corpus, corpus_format, split, pipeline.processor, max_bad_records)
-    check_unscored(model, name, records["entities"])
+    _check_unscored(model, name, records["entities"])
     in_context = with_context(records, pipeline.processor)
     if unknown := unknown_labels(in_context, pipeline.model.config):
         print(f"The model has no label {', '.join(unknown)}; such entities do not count.", file=sys.stderr)
@@ -49,3 +50,22 @@ def command(
     print(threshold_table(found.labels).text())
     print(f"\nExpected calibration error: {after} with temperature {found.temperature:.3f}, {before} without.")
     print(f"{model}: saved in config.json.")
+
+
+def _check_unscored(folder: Path, split: str, entities: Sequence[Sequence[Any]]) -> None:
+    """Raises ValueError for the training sentences, and those that were scored: thresholds would be too good there.
+
+    They are recognized by the name of their split, or by the numbers of sentences and of entities.
+    """
+    from ..publishing import RunSummary
+
+    summary = RunSummary.load(folder) or RunSummary()
+    scored, numbers = summary.evaluation, (len(entities), sum(map(len, entities)))
+    is_known = split not in ("validation", "test") and len(entities) == summary.training_sentences
+    if scored is not None:
+        is_known |= split == scored.split or numbers == (scored.sentences, scored.scores["gold"])
+    if is_known:
+        raise ValueError(
+            f"The model was trained on these {len(entities)} sentences, or its card has their scores. Thresholds would "
+            "be too good there: calibrate on others (--split, or another file)."
+        )

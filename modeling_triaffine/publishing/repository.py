@@ -1,4 +1,4 @@
-"""Assembles the files of a Hub repository in a folder; `upload.py` uploads it.
+"""Assembles a Hub repository in a folder, which `upload.py` uploads, and saves a calibration in a model's folder.
 
 The names of files say which may be part of one; all others stay behind.
 """
@@ -12,11 +12,13 @@ from pathlib import Path
 from huggingface_hub.utils import validate_repo_id
 from transformers.utils import CONFIG_NAME, PROCESSOR_NAME
 
+from ..evaluation.calibration_result import Calibration
+from ..model.configuration_triaffine import TriaffineConfig
 from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import VOCABULARIES_FILE, TriaffineProcessor
 from ..model.repository_triaffine import HANDLER_FILE, REMOTE_CODE_FILES, REQUIREMENTS_FILE
 from .model_card import CARD_NAME, card_of_folder
-from .run_summary import SUMMARY_FILE
+from .run_summary import SUMMARY_FILE, RunSummary
 
 WEIGHTS = ("model.safetensors", "model-*-of-*.safetensors", "model.safetensors.index.json")
 # The last six are those of other versions of transformers.
@@ -90,6 +92,19 @@ def has_own_card(folder: Path) -> bool:
     """True if a model's folder has a card other than its run has written, under the folder's name."""
     path = folder / CARD_NAME
     return path.is_file() and path.read_text(encoding="utf-8", errors="replace") != card_of_folder(folder)
+
+
+def save_calibration(folder: Path, calibration: Calibration) -> None:
+    """Saves temperature and thresholds in the model's configuration, and their origin in its run's summary and card."""
+    is_own = has_own_card(folder)
+    config = TriaffineConfig.from_pretrained(folder)
+    config.temperature, config.label_thresholds = calibration.temperature, calibration.thresholds or None
+    summary = RunSummary.load(folder) or RunSummary()
+    summary.calibration = calibration
+    summary.save(folder)
+    config.save_pretrained(folder)
+    if not is_own:
+        (folder / CARD_NAME).write_text(card_of_folder(folder), encoding="utf-8", newline="")
 
 
 def matches(name: str, patterns: Sequence[str]) -> bool:

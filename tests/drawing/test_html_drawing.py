@@ -24,7 +24,7 @@ class Reader(HTMLParser):
 
     def __init__(self, drawn):
         super().__init__()
-        self.text, self.style, self.legend, self.pieces, self.open = "", "", [], [], []
+        self.text, self.legend, self.pieces, self.open = "", [], [], []
         self.feed(drawn)
         self.close()
         assert self.open == []
@@ -32,33 +32,25 @@ class Reader(HTMLParser):
     def handle_starttag(self, tag, attributes):
         attributes = dict(attributes)
         assert tag in {"div", "style", "ul", "li", "span"}, tag
-        if tag == "li":
-            self.legend.append("")
-        piece = None
+        element = SimpleNamespace(tag=tag, attributes=attributes, classes=attributes.get("class", "").split(), text="")
         if tag == "span":
-            piece = SimpleNamespace(
-                attributes=attributes,
-                key=(int(attributes["data-start"]), int(attributes["data-end"]), attributes["data-label"]),
-                classes=attributes["class"].split(),
-                lane=int(re.fullmatch(r"--lane:(\d+)", attributes["style"])[1]),
-                around=[outer for _, outer in self.open if outer is not None],
-                text="",
-            )
-            self.pieces.append(piece)
-        self.open.append(({tag, attributes.get("class")}, piece))
-
-    def handle_endtag(self, tag):
-        self.open.pop()
+            start, end = int(attributes["data-start"]), int(attributes["data-end"])
+            element.key = start, end, attributes["data-label"]
+            element.lane = int(re.fullmatch(r"--lane:(\d+)", attributes["style"])[1])
+            element.around = [outer for outer in self.open if outer.tag == "span"]
+            self.pieces.append(element)
+        self.open.append(element)
 
     def handle_data(self, data):
-        names = set().union(*(names for names, _ in self.open))
-        if "li" in names:
-            self.legend[-1] += data
-        for name in {"style", "text"} & names:
-            setattr(self, name, getattr(self, name) + data)
-        for _, piece in self.open:
-            if piece is not None:
-                piece.text += data
+        for element in self.open:
+            element.text += data
+
+    def handle_endtag(self, tag):
+        element = self.open.pop()
+        if tag == "li":
+            self.legend.append(element.text)
+        elif "text" in element.classes:
+            self.text = element.text
 
 
 def read(text, entities, labels=()):

@@ -18,8 +18,8 @@ from modeling_triaffine.evaluation.calibration_result import Calibration
 from modeling_triaffine.model.handler import EndpointHandler
 from modeling_triaffine.model.repository_triaffine import AUTO_MAP, CUSTOM_PIPELINES, REMOTE_CODE_FILES
 from modeling_triaffine.publishing import RunSummary, publish_folder
-from modeling_triaffine.publishing.calibration import save_calibration
 from modeling_triaffine.publishing.model_card import TAGS, card_of_folder
+from modeling_triaffine.publishing.repository import save_calibration
 from modeling_triaffine.publishing.upload import NotPublishedError, saved_before
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from tests.helpers.cards import make_evaluation
