@@ -48,7 +48,7 @@ def add_context(dataset: AnyDataset, context: str, max_tokens: int) -> AnyDatase
     if context != "none":
         for row, (doc_id, sent_id) in enumerate(zip(dataset["doc_id"], dataset["sent_id"], strict=True)):
             documents[row if doc_id is None else doc_id].append((sent_id, row))
-    tokens = dataset["tokens"][:]
+    tokens = dataset["tokens"][:] if documents else []
     places: dict[int, tuple[list[list[str]], int]] = {}  # row → the sentences of its document, and its position
     for members in documents.values():
         rows = [row for _, row in sorted(members)]

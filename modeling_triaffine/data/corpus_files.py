@@ -103,13 +103,14 @@ class GivenFiles:
     """
 
     def __init__(self, given: object, known: CorpusFormat | None):
-        self.paths, self.known = _existing(given), known
-        self.folder = self.paths[0] if len(self.paths) == 1 else Path(os.path.commonpath(self.paths))
-        self.files = [*dict.fromkeys(file for path in self.paths for file in visible_files(path))]
+        paths = _existing(given)
+        self.paths, self.known = {*paths}, known
+        self.folder = paths[0] if len(paths) == 1 else Path(os.path.commonpath(paths))
+        self.files = [*dict.fromkeys(file for path in paths for file in visible_files(path))]
         self.formats: dict[Path, CorpusFormat] = {}
         for kind in [known] if known else FORMATS.values():
             if kind.documents is not None:
-                for path in self.paths:
+                for path in paths:
                     self.formats |= dict.fromkeys(kind.documents(path), kind)
         documents = {_stem(file) for file in self.formats}  # whose texts are called alike
         for file in self.files:
@@ -139,7 +140,8 @@ class GivenFiles:
                     ranks[split][place] = (0 if place in self.paths else len(place.parts), not is_exact, place != file)
         splits: dict[str, SplitFiles] = {}
         for split in (split for split in dict.fromkeys(SPLIT_OF_NAME.values()) if split in ranks):
-            place, *others = [place for place, rank in ranks[split].items() if rank == min(ranks[split].values())]
+            first = min(ranks[split].values())
+            place, *others = [place for place, rank in ranks[split].items() if rank == first]
             if others:
                 problem = f"{_shown(self.folder, [place, *others])} could each be its {split} split"
                 raise CorpusError.at(self.folder, "", problem, EACH_BY_ITSELF)
