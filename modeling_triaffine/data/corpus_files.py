@@ -252,21 +252,17 @@ def formats_recognizing(head: str) -> list[CorpusFormat]:
     Of several that know keys of its JSON, that is the one with most of them. A test sees to it that one format of this
     package does; those registered at run time come after it.
     """
-    fits = _fits(head)
+    keys = record_keys(head)
+    keys |= {IN_LIST} if keys and head.startswith("[") else set()
+    fits = {known.name: known.fit(head, keys) for known in FORMATS.values()}
     best = max(fits.values())
     return [FORMATS[name] for name, fit in fits.items() if fit == best] if best else []
 
 
-def _fits(head: str) -> dict[str, int]:
-    keys = record_keys(head)
-    keys |= {IN_LIST} if keys and head.startswith("[") else set()
-    return {known.name: known.fit(head, keys) for known in FORMATS.values()}
-
-
 def may_be(file: Path, known: CorpusFormat) -> bool:
     """A file can be of the format that the user names: by its suffix, or by its content."""
-    if known.documents is not None or plain_name(file).endswith(known.suffixes):
-        return plain_name(file).endswith(known.suffixes)
-    with suppress(CorpusError):
-        return _fits(read_head(file))[known.name] > 0
-    return False
+    has_suffix = plain_name(file).endswith(known.suffixes)
+    if known.documents is None and not has_suffix:
+        with suppress(CorpusError):
+            return known in formats_recognizing(read_head(file))
+    return has_suffix
