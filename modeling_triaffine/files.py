@@ -24,8 +24,8 @@ def atomic_path(path: Path) -> Iterator[Path]:
         return
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = unfinished(path)
-    _remove(beside)
+    beside = path.with_name(f"{path.name}.incomplete")
+    _remove(beside)  # of a process that was killed
     try:
         yield beside
         if path.is_file() and beside.is_file():
@@ -33,11 +33,6 @@ def atomic_path(path: Path) -> Iterator[Path]:
         os.replace(beside, path)
     finally:
         _remove(beside)
-
-
-def unfinished(path: Path) -> Path:
-    """Returns where [`atomic_path`] writes: what a process that was killed leaves behind."""
-    return path.with_name(f"{path.name}.incomplete")
 
 
 @contextlib.contextmanager

@@ -62,13 +62,15 @@ def publish_folder(
     Other files on the Hub stay. So does a card there, unless the folder has its own or `new_card` is set.
 
     Args:
+        repo_id: `"owner/name"`, or the name alone for a repository of the user.
         private: whether a new repository is private; None: as the owner's settings say. An existing one is not changed.
         token: default: the token of `hf auth login` or `HF_TOKEN`.
         revision: branch to upload to, created if missing; default: main.
         options: `create_pr` and `commit_description`, as of [`HfApi.upload_folder`].
     """
-    name = full_name(repo_id, token)
     api = HfApi(token=token, library_name="modeling_triaffine", library_version=__version__)
+    with errors_of_hub(repo_id):
+        name = repo_id if "/" in repo_id else f"{patiently(api.whoami)['name']}/{repo_id}"
     with tempfile.TemporaryDirectory() as staging:
         target = Path(staging)
         files = assemble_repository(folder, target, name, new_card=new_card, tags=tags, with_processor=with_processor)
@@ -122,7 +124,7 @@ def push_model(
     because the weights may differ: [`publish_folder`] publishes a saved model with them.
 
     Args:
-        repo_id: `"owner/name"`, or the name alone for a repository of the user.
+        repo_id: as of [`publish_folder`].
         processor: default: the one saved where the model was loaded from. Without any, the model is published alone,
             and the repository keeps its processor.
         state_dict: weights to publish in place of the model's, as in `save_pretrained`.
@@ -165,14 +167,6 @@ def saved_before(folder: Path, repo_id: str) -> Iterator[None]:
     except (ValueError, OSError) as error:
         command = shlex.join(["triaffine-ner", "publish", "--model", str(folder), "--repo-id", repo_id])
         raise NotPublishedError(f"{error} The model is saved in {folder}; publish it with: {command}") from error
-
-
-def full_name(repo_id: str, token: str | bool | None = None) -> str:
-    """Returns the name with its owner, by default the user."""
-    if "/" in repo_id:
-        return repo_id
-    with errors_of_hub(repo_id):
-        return f"{patiently(HfApi(token=token).whoami)['name']}/{repo_id}"
 
 
 def patiently(request: Callable[[], Answer]) -> Answer:
