@@ -159,10 +159,10 @@ def unannotated_note(scores: Scores) -> str:
     return f"No gold entity is of type {', '.join(wrong)}: the {sum(wrong.values())} predictions of it count as wrong."
 
 
-def score_table(first_column: str, rows: Iterable[tuple[str, Row]], caption: str = "") -> Table:
+def score_table(first_column: str, rows: Iterable[tuple[str, Row]]) -> Table:
     """Scores by name as a table: ratios in percent, – where undefined ([`percentages`]), and the two supports."""
     cells = [[name, *percentages(row), row["predicted"], row["gold"]] for name, row in rows]
-    return Table([first_column, *RATIO_NAMES, "predicted", "gold"], cells, caption)
+    return Table([first_column, *RATIO_NAMES, "predicted", "gold"], cells)
 
 
 def percentages(row: Row) -> list[str | None]:
