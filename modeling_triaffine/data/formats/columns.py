@@ -161,7 +161,7 @@ def find_layout(head: str, columns: Mapping[str, Any] | None = None) -> Layout |
     if columns is None and len({*map(len, rows)}) > 1 and all(map(_has_tags_of_its_own, rows)):
         return Layout(separator, width=2, tokens=0, tags={1: STANDARD}, joins=True)
     width = len(rows[0])
-    values = _values(rows)
+    values = list(zip(*(row for row in rows if len(row) == width), strict=True))
     schemes = [scheme_of(column) for column in values]
     with_entities = [scheme for scheme, column in zip(schemes, values, strict=True) if scheme and {*column} - {OUTSIDE}]
     used = next(iter(with_entities), STANDARD)  # elsewhere in the file, a column of O alone may have tags
@@ -175,10 +175,12 @@ def find_layout(head: str, columns: Mapping[str, Any] | None = None) -> Layout |
             tagged.insert(0, column)
         elif tagged and {*values[column]} != {NO_VALUE}:
             break
-    # CoNLL-2003 (English, German) has tags of chunks, which look like those of entities.
-    types = {column: {tag[2:] for tag in values[column]} for column in tagged}
-    without_chunks = [column for column in tagged if not any(chunks <= types[column] for chunks in CHUNKS)]
-    tags = {column: scheme for column in without_chunks if (scheme := written[column])}
+    tags = {}
+    for column in tagged:
+        types = {tag[2:] for tag in values[column]}
+        # CoNLL-2003 (English, German) has tags of chunks, which look like those of entities.
+        if (scheme := written[column]) and not any(chunks <= types for chunks in CHUNKS):
+            tags[column] = scheme
     if not tags:
         return None
     ids = values[0] if tagged[0] > 1 else ()
@@ -203,11 +205,6 @@ def rows_of(head: str) -> tuple[list[list[str]], str]:
     rows = [split_row(line, separator) for line in lines]
     rows = [row for row in rows if not NO_WORD.fullmatch(row[0])] or rows  # multi-word tokens have other tags
     return rows[1:] if rows and is_header(rows[0]) else rows, separator
-
-
-def _values(rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """The values of each column, in the rows that are as wide as the first."""
-    return list(zip(*(row for row in rows if len(row) == len(rows[0])), strict=True))
 
 
 def _layout_given(columns: Mapping[str, Any], separator: str, schemes: Sequence[TagScheme | None]) -> Layout:
