@@ -30,10 +30,7 @@ SPLIT_OF_NAME = {
 
 SPLIT_IN_NAME = re.compile(rf"(?<![a-z0-9])({'|'.join(SPLIT_OF_NAME)})(?:set)?(?![a-z0-9])")
 TABLES = (".parquet", ".arrow", ".xlsx")
-EACH_BY_ITSELF = (
-    "Give one of them by itself (training takes --train_file, --validation_file and --test_file; Python a mapping, "
-    '{"train": …})'
-)
+EACH_BY_ITSELF = 'Give one by itself: --train_file, --validation_file, --test_file, in Python {"train": …}'
 REMEDY = (
     "docs/corpora.md shows all forms that are read: name one (--format, format=), or where the fields of JSON have "
     "other names, convert it with triaffine-ner convert --columns 'text=… entities=… start=… end=… type=…'"
@@ -127,8 +124,8 @@ class GivenFiles:
     def named_splits(self) -> dict[str, SplitFiles]:
         """The splits that names of files tell, or of folders around them, below the paths.
 
-        Of several places for a split, the least deep counts, then a name that is the split's before one that contains
-        it, and a file before a folder. Files beside the splits that are not read are told.
+        The least deep count. Of several for a split, a name that is the split's comes before one that contains it, and
+        a file before a folder. Files beside the splits that are not read are told.
         """
         ranks: dict[str, dict[Path, tuple[int, bool, bool]]] = defaultdict(dict)
         for file, kind in sorted(self.formats.items()):
@@ -139,8 +136,11 @@ class GivenFiles:
                 if place != file or is_exact or kind.documents is None:  # documents may have any name
                     ranks[split][place] = (0 if place in self.paths else len(place.parts), not is_exact, place != file)
         splits: dict[str, SplitFiles] = {}
+        least_deep = min((depth for places in ranks.values() for depth, *_ in places.values()), default=0)
         for split in (split for split in dict.fromkeys(SPLIT_OF_NAME.values()) if split in ranks):
             first = min(ranks[split].values())
+            if first[0] > least_deep:
+                continue
             place, *others = [place for place, rank in ranks[split].items() if rank == first]
             if others:
                 problem = f"{_shown(self.folder, [place, *others])} could each be its {split} split"
