@@ -34,7 +34,13 @@ from modeling_triaffine.data.texts import detokenize
 TOLERANCE = 1e-5  # of a probability, in float32
 TIMEOUT = 120  # seconds
 SECONDS_BEFORE_STOP = 1.0
-ONE_AT_A_TIME = ("--max-batch-texts", "1")
+MAIN = "from modeling_triaffine.commands import main; main()"
+ONE_AT_A_TIME = f"""
+from functools import partial
+from modeling_triaffine import serving
+serving.Batcher = partial(serving.Batcher, max_batch_texts=1)
+{MAIN}
+"""
 
 Entities = list[dict[str, Any]]
 
@@ -58,7 +64,7 @@ def main() -> None:
     rows = Rows("requests a second to triaffine-ner serve")
     texts = read_texts(arguments)
     clients = arguments.clients
-    with run_server(arguments.model) as together, run_server(arguments.model, *ONE_AT_A_TIME) as one_at_a_time:
+    with run_server(arguments.model) as together, run_server(arguments.model, program=ONE_AT_A_TIME) as one_at_a_time:
         expected = {text: ask_once(together.url, text) for text in texts}
         settings = {
             "one client": (together, 1),
@@ -104,8 +110,7 @@ def read_texts(arguments: argparse.Namespace) -> list[str]:
 class ServerProcess:
     """A server that answers; `stop` sends it SIGTERM and gives its exit code."""
 
-    def __init__(self, model: str, *options: str):
-        program = "from modeling_triaffine.commands import main; main()"
+    def __init__(self, model: str, *options: str, program: str = MAIN):
         command = [sys.executable, "-c", program, "serve", "--model", model, "--port", "0", *options]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
@@ -123,8 +128,8 @@ class ServerProcess:
 
 
 @contextlib.contextmanager
-def run_server(model: str, *options: str) -> Iterator[ServerProcess]:
-    server = ServerProcess(model, *options)
+def run_server(model: str, *options: str, program: str = MAIN) -> Iterator[ServerProcess]:
+    server = ServerProcess(model, *options, program=program)
     try:
         yield server
     finally:

@@ -32,8 +32,6 @@ def command(
         int, count("Seconds for a Label Studio request (it waits for 100); later tasks get no prediction.")
     ] = 90,
     max_waiting: Annotated[int, count("Requests that wait for their answer; more: status 503.")] = 256,
-    max_batch_texts: Annotated[int, count("Texts in a batch.")] = 64,
-    max_batch_characters: Annotated[int, count("Characters in a batch; a longer text runs alone.")] = 50_000,
     batch_size: BatchSize = PredictionOptions.batch_size,
     device: Device = None,
     bf16: Bf16 = False,
@@ -57,7 +55,7 @@ def command(
             waiting=max_waiting,
             label_studio_seconds=label_studio_seconds,
         )
-        with Batcher(find_entities, max_batch_texts, max_batch_characters) as batcher:
+        with Batcher(find_entities) as batcher:
             application = create_application(
                 batcher, find_model(model), find_entities.model.config.entity_labels, limits, api_keys
             )

@@ -59,7 +59,10 @@ class Batcher:
     """
 
     def __init__(
-        self, find_entities: Callable[..., list[FoundInText]], max_batch_texts: int, max_batch_characters: int
+        self,
+        find_entities: Callable[..., list[FoundInText]],
+        max_batch_texts: int = 64,
+        max_batch_characters: int = 50_000,
     ):
         self.max_batch_texts, self.max_batch_characters = max_batch_texts, max_batch_characters
         self._find_entities = find_entities

@@ -17,18 +17,16 @@ def flags(**options: object) -> list[str]:
 
 
 def test_options_of_serve(command, monkeypatch):
-    batcher, limits, server = MagicMock(), MagicMock(), MagicMock()
+    limits, server = MagicMock(), MagicMock()
     monkeypatch.setattr(onnx_predictor, "open_pipeline", MagicMock())
     monkeypatch.setattr(serving, "create_application", MagicMock())
-    monkeypatch.setattr(serving, "Batcher", batcher)
+    monkeypatch.setattr(serving, "Batcher", MagicMock())
     monkeypatch.setattr(serving, "Limits", limits)
     monkeypatch.setattr(serving, "Server", server)
-    of_batches = {"max_batch_texts": 2, "max_batch_characters": 3}
     of_requests = {"max_body_bytes": 5, "max_texts": 6, "max_text_characters": 7}
     of_requests |= {"max_waiting": 4, "label_studio_seconds": 8}
     others = {"stop_seconds": 10, "model": "o/m", "port": 0}
-    assert command("serve", *flags(**of_batches, **of_requests, **others)).code == 0
-    assert batcher.call_args.args[1:] == (2, 3)
+    assert command("serve", *flags(**of_requests, **others)).code == 0
     assert [*limits.call_args.kwargs.values()] == [*of_requests.values()]
     assert server.call_args.args[2:] == (10,)
 
