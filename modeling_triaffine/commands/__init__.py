@@ -24,7 +24,7 @@ COMMANDS = (
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line; a user's mistake ends the process with code 2 and a message of one paragraph."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     # By default, garbage collections take a seventh of a command's start: imports of torch and transformers make many
     # objects, and next to no garbage.
     gc.set_threshold(50_000)

@@ -25,6 +25,7 @@ def test_help_lists_every_command(command):
     result = command("--help")
     assert result.code == 0
     assert [name for name in COMMANDS if f"\n  {name} " not in result.out] == []
+    assert command().out == result.out
     assert command("--version").out.startswith("triaffine-ner ")
 
 
