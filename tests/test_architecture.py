@@ -32,7 +32,7 @@ BUDGET = {
     "acceleration": (1_156, 709),
     "commands": (1_143, 724),
     "conversion": (714, 510),
-    "data": (4_892, 2_421),
+    "data": (4_894, 2_437),
     "drawing": (654, 470),
     "evaluation": (1_251, 629),
     "explanation": (429, 287),

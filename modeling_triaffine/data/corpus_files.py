@@ -101,7 +101,8 @@ class GivenFiles:
 
     def __init__(self, given: object, known: CorpusFormat | None):
         paths = _existing(given)
-        self.paths, self.known = {*paths}, known
+        self.paths, self.known = paths, known
+        self.given = {*paths, *(folder for path in paths for folder in path.parents)}
         self.folder = paths[0] if len(paths) == 1 else Path(os.path.commonpath(paths))
         self.files = [*dict.fromkeys(file for path in paths for file in visible_files(path))]
         self.formats: dict[Path, CorpusFormat] = {}
@@ -111,10 +112,9 @@ class GivenFiles:
                     self.formats |= dict.fromkeys(kind.documents(path), kind)
         documents = {_stem(file) for file in self.formats}  # whose texts are called alike
         for file in self.files:
-            if known and (file in self.paths or may_be(file, known)):
-                self.formats[file] = known
-            elif known is None and _stem(file) not in documents and (own := format_if_known(file)):
-                self.formats[file] = own
+            kind = format_if_known(file) if known is None and _stem(file) not in documents else known
+            if kind and kind.documents is None and (known is None or file in self.given or may_be(file, known)):
+                self.formats[file] = kind
         near = {_suffix(file): kind for file, kind in self.formats.items() if kind.documents is None}
         for file in self.files:
             kind = near.get(_suffix(file))
@@ -133,8 +133,12 @@ class GivenFiles:
             told = [(place, split) for place in below if (split := split_of(place))]
             for place, split in told[:1]:  # the outermost
                 is_exact = SPLIT_IN_NAME.fullmatch(_stem(place)) is not None
+                if not is_exact and kind.documents is None and any(other != split for _, other in told):
+                    problem = f"{_shown(self.folder, [file])} has the names of several splits"
+                    remedy = f"Give the folder that contains the splits. {EACH_BY_ITSELF}"
+                    raise CorpusError.at(self.folder, "", problem, remedy)
                 if place != file or is_exact or kind.documents is None:  # documents may have any name
-                    ranks[split][place] = (0 if place in self.paths else len(place.parts), not is_exact, place != file)
+                    ranks[split][place] = (0 if place in self.given else len(place.parts), not is_exact, place != file)
         splits: dict[str, SplitFiles] = {}
         least_deep = min((depth for places in ranks.values() for depth, *_ in places.values()), default=0)
         for split in (split for split in dict.fromkeys(SPLIT_OF_NAME.values()) if split in ranks):
@@ -148,8 +152,10 @@ class GivenFiles:
             splits[split] = self.together(place)
         read = {file for files in splits.values() for file in files.files}
         kinds = {files.format.name for files in splits.values()}
-        outside = [file for file, kind in self.formats.items() if kind.name in kinds and file not in read]
-        _tell(self.folder, "files outside all splits left out", sorted(outside))
+        of_kind = {file for file, kind in self.formats.items() if kind.name in kinds}
+        names = {_stem(file) for file in read}
+        of_kind |= {file for file in self.files if splits and split_of(file) and _stem(file) not in names}
+        _tell(self.folder, "files outside all splits left out", sorted(of_kind - read))
         return splits
 
     def together(self, place: Path) -> SplitFiles:
@@ -228,7 +234,7 @@ def format_of_file(path: Path) -> CorpusFormat:
     is_table = name.endswith(TABLES)
     recognized = [] if is_table else formats_recognizing(read_head(path))
     named = [known for known in FORMATS.values() if name.endswith(known.suffixes) and not known.keys]
-    if recognized or named:
+    if recognized or len(named) == 1:  # .xml is of several, and of much else
         return [*recognized, *named][0]
     if is_table or name.endswith(".csv"):
         raise CorpusError.at(path, "", "tables are not read", OF_TABLES)
@@ -261,8 +267,8 @@ def formats_recognizing(head: str) -> list[CorpusFormat]:
 
 def may_be(file: Path, known: CorpusFormat) -> bool:
     """A file can be of the format that the user names: by its suffix, or by its content."""
-    has_suffix = plain_name(file).endswith(known.suffixes)
-    if known.documents is None and not has_suffix:
-        with suppress(CorpusError):
-            return known in formats_recognizing(read_head(file))
-    return has_suffix
+    if plain_name(file).endswith(known.suffixes):
+        return True
+    with suppress(CorpusError):
+        return known in formats_recognizing(read_head(file))
+    return False

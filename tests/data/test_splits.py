@@ -10,7 +10,7 @@ from modeling_triaffine.data import CorpusError, load_texts
 from modeling_triaffine.data import load_nested_ner as load
 from tests.helpers.corpora import RECORD, changed, write_files
 from tests.helpers.corpora import write_json as write
-from tests.helpers.format_cases import SAMPLES
+from tests.helpers.format_cases import CASES, SAMPLES
 
 ROW = "{}\tB-X\n\nslept\tO\n"
 BRAT = {"x.txt": "The mayor of Orsk.", "x.ann": "T1\tCity 13 17\tOrsk\n", "y.txt": "No one.", "y.ann": ""}
@@ -83,6 +83,11 @@ ERRORS = {
         r"x_train\.jsonl: .* pointer of Git LFS.*pull",
     ),
     "a pointer among files": ({"a.jsonl": LINE, "b.jsonl": LFS}, r"b\.jsonl: .* pointer of Git LFS"),
+    "names of two splits": (
+        {"training_data/train.jsonl": LINE, "training_data/dev.jsonl": LINE},
+        r"training_data/dev\.jsonl has the names of several splits.*Give the folder that contains the splits",
+    ),
+    "of no format": ({"a.xml": "<TEI>x</TEI>"}, r"a\.xml: .*cannot be detected"),
     "alone of its kind": ({"train.txt": "The mayor slept."}, r"train\.txt: .*cannot be detected"),
     "a table": ({"train.xlsx": "x"}, r"tables are not read.*docs/corpora.md#a-table"),
     "an id twice": ({"a.jsonl": LINE, "b.jsonl": LINE}, r"b\.jsonl, line 1: .*'a:0' was used before, at .*a\.jsonl"),
@@ -100,9 +105,20 @@ def test_files_that_are_not_read_are_told(tmp_path, caplog):
     write_files(tmp_path, {**columns("train.tsv", "held_out.tsv", "news-train.tsv", ".x.tsv"), "labels.json": "{}"})
     assert list(load(tmp_path)) == ["train"]
     assert caplog.messages.pop().endswith("files outside all splits left out: 2 (held_out.tsv, news-train.tsv).")
-    write_files(tmp_path / "in", {**columns("a.conll"), "notes.md": "not a sentence"})
+    write_files(tmp_path, {"test.json": '{"x": 1}', "train.parquet": "PAR1"})
+    load(tmp_path)
+    names = "held_out.tsv, news-train.tsv, test.json"
+    assert caplog.messages.pop().endswith(f"files outside all splits left out: 3 ({names}).")
+    write_files(tmp_path / "in", {**columns("a.conll"), "notes.md": "not a sentence", "notes.xml": "<TEI>x</TEI>"})
     load(tmp_path / "in")
-    assert caplog.messages.pop().endswith("files of unknown formats left out: 1 (notes.md).")
+    assert caplog.messages.pop().endswith("files of unknown formats left out: 2 (notes.md, notes.xml).")
+
+
+@pytest.mark.parametrize("format", [None, "ace"])
+@pytest.mark.parametrize("given", ["", "*"])
+def test_documents_lie_beside_other_files(tmp_path, given, format):
+    write_files(tmp_path, {**CASES["ace"].sample(), "notes.xml": "<source_file"})
+    assert len(load(tmp_path / given, format=format)["train"]) == 1
 
 
 @pytest.mark.parametrize("given", [Dataset.from_list([RECORD]), {"train": Dataset.from_list([RECORD])}, [RECORD]])

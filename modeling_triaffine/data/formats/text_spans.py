@@ -63,11 +63,7 @@ def _records(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]]:
     """The records of a file with their places, pairs of a text and its annotations as records."""
     for raw, where in json_values(path, check):
         pairs = raw.get("annotations") if isinstance(raw, dict) and "text" not in raw else [raw]
-        if (
-            isinstance(pairs, list)
-            and pairs
-            and all(isinstance(p, list) and [*map(type, p)] == [str, dict] for p in pairs)
-        ):
+        if isinstance(pairs, list) and pairs and all(map(_is_pair, pairs)):
             for number, (text, annotations) in enumerate(pairs):
                 yield {"text": text, **annotations}, where if pairs == [raw] else f"{where}, annotations[{number}]"
         else:

@@ -100,7 +100,7 @@ def tagged_sentences(
             doc_id = record.fields.get(ids["doc_id"])
             doc_id = identifier if doc_id in (None, "") else str(doc_id)
             fields = {"id": identifier, "doc_id": doc_id, "sent_id": sent_ids[doc_id], "tokens": tokens}
-            fields["pos"] = record.fields[columns["pos"]] if "pos" in columns else None
+            fields["pos"] = record.fields[record.first_of([columns["pos"]])] if "pos" in columns else None
             sent_ids[doc_id] += 1
             yield text_of_words({**fields, "entities": entities}, where, check)
 
