@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .model.kinds_triaffine import TextEntity
-from .parsing import NO_TEXT, DataError, check_is_line, decode_object, decode_text, shown
+from .parsing import NO_TEXT, DataError, check_is_line, decode_object, decode_text
 
 REJECTED = 3
 """Exit code of a command that has rejected a text."""
@@ -57,7 +57,8 @@ class TextOptions:
 
     def row(self, file: str, number: int | None, record: Any, text: Any) -> Row:
         """The row of a record, whatever stands in place of its text."""
-        reason = None if isinstance(text, str) else f"expected a text under {self.text_column!r}, found {shown(text)}."
+        found = "null" if text is None else type(text).__name__
+        reason = None if isinstance(text, str) else f"expected a text under {self.text_column!r}, found {found}."
         return Row(file, number, record, text, reason)
 
 

@@ -63,7 +63,7 @@ def command(
     bf16: shared.Bf16 = False,
 ) -> int:
     options = TextOptions(text_column=text_column, entities_column=entities_column)
-    if output is not None and output.is_file() and input != STANDARD_INPUT and Path(input).samefile(output):
+    if output is not None and output.is_file() and Path(input).is_file() and Path(input).samefile(output):
         raise ValueError(f"--output {output} is the input, which would be lost. Give another name.")
     if to in FOLDERS and output is not None:
         shared.check_new(output)
@@ -104,12 +104,15 @@ def read_rows(name: str, text: str | None, options: TextOptions) -> Iterator[Row
         lines = iter(_read_typed, b"") if sys.stdin.isatty() else sys.stdin.buffer
         yield from read_lines(lines, "stdin", options, is_json=None)
     elif path.is_dir():
-        files = {file.relative_to(path): file for file in paths_below(path) if file.suffix.lower() in DOCUMENTS}
-        shown = {inside: file for inside, file in files.items() if not any(part[0] == "." for part in inside.parts)}
+        files = (file for file in paths_below(path) if file.suffix.lower() in DOCUMENTS and not file.is_dir())
+        named = {file.relative_to(path): file for file in files}
+        shown = {inside: file for inside, file in named.items() if not any(part[0] == "." for part in inside.parts)}
         if not shown:
             raise ValueError(f"{name} is a folder without .txt files. Save its documents as text, one in each file.")
         for inside, file in shown.items():
             yield read_document(str(file), file, inside.with_suffix("").as_posix(), options)
+    elif not path.exists():
+        raise FileNotFoundError(f"There is no file {name}. Give a file of texts, a folder of .txt files, or --text.")
     elif name.lower().endswith(TABLES):
         raise ValueError(f"{name} is a table, whose lines are not texts. Write its rows as JSON lines (.jsonl).")
     else:

@@ -140,6 +140,8 @@ def _check_supported(root: Any) -> None:
     for name, value in FIXED_SETTINGS.items():
         if settings.get(name, value) != value:
             raise CheckpointError(f"it was trained with {name} = {settings[name]!r}, and only {value!r} is supported")
+    if root.state.get("loss_config", {}).get("name") == "two":
+        raise CheckpointError("it was trained with the loss 'two', which has no label for None")
 
 
 def _settings(root: InertObject) -> dict[str, Any]:

@@ -213,6 +213,7 @@ def test_a_checkpoint_that_calls_the_operating_system_is_refused(small, pretrain
             r"scorer is LinearTriParser, .*only TriAffineParser",
         ),
         (lambda model: model.score_setting.update(scale="sqrt"), r"scale = 'sqrt', .*'none'"),
+        (lambda model: model.loss_config.update(name="two"), r"the loss 'two'"),
         (
             lambda model: attach(model, {"parser_list.0.norm_h.weight": torch.ones(3)}),
             r"with another encoder: .*Unexpected key.*parser_list\.0\.norm_h\.weight",
