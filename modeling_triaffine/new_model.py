@@ -32,7 +32,13 @@ def extend_model() -> None:
 
 
 def model_on_encoder(
-    cls: type[TriaffineForNestedNER], /, name_or_path: str, config: TriaffineConfig | None = None, **config_kwargs: Any
+    cls: type[TriaffineForNestedNER],
+    /,
+    name_or_path: str,
+    config: TriaffineConfig | None = None,
+    *,
+    attn_implementation: str | None = None,
+    **config_kwargs: Any,
 ) -> TriaffineForNestedNER:
     """`TriaffineForNestedNER.from_encoder`: an untrained model on a pretrained encoder, in float32.
 
@@ -42,6 +48,7 @@ def model_on_encoder(
     Args:
         name_or_path: folder or Hub name of any `AutoModel` encoder.
         config: its `encoder_config`, if any, is replaced by the pretrained encoder's.
+        attn_implementation: of the encoder, as in transformers.
         config_kwargs: fields of [`TriaffineConfig`] if `config` is not given, at least the labels; and where the
             encoder is: `revision`, `subfolder`, `cache_dir`, `local_files_only`, `token`.
 
@@ -65,6 +72,8 @@ def model_on_encoder(
         given = {key: value for key, value in config.to_dict().items() if key != "hidden_size"}
         config = type(config)(**{**given, "encoder_config": encoder_config})
     model = cls(config)
+    if attn_implementation is not None:
+        model.set_attn_implementation(attn_implementation)
     pretrained, report = AutoModel.from_pretrained(
         name_or_path, dtype=torch.float32, output_loading_info=True, **origin
     )

@@ -51,7 +51,8 @@ def read_entities(entities: Iterable[Mapping[str, Any]], text: str, show: Callab
     found: dict[tuple[int, int, str], DrawnEntity] = {}
     for index, entity in enumerate(entities):
         start, end, label = read_entity(entity, f"Entity {index}", len(text))
-        shown = DrawnEntity(start, end, show(label), entity.get("score"))
+        score = entity.get("score")
+        shown = DrawnEntity(start, end, show(label), None if score is None else float(score))
         found.setdefault(shown[:3], shown)
     return sorted(found.values(), key=lambda entity: (entity.start, -entity.end, entity.label))
 

@@ -32,8 +32,8 @@ class Calibration:
     split: str
     sentences: int
     temperature: float
+    errors: tuple[float, float]
     labels: dict[str, LabelCalibration] = field(default_factory=dict)
-    errors: tuple[float, float] = (0.0, 0.0)
 
     @property
     def thresholds(self) -> dict[str, float]:

@@ -157,14 +157,14 @@ def _locate(
     if not 0 <= start < end <= len(text):
         raise ValueError(f"The span {start}:{end} is not in the text of {len(text)} characters.")
     near: list[Offsets] = []  # in each sentence, all words that the span touches
-    for feature, piece in processor.encode_text(text):
+    for piece in processor.read_text(text):
         offsets = piece.offsets
         touched = [number for number, word in enumerate(offsets) if word[0] < end and start < word[1]]
         if not touched:
             continue
         covered = offsets[touched[0]][0], offsets[touched[-1]][1]
         if covered == (start, end) and piece.owns(touched[0], touched[-1] + 1):
-            return feature, offsets, (touched[0], touched[-1])
+            return processor.encode_pieces([piece])[0], offsets, (touched[0], touched[-1])
         near.append(covered)
     quoted = ", ".join(f"{first}:{last} ({text[first:last]!r})" for first, last in near) or "none"
     raise ValueError(f"{start}:{end} ({text[start:end]!r}) is not of whole words in one sentence; nearest: {quoted}.")

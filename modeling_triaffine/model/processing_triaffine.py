@@ -10,7 +10,8 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -58,6 +59,8 @@ OPTIONS = {
     "context": MODEL_OPTIONS["context"],
     **PROCESSOR_OPTIONS,
 }
+# Sentences of a long text that are encoded together.
+PIECES_AT_ONCE = 64
 # Words whose sub-words are kept; a text of more distinct ones begins anew (about 50 MB).
 MOST_KNOWN_WORDS = 2**17
 
@@ -199,8 +202,9 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
 
     def encode_text(self, text: str) -> Iterator[tuple[Feature, Piece]]:
         """The feature of each sentence of a raw text, or window of a long one, and the piece of the text that it is."""
-        pieces = [*self.read_text(text)]
-        return zip(self.encode_pieces(pieces), pieces, strict=True)
+        pieces = self.read_text(text)
+        while some := [*islice(pieces, PIECES_AT_ONCE)]:
+            yield from zip(self.encode_pieces(some), some, strict=True)
 
     def read_text(self, text: str) -> Iterator[Piece]:
         """The words of each sentence of a raw text, or window of a long one, and the context that the model reads.
@@ -331,9 +335,10 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             self._cache = state, {}
         known = self._cache[1]
         words = [*chain.from_iterable(sentences)]
-        if new := [*{*words} - known.keys()]:
+        if new := [word for word in {*words} if word not in known]:
             known.update(zip(new, self._read_words(new), strict=True))
-        return [*zip(*map(known.__getitem__, words), strict=True)] or [()] * len(KnownWord._fields)
+        found = [known[word] for word in words]
+        return [[*map(itemgetter(field), found)] for field in range(len(KnownWord._fields))]
 
     def _read_words(self, words: Sequence[str]) -> Iterator[KnownWord]:
         """The words as the model reads them.

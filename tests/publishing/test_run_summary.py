@@ -12,8 +12,8 @@ CALIBRATION = Calibration(
     "validation",
     7,
     1.5,
-    {"protein": LabelCalibration(make_row(1, 2, 3), make_row(2, 2, 3), 0.25)},
     (0.25, 0.0),
+    {"protein": LabelCalibration(make_row(1, 2, 3), make_row(2, 2, 3), 0.25)},
 )
 
 
