@@ -113,7 +113,9 @@ class GivenFiles:
         documents = {_stem(file) for file in self.formats}  # whose texts are called alike
         for file in self.files:
             kind = format_if_known(file) if known is None and _stem(file) not in documents else known
-            if kind and kind.documents is None and (known is None or file in self.given or may_be(file, known)):
+            if kind is None or (kind.documents is not None and file != self.folder):
+                continue  # documents were found above
+            if known is None or file in self.given or may_be(file, known):
                 self.formats[file] = kind
         near = {_suffix(file): kind for file, kind in self.formats.items() if kind.documents is None}
         for file in self.files:

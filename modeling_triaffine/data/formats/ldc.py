@@ -84,7 +84,7 @@ class Release:
             check.note("earlier stages of annotation ignored")
             return
         name = name_in_corpus(path, check)
-        document = next(path.name.removesuffix(end) for end in self.suffixes if path.name.endswith(end))
+        document = next((path.name.removesuffix(end) for end in self.suffixes if path.name.endswith(end)), path.name)
         folders = dict.fromkeys((path.parent, path.parent.parent / "source"))
         places = [folder / f"{document}{suffix}" for folder in folders for suffix in self.sources]
         sources = [place for place in places if place.is_file()]
