@@ -32,7 +32,7 @@ BUDGET = {
     "acceleration": (1_156, 709),
     "commands": (1_146, 724),
     "conversion": (716, 511),
-    "data": (4_896, 2_437),
+    "data": (4_897, 2_437),
     "drawing": (655, 470),
     "evaluation": (1_251, 629),
     "explanation": (429, 287),

@@ -62,7 +62,8 @@ def cas_documents(path: Path) -> list[Path]:
 
 def _text(cas: Cas, layer: str, feature: str, where: str, check: RecordChecker) -> Text:
     """The text of a CAS with the annotations of a layer, and its sentences; without a text there are none of either."""
-    doc_id, text, entities = where.rpartition(".")[0] or where, cas.sofa_string or "", []
+    doc_id, entities = where.rpartition(".")[0] or where, []
+    text = check.valid(cas.sofa_string or "", str, where, "sofaString")
     if not text:
         return annotated(doc_id, text, (), where)
     there = sorted({annotation.type.name for annotation in cas.select_all_annotations()})
