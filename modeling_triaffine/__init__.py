@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .training import NestedNERTrainingArguments as NestedNERTrainingArguments
     from .training import start_from_recipe as start_from_recipe
 
-__getattr__, __dir__, _NAMES = on_first_use(__name__, __file__)
+__getattr__, __dir__, _NAMES = on_first_use(__name__)
 __all__ = [*_NAMES, "__version__"]
 
 register_with_transformers()

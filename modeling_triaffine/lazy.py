@@ -4,16 +4,16 @@ import ast
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 
-def on_first_use(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """`__getattr__`, `__dir__` and the public names of a package: what its `file` imports under `TYPE_CHECKING`.
+def on_first_use(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """`__getattr__`, `__dir__` and the public names of a package: what its source imports under `TYPE_CHECKING`.
 
     So type checkers and editors read the same list. `from . import name` is a module of the package.
     """
-    source = ast.parse(Path(file).read_text(encoding="utf-8"))
+    specification: Any = sys.modules[package].__spec__
+    source = ast.parse(specification.loader.get_source(package))  # also of a package in a ZIP archive
     (checked,) = (node.body for node in source.body if isinstance(node, ast.If))
     imports = [node for node in checked if isinstance(node, ast.ImportFrom)]
     modules = {alias.name: node.module for node in imports for alias in node.names}

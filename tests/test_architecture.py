@@ -36,7 +36,7 @@ BUDGET = {
     "drawing": (655, 470),
     "evaluation": (1_251, 629),
     "explanation": (429, 287),
-    "model": (4_739, 3_500),
+    "model": (4_739, 3_501),
     "page": (345, 547),
     "publishing": (729, 675),
     "serving": (979, 972),

@@ -29,4 +29,4 @@ if TYPE_CHECKING:
     from .texts import align_entities as align_entities
     from .writing import write_nested_ner as write_nested_ner
 
-__getattr__, __dir__, __all__ = on_first_use(__name__, __file__)
+__getattr__, __dir__, __all__ = on_first_use(__name__)

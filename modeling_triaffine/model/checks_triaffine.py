@@ -9,7 +9,7 @@ from typing import Any
 
 from packaging.version import Version
 
-LOWEST_VERSIONS = {"torch": "2.10", "transformers": "5.20"}
+LOWEST_VERSIONS = {"torch": "2.11", "transformers": "5.20"}
 for _package, _lowest in LOWEST_VERSIONS.items():
     if Version(_installed := metadata.version(_package)) < Version(_lowest):
         raise ImportError(f"{_package}>={_lowest} is required here, but {_package}=={_installed} is installed.")

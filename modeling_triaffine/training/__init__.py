@@ -17,4 +17,4 @@ if TYPE_CHECKING:
     from .start import start_from_recipe as start_from_recipe
     from .trainer import NestedNERTrainer as NestedNERTrainer
 
-__getattr__, __dir__, __all__ = on_first_use(__name__, __file__)
+__getattr__, __dir__, __all__ = on_first_use(__name__)
