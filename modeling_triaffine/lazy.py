@@ -13,7 +13,7 @@ def on_first_use(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
     So type checkers and editors read the same list. `from . import name` is a module of the package.
     """
     specification: Any = sys.modules[package].__spec__
-    source = ast.parse(specification.loader.get_source(package))  # also of a package in a ZIP archive
+    source = ast.parse(specification.loader.get_source(package))
     (checked,) = (node.body for node in source.body if isinstance(node, ast.If))
     imports = [node for node in checked if isinstance(node, ast.ImportFrom)]
     modules = {alias.name: node.module for node in imports for alias in node.names}
