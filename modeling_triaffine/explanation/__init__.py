@@ -1,6 +1,6 @@
 """Explains the scores of a span by the model's own attention and contributions.
 
-`explaining.py` returns plain data from the tensors of `contributions.py`; `tables.py` shows it as text.
+`explaining.py` returns plain data, `tables.py` shows it as text.
 """
 
 from .explaining import Explanation, explain

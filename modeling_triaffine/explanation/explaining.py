@@ -1,9 +1,17 @@
-"""`explain`: the attention and contributions behind each label's score of a span, as plain data ready for JSON."""
+"""`explain`: the attention and contributions behind each label's score of a span, as plain data ready for JSON.
+
+Both stages of the model are weighted sums, p_ijr = Σ_k α_ijkr · o_ijkr + b_r and pᶜ_lr = Σ_g β_lgr · t_lgr + b_r,
+so their terms add up to the score exactly. Only o and t are computed here, for the given span; attention and scores
+come from the model's forward pass.
+"""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
+
+import torch
+from torch import Tensor
 
 from ..model.batches_triaffine import Feature
 from ..model.decoding_triaffine import Threshold, find_entities
@@ -11,9 +19,9 @@ from ..model.kinds_triaffine import NONE_LABEL
 from ..model.model_triaffine import evaluating
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
+from ..model.span_head_triaffine import CrossSpanStage, TriaffineSpanHead
 from ..model.text_triaffine import Offsets
-from ..model.triaffine_ops import label_probabilities
-from .contributions import StageScores, cross_span_stage_scores, span_stage_scores
+from ..model.triaffine_ops import candidate_attention, gather_spans, label_probabilities, triaffine_pairs
 
 
 @dataclass(frozen=True)
@@ -34,16 +42,39 @@ class Candidate(TextSpan):
 
 
 @dataclass(frozen=True)
+class StageScores:
+    """The scores of a span in one stage, by label: logit = Σ contributions + bias.
+
+    Attributes:
+        logits: One for each of R labels.
+        probabilities: The softmax over the labels, or with `multi_label` the sigmoid; in the final stage with the
+            model's temperature.
+        bias: The bias of each label; in the cross-span stage of a model with `cross_span_residual` plus the logit of
+            the span stage.
+        attention: [R, K], α of K inside words, or β of K candidates, which sums to 1.
+        contributions: [R, K], attention times value, in logits. Both are None if the stage has no attention (ablation
+            (a)).
+    """
+
+    logits: list[float]
+    probabilities: list[float]
+    bias: list[float]
+    attention: list[list[float]] | None
+    contributions: list[list[float]] | None
+
+
+@dataclass(frozen=True)
 class Explanation:
     """The exact terms of a span's scores, as computed by the model.
 
     Attributes:
-        span: The span; sentence: the sentence it was scored in, as split by the processor.
+        span: The span.
+        sentence: The sentence it was scored in, as split by the processor.
         words: The inside words, in the order of `attention` and `contributions` in `span_stage`.
         candidates: The candidates, in the order of those in `cross_span_stage`; None if the span is not one.
-        labels: In the model's order, `None` last (with `multi_label` without `None`).
-        span_stage, cross_span_stage: The scores by label, before (p) and after (pᶜ) the cross-span stage; the latter
-            None if the span is not a candidate.
+        labels: The labels in the model's order, `None` last (with `multi_label` without `None`).
+        span_stage: The scores before the cross-span stage, p.
+        cross_span_stage: The scores after it, pᶜ; None if the span is not a candidate.
         predicted: The label of the span, the likeliest of several; `None` if it is not an entity or not a candidate.
         is_candidate: Whether the span is in the cross-span stage; None for a model without this stage.
         cross_span_axis: "key": the span attends to the candidates; "query": the candidates attend to it; None without
@@ -71,7 +102,7 @@ class Explanation:
         return self.cross_span_stage or self.span_stage
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON."""
+        """Returns plain data, ready for JSON."""
         return asdict(self)
 
 
@@ -118,14 +149,14 @@ def explain(
         }
         packed = batch.pop("packed_words")
         hidden, _ = model.represent_words(**batch)
-        output = model.head(hidden, batch["num_words"], packed_words=packed)
+        output: Any = model.head(hidden, batch["num_words"], packed_words=packed)
         labels_of: defaultdict[tuple[int, int], list[tuple[str, float]]] = defaultdict(list)
         for entity in find_entities(output, config, threshold)[0]:  # the likeliest of a span first
             labels_of[entity["start"], entity["end"] - 1].append((entity["type"], entity["score"]))
         span_stage = span_stage_scores(model.head, hidden, output, (i, j))
         cross_span_stage = candidates = None
         spans = [] if output.candidates is None else output.candidates[0].tolist()
-        if [i, j] in spans and output.logits is not None:
+        if [i, j] in spans:
             cross_span_stage = cross_span_stage_scores(model.head, hidden, output, spans.index([i, j]))
             none = label_probabilities(output.logits[0], config.multi_label, config.temperature)[:, -1].tolist()
             candidates = []
@@ -152,7 +183,7 @@ def explain(
 def _locate(
     processor: TriaffineProcessor, text: str, span: tuple[int, int] | Mapping[str, Any]
 ) -> tuple[Feature, Sequence[Offsets], tuple[int, int]]:
-    """The sentence of the span: its feature and word offsets, and the span's first and last word in it."""
+    """Returns the sentence of the span: its feature and word offsets, and the span's first and last word in it."""
     start, end = (span["start"], span["end"]) if isinstance(span, Mapping) else span
     if not 0 <= start < end <= len(text):
         raise ValueError(f"The span {start}:{end} is not in the text of {len(text)} characters.")
@@ -168,3 +199,58 @@ def _locate(
         near.append(covered)
     quoted = ", ".join(f"{first}:{last} ({text[first:last]!r})" for first, last in near) or "none"
     raise ValueError(f"{start}:{end} ({text[start:end]!r}) is not of whole words in one sentence; nearest: {quoted}.")
+
+
+def span_stage_scores(head: TriaffineSpanHead, hidden: Tensor, output: Any, span: tuple[int, int]) -> StageScores:
+    """p_ijr of the span (i, j), both inclusive, by inside word.
+
+    hidden [1, N, H]: the words of one sentence; output: the head's output for them in eval mode.
+    """
+    (i, j), is_final = span, not head.config.cross_span
+    logits = output.span_logits[0, i, j]
+    if not head.config.scoring_kind.reads_words:
+        return _stage_scores(head, is_final, logits, head.label_bias)
+    attention_factor, scoring_factor = head.factors(head.read(hidden))
+    spans = torch.tensor([[span]], device=hidden.device)
+    attention = candidate_attention(attention_factor, spans, hidden.shape[1])[0, :, 0, i : j + 1]
+    values = scoring_factor.spans(spans)[0, :, 0, i : j + 1]
+    return _stage_scores(head, is_final, logits, head.label_bias, attention, values)
+
+
+def cross_span_stage_scores(head: TriaffineSpanHead, hidden: Tensor, output: Any, position: int) -> StageScores:
+    """pᶜ_lr of the candidate l at `position`, by candidate; arguments as in [`span_stage_scores`].
+
+    With `cross_span_axis="key"` the sum is over the related spans g that l attends to; with "query" (published code)
+    the span is the related one, and the sum is over the spans l that attend to it.
+    """
+    stage: CrossSpanStage = head.cross_span
+    bias: Tensor = head.label_bias if stage.shares else stage.label_bias
+    if head.config.cross_span_residual:  # the span stage's score does not depend on the candidates
+        bias = bias + gather_spans(output.span_logits, output.candidates)[0, position]
+    words = head.read(hidden)
+    representations = head.represent(words, output.span_attentions.permute(0, 3, 1, 2))
+    spans = stage.scoring_span(representations).expand(-1, head.config.num_scores, -1, -1)
+    tensor = head.scoring.triaffine if stage.shares else stage.scoring_triaffine
+    values = triaffine_pairs(words[stage.scoring_boundaries], spans, tensor(), output.candidates)[0]  # t [R, l, g]
+    attention = output.cross_span_attentions[0].permute(2, 0, 1)  # [R, l, g]
+    axis = {"key": 1, "query": 2}[stage.axis]
+    chosen = (part.select(axis, position) for part in (attention, values))
+    return _stage_scores(head, True, output.logits[0, position], bias, *chosen)
+
+
+def _stage_scores(
+    head: TriaffineSpanHead,
+    is_final: bool,
+    logits: Tensor,
+    bias: Tensor,
+    attention: Tensor | None = None,
+    values: Tensor | None = None,
+) -> StageScores:
+    """logits, bias [R]; attention and values [R or 1, K]: attention without labels has one row."""
+    temperature = head.config.temperature if is_final else 1.0
+    probabilities = label_probabilities(logits, head.config.multi_label, temperature)[: len(logits)]
+    scores = logits.tolist(), probabilities.tolist(), bias.tolist()
+    if attention is None or values is None:
+        return StageScores(*scores, None, None)
+    contributions = attention * values.to(attention.dtype)
+    return StageScores(*scores, attention.expand_as(contributions).tolist(), contributions.tolist())

@@ -11,8 +11,7 @@ from typing import NamedTuple
 from ..drawing.safe_text import LONGEST_LABEL, clean, shorten
 from ..drawing.tables import Table
 from ..model.kinds_triaffine import NONE_LABEL
-from .contributions import StageScores
-from .explaining import Candidate, Explanation, TextSpan
+from .explaining import Candidate, Explanation, StageScores, TextSpan
 
 MOST_WORDS, MOST_CANDIDATES, MOST_LABELS = 20, 8, 6
 LONGEST_NAME = 40  # characters

@@ -10,8 +10,13 @@ import torch
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.drawing.safe_text import LONGEST_LABEL, shorten
 from modeling_triaffine.explanation import Explanation, explain, format_explanation
-from modeling_triaffine.explanation.contributions import StageScores, cross_span_stage_scores, span_stage_scores
-from modeling_triaffine.explanation.explaining import Candidate, TextSpan
+from modeling_triaffine.explanation.explaining import (
+    Candidate,
+    StageScores,
+    TextSpan,
+    cross_span_stage_scores,
+    span_stage_scores,
+)
 from modeling_triaffine.explanation.tables import MOST_CANDIDATES, MOST_LABELS, MOST_WORDS, make_stages
 from modeling_triaffine.model import span_head_triaffine
 from modeling_triaffine.model.configuration_triaffine import TriaffineConfig
