@@ -5,6 +5,7 @@ Every table, drawing, report and card uses these functions.
 
 import re
 import unicodedata
+from functools import lru_cache
 
 from ..parsing import JOINERS
 
@@ -48,6 +49,7 @@ def inline_code(value: object) -> str:
     return "<code>" + re.sub(r"[^\w ]|_", lambda found: f"&#{ord(found[0])};", text) + "</code>"
 
 
+@lru_cache(maxsize=4096)
 def visible_character(character: str) -> tuple[str, int]:
     """Returns what to print for a character, and its width in columns.
 

@@ -11,9 +11,7 @@ line ends in ▸ and starts with ▸ there, with its label in both. ┴ is an en
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from .entities import DrawnEntity, choose_lanes, from_inside, read_entities
@@ -26,18 +24,17 @@ PARAGRAPH = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 SPACES = (" ", "\N{IDEOGRAPHIC SPACE}")  # text is wrapped after these
 
 
-@dataclass(frozen=True)
 class _Line:
-    """The characters from `start` to `end` of a text as they are drawn, and the columns where each begins."""
+    """The characters from `start` to `end` of a text; `shown` is without spaces and breaks at its end."""
 
-    start: int
-    end: int
-    shown: str
-    columns: Sequence[int]
+    def __init__(self, text: str, start: int, end: int):
+        self.start, self.end, self.characters = start, end, text[start:end]
+        self.shown = _visible(self.characters.rstrip("\r\n")).rstrip()
+        self.width = text_width(self.shown)
 
     def column(self, character: int) -> int:
         """The column of a character of the text; of one outside, the nearer end of the line."""
-        return self.columns[min(max(character, self.start), self.end) - self.start]
+        return min(text_width(self.characters[: max(0, character - self.start)]), self.width)
 
 
 class _Bracket(NamedTuple):
@@ -71,9 +68,9 @@ def draw_entities(text: str, entities: Iterable[Mapping[str, Any]], width: int =
         ╰───────────────╯ Person
     """
     width = max(width, MIN_WIDTH)
-    ordered = read_entities(entities, text, lambda label: "".join(visible_character(c)[0] for c in label))
+    ordered = read_entities(entities, text, _visible)
     drawn = _draw(text, ordered, width)
-    if any(text_width(line) > width for line in drawn):
+    if ordered and any(text_width(line) > width for line in drawn):
         label_room = max(LABEL_GAP + text_width(entity.label) for entity in ordered)
         drawn = _draw(text, ordered, max(width - label_room, width // 2))
     return "\n".join(drawn).rstrip("\n")
@@ -97,41 +94,31 @@ def _draw(text: str, entities: Iterable[DrawnEntity], columns: int) -> list[str]
 def _wrap(text: str, columns: int) -> Iterator[_Line]:
     """Lines of at most that many columns, not counting spaces at their ends; a word that is longer is cut."""
     for paragraph in PARAGRAPH.finditer(text):
-        offset = paragraph.start()
-        shown, widths = map(list, zip(*map(visible_character, paragraph[0].rstrip("\r\n") or " "), strict=True))
-        start = used = 0
-        words = [0]  # where the words begin that this line may end before
-        for place, width in enumerate(widths):
-            while width and used + width > columns and shown[place] not in SPACES:  # twice: a wide end of a long word
-                end = words[-1] if words[-1] > start else place
-                yield _line(offset, start, end, shown, widths)
-                start, used = end, sum(widths[end:place])
+        start = word = paragraph.start()  # of the line, and of the last word that it may end before
+        used = 0
+        for place in range(start, start + len(paragraph[0].rstrip("\r\n"))):
+            width = text_width(text[place])
+            while width and used + width > columns and text[place] not in SPACES:  # twice: a wide end of a long word
+                end = word if word > start else place
+                yield _Line(text, start, end)
+                start, used = end, text_width(text[end:place])
             used += width
-            if shown[place] in SPACES and any(widths[place + 1 : place + 2]):  # carries no combining mark
-                words.append(place + 1)
-        yield _line(offset, start, len(paragraph[0]), shown, widths)
+            if text[place] in SPACES and text_width(text[place + 1 : place + 2]):  # carries no combining mark
+                word = place + 1
+        yield _Line(text, start, paragraph.end())
 
 
-def _line(offset: int, start: int, end: int, shown: Sequence[str], widths: Sequence[int]) -> _Line:
-    """The line of these characters of a paragraph that begins at `offset`, without spaces and breaks at its end."""
-    text = "".join(shown[start:end]).rstrip()
-    last, breaks = text_width(text), [0] * (end - len(widths))
-    columns = [min(column, last) for column in accumulate([*widths[start:end], *breaks], initial=0)]
-    return _Line(offset + start, offset + end, text, columns)
+def _visible(text: str) -> str:
+    return "".join(visible_character(character)[0] for character in text)
 
 
 def _draw_brackets(entities: Iterable[DrawnEntity], line: _Line) -> list[str]:
     """The lanes below a line of text, from top to bottom, with the brackets of entities from the left to the right."""
     brackets = [_bracket(entity, line) for entity in from_inside(entities)]
     lanes = choose_lanes([(bracket.start, bracket.end, bracket.label_end + NEXT_GAP) for bracket in brackets])
-    drawn: list[str] = []
-    ends: list[int] = []
+    drawn = [""] * (max(lanes) + 1)
     for lane, bracket in sorted(zip(lanes, brackets, strict=True)):
-        if lane == len(drawn):
-            drawn.append("")
-            ends.append(0)
-        drawn[lane] += " " * (bracket.start - ends[lane]) + bracket.drawn
-        ends[lane] = bracket.label_end
+        drawn[lane] += " " * (bracket.start - text_width(drawn[lane])) + bracket.drawn
     return drawn
 
 
