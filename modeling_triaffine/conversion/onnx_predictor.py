@@ -80,7 +80,6 @@ def open_pipeline(model: str | os.PathLike[str], **options: Any) -> NestedNERPip
 
     What has weights beside the graph is a model; `options` are those of both pipelines.
     """
-
     weights = (find_file(model, name, {}) for name in (SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME))
     if not any(weights) and find_file(model, GRAPH, {}):
         return OnnxNestedNER(model, **options)
