@@ -9,13 +9,12 @@ The program has the client's folder, standard streams and signals, and the serve
 import atexit
 import gc
 import json
+import multiprocessing
 import os
 import signal
 import socket
 import sys
-import traceback
 from collections.abc import Callable
-from typing import Any
 
 Program = Callable[[list[str]], None]
 
@@ -35,9 +34,7 @@ def ask(address: str, command: list[str]) -> int:
         process = int.from_bytes(connection.recv(4), "big")
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda number, _: os.kill(process, number))
-        code = connection.recv(1)
-        connection.recv(1)  # nothing: the process has ended
-    return code[0] if code else 1
+        return (connection.recv(1) or b"\1")[0]
 
 
 def serve(address: str) -> None:
@@ -63,34 +60,26 @@ def serve(address: str) -> None:
 
 
 def answer(connection: socket.socket, programs: dict[str, Program]) -> None:
-    """Turns this process, a fork of the server, into the program that a client asks for."""
+    """Runs the program that a client asks for in a fork of this process, itself a fork of the server."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     message, streams, *_ = socket.recv_fds(connection, 1 << 16, 3)
+    process = multiprocessing.get_context("fork").Process(target=run, args=(programs, streams, *json.loads(message)))
+    process.start()
+    connection.send(process.pid.to_bytes(4, "big"))
+    process.join()
+    connection.send(bytes([abs(process.exitcode)]))
+    os._exit(0)
+
+
+def run(programs: dict[str, Program], streams: list[int], command: list[str], folder: str) -> None:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
     sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w", buffering=1)
-    (program, *arguments), folder = json.loads(message)
     os.chdir(folder)
-    connection.send(os.getpid().to_bytes(4, "big"))
-    leave = os._exit
-    os._exit = lambda code: leave(connection.send(bytes([code])))  # as a server ends itself
-    os._exit(run(programs[program], arguments))
-
-
-def run(program: Program, arguments: list[str]) -> int:
-    """Exit code of a program, which has cleaned up after itself."""
-    code: Any = 0
     try:
-        program(arguments)
-    except SystemExit as end:
-        code = end.code
-    except BaseException:
-        traceback.print_exc()
-        code = 1
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    return code if isinstance(code, int) else bool(code)
+        programs[command[0]](command[1:])
+    finally:
+        atexit._run_exitfuncs()
 
 
 if __name__ == "__main__":
