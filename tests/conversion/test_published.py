@@ -4,38 +4,29 @@ import json
 import os
 import shutil
 import sys
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from transformers import BertModel
 
 from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER, TriaffineProcessor
 from modeling_triaffine.conversion import CORPORA, CheckpointError, convert_published
 from tests.helpers.encoders import save_encoder
-from tests.helpers.published_stand_ins import (
-    CHARS,
-    POS,
-    STAND_INS,
-    WORDS,
-    attach,
-    published_encoder,
-    published_model,
-    published_modules,
-    save_published,
-)
 from tests.reference import GOLDEN, load_golden
 
 LABELS = ["DNA", "RNA", "protein"]
 
 # File of golden arrays → class of the published model.
-MODELS = {
-    "full_shared": "SpanAttModelV3",
-    "full_separate": "SpanAttModelV3",
-    "ablation_g_triaffine_no_cross": "SpanModel",
-}
+WITHOUT_CROSS_SPAN = "ablation_g_triaffine_no_cross"
+MODELS = {"full_shared": "SpanAttModelV3", "full_separate": "SpanAttModelV3", WITHOUT_CROSS_SPAN: "SpanModel"}
 # Name of a golden array → published name; of MLPs and linear layers the beginnings.
 GOLDEN_MLPS = {
     "mlp_attn_head": "parser_list.0.linear_h",
@@ -72,6 +63,102 @@ def published_tensors(name: str) -> dict[str, torch.Tensor]:
     return {published: arrays[array] for array, published in names.items() if array in arrays}
 
 
+# ---- The published classes, which can be imported only while a checkpoint is saved ----
+
+CLASSES = {
+    "SpanAttModelV3": "model.span_att_v2",
+    "SpanAttModelV2": "model.span_att_v2",
+    "SpanModel": "model.span",
+    "TextEncoder": "model.text_encoder",
+    "MLP": "model.mlp",
+    "TriAffineParser": "model.parser",
+    "LinearTriParser": "model.parser",
+}
+STAND_INS: dict[str, Any] = {name: type(name, (nn.Module,), {"__module__": module}) for name, module in CLASSES.items()}
+SIZES = {"word": 6, "pos": 4, "char": 4}
+WORDS = {"binds": 0, "gene": 1, "the": 2, "[UNK]": 3, "[PAD]": 4}
+POS = {"NOUN": 0, "VERB": 1, "[UNK]": 2, "[PAD]": 3}
+CHARS = {**{character: number for number, character in enumerate("abdeghint")}, "[UNK]": 9, "[PAD]": 10}
+
+
+def stand_in(name: str, **attributes: Any) -> Any:
+    """A module of a published class with these attributes."""
+    module = STAND_INS[name]()
+    for key, value in attributes.items():
+        setattr(module, key, value)
+    return module
+
+
+def attach(module: nn.Module, tensors: dict[str, Tensor]) -> None:
+    """Puts tensors into a module by their dotted names; modules on the way are made."""
+    for name, tensor in tensors.items():
+        *path, last = name.split(".")
+        place = module
+        for part in path:
+            if part not in place._modules:
+                place.add_module(part, stand_in("MLP"))
+            place = place._modules[part]
+        place.register_parameter(last, nn.Parameter(tensor))
+
+
+def published_encoder(pretrained: str, parts: bool) -> Any:
+    """The published text encoder of random weights, with word, part-of-speech and character embeddings on wish."""
+    torch.manual_seed(0)
+    bert = BertModel.from_pretrained(pretrained)
+    positions = torch.arange(bert.config.max_position_embeddings).unsqueeze(0)
+    bert.embeddings.register_buffer("position_ids", positions)  # saved in those days
+    width = bert.config.hidden_size
+    encoder = stand_in(
+        "TextEncoder",
+        bert_list=nn.ModuleList([bert]),
+        bert_additional_config={"bert_before_lstm": True, "subword_aggr": "max", "bert_output": "last", "reinit": 0},
+        lstm_config={"name": "lstm", "dim": 10, "layer": 2, "dropout": 0.3, "context_lstm": False},
+    )
+    if parts:
+        encoder.word_embedding = nn.Embedding(len(WORDS), SIZES["word"])
+        encoder.char_embedding = nn.Embedding(200, SIZES["char"], padding_idx=CHARS["[PAD]"])
+        encoder.char_lstm = nn.LSTM(SIZES["char"], SIZES["char"] // 2, bidirectional=True, batch_first=True)
+        encoder.pos_embedding = nn.Embedding(1100, SIZES["pos"])
+        width += sum(SIZES.values())
+    encoder.lstm = nn.LSTM(width, 5, num_layers=2, bidirectional=True, dropout=0.3, batch_first=True)
+    encoder.reduce_dim = nn.Linear(10, bert.config.hidden_size)
+    return encoder
+
+
+def published_model(pretrained: str, name: str, parts: bool = False) -> Any:
+    """A published model with the head of a file of golden arrays."""
+    model = stand_in(
+        MODELS[name],
+        encoder=published_encoder(pretrained, parts),
+        parser_list=nn.ModuleList([stand_in("TriAffineParser", dropout=0.1, mask=True)]),
+        score_setting={"tri_affine": True, "dp": 0.1, "att_dim": 8, "no_tri_mask": False, "scale": "none"},
+        loss_config={"name": "ce", "na_weight": 1.0},
+        max_span_count=5,
+        act="relu",
+    )
+    attach(model, published_tensors(name))
+    return model
+
+
+@contextmanager
+def published_modules() -> Iterator[None]:
+    """The time in which the published classes can be imported, as pickling them needs it."""
+    names = {".".join(module.split(".")[:depth]) for module in CLASSES.values() for depth in (1, 2)}
+    with pytest.MonkeyPatch.context() as patch:
+        for name in names:
+            patch.setitem(sys.modules, name, types.ModuleType(name))
+        for name, module in CLASSES.items():
+            setattr(sys.modules[module], name, STAND_INS[name])
+        yield
+
+
+def save_published(model: Any, path: Path) -> Path:
+    """Saves as the published training does."""
+    with published_modules():
+        torch.save(model, path)
+    return path
+
+
 @pytest.fixture(scope="module")
 def pretrained(tmp_path_factory) -> str:
     """A tiny encoder as wide as the words of the golden arrays."""
@@ -81,12 +168,7 @@ def pretrained(tmp_path_factory) -> str:
 @pytest.fixture
 def small(pretrained):
     """A published model without the cross-span stage."""
-    return published_span_model(pretrained)
-
-
-def published_span_model(pretrained, parts=False):
-    tensors = published_tensors("ablation_g_triaffine_no_cross")
-    return published_model("SpanModel", tensors, published_encoder(pretrained, parts=parts))
+    return published_model(pretrained, WITHOUT_CROSS_SPAN)
 
 
 @pytest.fixture(scope="module")
@@ -102,17 +184,15 @@ def vocabularies(tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_scores_are_those_of_the_published_implementation(pretrained, tmp_path, name):
-    kind = MODELS[name]
-    published = published_model(kind, published_tensors(name), published_encoder(pretrained))
-    path = save_published(published, tmp_path / "best_epoch.pth")
+    path = save_published(published_model(pretrained, name), tmp_path / "best_epoch.pth")
     head = convert_published(path, pretrained, LABELS)[0].head.double()
     reference, inputs, expected = load_golden(name, cross_span_axis="query")
     output, wanted = head(inputs["h"], inputs["lengths"]), reference(inputs["h"], inputs["lengths"])
     torch.testing.assert_close(output.span_logits, wanted.span_logits, rtol=1e-12, atol=1e-12)
-    if kind == "SpanAttModelV3":
+    if name != WITHOUT_CROSS_SPAN:
         assert torch.equal(output.candidates, expected["topm_row_major"])
         torch.testing.assert_close(output.logits, expected["p_cross_official"], rtol=1e-9, atol=1e-9)
-    assert (head.config.cross_span, head.config.cross_span_axis) == (kind == "SpanAttModelV3", "query")
+    assert (head.config.cross_span, head.config.cross_span_axis) == (name != WITHOUT_CROSS_SPAN, "query")
 
 
 def published_words(encoder: nn.Module, batch: dict, ids: dict) -> torch.Tensor:
@@ -139,7 +219,7 @@ def published_words(encoder: nn.Module, batch: dict, ids: dict) -> torch.Tensor:
 @torch.no_grad()
 def test_words_are_represented_as_published(pretrained, vocabularies, tmp_path):
     """Embeddings in the vocabulary's new order, inputs of the BiLSTM in ours, characters read at the last one."""
-    published = published_span_model(pretrained, parts=True)
+    published = published_model(pretrained, WITHOUT_CROSS_SPAN, parts=True)
     path = save_published(published, tmp_path / "best_epoch.pth")
     model, processor = convert_published(path, pretrained, LABELS, vocabularies, context="previous_sentence")
     sentences = [["the", "gene", "binds"], ["a", "thing", "unheard"]]
@@ -244,7 +324,7 @@ def test_labels_and_vocabularies_must_fit(small, pretrained, vocabularies, tmp_p
     path = save_published(small, tmp_path / "small.pth")
     with pytest.raises(ValueError, match=r"3 entity labels.* 2 are named"):
         convert_published(path, pretrained, LABELS[:2])
-    path = save_published(published_span_model(pretrained, parts=True), tmp_path / "parts.pth")
+    path = save_published(published_model(pretrained, WITHOUT_CROSS_SPAN, parts=True), tmp_path / "parts.pth")
     with pytest.raises(ValueError, match=r"word2id\.json, pos2id\.json, char2id\.json"):
         convert_published(path, pretrained, LABELS)
     for content in ("{}", '{"[PAD]": 0, "[UNK]": 2, "a": 3, "b": 4, "c": 5}', '{"[PAD]": 0, "[UNK]": 1}'):
@@ -257,8 +337,7 @@ def test_labels_and_vocabularies_must_fit(small, pretrained, vocabularies, tmp_p
 
 
 def test_the_command_writes_a_whole_model(pretrained, vocabularies, tmp_path, command, monkeypatch):
-    tensors = published_tensors("full_shared")
-    published = published_model("SpanAttModelV3", tensors, published_encoder(pretrained, parts=True))
+    published = published_model(pretrained, "full_shared", parts=True)
     path = save_published(published, tmp_path / "best_epoch.pth")
     output = tmp_path / "out" / "model"
     monkeypatch.setitem(CORPORA, "genia", (LABELS, "document"))
