@@ -47,8 +47,8 @@ class TriaffineNER(Pipe):
     overlap the entity, with a warning, and two entities in one token give equal spans.
 
     Args:
-        model: as of [`NestedNERPipeline`], loaded at the first use: a saved spaCy pipeline has its own copy and does
-            not need the original.
+        model: as in [`NestedNERPipeline`]. It is loaded at the first use: a saved spaCy pipeline has its own copy and
+            does not need the original.
         device, batch_size (sentences), threshold, overlap: see [`NestedNERPipeline`].
         spans_key: key in `doc.spans`.
         set_ents: also replace `doc.ents`, which cannot overlap: longest first (in tokens), then by start.

@@ -50,7 +50,7 @@ class OnnxNestedNER(NestedNERPipeline):
 
     Args:
         model: folder or Hub name of what `triaffine-ner export` wrote.
-        device, dtype: the CPU and float32, or nothing.
+        device, dtype: may be left out; only the CPU and float32 are possible.
         options: other keywords of [`NestedNERPipeline`].
 
     Examples:

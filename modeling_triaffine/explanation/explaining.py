@@ -72,10 +72,10 @@ class Explanation:
         sentence: The sentence it was scored in, as split by the processor.
         words: The inside words, in the order of `attention` and `contributions` in `span_stage`.
         candidates: The candidates, in the order of those in `cross_span_stage`; None if the span is not one.
-        labels: The labels in the model's order, `None` last (with `multi_label` without `None`).
+        labels: The labels in the model's order, the label "None" last (with `multi_label` without it).
         span_stage: The scores before the cross-span stage, p.
         cross_span_stage: The scores after it, pᶜ; None if the span is not a candidate.
-        predicted: The label of the span, the likeliest of several; `None` if it is not an entity or not a candidate.
+        predicted: The label of the span, the likeliest of several; "None" if it is not an entity or not a candidate.
         is_candidate: Whether the span is in the cross-span stage; None for a model without this stage.
         cross_span_axis: "key": the span attends to the candidates; "query": the candidates attend to it; None without
             the stage.

@@ -132,28 +132,29 @@ def test_an_explanation_multiplies_out_to_the_scores_of_the_model(encoder, field
     model = tiny_model(encoder, **FOUND | fields).double()
     processor = tiny_processor(encoder, context="document")
     pipeline = NestedNERPipeline(model=model, processor=processor)
-    sentences = [model(**processor.pad([feature])) for feature, _ in processor.encode_text(TEXT)]
-    with_candidates = set()
-
-    def check(stage, logits, terms):
-        assert stage.logits == pytest.approx(logits.tolist(), abs=1e-10)
-        if stage.contributions is not None:
-            sums = [bias + sum(values) for bias, values in zip(stage.bias, stage.contributions, strict=True)]
-            assert sums == pytest.approx(stage.logits, abs=1e-10)
-            assert {len(values) for values in (*stage.attention, *stage.contributions)} == {terms}
-
+    outputs = [model(**processor.pad([feature])) for feature, _ in processor.encode_text(TEXT)]
+    has_attention = fields.get("attention") != "none"
+    with_candidates = 0
     places = {SPAN: (1, 1, 4), (10, 13): (1, 0, 0), (14, 38): (1, 1, 7), (39, 42): (2, 0, 0)}
     for span, (sentence, i, j) in places.items():
-        explanation, output = explain(pipeline, TEXT, span), sentences[sentence]
+        explanation, output = explain(pipeline, TEXT, span), outputs[sentence]
         assert len(explanation.words) == j - i + 1
-        has_attention = fields.get("attention") != "none"
         assert ("without attention to inside words" in format_explanation(explanation)) != has_attention
-        assert (explanation.span_stage.contributions is not None) == has_attention
-        check(explanation.span_stage, output.span_logits[0, i, j], j - i + 1)
+        terms = {"span_stage": len(explanation.words)} if has_attention else {}
+        expected = {"span_stage": output.span_logits[0, i, j]}
         if explanation.cross_span_stage:
-            with_candidates.add(span)
-            row = output.candidates[0].tolist().index([i, j])
-            check(explanation.cross_span_stage, output.logits[0, row], len(explanation.candidates))
+            with_candidates += 1
+            terms["cross_span_stage"] = len(explanation.candidates)
+            expected["cross_span_stage"] = output.logits[0, output.candidates[0].tolist().index([i, j])]
+        for name, logits in expected.items():
+            stage = getattr(explanation, name)
+            assert stage.logits == pytest.approx(logits.tolist(), abs=1e-10)
+            assert (stage.contributions is not None) == (name in terms)
+            if name in terms:
+                rows = zip(stage.contributions, stage.attention, stage.bias, stage.logits, strict=True)
+                for values, attention, bias, logit in rows:
+                    assert len(values) == len(attention) == terms[name]
+                    assert sum(values) + bias == pytest.approx(logit, abs=1e-10)
     assert bool(with_candidates) == model.config.cross_span
 
 
