@@ -6,7 +6,6 @@ Writes model.onnx, the model's config.json and the processor to a new folder. Ne
 """
 
 import logging
-import tempfile
 import warnings
 from pathlib import Path
 from typing import Annotated
@@ -31,11 +30,10 @@ def command(
     from ..model.pipeline_triaffine import NestedNERPipeline
 
     pipeline = NestedNERPipeline(model, device="cpu")
-    with new_folder(output) as folder, tempfile.TemporaryDirectory(dir=folder) as of_floats:
-        graph = (Path(of_floats) if int8 else folder) / GRAPH  # a large one has its weights in a second file
-        difference = export_onnx(pipeline.model, pipeline.processor, graph)
+    with new_folder(output) as folder:
+        difference = export_onnx(pipeline.model, pipeline.processor, folder / GRAPH)
         if int8:
-            quantize_onnx(graph, folder / GRAPH)
+            quantize_onnx(folder / GRAPH)
         pipeline.model.config.save_pretrained(folder)
         pipeline.processor.save_pretrained(folder)
     print(f"{output / GRAPH}: scores within {difference:.1e} of the model's{', before int8' if int8 else ''}")

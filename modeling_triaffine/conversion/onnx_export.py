@@ -225,8 +225,8 @@ def _onnx_lstm(values: Tensor, from_input: Tensor, from_state: Tensor, bias: Ten
     return torch.onnx.ops.symbolic("LSTM", inputs, {"hidden_size": size}, dtype=values.dtype, shape=shape)
 
 
-def quantize_onnx(path: Path, output: Path) -> None:
-    """Writes a graph of [`export_onnx`] with the encoder's linear layers in int8, in one file."""
+def quantize_onnx(path: Path) -> None:
+    """Puts a graph with the encoder's linear layers in int8, in one file, in the place of a graph."""
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
@@ -242,4 +242,5 @@ def quantize_onnx(path: Path, output: Path) -> None:
     ]
     # 7 bits: processors without VNNI add two products in 16 bits.
     options: Any = {"weight_type": QuantType.QInt8, "per_channel": True, "reduce_range": True}
-    quantize_dynamic(path, output, nodes_to_quantize=linear, **options)
+    quantize_dynamic(path, path, nodes_to_quantize=linear, **options)
+    path.with_name(f"{path.name}.data").unlink(missing_ok=True)  # the floats of a large graph

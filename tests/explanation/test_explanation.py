@@ -9,14 +9,8 @@ import torch
 
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.drawing.safe_text import LONGEST_LABEL, shorten
-from modeling_triaffine.explanation import Explanation, explain, format_explanation
-from modeling_triaffine.explanation.explaining import (
-    Candidate,
-    StageScores,
-    TextSpan,
-    cross_span_stage_scores,
-    span_stage_scores,
-)
+from modeling_triaffine.explanation import Explanation, explain, explaining, format_explanation
+from modeling_triaffine.explanation.explaining import Candidate, StageScores, TextSpan
 from modeling_triaffine.explanation.tables import MOST_CANDIDATES, MOST_LABELS, MOST_WORDS, make_stages
 from modeling_triaffine.model import span_head_triaffine
 from modeling_triaffine.model.configuration_triaffine import TriaffineConfig
@@ -76,7 +70,7 @@ def test_words_add_up_to_the_span_score(fields, rank):
     attention = inside_attention_reference(attention_factor.whole_cube())[0].expand(4, -1, -1, -1)
     values = scoring_factor.whole_cube()[0]
     for i, j in all_spans(5):
-        parts = as_tensors(span_stage_scores(head, hidden, output, (i, j)))
+        parts = as_tensors(explaining.span_stage_scores(head, hidden, output, (i, j)))
         assert_equal(parts.contributions.sum(-1) + parts.bias, output.span_logits[0, i, j])
         assert_equal(parts.logits, output.span_logits[0, i, j])
         assert_equal(parts.attention, attention[:, i, j, i : j + 1])
@@ -99,7 +93,7 @@ def test_candidates_add_up_to_the_final_score(fields, axis, rank, monkeypatch):
     related = given[0].permute(1, 2, 0)  # t [l, g, R]
     terms = output.cross_span_attentions[0] * related
     for position in range(4):
-        parts = as_tensors(cross_span_stage_scores(head, hidden, output, position))
+        parts = as_tensors(explaining.cross_span_stage_scores(head, hidden, output, position))
         assert_equal(parts.contributions.sum(-1) + parts.bias, output.logits[0, position])
         assert_equal(parts.logits, output.logits[0, position])
         assert_equal(parts.attention.sum(-1), torch.ones(4, dtype=torch.double))
