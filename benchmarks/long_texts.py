@@ -17,12 +17,10 @@ from time import process_time
 from typing import Any
 
 import torch
-from measuring import Rows
+from measuring import Rows, read_corpus, texts_of
 from transformers.utils import logging
 
 from modeling_triaffine import NestedNERPipeline
-from modeling_triaffine.data.demo import demo_corpus
-from modeling_triaffine.data.texts import detokenize
 
 
 def main() -> None:
@@ -45,7 +43,8 @@ def measure(model: str, file: Path | None, words: int, one_sentence: bool) -> di
     logging.set_verbosity_error()
     torch.set_num_threads(1)
     find_entities = NestedNERPipeline(model=model, device="cpu")
-    text = make_text(demo_text() if file is None else file.read_text(encoding="utf-8"), words, one_sentence)
+    source = " ".join(texts_of(read_corpus(None, "test"))) if file is None else file.read_text(encoding="utf-8")
+    text = make_text(source, words, one_sentence)
     find_entities(text[:10_000])
     started = process_time()
     entities = find_entities(text)
@@ -58,10 +57,6 @@ def measure(model: str, file: Path | None, words: int, one_sentence: bool) -> di
         "words_per_second": round(words / seconds),
         "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),  # Linux counts kilobytes
     }
-
-
-def demo_text() -> str:
-    return " ".join(detokenize(record["tokens"]) for record in demo_corpus()["test"])
 
 
 def make_text(text: str, words: int, one_sentence: bool) -> str:

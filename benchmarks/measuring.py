@@ -16,6 +16,9 @@ import torch
 
 from modeling_triaffine.acceleration import onednn
 from modeling_triaffine.acceleration.full_tensors import free_bytes
+from modeling_triaffine.data import load_nested_ner
+from modeling_triaffine.data.demo import demo_corpus
+from modeling_triaffine.data.texts import detokenize
 from modeling_triaffine.environment import describe_hardware, describe_versions
 
 CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
@@ -25,6 +28,17 @@ def describe_machine() -> dict[str, str | int | float]:
     """Hardware, date and the versions that timings depend on most."""
     versions = describe_versions()
     return {**describe_hardware(), **{name: versions[name] for name in ("python", "torch", "transformers")}}
+
+
+def read_corpus(path: str | None, demo_split: str = "train") -> list[dict[str, Any]]:
+    """The sentences of a corpus's first split, as tokens and entities; without a path those of the demo corpus."""
+    records = demo_corpus()[demo_split] if path is None else next(iter(load_nested_ner(path).values()))
+    return [{"tokens": record["tokens"], "entities": record["entities"]} for record in records]
+
+
+def texts_of(records: list[dict[str, Any]], most: int | None = None) -> list[str]:
+    """The sentences, at most so many, as raw text."""
+    return [detokenize(record["tokens"]) for record in records[:most]]
 
 
 def time_interleaved(

@@ -15,18 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from measuring import CLOCKS, Rows, products_by_mkl, time_interleaved
-from throughput import read_corpus
+from measuring import CLOCKS, Rows, products_by_mkl, read_corpus, texts_of, time_interleaved
 
 from modeling_triaffine import NestedNERPipeline, OnnxNestedNER
-from modeling_triaffine.data.texts import detokenize
 
 
 def main() -> None:
     arguments = parse_arguments()
     rows = Rows("words a second from raw text")
-    records = read_corpus(arguments)[: arguments.max_samples]
-    texts = [detokenize(record["tokens"]) for record in records]
+    texts = texts_of(read_corpus(arguments.data), arguments.max_samples)
     words = sum(len(text.split()) for text in texts)
     pipeline = NestedNERPipeline(arguments.model)
     forms = {

@@ -25,11 +25,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import psutil  # comes with accelerate
-from measuring import Rows
-
-from modeling_triaffine import load_nested_ner
-from modeling_triaffine.data.demo import demo_corpus
-from modeling_triaffine.data.texts import detokenize
+from measuring import Rows, read_corpus, texts_of
 
 TOLERANCE = 1e-5  # of a probability, in float32
 TIMEOUT = 120  # seconds
@@ -62,7 +58,7 @@ class Round(NamedTuple):
 def main() -> None:
     arguments = parse_arguments()
     rows = Rows("requests a second to triaffine-ner serve")
-    texts = read_texts(arguments)
+    texts = texts_of(read_corpus(arguments.data, "test"), arguments.max_samples)
     clients = arguments.clients
     with run_server(arguments.model) as together, run_server(arguments.model, program=ONE_AT_A_TIME) as one_at_a_time:
         expected = {text: ask_once(together.url, text) for text in texts}
@@ -96,12 +92,6 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--long_seconds", type=float, default=0.0, help="Of one more round with all clients.")
     parser.add_argument("--output", type=Path)
     return parser.parse_args()
-
-
-def read_texts(arguments: argparse.Namespace) -> list[str]:
-    of_split = {"test": demo_corpus()["test"]} if arguments.data is None else load_nested_ner(arguments.data)
-    records = next(iter(of_split.values()))
-    return [detokenize(record["tokens"]) for record in islice(records, arguments.max_samples)]
 
 
 # ---- the server

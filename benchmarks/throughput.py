@@ -17,14 +17,14 @@ import contextlib
 import copy
 import os
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import torch
 from datasets import Dataset
-from measuring import CLOCKS, Rows, products_by_mkl, synchronize, time_interleaved
+from measuring import CLOCKS, Rows, products_by_mkl, read_corpus, synchronize, texts_of, time_interleaved
 from peers import compare
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -36,12 +36,9 @@ from modeling_triaffine import (
     NestedNERPipeline,
     TriaffineForNestedNER,
     TriaffineProcessor,
-    load_nested_ner,
     start_from_recipe,
 )
 from modeling_triaffine.data.collator import encode_records
-from modeling_triaffine.data.demo import demo_corpus
-from modeling_triaffine.data.texts import detokenize
 from modeling_triaffine.model.batches_triaffine import feature_size
 from modeling_triaffine.training.batching import TrainingBatchSampler
 
@@ -57,7 +54,7 @@ def main() -> None:
     logging.disable_progress_bar()
     logging.set_verbosity_error()
     rows = Rows("sentences a second, whole model")
-    corpus = read_corpus(arguments)  # whose labels and widest entity the model has
+    corpus = read_corpus(arguments.data)  # whose labels and widest entity the model has
     records = corpus[: arguments.max_samples]
     if arguments.peers:
         rows.title = "sentences a second and first answer, beside other libraries; processor time, one thread"
@@ -101,14 +98,6 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def read_corpus(arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    if arguments.data is None:
-        records: Iterable[Any] = demo_corpus()["train"]
-    else:
-        records = next(iter(load_nested_ner(arguments.data).values()))
-    return [{"tokens": record["tokens"], "entities": record["entities"]} for record in records]
-
-
 def build_model(
     rank: int | None, records: list[dict[str, Any]], arguments: argparse.Namespace
 ) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
@@ -133,7 +122,7 @@ def measure_peers(
             arguments.repeats,
             encoder=arguments.model_name_or_path,
             model=folder,
-            texts=[detokenize(record["tokens"]) for record in records],
+            texts=texts_of(records),
             labels=model.config.entity_labels,
             batch_size=arguments.batch_size or 32,
         )
@@ -145,7 +134,7 @@ def measure_prediction(
     records: list[dict[str, Any]],
     arguments: argparse.Namespace,
 ) -> dict[str, Any]:
-    texts = [detokenize(record["tokens"]) for record in records]
+    texts = texts_of(records)
     if arguments.dtype == "bfloat16":
         model.bfloat16()  # as `dtype="bfloat16"` of the pipeline: weights are rounded once, not at every call
     model.eval()  # the pipeline does so for a call, which the encoder alone, without it, would run with dropout
