@@ -20,8 +20,8 @@ from modeling_triaffine.evaluation.prediction import predict_words
 from modeling_triaffine.evaluation.scores import Counts, Scores, percentages
 from modeling_triaffine.evaluation.scoring import score_entities
 from modeling_triaffine.evaluation.significance import paired_bootstrap
+from tests.evaluation.test_scoring import entities
 from tests.helpers.micro_training import micro_dataset
-from tests.helpers.scored import entities
 from tests.helpers.tiny import tiny_model, tiny_pipeline, tiny_processor
 
 # A model that finds something.

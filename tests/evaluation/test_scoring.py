@@ -11,8 +11,23 @@ from modeling_triaffine.evaluation.error_analysis import GOLD_OUTCOMES, PREDICTE
 from modeling_triaffine.evaluation.metric import NestedNERMetric
 from modeling_triaffine.evaluation.scores import PARTS, format_scores
 from modeling_triaffine.evaluation.scoring import candidate_recall, score_entities, scores_by_depth, scores_by_length
-from tests.helpers.scored import entities, pairs
 
+
+def entities(*triples):
+    return [{"start": start, "end": end, "type": label} for start, end, label in triples]
+
+
+# Overlapping, nested and repeated entities of one sentence.
+sentences = st.lists(
+    st.tuples(st.integers(0, 5), st.integers(1, 6), st.sampled_from(["LOC", "ORG", "PER"])).map(
+        lambda entity: {"start": entity[0], "end": entity[0] + entity[1], "type": entity[2]}
+    ),
+    max_size=7,
+)
+# Predictions and references with one list per sentence.
+pairs = st.lists(st.tuples(sentences, sentences), max_size=5).map(
+    lambda rows: tuple(zip(*rows, strict=True)) or ((), ())
+)
 COUNTS = ("correct", "predicted", "found", "gold")
 GOLD = [
     entities((0, 5, "ORG"), (1, 2, "LOC"), (7, 8, "PER")),  # nested, nested, flat

@@ -1,5 +1,6 @@
 """A small training, and ways to make it fail."""
 
+import itertools
 import os
 from collections.abc import Callable
 
@@ -16,12 +17,10 @@ UPDATES["save_total_limit"] = 99
 
 def failing_at_batch(number: int, fail: Callable) -> Callable:
     """A forward hook of the model that lets `fail(output)` happen at its `number`-th batch."""
-    batches = 0
+    batches = itertools.count(1)
 
     def hook(_module, _inputs, output):
-        nonlocal batches
-        batches += 1
-        if batches == number:
+        if next(batches) == number:
             fail(output)
 
     return hook

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from markdown_it import MarkdownIt
-from markdown_it.token import Token
 
 STARTING_TIME = 300  # seconds, for a server to answer on a busy machine
 STOPPING_TIME = 30
@@ -30,9 +29,11 @@ def main(arguments: list[str]) -> None:
     names: dict[str, Any] = {"__name__": "__main__"}
     servers: list[subprocess.Popen] = []
     try:
-        for snippet in snippets(document):
-            print(f"--- {document.name}, line {line_of(snippet)}", file=sys.stderr, flush=True)
-            run(snippet, document, names, servers)
+        for snippet in MarkdownIt().parse(document.read_text(encoding="utf-8")):
+            if snippet.type == "fence" and snippet.info in RUNNABLE:
+                line = snippet.map[0] + 2  # its first, from 1
+                print(f"--- {document.name}, line {line}", file=sys.stderr, flush=True)
+                run(snippet.info, snippet.content, document, line, names, servers)
     finally:
         for server in servers:
             server.terminate()
@@ -40,30 +41,19 @@ def main(arguments: list[str]) -> None:
     assert not any(codes), f"A server ended with {codes}."
 
 
-def snippets(document: Path) -> list[Token]:
-    """The fenced blocks that can be run, in order."""
-    tokens = MarkdownIt().parse(document.read_text(encoding="utf-8"))
-    return [token for token in tokens if token.type == "fence" and token.info in RUNNABLE]
-
-
-def line_of(snippet: Token) -> int:
-    """The snippet's first line in its document, from 1."""
-    assert snippet.map is not None
-    return snippet.map[0] + 2
-
-
-def run(snippet: Token, document: Path, names: dict[str, Any], servers: list[subprocess.Popen]) -> None:
-    language = snippet.info
+def run(
+    language: str, content: str, document: Path, line: int, names: dict[str, Any], servers: list[subprocess.Popen]
+) -> None:
     if language == "python":
-        source = "\n" * (line_of(snippet) - 1) + snippet.content  # tracebacks name the document's own lines
+        source = "\n" * (line - 1) + content  # tracebacks name the document's own lines
         exec(compile(source, str(document), "exec"), names)
     elif language == "json":
-        check_json(snippet.content)
-    elif snippet.content.startswith(SERVERS):
-        servers.append(start_server(snippet.content))
+        check_json(content)
+    elif content.startswith(SERVERS):
+        servers.append(start_server(content))
     else:
         program = f'triaffine-ner() {{ {os.environ["WARM_PROGRAM"]} triaffine-ner "$@"; }}\n'
-        subprocess.run(["bash", "-euo", "pipefail", "-c", program + snippet.content], check=True)
+        subprocess.run(["bash", "-euo", "pipefail", "-c", program + content], check=True)
 
 
 def check_json(content: str) -> None:

@@ -1,7 +1,10 @@
 """Faults in whole runs, in processes of their own: what the script says, and that the run goes on exactly."""
 
+import os
 import re
+import runpy
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -11,8 +14,8 @@ from transformers import AutoModel
 from modeling_triaffine import NestedNERTrainer, TriaffineForNestedNER
 from modeling_triaffine.training.interruptions import find_checkpoint, list_checkpoints
 from tests.helpers.faults import assert_same_weights
-from tests.helpers.micro_training import micro_records, task_arguments, write_task
-from tests.helpers.processes import run_script
+from tests.helpers.micro_training import REPOSITORY, micro_records, task_arguments, write_task
+from tests.helpers.processes import PATIENCE, new_process
 from tests.helpers.tiny import tiny_model
 
 EVERY_THREE = {"eval_strategy": "steps", "eval_steps": 3, "save_strategy": "steps", "save_steps": 3}
@@ -33,6 +36,24 @@ def fill_disk_at_second_checkpoint() -> None:
         original(self, model, trial)
 
     NestedNERTrainer._save_checkpoint = save
+
+
+def run_script(
+    options: Iterable[object], errors: Path, prepare: Callable[[], None] | None = None
+) -> tuple[int | None, str]:
+    """Exit code of `examples/train.py`, after `prepare`, a function of a module; and its standard error, in a file."""
+    process = new_process(_run_script, [*map(str, options)], errors, prepare)
+    process.join(PATIENCE)
+    return process.exitcode, errors.read_text(encoding="utf-8")
+
+
+def _run_script(options: list[str], errors: Path, prepare: Callable[[], None] | None) -> None:
+    os.dup2(os.open(errors, os.O_CREAT | os.O_TRUNC | os.O_WRONLY), 2)
+    sys.stderr = os.fdopen(2, "w", closefd=False)
+    if prepare is not None:
+        prepare()
+    sys.argv = ["train.py", *options]
+    runpy.run_path(str(REPOSITORY / "examples" / "train.py"), run_name="__main__")
 
 
 @pytest.fixture(scope="module")

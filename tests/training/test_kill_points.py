@@ -6,11 +6,14 @@ and dies in turn. $TRIAFFINE_KILL_POINTS are tried, 200 by default.
 """
 
 import contextlib
+import gc
+import multiprocessing
 import os
 import random
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -28,7 +31,7 @@ from modeling_triaffine.training.interruptions import find_checkpoint
 from modeling_triaffine.training.run import Run, prepare_run
 from tests.helpers.faults import assert_same_weights
 from tests.helpers.micro_training import MICRO_CONFIG, MICRO_ENCODER, micro_records, task_arguments, write_task
-from tests.helpers.processes import prepared_process
+from tests.helpers.processes import PATIENCE, new_process
 
 KILL_POINTS = int(os.environ.get("TRIAFFINE_KILL_POINTS", "200"))
 CHAIN = 20  # processes killed, one after the other, on the way to one model
@@ -102,6 +105,36 @@ def train(run: Run, output_dir: Path, limit: int, deadly: int | None = None) -> 
     run.trainer.train(resume_from_checkpoint=True)
     run.trainer.save_model()
     (output_dir.parent / "events.txt").write_text(str(events.count))
+
+
+@contextlib.contextmanager
+def prepared_process(prepare: Callable, *arguments: object) -> Iterator[Callable[..., int]]:
+    """Starts a process that prepares something once, and gives what runs a function of a module in a fork of it.
+
+    The function's first argument is what was prepared; the exit code of the fork is returned.
+    """
+    connection, theirs = multiprocessing.Pipe()
+    process = new_process(_serve, theirs, prepare, arguments)
+
+    def run(function: Callable, *arguments: object) -> int:
+        connection.send((function, arguments))
+        assert connection.poll(PATIENCE), "the process hangs"
+        return connection.recv()
+
+    yield run
+    process.kill()
+    process.join()
+
+
+def _serve(connection: Connection, prepare: Callable, arguments: tuple) -> None:
+    prepared = prepare(*arguments)
+    gc.freeze()
+    while True:
+        function, arguments = connection.recv()
+        process = multiprocessing.get_context("fork").Process(target=function, args=(prepared, *arguments))
+        process.start()
+        process.join()
+        connection.send(process.exitcode)
 
 
 @pytest.fixture(scope="module")

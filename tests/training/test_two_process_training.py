@@ -1,21 +1,25 @@
 """Two real processes on the CPU train, score, save and resume as one does; one that is killed takes nothing with it."""
 
+import contextlib
 import json
+import multiprocessing
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch.multiprocessing.spawn import ProcessException, start_processes
 from transformers import AutoModel
 
 from modeling_triaffine.evaluation.scoring import score_entities
 from modeling_triaffine.training.interruptions import list_checkpoints
 from tests.helpers.faults import RECORDS, UPDATES, SignalAfter, assert_same_weights, failing_at_batch, make_loss_nan
 from tests.helpers.micro_training import micro_records, micro_trainer, weights_after_training
-from tests.helpers.processes import launch_two
+from tests.helpers.processes import PATIENCE, begin, free_port
 
 DIES_AFTER = 7
 # 4 epochs of 3 updates; a kill after update 7 leaves a checkpoint in the middle of an epoch.
@@ -64,6 +68,23 @@ def train_in_every_way(folder: Path) -> None:
     train_interrupted(folder / "uninterrupted")
     train_interrupted(folder / "killed")
     (folder / f"process_{os.environ['RANK']}.json").write_text(json.dumps(result))
+
+
+def launch_two(function: Callable, *arguments: object) -> list[int | None]:
+    """Exit codes of two processes that train together; as soon as one fails, the other is ended."""
+    multiprocessing.set_forkserver_preload(["tests.helpers.warm", function.__module__])
+    arguments = (str(free_port()), function, arguments)
+    both = start_processes(_begin_as, arguments, nprocs=2, join=False, start_method="forkserver")
+    with contextlib.suppress(ProcessException):
+        while not both.join(PATIENCE):
+            pass
+    return [process.exitcode for process in both.processes]
+
+
+def _begin_as(rank: int, port: str, function: Callable, arguments: tuple) -> None:
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank)}
+    begin(function, arguments)
 
 
 @pytest.fixture(scope="module")
