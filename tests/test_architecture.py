@@ -30,19 +30,19 @@ SHARED_FILES = {file.stem for file in PACKAGE.glob("*.py")} - {"demo", "registra
 BUDGET = {
     ".": (1_215, 1_822),
     "acceleration": (1_156, 709),
-    "commands": (1_148, 724),
-    "conversion": (715, 607),
+    "commands": (1_146, 724),
+    "conversion": (716, 593),
     "data": (4_897, 2_437),
     "drawing": (644, 470),
-    "evaluation": (1_251, 629),
-    "explanation": (406, 293),
-    "model": (4_739, 3_501),
+    "evaluation": (1_251, 644),
+    "explanation": (406, 287),
+    "model": (4_739, 3_594),
     "page": (345, 547),
     "publishing": (729, 675),
     "serving": (979, 972),
     "tagging": (440, 550),
-    "training": (2_703, 2_679),
-    "helpers": (0, 2_038),
+    "training": (2_703, 2_754),
+    "helpers": (0, 1_834),
 }
 
 

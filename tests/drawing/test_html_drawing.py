@@ -125,7 +125,6 @@ def test_an_embedded_drawing_leaves_style_and_legend_to_the_page():
 
 def test_colours_follow_the_order_of_the_labels():
     labels = ["PERSON", "LOCATION", "EVENT"]
-
     found = ["ZOO", "EVENT", "ARK", "EVENT"]
     reader = read(VELMAR, [entity(n, n + 1, name) for n, name in enumerate(found)], labels)
     assert [piece.classes[1] for piece in reader.pieces] == ["kind-4", "kind-2", "kind-3", "kind-2"]
