@@ -154,7 +154,8 @@ def score(run: Run, split: str, metrics: dict[str, float]) -> Evaluation:
             raw_text = score_raw_text(NestedNERPipeline(model=trainer.model, processor=processor), texts, unscored)
             metrics |= {f"{prefix}_raw_text_{name}": value for name, value in raw_text.metrics().items()}
             table = format_scores(raw_text)
-            logger.info("Scores on the %s data, raw text (correct by characters):\n%s", split, table)
+            shown = "the same." if table == format_scores(scores) else f"\n{table}"
+            logger.info("Scores on the %s data, raw text (correct by characters): %s", split, shown)
     recall, gold = output.metrics.get(f"{prefix}_candidate_recall"), scores["gold"]
     return Evaluation(
         split=split,
@@ -192,9 +193,8 @@ def tell_what_next(run: Run, metrics: Mapping[str, float], splits: Iterable[str]
     plan, folder = run.plan, shlex.quote(run.plan.training.output_dir)
     scored = [f"{split} data: {format_metrics(metrics, PREFIXES[split])}." for split in splits]
     logger.info("Saved in %s. %s", plan.training.output_dir, " ".join(scored))
-    corpus = shlex.quote(str(Path(plan.test_file or plan.validation_file or plan.train_file or "")))
-    logger.info(
-        "Next:\n  triaffine-ner predict --model %s\n  triaffine-ner evaluate --model %s %s\n"
-        "  triaffine-ner page --model %s",
-        *(folder, folder, corpus, folder),
-    )
+    commands = [f"predict --model {folder}", f"page --model {folder}"]
+    # With --dev_share, a corpus without other files is what the model was trained on.
+    if corpus := plan.test_file or plan.validation_file or (not plan.dev_share and plan.train_file):
+        commands.insert(1, f"evaluate --model {folder} {shlex.quote(str(Path(corpus)))}")
+    logger.info("Next:%s", "".join(f"\n  triaffine-ner {command}" for command in commands))

@@ -206,8 +206,7 @@ def test_a_run_is_scored_on_given_words_and_on_raw_text(tmp_path: Path, prepare,
     predicted = json.loads((tmp_path / "out" / "test_predictions.jsonl").read_text().splitlines()[0])
     assert predicted["tokens"] == tokens
     summary = RunSummary.load(tmp_path / "out")
-    evaluation = summary.evaluation
-    assert evaluation.raw_text["gold"] == evaluation.scores["gold"] == 8
+    assert summary.evaluation.raw_text["gold"] == summary.evaluation.scores["gold"] == 8
     assert summary.settings["words"] == "text"
     card = ModelCard.load(tmp_path / "out" / "README.md")
     assert [row[0] for row in cells(section(card, "Raw text", "###"))] == ["given words", "raw text"]
@@ -230,12 +229,14 @@ def test_progress_and_scores_are_logged(tmp_path: Path, prepare, caplog, capfd) 
     assert "it/s" not in capfd.readouterr().err  # no bars where there is no terminal
 
 
-def test_a_run_without_validation_data_holds_some_out(tmp_path: Path, micro_corpus: Path, prepare) -> None:
+def test_a_run_without_validation_data_holds_some_out(tmp_path: Path, prepare, caplog) -> None:
     lines = [{**record, "doc_id": str(number // 2)} for number, record in enumerate(micro_records(24))]
     train = write_json(tmp_path / "documents.jsonl", *lines)
     run = prepare("--train_file", train, "--dev_share", "0.25", "--format", "json_lines", num_train_epochs=1)
     assert [len(run.corpus.given[split]) for split in ("train", "validation")] == [18, 6]
-    train_and_save(run)
+    with caplog.at_level("INFO", logger="modeling_triaffine"):
+        train_and_save(run)
+    assert "evaluate" not in caplog.messages[-1]  # which would score training sentences
     assert RunSummary.load(tmp_path / "out").settings["dev_share"] == 0.25
 
 
