@@ -3,6 +3,7 @@
 Not in `data/`, which imports the library `datasets`: `predict` would start a second later.
 """
 
+import re
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
@@ -11,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from .model.kinds_triaffine import TextEntity
-from .parsing import NO_TEXT, DataError, check_is_line, decode_object, decode_text
+from .parsing import NO_TEXT, DataError, decode_object, decode_text
 
+# The first line of a list or an object on several lines, which people take for JSON lines.
+SEVERAL_LINES = re.compile(rb"\s*([\[{]|\[.*,)\s*")
 REJECTED = 3
 """Exit code of a command that has rejected a text."""
 
@@ -65,14 +68,14 @@ class TextOptions:
 def read_document(file: str, path: Path, name: str, options: TextOptions) -> Row:
     """The row of a .txt file, whose record has the name as its `id`; that of a file of another kind is rejected."""
     try:
-        data = path.read_bytes()
+        text = decode_text(path.read_bytes().removeprefix(BOM_UTF8))
         if path.suffix.lower() != ".txt":
-            check_is_text(data)
             raise DataError("it is no .txt, .jsonl or .parquet file", "Extract its text, as pdftotext does for a PDF")
-        text = decode_text(data.removeprefix(BOM_UTF8))
+        record = {"id": name, options.text_column: text}
+        options.check_names(record)
     except (DataError, OSError) as error:
         return Row(file, None, outcome=str(error))
-    return options.row(file, None, {"id": name, options.text_column: text}, text)
+    return options.row(file, None, record, text)
 
 
 def read_lines(lines: Iterable[bytes], file: str, options: TextOptions, is_json: bool | None = False) -> Iterator[Row]:
@@ -81,30 +84,31 @@ def read_lines(lines: Iterable[bytes], file: str, options: TextOptions, is_json:
         if number == 1:
             is_json = line.removeprefix(BOM_UTF8).lstrip().startswith(b"{") if is_json is None else is_json
             try:
-                check_is_text(line)
-                if is_json:
-                    check_is_line(line)
+                check_beginning(line, is_json)
             except DataError as error:
                 yield Row(file, None, outcome=str(error))
                 return
         if is_json and not line.strip():
             continue
         try:
-            if is_json:
-                record = decode_object(line)
-                options.check_names(record)
-            else:
-                record = {options.text_column: decode_text(line.removeprefix(BOM_UTF8).rstrip(b"\r\n"))}
+            text = None if is_json else decode_text(line.removeprefix(BOM_UTF8).rstrip(b"\r\n"))
+            record = decode_object(line) if is_json else {options.text_column: text}
+            options.check_names(record)
         except DataError as error:
             yield Row(file, number, outcome=" ".join(str(error).split()))
         else:
             yield options.row(file, number, record, record[options.text_column])
 
 
-def check_is_text(beginning: bytes) -> None:
-    """Raises a DataError for the beginning of a file that is no text, such as a PDF."""
-    if beginning.startswith(tuple(NO_TEXT)):
-        decode_text(beginning)
+def check_beginning(line: bytes, is_json: bool) -> None:
+    """Raises a DataError for the first line of a file that is no text, such as a PDF, or one JSON value on several."""
+    if line.startswith(tuple(NO_TEXT)):
+        decode_text(line)
+    if is_json and SEVERAL_LINES.fullmatch(line):
+        raise DataError(
+            "a JSON value goes on in the next line",
+            "Give JSON lines, one object in each; `jq -c '.[]' FILE` writes a list so, and `jq -c . FILE` objects",
+        )
 
 
 def check_usable(rows: Iterable[Row]) -> None:

@@ -4,6 +4,7 @@ import contextlib
 import logging
 import os
 import sys
+import traceback
 from collections.abc import Iterator
 
 from .files import SURROGATES
@@ -27,8 +28,8 @@ def ending_plainly(*faults: type[Exception]) -> Iterator[None]:
     """Runs a command: prints UTF-8 whatever the terminal's encoding, and ends the process without a traceback.
 
     A mistake of the user (ValueError, OSError, ImportError, and `faults`) is one paragraph on standard error and exit
-    code 2, Ctrl-C one line and 130, a closed pipe 141. Any other exception is a bug and keeps its traceback. Control
-    characters in messages and in the log are made visible.
+    code 2, Ctrl-C one line and 130, a closed pipe 141. Any other exception is a bug and keeps its traceback, and a
+    ValueError that a library raised its place. Control characters in messages and in the log are made visible.
     """
     logging.setLogRecordFactory(VisibleRecord)
     if hasattr(sys.stdout, "reconfigure"):
@@ -46,7 +47,7 @@ def ending_plainly(*faults: type[Exception]) -> Iterator[None]:
     except mistakes as error:
         from .drawing.safe_text import visible
 
-        _print_once(f"error: {visible(' '.join(str(error).split()))}")
+        _print_once(f"error: {visible(' '.join(f'{error}{_place(error)}'.split()))}")
         sys.exit(USER_ERROR)
 
 
@@ -60,6 +61,15 @@ def importing_extra(extra: str, what: str) -> Iterator[None]:
             f"{what}, of the extra `{extra}`: pip install 'modeling_triaffine[{extra}]', or in a checkout "
             f"pip install -e '.[{extra}]' ({error})."
         ) from error
+
+
+def _place(error: Exception) -> str:
+    """Where a ValueError comes from, unless the package raised it, whose messages say what to do."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    is_own = frame.filename.startswith(os.path.dirname(__file__)) and (frame.line or "").startswith("raise")
+    if is_own or not isinstance(error, ValueError):
+        return ""
+    return f" ({type(error).__name__} in {frame.filename}, line {frame.lineno})"
 
 
 def _print_once(line: str) -> None:

@@ -5,7 +5,6 @@ later.
 """
 
 import json
-import re
 import reprlib
 from codecs import BOM_UTF8
 from typing import Any
@@ -19,7 +18,6 @@ NO_TEXT = {
     b"PK\x03\x04": ("the file is a Word document or a zip archive", "Save it as text, or unpack it"),
     b"\xd0\xcf\x11\xe0": ("the file is a Word document", "Save it as text"),
 }
-SEVERAL_LINES = re.compile(rb"\s*([\[{]|\[.*,)\s*")  # the first line of a JSON value on several
 JOINERS = "\u200c\u200d"
 """Invisible, but parts of ordinary words, in Persian or Hindi, and of emoji."""
 
@@ -37,6 +35,8 @@ def decode_text(data: bytes) -> str:
     for beginning, problem_and_remedy in NO_TEXT.items():
         if data.startswith(beginning):
             raise DataError(*problem_and_remedy)
+    if b"\0" in data:
+        raise DataError("there is a NUL byte, as in UTF-16 and in files that are no text", "Save the file as UTF-8")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -49,15 +49,6 @@ def decode_object(data: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DataError(f"expected a JSON object, found {shown(value)}", "Give one JSON object, with its fields in { }")
     return value
-
-
-def check_is_line(data: bytes) -> None:
-    """Raises a DataError for a first line of what people take for JSON lines: a list or object on several lines."""
-    if SEVERAL_LINES.fullmatch(data):
-        raise DataError(
-            "a JSON value goes on in the next line",
-            "Give JSON lines, one object in each; `jq -c '.[]' FILE` writes a list so, and `jq -c . FILE` objects",
-        )
 
 
 def decode_json(data: bytes) -> object:

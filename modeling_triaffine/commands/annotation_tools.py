@@ -1,6 +1,7 @@
 """Writes predictions for an annotation tool, optionally the least certain ones."""
 
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,9 @@ def write_for_tool(
 
     named = [*texts]
     if tool in FOLDERS:  # before the prediction, which can take hours
-        for name, _ in named:
-            check_file_name(name, tool)
+        times = Counter(check_file_name(name, tool) for name, _ in named)
+        if more := [name for name, number in times.items() if number > 1]:
+            raise ValueError(f"Several texts have the id {more[0]!r}, which {tool} needs for a file. Change the ids.")
     if tool == "inception":
         make_cas("", (), ())  # raises without the extra `cas`
     with atomic_path(output) as unfinished:

@@ -17,9 +17,10 @@ may also be a folder that `triaffine-ner export` wrote.
 """
 
 import json
+import os
 import sys
-from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import tee
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -63,8 +64,15 @@ def command(
     bf16: shared.Bf16 = False,
 ) -> int:
     options = TextOptions(text_column=text_column, entities_column=entities_column)
-    if output is not None and output.is_file() and Path(input).is_file() and Path(input).samefile(output):
-        raise ValueError(f"--output {output} is the input, which would be lost. Give another name.")
+    if text is not None and input != STANDARD_INPUT:
+        raise ValueError(f"There are two inputs, {input} and --text. Give one of them.")
+    for written in filter(None, (output, html)):
+        if written.is_file() and Path(input).is_file() and Path(input).samefile(written):
+            raise ValueError(f"{written} is the input, which would be lost. Give another name.")
+    if to != "json_lines" and html is not None:
+        raise ValueError(f"--html and --to {to} are two outputs of different kinds. Give one of them.")
+    if to == "json_lines" and uncertain is not None:
+        raise ValueError("--uncertain needs --to with an annotation tool.")
     if to in FOLDERS and output is not None:
         shared.check_new(output)
     if to != "json_lines" and (output is None or str(output) == "-" or output.is_dir()):
@@ -78,15 +86,17 @@ def command(
     decoding: dict[str, Any] = {"threshold": threshold, "overlap": overlap, "batch_size": batch_size}
     pipeline = shared.open_model(model, device, bf16)
     if output is None or to == "json_lines":
+        from ..files import open_output
+
         if is_standard and sys.stdin.isatty():
             decoding |= {"batch_size": 1}  # answers each line before it reads the next
-        drawn = write_rows(predicted(rows, pipeline, decoding), total, output, html, entities_column, counts)
-        if html is not None:
-            from ..drawing.predictions_page import predictions_page
-            from ..files import write_text
+        with open_output(html) as page:  # before the prediction: what cannot be written is known at once
+            drawn = write_rows(predicted(rows, pipeline, decoding), total, output, html, entities_column, counts)
+            if html is not None:
+                from ..drawing.predictions_page import predictions_page
 
-            texts, names = [(row.text, found) for row, found in drawn], [name_of(row) for row, _ in drawn]
-            write_text(html, predictions_page(texts, f"Entities in {input}", rejected, names))
+                texts, names = [(row.text, found) for row, found in drawn], [name_of(row) for row, _ in drawn]
+                page.write(predictions_page(texts, f"Entities in {input}", rejected, names))
     else:
         named = ((name_of(row), row.text) for row in rows)
         write_for_tool(to, output, named, pipeline, counts, uncertain, decoding)
@@ -103,6 +113,8 @@ def read_rows(name: str, text: str | None, options: TextOptions) -> Iterator[Row
     elif name == STANDARD_INPUT:
         lines = iter(_read_typed, b"") if sys.stdin.isatty() else sys.stdin.buffer
         yield from read_lines(lines, "stdin", options, is_json=None)
+    elif not os.path.exists(name):  # for which an empty name is no folder
+        raise FileNotFoundError(f"There is no file {name!r}. Give a file of texts, a folder of .txt files, or --text.")
     elif path.is_dir():
         files = (file for file in paths_below(path) if file.suffix.lower() in DOCUMENTS and not file.is_dir())
         named = {file.relative_to(path): file for file in files}
@@ -111,8 +123,6 @@ def read_rows(name: str, text: str | None, options: TextOptions) -> Iterator[Row
             raise ValueError(f"{name} is a folder without .txt files. Save its documents as text, one in each file.")
         for inside, file in shown.items():
             yield read_document(str(file), file, inside.with_suffix("").as_posix(), options)
-    elif not path.exists():
-        raise FileNotFoundError(f"There is no file {name}. Give a file of texts, a folder of .txt files, or --text.")
     elif name.lower().endswith(TABLES):
         raise ValueError(f"{name} is a table, whose lines are not texts. Write its rows as JSON lines (.jsonl).")
     else:
@@ -148,15 +158,8 @@ def name_of(row: Row) -> str:
 
 def predicted(rows: Iterable[Row], pipeline: Any, decoding: dict[str, Any]) -> Iterator[Found]:
     """Yields the rows with their entities."""
-    waiting: deque[Row] = deque()
-
-    def texts() -> Iterator[str]:
-        for row in rows:
-            waiting.append(row)
-            yield row.text
-
-    for entities in pipeline(texts(), **decoding):
-        yield waiting.popleft(), entities
+    rows, read = tee(rows)
+    return zip(rows, pipeline((row.text for row in read), **decoding), strict=True)
 
 
 def write_rows(

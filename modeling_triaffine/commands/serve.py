@@ -28,9 +28,6 @@ def command(
     max_body_bytes: Annotated[int, count("Bytes of a request's body; more: status 413.")] = 2_000_000,
     max_texts: Annotated[int, count("Texts of a request; more: status 422.")] = 256,
     max_text_characters: Annotated[int, count("Characters of a text; more: status 422.")] = 20_000,
-    label_studio_seconds: Annotated[
-        int, count("Seconds for a Label Studio request (it waits for 100); later tasks get no prediction.")
-    ] = 90,
     max_waiting: Annotated[int, count("Requests that wait for their answer; more: status 503.")] = 256,
     batch_size: BatchSize = PredictionOptions.batch_size,
     device: Device = None,
@@ -49,11 +46,7 @@ def command(
         own_weights(find_entities.model)
         logging.set_verbosity_error()  # on a GPU, the pipeline warns of repeated calls
         limits = Limits(
-            body_bytes=max_body_bytes,
-            texts=max_texts,
-            text_characters=max_text_characters,
-            waiting=max_waiting,
-            label_studio_seconds=label_studio_seconds,
+            body_bytes=max_body_bytes, texts=max_texts, text_characters=max_text_characters, waiting=max_waiting
         )
         with Batcher(find_entities) as batcher:
             application = create_application(

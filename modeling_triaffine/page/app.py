@@ -16,6 +16,8 @@ import gradio as gr
 from gradio.processing_utils import save_bytes_to_cache
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
 
 from ..addresses import HOST, PAGE_PORT, answered_hosts
 from ..files import SURROGATES
@@ -129,7 +131,9 @@ def serve_page(page: gr.Blocks, host: str = HOST, port: int = PAGE_PORT, open_br
 def start_page(page: gr.Blocks, host: str = HOST, port: int = PAGE_PORT, open_browser: bool = False) -> str:
     """Starts Gradio's server in threads, and returns the address of the page."""
     hosts = Middleware(TrustedHostMiddleware, allowed_hosts=answered_hosts(host))
-    options = {"docs_url": None, "redoc_url": None, "openapi_url": None}
+    # Gradio's limit of size lets empty files in.
+    uploads = Route("/gradio_api/upload", PlainTextResponse("The page has no uploads.", 403))
+    options = {"docs_url": None, "redoc_url": None, "openapi_url": None, "routes": [uploads]}
     _, address, _ = page.launch(
         server_name=host,
         server_port=port,
@@ -137,7 +141,6 @@ def start_page(page: gr.Blocks, host: str = HOST, port: int = PAGE_PORT, open_br
         prevent_thread_lock=True,
         quiet=True,
         app_kwargs={**options, "middleware": [hosts]},
-        max_file_size=0,  # the page has no uploads
         footer_links=[],
         run_history=False,
         ssr_mode=False,

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 import os
 import secrets
 import time
@@ -97,6 +98,10 @@ class Answering:
             app = problem_answer(scope, 401, "Send an API key: Authorization: Bearer KEY.", challenge)
         try:
             await app(scope, receive, send_counted)
+        except asyncio.CancelledError:  # the time limit of the shutdown is reached
+            late = problem_answer(scope, 503, "The server stopped before it could answer.")
+            with contextlib.suppress(RuntimeError):  # another answer has begun
+                await late(scope, receive, send_counted)
         except Exception:  # Starlette responds with 500 outside of this middleware
             count(500)
             raise
@@ -157,8 +162,6 @@ class Predictor:
             if disconnection.done() and not everything.done():
                 raise HTTPException(CLIENT_GONE, "The client did not wait for the answer.")
             outcomes = [outcome_of(answer, seconds) for answer in answers]
-        except asyncio.CancelledError:  # the time limit of the shutdown is reached
-            raise HTTPException(503, "The server stopped before it could answer.") from None
         finally:
             self.waiting -= 1
             disconnection.cancel()

@@ -22,7 +22,6 @@ from .batching import Batcher
 from .schema import HUB_PATH, Entity, HubRequest, Limits, PredictionRequest, json_answer, problem_answer
 
 Entities = list[Entity] | list[list[Entity]]
-LONGEST_PROBLEM = 300  # characters
 
 
 def create_application(
@@ -90,11 +89,11 @@ async def answer_error(request: Request, error: Exception) -> Response:
 
 
 async def answer_invalid(request: Request, error: Exception) -> Response:
-    """422 with a description of the first error, or 415; never repeats the input, which may be long or private."""
+    """422 with a description of the innermost error, or 415; never repeats the input, which may be long or private."""
     assert isinstance(error, RequestValidationError)
     if isinstance(error.body, bytes):  # FastAPI parses only JSON
         return problem_answer(request.scope, 415, "Send JSON, with the header Content-Type: application/json.")
-    fault = error.errors()[0]
+    fault = max(error.errors(), key=lambda fault: len(fault["loc"]))  # of a choice, the one that was meant
     place = ".".join(map(str, fault["loc"][1:])) or "body"
     reason = f" ({fault['ctx']['error']})" if fault["type"] == "json_invalid" else ""
-    return problem_answer(request.scope, 422, f"{place}: {fault['msg']}{reason}."[-LONGEST_PROBLEM:])
+    return problem_answer(request.scope, 422, f"{place}: {fault['msg']}{reason}.")

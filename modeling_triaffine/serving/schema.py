@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.responses import Response
 from starlette.types import Scope
 
-from ..drawing.safe_text import clean
+from ..drawing.safe_text import clean, shorten, visible_json
 from ..files import SURROGATES
 from ..model.kinds_triaffine import OVERLAPS
 from ..model.options_triaffine import PREDICTION_OPTIONS, PredictionOptions
@@ -23,6 +23,7 @@ LABEL_STUDIO, INCEPTION = ANNOTATION_TOOLS = "/label-studio", "/inception"  # of
 
 # Of texts, tasks and labels. A list ends at its first error: each error takes a kilobyte.
 MAX_ITEMS = 10_000
+LONGEST_PROBLEM = 300  # characters
 
 Probability = Annotated[float, Field(ge=0, le=1)]
 Strings = Annotated[list[str], Field(fail_fast=True, max_length=MAX_ITEMS)]
@@ -111,27 +112,25 @@ class Limits(BaseModel):
     """Limits of the server: a larger body is answered with 413, more or longer texts with 422.
 
     waiting: Requests that wait for their answer; further ones get 503.
-    label_studio_seconds: For a request of Label Studio; later tasks get no prediction.
     """
 
     body_bytes: int
     texts: int
     text_characters: int
     waiting: int
-    label_studio_seconds: int
 
 
 def problem_answer(scope: Scope, status: int, problem: str, headers: Mapping[str, str] | None = None) -> Response:
     """The response to an error. Those to annotation tools, which show a person little of it, are logged."""
-    path = scope["path"]
+    path, problem = scope["path"], shorten(problem, LONGEST_PROBLEM)
     if path.startswith(ANNOTATION_TOOLS):
-        logger.warning("%s %s: %d: %s", scope["method"], clean(path), status, clean(problem))
+        logger.warning("%s %s: %d: %s", scope["method"], clean(path), status, problem)
     answer = json_answer({"error" if path == HUB_PATH else "detail": problem}, status)
     answer.headers.update(headers or {})
     return answer
 
 
 def json_answer(content: Any, status: int = 200) -> Response:
-    """A JSON response in UTF-8; lone surrogates, which UTF-8 cannot encode, become JSON escapes."""
-    body = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", SURROGATES)
-    return Response(body, status, media_type="application/json")
+    """A JSON response in UTF-8; controls, and lone surrogates, which UTF-8 cannot encode, become JSON escapes."""
+    body = visible_json(json.dumps(content, ensure_ascii=False, separators=(",", ":")))
+    return Response(body.encode("utf-8", SURROGATES), status, media_type="application/json")

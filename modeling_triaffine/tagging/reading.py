@@ -74,9 +74,10 @@ def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
         if folder.is_dir():
             named = {path: path.relative_to(folder) for path in paths_below(folder)}
         else:
-            named = {Path(path): Path(os.path.basename(path)) for path in glob.glob(given) or [given]}
+            matching = glob.glob(given) or glob.glob(glob.escape(given))
+            named = {Path(path): Path(os.path.basename(path)) for path in matching}
         named = {path: name for path, name in named.items() if not any(part[0] in "._" for part in name.parts)}
-        paths = [path for path in named if path.is_file() and output_dir.resolve() not in path.resolve().parents]
+        paths = [path for path in named if not path.is_dir() and output_dir.resolve() not in path.resolve().parents]
         if not paths:
             raise ValueError(f"{given}: there is no file outside of {output_dir}.")
         for path in paths:

@@ -139,10 +139,18 @@ def test_lines_that_cannot_be_read_are_rejected_and_the_rest_goes_on(
         ("a.docx", b"PK\x03\x04\n", (), "the file is a Word document"),
         ("a.csv", "id,text\n", (), "is a table, whose lines are not texts"),
         ("a/b.md", "x", (), "a is a folder without .txt files"),
+        ("a.txt", "Marie".encode("utf-16-le"), (), "there is a NUL byte, as in UTF-16"),
         ("a.txt", "x", ("--output", "a.txt"), "is the input, which would be lost"),
+        ("a.txt", "x", ("--html", "a.txt"), "is the input, which would be lost"),
+        ("a.txt", "x", ("--html", "."), "is a folder"),
+        ("a.txt", "x", ("--text", "y"), "There are two inputs"),
+        ("a.txt", "x", ("--entities-column", "text"), "there is 'text' already"),
+        ("a.txt", "x", ("--uncertain", "1"), "--uncertain needs --to"),
+        ("a.txt", "x", ("--to", "doccano", "--html", "b.html"), "two outputs"),
         ("a.txt", "x", ("--to", "brat"), "brat imports a new folder"),
         ("a.txt", "x", ("--to", "doccano", "--output", "-"), "doccano imports a file"),
         ("a.jsonl", lines({"text": "x", "id": "../b"}), ("--to", "brat", "--output", "out"), "'../b'"),
+        ("a.jsonl", lines(*[{"text": "x", "id": "b"}] * 2), ("--to", "brat", "--output", "out"), "the id 'b'"),
     ],
 )
 def test_mistakes_leave_nothing_half_written(predict, tmp_path, monkeypatch, name, content, options, fact):

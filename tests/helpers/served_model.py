@@ -32,10 +32,9 @@ def client_of(
     body_bytes: int = 2000,
     texts: int = 64,
     waiting: int = 100,
-    seconds: int = 90,
 ) -> Iterator[TestClient]:
     """A client of an application with small limits, whose model runs inside the block."""
-    limits = Limits(body_bytes=body_bytes, texts=5, text_characters=100, waiting=waiting, label_studio_seconds=seconds)
+    limits = Limits(body_bytes=body_bytes, texts=5, text_characters=100, waiting=waiting)
     with batcher_of(find, texts) as batcher:
         application = create_application(batcher, model, list(labels), limits, keys)
         yield TestClient(application, raise_server_exceptions=False)

@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from modeling_triaffine.serving import annotation_tools
 from modeling_triaffine.serving.annotation_tools import PREDICTED
 from tests.helpers.served_model import ANNOTATED, WAIT, client_of, found_in
 
@@ -106,20 +107,6 @@ def test_tasks_of_label_studio_get_predictions(annotator, config):
     assert answer.json() == {"model_version": "owner/name", "results": [first, other]}
 
 
-@pytest.mark.parametrize(
-    ("changes", "field"),
-    [
-        ({"tasks": [{"id": 1}]}, "tasks.0.data"),
-        ({"tasks": {}}, "tasks"),
-        ({"label_config": "<View><Labels name='a'/><Text value='$article'/></View>"}, "label_config"),
-        ({"label_config": "<View>"}, "label_config"),
-    ],
-)
-def test_label_studio_errors(annotator, changes, field):
-    answer = annotator.post("/label-studio/predict", json={**PREDICT, **changes})
-    assert (answer.status_code, answer.json()["detail"].startswith(f"{field}:")) == (422, True)
-
-
 def test_a_task_that_cannot_be_predicted_does_not_spoil_the_others(annotator, caplog):
     """More tasks than a request of `/predict` may have texts; Label Studio sends a whole selection at once."""
     texts = [ANNOTATED] * 23
@@ -142,15 +129,16 @@ def test_a_task_that_cannot_be_predicted_does_not_spoil_the_others(annotator, ca
     assert "tasks without a prediction: 5, the first of them 103: A text has 101 characters" in line.getMessage()
 
 
-def test_tasks_for_which_there_is_no_time_get_a_reason():
+def test_tasks_for_which_there_is_no_time_get_a_reason(monkeypatch):
     """Label Studio stores nothing of an answer that comes too late."""
+    monkeypatch.setattr(annotation_tools, "ANSWER_SECONDS", 1)
     may_go_on = threading.Event()
 
     def find_entities(texts, threshold):
         assert "c" not in texts or may_go_on.wait(WAIT)
         return [[] for _ in texts]
 
-    with client_of(find_entities, labels=["Person"], texts=2, seconds=1) as client:
+    with client_of(find_entities, labels=["Person"], texts=2) as client:
         request = {"tasks": [{"data": {"article": text}} for text in "abcde"], "label_config": CONFIG}
         results = client.post("/label-studio/predict", json=request).json()["results"]
         may_go_on.set()
@@ -254,6 +242,7 @@ def test_offsets_are_those_of_utf_16():
     [
         ({"features": {"value": "String"}}, [PREDICTED, "'value'"]),
         ({"features": {}}, [LAYER, "it has {}"]),
+        ({"features": {f"feature{number}": "String" for number in range(500)}}, ["The layer", "…"]),
         ({"feature": "kind"}, ["'kind'", "'value'"]),
         ({"features": {**FEATURES, "value": "Integer"}}, ["'value'", "String"]),
         ({"was": XMI, "now": "<a/>"}, ["document: "]),
@@ -261,6 +250,9 @@ def test_offsets_are_those_of_utf_16():
         ({"was": ANNOTATED, "now": ""}, ["document: "]),
         ({"was": 'View sofa="1"', "now": "View"}, ["document: "]),
         ({"was": 'id="8"', "now": 'id="x"'}, ["document: "]),
+        ({"was": '<cas:View sofa="1" members="8"/>', "now": '<a><cas:View sofa="1"/></a>'}, ["document: "]),
+        ({"layer": "custom.a b"}, ["metadata.layer"]),
+        ({"feature": "a b", "features": {"a b": "String", PREDICTED: "Boolean"}}, ["metadata.feature"]),
         ({"was": ANNOTATED, "now": "x" * 101}, ["101 characters"]),
     ],
 )
@@ -268,8 +260,3 @@ def test_inception_errors(annotator, changes, facts):
     answer = annotator.post("/inception/predict", json=recommender_request(**changes))
     assert answer.status_code == 422
     assert [fact for fact in facts if fact not in answer.json()["detail"]] == []
-
-
-def test_a_request_of_another_version_of_inception_is_refused(annotator):
-    answer = annotator.post("/inception/predict", json={"layer": LAYER})
-    assert (answer.status_code, answer.json()["detail"]) == (422, "metadata: Field required.")

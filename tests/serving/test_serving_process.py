@@ -33,10 +33,18 @@ def serving():
         yield importlib.import_module("serving")
 
 
+LIMITS = {"body_bytes": 300_000, "texts": 70, "text_characters": 9000, "waiting": 200}
+
+
 @pytest.fixture(scope="module")
 def server(serving, model):
-    with serving.run_server(model, "--max-body-bytes", "300000") as server:
+    options = [part for name, limit in LIMITS.items() for part in (f"--max-{name.replace('_', '-')}", str(limit))]
+    with serving.run_server(model, *options) as server:
         yield server
+
+
+def test_options_are_limits(server):
+    assert json.loads(asked(f"{server.url}/health")[1])["limits"] == LIMITS
 
 
 def test_many_clients_at_once_get_the_answers_of_lone_requests(serving, server, find_entities):
@@ -178,8 +186,13 @@ def test_attacks_leave_a_server_that_answers_as_before_and_ends_in_time(attacked
     assert attacked.log.stat().st_size - log < 2000
     for connection in idle:
         connection.close()
-    # A thread that does not end.
-    with ThreadPoolExecutor() as threads:
+    # A thread that does not end, and a body that does not.
+    unfinished = b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{"
+    with (
+        ThreadPoolExecutor() as threads,
+        socket.create_connection((attacked.address.hostname, attacked.address.port)) as connection,
+    ):
+        connection.sendall(unfinished)
         asking = threads.submit(asked, predict, {"text": "endless"})
         time.sleep(1)
         attacked.process.send_signal(signal.SIGTERM)
@@ -187,6 +200,8 @@ def test_attacks_leave_a_server_that_answers_as_before_and_ends_in_time(attacked
         assert attacked.process.wait(WAIT) == 0
         assert time.monotonic() - begin < 3 + 2
         assert asking.result()[0] == 503
+        assert connection.recv(100).startswith(b"HTTP/1.1 503 ")
+    assert "CancelledError" not in attacked.log.read_text()
 
 
 # ---- errors before it serves

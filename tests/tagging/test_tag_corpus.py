@@ -2,6 +2,7 @@
 
 import datetime
 import gzip
+import inspect
 import json
 import os
 import shutil
@@ -19,11 +20,10 @@ import torch
 from datasets import Dataset
 from filelock import FileLock
 from huggingface_hub import HfApi
-from hypothesis import given
-from hypothesis import strategies as st
 
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.commands import main
+from modeling_triaffine.commands.tag import command
 from modeling_triaffine.documents import Row, check_usable
 from modeling_triaffine.model import pipeline_triaffine
 from modeling_triaffine.tagging import TagOptions, find_files, output, reading, run, tag_corpus
@@ -90,8 +90,8 @@ class TestThroughRay:
     def corpus(self, tmp_path_factory) -> Path:
         """The same texts as JSON lines, with bad ones between them, and as Parquet; a damaged file and an empty one."""
         folder = tmp_path_factory.mktemp("corpus")
-        good = [{"id": number, "text": text} for number, text in enumerate(TEXTS)]
-        write_lines(folder / "a.jsonl", [b"{]", *good[:10], {"text": None}, *good[10:], b"[1]"])
+        good = [{"id": number, "body": text} for number, text in enumerate(TEXTS)]
+        write_lines(folder / "a.jsonl", [b"{]", *good[:10], {"body": None}, *good[10:], b"[1]"])
         (folder / "b.parquet").write_bytes(b"PAR1 and nothing else")
         write_lines(folder / "c.jsonl", [])
         for number, text in enumerate(TEXTS[:3]):
@@ -99,7 +99,7 @@ class TestThroughRay:
         (folder / "report.pdf").write_bytes(b"%PDF-1.7")
         (folder / "sub").mkdir()
         dates = [datetime.date(2020, 1, 1 + number) for number in range(len(TEXTS))]
-        table = pa.table({"when": dates, "text": TEXTS, "lot": pa.array(["x"] * len(TEXTS)).dictionary_encode()})
+        table = pa.table({"when": dates, "body": TEXTS, "lot": pa.array(["x"] * len(TEXTS)).dictionary_encode()})
         pq.write_table(table, folder / "sub" / "d.parquet")
         return folder
 
@@ -109,18 +109,17 @@ class TestThroughRay:
         folder = tmp_path_factory.mktemp("tagged") / "out"
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(run, "CHUNK", 4)
-            return folder, tag(
-                corpus, "--model", saved_model, "--output_dir", folder, "--threshold", 0.3, "--actors", 1
-            )
+            options = ["--text-column", "body", "--entities_column", "found", "--gpus-per-actor", 0, "--actors", 1]
+            return folder, tag(corpus, "--model", saved_model, "--output_dir", folder, "--threshold", 0.3, *options)
 
     def test_entities_are_those_of_the_pipeline(self, tagged, corpus, expected):
         lines, table = read_lines(tagged[0] / "a.jsonl"), pq.read_table(tagged[0] / "sub" / "d.parquet")
         entities = rounded(expected)
-        assert lines == [{"id": n, "text": text, "entities": entities[n]} for n, text in enumerate(TEXTS)]
-        assert table["entities"].to_pylist() == entities
+        assert lines == [{"id": n, "body": text, "found": entities[n]} for n, text in enumerate(TEXTS)]
+        assert table["found"].to_pylist() == entities
         documents = read_lines(tagged[0] / "texts-00000.jsonl")
-        assert documents == [{"id": f"{n}.txt", "text": TEXTS[n], "entities": entities[n]} for n in range(3)]
-        assert table.drop_columns(["entities"]).equals(pq.read_table(corpus / "sub" / "d.parquet"))
+        assert documents == [{"id": f"{n}.txt", "body": TEXTS[n], "found": entities[n]} for n in range(3)]
+        assert table.drop_columns(["found"]).equals(pq.read_table(corpus / "sub" / "d.parquet"))
 
     def test_every_other_row_is_rejected_once(self, tagged):
         folder, code = tagged
@@ -132,8 +131,8 @@ class TestThroughRay:
         ]  # fmt: skip
 
     def test_other_options_are_refused(self, tagged, corpus, saved_model, capsys):
-        assert tag(corpus, "--model", saved_model, "--output_dir", tagged[0], "--threshold", 0.4) == 2
-        assert "threshold was 0.3, now it is 0.4" in capsys.readouterr().err
+        assert tag(corpus, "--model", saved_model, "--output_dir", tagged[0], "--text-column", "body") == 2
+        assert "entities_column was found, now it is entities" in capsys.readouterr().err
 
     @pytest.mark.nightly
     def test_a_killed_script_goes_on(self, cluster, saved_model, expected, tmp_path, capsys):
@@ -144,8 +143,8 @@ class TestThroughRay:
         write_lines(corpus / "b.jsonl", [{"text": 2}, *records * 30])
         write_lines(corpus / "c.jsonl", records)
         arguments = [corpus, "--model", saved_model, "--output_dir", out, "--threshold", 0.3]
-        command = [sys.executable, "-c", PROGRAM, "tag", *arguments, "--actors", 1]
-        script = subprocess.Popen([*map(str, command)], env={**os.environ, "RAY_ADDRESS": cluster})
+        script = [sys.executable, "-c", PROGRAM, "tag", *arguments, "--actors", 1]
+        script = subprocess.Popen([*map(str, script)], env={**os.environ, "RAY_ADDRESS": cluster})
         deadline = time.monotonic() + WAITING_TIME
         while not (out / "a.jsonl").exists():
             assert script.poll() is None
@@ -179,6 +178,14 @@ def test_actors_that_never_start_are_refused():
     for options in ({"actors": 3, "gpus_per_actor": 0}, {"gpus_per_actor": 2}):
         with pytest.raises(ValueError, match="do not fit"):
             TagOptions("m", **options).fitted(machine)
+
+
+def test_the_defaults_of_the_command_are_those_of_tag_corpus():
+    """They stand twice: the command has its help without Ray."""
+    of_command = {name: one.default for name, one in inspect.signature(command).parameters.items()}
+    of_corpus = vars(TagOptions("m"))
+    shared = of_corpus.keys() - {"model", "revision"}
+    assert {name: of_command[name] for name in shared} == {name: of_corpus[name] for name in shared}
 
 
 class FakeActor:
@@ -222,10 +229,10 @@ def test_code_of_a_model_does_not_run_when_tagging_starts_in_its_folder(saved_mo
         (folder / f"{name}.py").write_text("from pathlib import Path\nPath(__file__).with_name('RAN').touch()\n")
     write_lines(tmp_path / "a.jsonl", [{"text": TEXTS[0]}])
     script = Path(sys.executable).with_name("triaffine-ner")
-    command = [script, "tag", tmp_path / "a.jsonl", "--model", ".", "--actors", 1]
+    tagging = [script, "tag", tmp_path / "a.jsonl", "--model", ".", "--actors", 1]
     environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
     done = subprocess.run(
-        [*map(str, command), "--output_dir", str(tmp_path / "out")],
+        [*map(str, tagging), "--output_dir", str(tmp_path / "out")],
         cwd=folder, env={**environment, "PYTHONPATH": str(REPOSITORY)}, capture_output=True, timeout=WAITING_TIME,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -237,23 +244,7 @@ def read(path: Path, **options) -> list[Row]:
     return list(read_rows(path.name, str(path), TagOptions("m", **options)))
 
 
-def rows_of(rows: list[Row]) -> dict:
-    """Number of a row → the row, if it can be tagged, or why not."""
-    return {row.number: row.record if row.outcome is None else row.outcome for row in rows}
-
-
 class TestReading:
-    scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3)
-    values = st.recursive(scalars, lambda each: st.lists(each, max_size=2) | st.dictionaries(st.text(max_size=2), each))
-    records = values | st.dictionaries(st.sampled_from(["text", "a", "b"]), values | st.text(max_size=3))
-
-    @given(st.lists(records, max_size=8))
-    def test_every_line_is_a_row_or_rejected(self, tmp_path_factory, records):
-        folder = tmp_path_factory.mktemp("lines")
-        rows = rows_of(read(write_lines(folder / "a.jsonl", records)))
-        assert [*rows] == list(range(1, len(records) + 1))
-        assert all(isinstance(row, str) or row == records[number - 1] for number, row in rows.items())
-
     def test_rows_of_parquet(self, tmp_path, monkeypatch):
         monkeypatch.setattr(reading, "ROWS_OF_A_BATCH", 3)
         table = pa.table({"id": [1, 2, 3, 4], "text": ["a", None, "long", "b"]})
@@ -309,8 +300,11 @@ class TestReading:
         for name in (*names, *hidden, "c/b.ndjson", "hash"):
             write_lines(tmp_path / name, [])
         (tmp_path / "in" / "link.parquet").symlink_to(tmp_path / "hash")  # as in the caches of the Hub
+        (tmp_path / "in" / "lost.txt").symlink_to(tmp_path / "nowhere")  # which is rejected
         folder, other, out = tmp_path / "in", tmp_path / "c", tmp_path / "in" / "out"
-        expected = {name: str(folder / name) for name in ("a.jsonl", "b/a.parquet", "link.parquet", "note.pdf")}
+        expected = {
+            name: str(folder / name) for name in ("a.jsonl", "b/a.parquet", "link.parquet", "lost.txt", "note.pdf")
+        }
         assert find_files([str(folder)], out) == expected
         assert list(find_files([f"{folder}/*.js*", f"{other}/*.ndjson"], out)) == ["a.jsonl", "b.ndjson"]
         for inputs, reason in (
@@ -366,10 +360,7 @@ class TestOutput:
         assert table["n"][:] == list(range(1, 8))
         assert table["found"][:] == [[]] * 2 + [[entity]] * 5
 
-    def test_folders_of_something_else_or_of_another_run_are_refused(self, saved_model, tmp_path):
-        OutputFolder(tmp_path, {"threshold": 0.5}, "entities")
-        with pytest.raises(ValueError, match=r"threshold was 0\.5, now it is 0\.4"):
-            OutputFolder(tmp_path, {"threshold": 0.4}, "entities")
+    def test_folders_of_something_else_or_in_use_are_refused(self, saved_model, tmp_path):
         (tmp_path / "other").mkdir()
         (tmp_path / "other" / "thesis.tex").touch()
         with pytest.raises(ValueError, match="other files"):
