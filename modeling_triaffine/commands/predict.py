@@ -19,6 +19,7 @@ may also be a folder that `triaffine-ner export` wrote.
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import tee
 from pathlib import Path
@@ -27,16 +28,16 @@ from typing import Annotated, Any, Literal
 import typer
 
 from ..documents import REJECTED, Counts, Row, TextOptions, check_usable, read_document, read_lines
-from ..files import paths_below
+from ..files import atomic_path, open_output, paths_below
 from ..model.kinds_triaffine import TextEntity
 from ..model.options_triaffine import PredictionOptions
 from ..parsing import JSON_SUFFIXES
 from . import options as shared
-from .annotation_tools import FOLDERS, write_for_tool
 
 TABLES = (".csv", ".tsv", ".parquet", ".xlsx")
 DOCUMENTS = (".txt", ".pdf", ".doc", ".docx")  # of a folder; all but the first are rejected
 STANDARD_INPUT = "-"
+FOLDERS = ("brat", "inception")  # tools that import a folder; the others import a file
 MOST_NAMED = 20
 Found = tuple[Row, list[TextEntity]]
 
@@ -69,8 +70,8 @@ def command(
     for written in filter(None, (output, html)):
         if written.is_file() and Path(input).is_file() and Path(input).samefile(written):
             raise ValueError(f"{written} is the input, which would be lost. Give another name.")
-    if to != "json_lines" and html is not None:
-        raise ValueError(f"--html and --to {to} are two outputs of different kinds. Give one of them.")
+    if html is not None and (to != "json_lines" or html == output):
+        raise ValueError("--html is written beside JSON lines. Give it a name of its own, and no --to.")
     if to == "json_lines" and uncertain is not None:
         raise ValueError("--uncertain needs --to with an annotation tool.")
     if to in FOLDERS and output is not None:
@@ -86,8 +87,6 @@ def command(
     decoding: dict[str, Any] = {"threshold": threshold, "overlap": overlap, "batch_size": batch_size}
     pipeline = shared.open_model(model, device, bf16)
     if output is None or to == "json_lines":
-        from ..files import open_output
-
         if is_standard and sys.stdin.isatty():
             decoding |= {"batch_size": 1}  # answers each line before it reads the next
         with open_output(html) as page:  # before the prediction: what cannot be written is known at once
@@ -168,7 +167,6 @@ def write_rows(
     """Writes or draws rows with their entities, and counts them; returns them if they are for a page."""
     from ..drawing import draw_entities
     from ..drawing.safe_text import visible_json
-    from ..files import open_output
     from ..progress import with_progress
 
     is_drawn = output is None and html is None and sys.stdout.isatty()
@@ -184,3 +182,49 @@ def write_rows(
                 line = visible_json(json.dumps({**row.record, column: entities}, ensure_ascii=False))
                 print(line, file=written, flush=written is sys.stdout)
     return kept
+
+
+def write_for_tool(
+    tool: str,
+    output: Path,
+    texts: Iterable[tuple[str, str]],
+    pipeline: Any,
+    counts: Counts,
+    uncertain: int | None,
+    decoding: dict[str, Any],
+) -> None:
+    """Writes predictions for texts with names, as an annotation tool imports them.
+
+    `uncertain` is the number of texts to write, the least certain ones first; None writes all, in their order.
+    """
+    from ..data.formats.cas import make_cas
+    from ..data.writing import PREDICTION_WRITERS, check_file_name, label_studio_config
+    from ..evaluation.prediction import read_texts
+    from ..model.text_triaffine import clean_text
+
+    named = [*texts]
+    if tool in FOLDERS:  # before the prediction, which can take hours
+        times = Counter(check_file_name(name, tool) for name, _ in named)
+        if more := [name for name, number in times.items() if number > 1]:
+            raise ValueError(f"Several texts have the id {more[0]!r}, which {tool} needs for a file. Change the ids.")
+    if tool == "inception":
+        make_cas("", (), ())  # raises without the extra `cas`
+    with atomic_path(output) as unfinished:
+        (unfinished.mkdir if tool in FOLDERS else unfinished.touch)()  # if it cannot be written, this is known before
+        read = read_texts(pipeline, [text for _, text in named], **decoding)
+        found = [(name, text) for (name, _), text in zip(named, read, strict=True) if any(text.sentences)]
+        if uncertain:
+            found = sorted(found, key=lambda named_text: -named_text[1].uncertainty)[:uncertain]
+            if tool in FOLDERS:  # tools sort by name
+                found = [(f"{place:05}-{name.replace('/', '-')}", text) for place, (name, text) in enumerate(found, 1)]
+        documents = []
+        for name, text in found:
+            entities = [{**entity, "type": entity["entity_group"]} for entity in text.entities]
+            document = {"doc_id": name, "text": clean_text(text.text), "entities": entities, "words": text.sentences}
+            documents.append({**document, "fields": {"uncertainty": round(text.uncertainty, 6)}})
+        PREDICTION_WRITERS[tool](documents, unfinished)
+    for text in read:
+        counts.add(text.entities)
+    print(f"{len(documents):,} of {len(named):,} texts written to {output}.", file=sys.stderr)
+    if tool == "label_studio":
+        print(f"Labelling configuration: {label_studio_config(pipeline.model.config.entity_labels)}", file=sys.stderr)

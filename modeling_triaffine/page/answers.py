@@ -8,7 +8,6 @@ from typing import Any
 from markupsafe import escape
 
 from ..drawing import draw_entities_html
-from ..drawing.predictions_page import predictions_page
 from ..drawing.safe_text import LONGEST_LABEL, shorten
 from ..drawing.templates import render_html
 from ..explanation import Explanation, explain, format_explanation
@@ -44,9 +43,6 @@ class Marked:
     threshold: float | None
     text: str
     entities: list[dict[str, Any]]
-
-    def to_html(self) -> str:
-        return predictions_page([(self.text, self.entities)], self.model)
 
 
 def find_entities(

@@ -20,6 +20,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from ..addresses import HOST, PAGE_PORT, answered_hosts
+from ..drawing.predictions_page import predictions_page
 from ..files import SURROGATES
 from ..model.kinds_triaffine import OVERLAPS
 from .answers import CHOOSE_ONE, NOTHING_YET, Marked, explain_entity, find_entities
@@ -93,8 +94,9 @@ def build_page(models: Sequence[str | os.PathLike[str]], *, device: str | None =
         def find(name: str, text: str | None, least: float, overlap: str) -> tuple[Any, ...]:
             drawing, table, marked = find_entities(offered, name, text, least or None, overlap)
             shown = [gr.update(value=content, visible=bool(table)) for content in (CHOOSE_ONE, table)]
-            page = marked.to_html().encode("utf-8", SURROGATES) if marked else b""
-            file = save_bytes_to_cache(page, "entities.html", download.GRADIO_CACHE) if marked else None
+            page = predictions_page([(marked.text, marked.entities)], name) if marked else ""
+            content = page.encode("utf-8", SURROGATES)
+            file = save_bytes_to_cache(content, "entities.html", download.GRADIO_CACHE) if marked else None
             return drawing, *shown, gr.update(value=file, visible=bool(file)), marked
 
         def explain(marked: Marked | None, chosen: gr.EventData) -> str:

@@ -67,8 +67,7 @@ def tag_corpus(files: dict[str, str], output_dir: Path, options: TagOptions) -> 
 
 
 def write_outputs(output: OutputFolder, files: dict[str, str], options: TagOptions) -> None:
-    outputs = outputs_to_write(files, output.folder)
-    if outputs:
+    if outputs := outputs_to_write(files, output.folder):
         output.forget_rejections(outputs)
         left = {file: files[file] for file in outputs}
         total = sum(1 for _ in read_all(left, options))  # reading takes next to no time beside prediction

@@ -195,20 +195,29 @@ def explanation_rows(explanation) -> list[list[list[str]]]:
     return [[["".join(cell.itertext()) for cell in row] for row in list(part)[1:]] for part in table.iter("tbody")]
 
 
-def test_the_page_shows_the_rows_of_the_text_with_the_predicted_label_first(encoder):
-    explanation = explain(tiny_pipeline(encoder, max_candidates=20), TEXT, (4, 8))
+@pytest.mark.parametrize(
+    ("fields", "stages"),
+    [
+        ({"max_candidates": 20}, 2),
+        ({"cross_span": False}, 1),
+        ({"attention": "none", "scoring": "biaffine", "cross_span": False}, 1),
+    ],
+)
+def test_the_page_shows_the_rows_of_the_text_with_the_predicted_label_first(encoder, fields, stages):
+    explanation = explain(tiny_pipeline(encoder, **fields), TEXT, (4, 8))
     order = likeliest_labels(explanation)
     assert explanation.labels[order[0]] == explanation.predicted
     probabilities, *parts = explanation_rows(explanation)
+    assert len(parts) == stages
     for part, stage in zip(parts, make_stages(explanation), strict=True):
-        named = [f"{row.name} {row.label}" if row.label else row.name for row in stage.rows]
-        assert part == [
-            [name, *(number_text(row.numbers[label]) for label in order)]
-            for name, row in zip(named, stage.rows, strict=True)
-        ]
-    stages = (explanation.span_stage, explanation.final)
-    expected = [f"{stage.probabilities[order[0]]:.2f}" for stage in stages]
-    assert [row[1] for row in probabilities] == expected
+        names = [f"{row.name} {row.label}" if row.label else row.name for row in stage.rows]
+        numbers = ([number_text(row.numbers[label]) for label in order] for row in stage.rows)
+        assert part == [[name, *shown] for name, shown in zip(names, numbers, strict=True)]
+    expected = [explanation.span_stage, explanation.final][:stages]
+    assert [row[1] for row in probabilities] == [f"{stage.probabilities[order[0]]:.2f}" for stage in expected]
+    if stages == 1:  # the words are rows if the model attends to them
+        words = [word.text for word in explanation.words] if len(fields) == 1 else []
+        assert [row[0] for row in parts[0]] == [*words, "label bias", "logit p"]
 
 
 def test_an_explanation_begins_with_plain_words(pipeline):
@@ -231,17 +240,6 @@ def test_an_explanation_of_many_labels_shows_the_likeliest_and_counts_the_others
     head = ["".join(cell.itertext()) for cell in figure.iter("th") if cell.get("scope") == "col"]
     assert (head[0], len(head)) == (explanation.predicted, MOST_LABELS)
     assert "6 less likely labels are left out." in [note.text for note in figure.iter("p")]
-
-
-@pytest.mark.parametrize(
-    ("fields", "has_words"),
-    [({"cross_span": False}, True), ({"attention": "none", "scoring": "biaffine", "cross_span": False}, False)],
-)
-def test_an_explanation_without_a_part_leaves_it_out(encoder, fields, has_words):
-    explanation = explain(tiny_pipeline(encoder, **fields), TEXT, (4, 8))
-    rows = [[row[0] for row in part] for part in explanation_rows(explanation)]
-    names = [word.text for word in explanation.words] if has_words else []
-    assert rows == [[""], [*names, "label bias", "logit p"]]
 
 
 def test_options_are_the_pipelines(visited, pipeline):
