@@ -33,7 +33,9 @@ def command(
     batch_size: BatchSize = PredictionOptions.batch_size,
     bf16: Bf16 = False,
     actors: Annotated[int | None, count("Processes with the model, a CPU each.  [default: as many as fit]")] = None,
-    gpus_per_actor: Annotated[float | None, typer.Option(min=0, help="GPUs of each actor; 0.5: two share one.")] = None,
+    gpus_per_actor: Annotated[
+        float | None, typer.Option(min=0, metavar="NUMBER", help="GPUs of each actor; 0.5: two share one.")
+    ] = None,
 ) -> int:
     from ..tagging import TagOptions, find_files, tag_corpus
 
