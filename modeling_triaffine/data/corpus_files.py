@@ -155,8 +155,10 @@ class GivenFiles:
         read = {file for files in splits.values() for file in files.files}
         kinds = {files.format.name for files in splits.values()}
         of_kind = {file for file, kind in self.formats.items() if kind.name in kinds}
-        names = {_stem(file) for file in read}
-        of_kind |= {file for file in self.files if splits and split_of(file) and _stem(file) not in names}
+        names = {(_stem(file), split_of(file)) for file in read}
+        of_kind |= {
+            file for file in self.files if splits and split_of(file) and (_stem(file), split_of(file)) not in names
+        }
         _tell(self.folder, "files outside all splits left out", sorted(of_kind - read))
         return splits
 
@@ -240,6 +242,8 @@ def format_of_file(path: Path) -> CorpusFormat:
         return [*recognized, *named][0]
     if is_table or name.endswith(".csv"):
         raise CorpusError.at(path, "", "tables are not read", OF_TABLES)
+    if "\0" in read_head(path):
+        raise CorpusError.at(path, "", "it has characters NUL, as UTF-16 and no text has", "Save the file as UTF-8")
     problem = f"its format cannot be detected; it begins with {read_head(path)[:40]!r}"
     if keys := sorted(record_keys(read_head(path))):
         shown = ", ".join(map(repr, keys[:SHOWN_KEYS])) + (", …" if len(keys) > SHOWN_KEYS else "")

@@ -253,7 +253,8 @@ def json_values(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]
     head = read_head(path)
     first, continues, _ = head.partition("\n")
     with open_corpus(path) as file:
-        if not head.startswith("[") and not (continues and first.rstrip()[-1:] in "{[,"):
+        # A list of records begins with [{ or [[; a line of its own with ["text", {"entities": …}].
+        if not re.match(r'\[\s*[^\s"]', head) and not (continues and first.rstrip()[-1:] in "{[,"):
             for number, line in enumerate(file, start=1):
                 if line.strip():
                     with check.record():

@@ -20,7 +20,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, TypeA
 from typing_extensions import TypedDict
 
 from ..model.kinds_triaffine import NONE_LABEL
-from ..model.text_triaffine import INVISIBLE_SPACES, Offsets
+from ..model.text_triaffine import INVISIBLE_SPACES, Offsets, composed
 from ..parsing import JOINERS, shown
 from .schema import ENTITY_FIELDS, RECORD_FIELDS, CorpusError, Entity, Record
 
@@ -362,7 +362,7 @@ def without_space(text: str, entity: Entity) -> Entity:
 
 def same_but_for_space(quote: str, text: str) -> bool:
     """The quote that a tool wrote is the text, with white space in other places at most."""
-    bare, other = (NOT_COMPARED.sub("", string.translate(INVISIBLE_SPACES)) for string in (quote, text))
+    bare, other = (NOT_COMPARED.sub("", composed(string.translate(INVISIBLE_SPACES))) for string in (quote, text))
     return bare == other
 
 

@@ -29,8 +29,8 @@ from .tags import OUTSIDE, RULE, STANDARD, WITHOUT_PREFIXES, TagScheme, decode_t
 NODE = re.compile(r"[0-9]{1,9}(?:[-.][0-9]{1,9})?")
 """The id of a word, of a multi-word token (1-2) or of an empty node (1.1)."""
 NO_WORD = re.compile("[0-9]+[-.][0-9]+")
-ID = re.compile(r".*\d\W*|\W*")
-"""The form of numbers of words, sentences or documents: 001, 1.1, s1_w1, doc1, "Sentence: 1"."""
+ID = re.compile(r".*\d.*|\W*")
+"""The form of numbers of words, sentences or documents: 001, 1.1, s1_w1, doc1a."""
 DOCUMENT_START = re.compile(r"-DOCSTART-(?!\S)")
 CONLL_2012 = "#begin document"
 """The beginning of CoNLL-2012's files, which all have the same columns but for predicates behind the entities."""
@@ -39,13 +39,15 @@ OTHER_FORMAT = "#FORMAT="
 NAMED_COLUMNS = re.compile(r"(?m)^#\s*global\.columns\s*=(.*)$")
 """The names of columns in CoNLL-U Plus, of which FORM and UPOS are read."""
 NAMES_OF_TOKENS = {"form", "text", "token", "tokens", "word", "words"}
-"""The names that the first column may have in a line of column names."""
+"""The names that the column of words may have in a line of column names."""
 CHUNKS = ({"NP", "VP"}, {"NC", "VC"})
 NO_VALUE = "_"
 NO_SPACE = "SpaceAfter=No"
 COMMENT = re.compile(r"# ?\S+ = ")
 """A comment between the words of a sentence, as in HIPE 2020."""
-NAME_COLUMNS = "Name the columns, counted from 0: columns={'tokens': 0, 'entities': [1, 2]}, convert --columns"
+NAME_COLUMNS = (
+    "Name the columns, counted from 0: convert --columns 'tokens=0 entities=1,2' (columns={'tokens': 0, …} in Python)"
+)
 TEXT_OF_WORDS = re.compile(rf"(?m)^# *text *=|[\t |]{NO_SPACE}")
 """Says how the words of a file are written: a comment with the text of a sentence, or words without a space after."""
 
@@ -117,13 +119,17 @@ class Conll2012(Layout):
     """The entities are brackets around words, `(City*`, `*)`, `(City)`; further columns may follow."""
 
     def split(self, line: str) -> list[str]:
-        return super().split(line)[: self.width]
+        return line.split()[: self.width]
 
     def entities_of(self, rows: Rows, check: RecordChecker) -> list[Entity]:
         entities, is_open = [], []
-        for number, (_, row) in enumerate(rows):
+        for number, (line, row) in enumerate(rows):
             is_open += [(kind, number) for kind in re.findall(r"\(([^()*|]+)", row[-1])]
-            for _ in range(min(row[-1].count(")"), len(is_open))):
+            closing = row[-1].count(")")
+            if closing > len(is_open) or (is_open[closing:] and number + 1 == len(rows)):
+                problem = f"the brackets of entities, here {row[-1]!r}, do not match in this sentence"
+                raise check.error(f"line {line}", problem, "Open and close every entity in the same sentence")
+            for _ in range(closing):
                 kind, start = is_open.pop()
                 entities.append(Entity(start=start, end=number + 1, type=kind))
         return sorted(entities, key=lambda entity: (entity["start"], -entity["end"]))
@@ -141,7 +147,7 @@ def split_row(line: str, separator: str, width: int = 0) -> list[str]:
 
 def is_header(row: Sequence[str]) -> bool:
     """The first row has names of columns."""
-    return row[0].lower() in NAMES_OF_TOKENS and not any(map(STANDARD.fits, row[1:]))
+    return any(cell.lower() in NAMES_OF_TOKENS for cell in row) and not any(map(STANDARD.fits, row))
 
 
 # ---- The layout of a file ----
@@ -150,8 +156,8 @@ def is_header(row: Sequence[str]) -> bool:
 def find_layout(head: str, columns: Mapping[str, Any] | None = None) -> Layout | None:
     """The layout as named by the caller, otherwise detected from the values of the first lines.
 
-    The tag columns are the last adjacent ones with nothing but tags, after one other column or more. Columns without
-    any value are no columns between them, and those of chunks are left out.
+    Raises:
+        ValueError: the caller names others than there are.
     """
     if columns is None and head.startswith((CONLL_2012, OTHER_FORMAT)):
         return Conll2012(" ", 11, tokens=3, pos=4) if head.startswith(CONLL_2012) else None
@@ -162,28 +168,13 @@ def find_layout(head: str, columns: Mapping[str, Any] | None = None) -> Layout |
         return Layout(separator, width=2, tokens=0, tags={1: STANDARD}, joins=True)
     width = len(rows[0])
     values = list(zip(*(row for row in rows if len(row) == width), strict=True))
-    schemes = [scheme_of(column) for column in values]
-    with_entities = [scheme for scheme, column in zip(schemes, values, strict=True) if scheme and {*column} - {OUTSIDE}]
-    used = next(iter(with_entities), STANDARD)  # elsewhere in the file, a column of O alone may have tags
-    written = [used if {*column} == {OUTSIDE} else scheme for scheme, column in zip(schemes, values, strict=True)]
+    schemes = _schemes_of(values)
     if columns is not None:
-        return _layout_given(columns, separator, written)
-    has_prefixes = {*with_entities} - {WITHOUT_PREFIXES}
-    tagged: list[int] = []
-    for column in range(width - 1, 0, -1):
-        if written[column] and not (has_prefixes and written[column] is WITHOUT_PREFIXES):
-            tagged.insert(0, column)
-        elif tagged and {*values[column]} != {NO_VALUE}:
-            break
-    tags = {}
-    for column in tagged:
-        types = {tag[2:] for tag in values[column]}
-        # CoNLL-2003 (English, German) has tags of chunks, which look like those of entities.
-        if (scheme := written[column]) and not any(chunks <= types for chunks in CHUNKS):
-            tags[column] = scheme
+        return _layout_given(columns, separator, schemes)
+    tags = _tag_columns(values, schemes)
     if not tags:
         return None
-    ids = values[0] if tagged[0] > 1 else ()
+    ids = values[0] if min(tags) > 1 else ()
     numbered = bool({"0", "1"} & {*ids[:2]}) and all(map(NODE.fullmatch, ids))
     named = NAMED_COLUMNS.search(head)
     places = {name: place for place, name in enumerate(named[1].split() if named else ())}
@@ -193,6 +184,31 @@ def find_layout(head: str, columns: Mapping[str, Any] | None = None) -> Layout |
         first, other = values[layout.tokens][0], values[others[0]][0]
         layout.doubt = f"column {layout.tokens} has {first!r}, and column {others[0]} {other!r}"
     return layout
+
+
+def _schemes_of(values: Sequence[Sequence[str]]) -> list[TagScheme | None]:
+    """The scheme of the tags in each column. One of O alone has that of others: it may have tags later in the file."""
+    schemes = [scheme_of(column) for column in values]
+    used = [scheme for scheme, column in zip(schemes, values, strict=True) if scheme and {*column} != {OUTSIDE}]
+    return [(used or [STANDARD])[0] if {*c} == {OUTSIDE} else s for s, c in zip(schemes, values, strict=True)]
+
+
+def _tag_columns(values: Sequence[Sequence[str]], schemes: Sequence[TagScheme | None]) -> dict[int, TagScheme]:
+    """The last adjacent columns with nothing but tags, after one other or more, and their schemes.
+
+    Columns without any value are no columns between them. Those of chunks look like tags of entities, as in CoNLL-2003
+    (English, German), and are left out. Types alone are tags only where no column has prefixes.
+    """
+    has_prefixes = any(scheme not in (None, WITHOUT_PREFIXES) for scheme in schemes)
+    found: dict[int, TagScheme] = {}
+    for column in range(len(values) - 1, 0, -1):
+        scheme = schemes[column]
+        if scheme is not None and not (has_prefixes and scheme is WITHOUT_PREFIXES):
+            found[column] = scheme
+        elif found and {*values[column]} != {NO_VALUE}:
+            break
+    types = {column: {tag[2:] for tag in values[column]} for column in found}
+    return {column: found[column] for column in sorted(found) if not any(map(types[column].issuperset, CHUNKS))}
 
 
 def rows_of(head: str) -> tuple[list[list[str]], str]:
@@ -221,8 +237,9 @@ def _layout_given(columns: Mapping[str, Any], separator: str, schemes: Sequence[
 
 
 def _are_ids(values: Sequence[str]) -> bool:
-    """The values are no words: they number something, or are all the same."""
-    return all(map(ID.fullmatch, values)) or len(values) > 1 == len({*values})
+    """The values are no words: they number something, or are mostly those of the line before, as of a document."""
+    repeated = sum(before == value for before, value in pairwise(values))
+    return all(map(ID.fullmatch, values)) or 0 < len(values) - 1 <= 2 * repeated
 
 
 def _has_tags_of_its_own(row: Sequence[str]) -> bool:
@@ -232,26 +249,40 @@ def _has_tags_of_its_own(row: Sequence[str]) -> bool:
 
 # ---- Tables of sentences ----
 
-TABLE = re.compile(r'"?Sentence #"?,.*\n', re.IGNORECASE)
-"""The first line of a table whose first column numbers sentences, filled in at the first word of each."""
+TABLE = re.compile(r'([,;\t]?)"?sent(?:ence)?[ _]?(?:#|idx?|number)"?([,;\t])', re.IGNORECASE)
+"""The beginning of a table whose first column, perhaps after that of an index, numbers or names sentences."""
 
 
-def paragraphs_of_table(lines: Iterable[str]) -> Iterator[Paragraph]:
-    """The sentences of a table, without its first line and column, their cells separated by tabs."""
+def paragraphs_of_table(lines: Iterable[tuple[int, str]]) -> Iterator[Paragraph]:
+    """The sentences of a table without its first line and those columns, cells separated by tabs.
+
+    A sentence begins where its column has another value; an empty cell repeats the one before.
+    """
+    lines = iter(lines)
+    index, separator = TABLE.findall(next(lines)[1])[0]
+    current: str = ""
     paragraph: Paragraph = []
-    for number, (sentence, *cells) in enumerate(filter(None, csv.reader(lines)), start=1):
-        if sentence and number > 1:
-            yield from [paragraph] if paragraph else []
-            paragraph = []
-        if number > 1:
-            paragraph.append((number, "\t".join(cells)))
-    yield from [paragraph] if paragraph else []
+    for number, line in lines:
+        if not line.strip():
+            continue
+        try:
+            cells = next(csv.reader([line], delimiter=separator, strict=True))
+        except csv.Error:  # of quotes: a line of one column is an error
+            cells = [*index, "", line]
+        sentence, *cells = cells[len(index) :] or [""]
+        if sentence not in ("", current):
+            yield paragraph
+            current, paragraph = sentence, []
+        paragraph.append((number, "\t".join(cells)))
+    yield paragraph
 
 
 def _in_columns(head: str) -> str:
     """The first lines of a file, those of a table without its first column, separated by tabs."""
-    paragraphs = paragraphs_of_table(head.splitlines()[:-1]) if TABLE.match(head) else None
-    return head if paragraphs is None else "\n".join(line for lines in paragraphs for _, line in lines)
+    if not TABLE.match(head):
+        return head
+    paragraphs = paragraphs_of_table(enumerate(head.splitlines()[:-1], start=1))
+    return "\n".join(line for lines in paragraphs for _, line in lines)
 
 
 # ---- Sentences ----
@@ -389,21 +420,26 @@ def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | Non
     if layout.doubt:
         raise check.error("", f"nobody says which column has the words: {layout.doubt}", NAME_COLUMNS)
     of_table = head is not whole
-    lines = (line for _, line in numbered_lines(path, check))
+    lines = numbered_lines(path, check)
     paragraphs = paragraphs_of_table(lines) if of_table else numbered_paragraphs(path, check)
     yield from read_columns(paragraphs, path, layout, check, with_text=TEXT_OF_WORDS.search(head) is not None)
 
 
 def _are_columns(head: str) -> bool:
-    """Most of the first lines have columns of tags. Of running text, some line may end in one: "NF-kappa B"."""
+    """Most of the first lines have columns of tags. Of running text, some may end in one: "NF-kappa B", "the B-side".
+
+    Where spaces separate the columns, O is among the tags. A value that is no tag is left to the reader, to be named.
+    """
     head = _in_columns(head)
     layout = find_layout(head)
-    if layout is None:
-        return False
     rows, separator = rows_of(head)
-    words = [row for row in rows if len(layout.split(separator.join(row))) == layout.width]
-    is_one_word = len(rows) > 1 or separator == "\t" or layout.width == 2
-    return is_one_word and len(words) > len(rows) / 2
+    if layout is None:
+        words = [row for row in rows if len(row) > 1 and STANDARD.fits(row[-1])]
+    else:
+        words = [row for row in rows if len(layout.split(separator.join(row))) == layout.width]
+    has_outside = any(OUTSIDE in row for row in rows) and (len(rows) > 1 or len(rows[0]) == 2)
+    is_table = separator == "\t" or has_outside or isinstance(layout, Conll2012)
+    return is_table and len(words) > len(rows) / 2
 
 
 IOB2 = CorpusFormat(

@@ -18,8 +18,8 @@ INSIDE, LAST, SINGLE = "IM", "EL", "SU"
 """Prefixes of tags beside B: of words inside an entity, of its last word, and of its only word."""
 TYPELESS = "entity"
 """The type of entities whose tags have none."""
-BETWEEN_TAGS = re.compile(r"\|(?=[BIMELSU]-|O(?:\||\Z))")
-"""The separator that joins the tags of one word."""
+BETWEEN_TAGS = re.compile(r"\|(?=[BIMELSU][-_]|O(?:\||\Z))|[,;/+#&] ?(?=[BI]-)")
+"""The separators that join the tags of one word."""
 RULE = (
     "A tag is O, or B-, I- and a type (IOB2), also with E-, S- (BIOES), L-, U- (BILOU) or M- (BMES), as B_LOC or "
     "LOC-B, or a type without any prefix"
@@ -46,7 +46,7 @@ class TagScheme:
     def read(self, cell: str) -> list[Tag] | None:
         """The tags of a word, without O; None if it is no cell of this scheme. A type is empty after a bare I."""
         tags: list[Tag] = []
-        for tag in BETWEEN_TAGS.split(cell.strip(" ")):
+        for tag in BETWEEN_TAGS.split(cell.strip()):
             if tag.upper() != OUTSIDE:
                 found = self.form.fullmatch(tag)
                 if found is None:
@@ -61,19 +61,19 @@ class TagScheme:
 
 STANDARD = TagScheme(re.compile(r"(?P<prefix>[BIMELSU])-(?P<type>.+)", re.DOTALL))
 OTHER_PREFIXES = (
-    TagScheme(re.compile(r"(?P<prefix>[BIMELSU])(?:_(?P<type>.+)|(?<=I))")),
-    TagScheme(re.compile(r"(?P<type>.+)[-_](?P<prefix>[BIMELSU])")),
+    TagScheme(re.compile(r"(?P<prefix>[BIMELSU])(?:_(?P<type>[^|]+)|(?<=I))")),
+    TagScheme(re.compile(r"(?P<type>[^|]+)[-_](?P<prefix>[BIMELSU])")),
     TagScheme(re.compile("(?P<prefix>[BIMELSU])"), f"entities of tags without types, read as {TYPELESS!r}"),
 )
 WITHOUT_PREFIXES = TagScheme(
-    re.compile(r"(?P<type>(?!B\Z|[BI][-_]|.*[-_]B\Z)[^\W\d_][^\s|]*)"),  # neither B-LOC nor LOC-B is a type
+    re.compile(r"(?P<type>(?!B\Z|[BI][\W_]|.*[\W_]B\Z)[^\W\d_][^\s|]*)"),  # neither B-LOC, B:LOC nor LOC-B is a type
     "entities of tags without B and I, with adjacent words of one type read as one entity",
 )
 
 
 def scheme_of(values: Iterable[str]) -> TagScheme | None:
     """The scheme of all these tags; None if they are not tags of one scheme."""
-    values = {value.strip(" ") for value in values}
+    values = {value.strip() for value in values}
     if not values or all(map(STANDARD.fits, values)):
         return STANDARD if values else None
     for scheme in OTHER_PREFIXES:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...model.text_triaffine import Offsets
 from ..reading import JsonObject, json_reader, json_values
-from ..record_checker import WITHOUT_SPANS, RecordChecker
+from ..record_checker import WITHOUT_SPANS, RecordChecker, same_but_for_space
 from ..schema import Entity, Text
 from ..texts import annotated, layers_of
 from . import CorpusFormat, check_columns
@@ -36,7 +36,10 @@ end is the offset of the last character; None: only in `LAST`.
 """
 OF_SPAN = ("start", "end", "type", "inclusive_end")
 """The fields of spans that `columns` may name."""
-QUOTES = ("text", "word", "entity_text", "mention", "value", "entity", "entity_value")
+QUOTES = (
+    *("text", "word", "entity_text", "mention", "mention_text", "span_text", "covered_text", "value", "entity_value"),
+    *("entity", "surface", "surface_form", "quote", "exact", "phrase", "chunk", "string", "substring", "form"),
+)
 """The covered text, with which the offsets are compared."""
 BOOKKEEPING = {"id", "token_start", "token_end", "input_hash", "source", "score"}
 """Fields of a span that only matter to the tool that wrote it."""
@@ -62,16 +65,20 @@ def span_form(columns: Mapping[str, Any]) -> Mapping[str, Any]:
 def _records(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]]:
     """The records of a file with their places, pairs of a text and its annotations as records."""
     for raw, where in json_values(path, check):
-        pairs = raw.get("annotations") if isinstance(raw, dict) and "text" not in raw else [raw]
-        if isinstance(pairs, list) and pairs and all(map(_is_pair, pairs)):
-            for number, (text, annotations) in enumerate(pairs):
-                yield {"text": text, **annotations}, where if pairs == [raw] else f"{where}, annotations[{number}]"
-        else:
-            yield raw, where
+        if not isinstance(raw, dict) or "classes" not in raw or "text" in raw:
+            yield _of_pair(raw), where
+            continue
+        for number, pair in enumerate(check.valid(raw.get("annotations"), list, where, "annotations")):
+            if pair is None:
+                check.note("texts without an annotation ignored", example=f"{where}, annotations[{number}]")
+            else:
+                yield _of_pair(pair), f"{where}, annotations[{number}]"
 
 
-def _is_pair(value: object) -> bool:
-    return isinstance(value, list) and list(map(type, value)) == [str, dict]
+def _of_pair(raw: object) -> object:
+    """A pair of a text and its annotations as a record; anything else as it is."""
+    is_pair = isinstance(raw, list) and list(map(type, raw)) == [str, dict]
+    return {"text": raw[0], **raw[1]} if is_pair else raw  # type: ignore[index]
 
 
 def annotated_text(record: JsonObject, default_id: str, columns: Mapping[str, Any] | None = None) -> Text | None:
@@ -150,9 +157,15 @@ def entity_of_each_type(
         yield span.check.entity(text, [fragment], kind, covered, span.where, span.name)
 
 
-def word_entity(raw: object, record: JsonObject, name: str, form: Mapping[str, Any]) -> Entity:
-    """The entity of a span that counts words."""
-    span, (start, end), kind, _ = read_span(raw, record, name, form)
+def word_entity(
+    raw: object, record: JsonObject, name: str, form: Mapping[str, Any], tokens: Sequence[object]
+) -> Entity:
+    """The entity of a span that counts words, with which a covered text is compared."""
+    span, (start, end), kind, quote = read_span(raw, record, name, form)
+    words = "".join(map(str, tokens[start:end])) if 0 <= start < end <= len(tokens) else ""
+    if words and (said := span.get(quote)) and not same_but_for_space(str(said), words):
+        remedy = "Count words from 0, with an exclusive end (or inclusive_end in columns=)"
+        raise span.error(quote, f"is {said!r}, but the words {start} to {end} are {words!r}", remedy)
     return Entity(start=start, end=end, type=span.value(kind, str))
 
 

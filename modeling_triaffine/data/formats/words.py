@@ -31,7 +31,7 @@ from ..schema import Entity, Text
 from ..texts import WrittenSentence, text_of_sentences
 from . import IN_LIST, CorpusFormat, check_columns
 from .tags import RULE, STANDARD, Tag, TagScheme, decode_tags, scheme_of
-from .text_spans import FORM, OF_SPAN, span_form, word_entity
+from .text_spans import FORM, OF_SPAN, QUOTES, span_form, word_entity
 
 
 def text_of_words(fields: Mapping[str, Any], where: str, check: RecordChecker) -> Text:
@@ -92,7 +92,7 @@ def tagged_sentences(
             for field in found:
                 if field not in schemes:
                     schemes[field] = _scheme(field, head, columns.get("names"))
-                entities += _entities_of(record, field, len(tokens), schemes[field], columns)
+                entities += _entities_of(record, field, tokens, schemes[field], columns)
             ids = {field: columns.get(field, field) for field in ("id", "doc_id")}
             record.check.note_other_fields(record.fields, (words, *found, *ids.values(), columns.get("pos", "")))
             given = record.fields.get(ids["id"]) if "id" in columns else None
@@ -115,17 +115,17 @@ def _scheme(field: str, records: Iterable[tuple[object, str]], names: Sequence[s
 
 
 def _entities_of(
-    record: JsonObject, name: str, num_tokens: int, scheme: TagScheme | None, columns: Mapping[str, Any]
+    record: JsonObject, name: str, tokens: Sequence[object], scheme: TagScheme | None, columns: Mapping[str, Any]
 ) -> Iterator[Entity]:
     """The entities of a record in a field of spans by words, of tags, or of lists of tags, one for each level."""
     values = record.value(name, list, f"{RULE}; entities by words are objects with start, end and type")
     if scheme is None:
         form = span_form({field: column for field, column in columns.items() if field in OF_SPAN})
-        yield from (word_entity(raw, record, f"{name}[{index}]", form) for index, raw in enumerate(values))
+        yield from (word_entity(raw, record, f"{name}[{index}]", form, tokens) for index, raw in enumerate(values))
         return
     for level in values if values and all(isinstance(value, list) for value in values) else [values]:
-        if len(level) != num_tokens:
-            problem = f"has {len(level)} tags for {num_tokens} tokens"
+        if len(level) != len(tokens):
+            problem = f"has {len(level)} tags for {len(tokens)} tokens"
             remedy = "Give one tag for each token, several joined by |, or lists: one for each level of nesting"
             raise record.error(name, problem, remedy)
         names = columns.get("names", ())
@@ -175,9 +175,11 @@ def _published_record(record: JsonObject, name: str) -> Text:
 
 
 def _text(record: JsonObject, fields: dict[str, Any]) -> Text:
-    entities = record.value("entities", list)
-    if any(isinstance(raw, dict) and "span" in raw for raw in entities):  # as in Pyramid's data
-        fields["entities"] = [word_entity(raw, record, f"entities[{n}]", FORM) for n, raw in enumerate(entities)]
+    entities, tokens = record.value("entities", list), record.value("tokens", list)
+    # As in Pyramid's data, and with the covered text.
+    if any(isinstance(raw, dict) and not raw.keys().isdisjoint(("span", *QUOTES)) for raw in entities):
+        form = {**FORM, "type": ("type", *FORM["type"])}
+        fields["entities"] = [word_entity(e, record, f"entities[{n}]", form, tokens) for n, e in enumerate(entities)]
     return text_of_words(fields, record.where, record.check)
 
 

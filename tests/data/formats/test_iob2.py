@@ -100,7 +100,12 @@ ERRORS = {
     "ids": ("s1_w1 Orsk B-LOC\ns1_w2 is O\n", "column 0 has 's1_w1', and column 1 'Orsk'"),
     "documents": ("doc1 1 Orsk B-LOC\ndoc1 2 is O\n", "column 0 has 'doc1', and column 2 'Orsk'"),
     "sentences": ("Sentence:1 Orsk NNP B-LOC\nSentence:1 is VBZ O\n", "column 0 has 'Sentence:1', and column 1 'Orsk'"),
+    "names of documents": ("a 1 Orsk B-LOC\na 2 is O\nb 1 He O\n", "column 0 has 'a', and column 2 'Orsk'"),
+    "colons in tags": ("Orsk B:LOC\na O\n", "'B:LOC' in the last column is none"),
+    "brackets": ("#begin document\nx 0 0 A N * - - - S (X*\n\nx 0 0 B N * - - - S *)\n", r"line 2: .*'\(X\*', do not"),
+    "quotes of a table": ('sent_id,word,tag\n1,Orsk,B-LOC\n1,",O\n', "line 3: there are 1 columns"),
     "prose": ("We found it in the B-side\n", r"cannot be detected.*docs/corpora\.md"),
+    "prose of two words": ("the B-side\nthe I-beam\n", r"cannot be detected.*docs/corpora\.md"),
     "another form": ("#FORMAT=WebAnno TSV 3\n\n1-1 0-4 Orsk B-X\n", r"cannot be detected.*docs/corpora\.md"),
 }
 

@@ -101,6 +101,11 @@ WRONG = {
         {"a.txt": "He slept\n0,0 PER\n\nHe slept\n0,2 PER\n"},
         "line 5: a span of the words 0 to 3",
     ),
+    "words of a quote": (
+        lines({"tokens": ["Ana", "ran"], "entities": [{"start": 1, "end": 2, "type": "X", "text": "Ana"}]}),
+        r"'entities\[0\]\.text' is 'Ana', but the words 1 to 2 are 'ran'",
+    ),
+    "UTF-16 without a mark": ({"a.jsonl": json.dumps({"text": "a"}).encode("utf-16-le")}, "NUL.*as UTF-8"),
     "numbers without names": (lines({"tokens": ["a"], "ner_tags": [3]}), "the number 3"),
 }
 
