@@ -85,64 +85,67 @@ def find_splits(path: CorpusPath, format: str | None) -> dict[str | None, SplitF
         if split not in named and len(named) > 1:
             problem = f"it is given for {split}, and has {', '.join(sorted(named))}"
             raise CorpusError.at(given.folder, "", problem, "Give the files")
-        splits[split] = named[split] if split in named else given.together(given.folder)
+        splits[split] = named.get(split) or given.together(given.folder)
     return splits
 
 
 class GivenFiles:
     """The files below some paths, and the formats of those that are read.
 
-    The format is the `known` one, or of each file its own. A file that has none is of that of its neighbours with the
-    same suffix, if this is one of the format's or the file has the name of a split: their reader says what is wrong.
-
     Attributes:
         folder: the only path, or the folder around several, which messages name.
+        formats: file → the `known` format, or its own, or that of its neighbours.
     """
 
     def __init__(self, given: object, known: CorpusFormat | None):
-        paths = _existing(given)
-        self.paths, self.known = paths, known
-        self.given = {*paths, *(folder for path in paths for folder in path.parents)}
-        self.folder = paths[0] if len(paths) == 1 else Path(os.path.commonpath(paths))
-        self.files = [*dict.fromkeys(file for path in paths for file in visible_files(path))]
+        self.paths, self.known = _existing(given), known
+        self.folder = self.paths[0] if len(self.paths) == 1 else Path(os.path.commonpath(self.paths))
+        self.files = [*dict.fromkeys(file for path in self.paths for file in visible_files(path))]
         self.formats: dict[Path, CorpusFormat] = {}
         for kind in [known] if known else FORMATS.values():
             if kind.documents is not None:
-                for path in paths:
-                    self.formats |= dict.fromkeys(kind.documents(path), kind)
+                found = (file for path in self.paths for file in kind.documents(path))
+                self.formats |= dict.fromkeys(found, kind)
         documents = {_stem(file) for file in self.formats}  # whose texts are called alike
         for file in self.files:
-            kind = format_if_known(file) if known is None and _stem(file) not in documents else known
-            if kind is None or (kind.documents is not None and file != self.folder):
-                continue  # documents were found above
-            if known is None or file in self.given or may_be(file, known):
-                self.formats[file] = kind
+            own = self._own_format(file) if known or _stem(file) not in documents else None
+            if own is not None and (own.documents is None or file == self.folder):
+                self.formats[file] = own
+        # What is wrong with a file that could be like its neighbours is said by their reader.
         near = {_suffix(file): kind for file, kind in self.formats.items() if kind.documents is None}
         for file in self.files:
-            kind = near.get(_suffix(file))
-            if kind and file not in self.formats and (split_of(file) or _suffix(file) in kind.suffixes):
+            if (
+                (kind := near.get(_suffix(file)))
+                and file not in self.formats
+                and (split_of(file) or _suffix(file) in kind.suffixes)
+            ):
                 self.formats[file] = kind
+
+    def _own_format(self, file: Path) -> CorpusFormat | None:
+        """The format of a file by its name and content; None if it has none, or not the known one."""
+        if self.known and (file in self.paths or plain_name(file).endswith(self.known.suffixes)):
+            return self.known
+        with suppress(CorpusError):
+            if self.known is None:
+                return format_of_file(file)
+            return self.known if self.known in formats_recognizing(read_head(file)) else None
+        return None
 
     def named_splits(self) -> dict[str, SplitFiles]:
         """The splits that names of files tell, or of folders around them, below the paths.
 
-        The least deep count. Of several for a split, a name that is the split's comes before one that contains it, and
-        a file before a folder. Files beside the splits that are not read are told.
+        The least deep count. Files beside them that are not read are told.
         """
+        # Of what could be one split, the first is it: the least deep, the one of just its name, a file.
         ranks: dict[str, dict[Path, tuple[int, bool, bool]]] = defaultdict(dict)
-        for file, kind in sorted(self.formats.items()):
-            below = (place for place in (*reversed(file.parents), file) if self.folder in place.parents)
-            told = [(place, split) for place in below if (split := split_of(place))]
-            for place, split in told[:1]:  # the outermost
-                is_exact = SPLIT_IN_NAME.fullmatch(_stem(place)) is not None
-                if not is_exact and kind.documents is None and any(other != split for _, other in told):
-                    problem = f"{_shown(self.folder, [file])} has the names of several splits"
-                    remedy = f"Give the folder that contains the splits. {EACH_BY_ITSELF}"
-                    raise CorpusError.at(self.folder, "", problem, remedy)
-                if place != file or is_exact or kind.documents is None:  # documents may have any name
-                    ranks[split][place] = (0 if place in self.given else len(place.parts), not is_exact, place != file)
-        splits: dict[str, SplitFiles] = {}
+        given = {*self.paths, *(folder for path in self.paths for folder in path.parents)}
+        for file in sorted(self.formats):
+            if found := self._place_of(file):
+                split, place, is_exact = found
+                depth = 0 if place in given else len(place.parts)
+                ranks[split][place] = (depth, not is_exact, place != file)
         least_deep = min((depth for places in ranks.values() for depth, *_ in places.values()), default=0)
+        splits: dict[str, SplitFiles] = {}
         for split in (split for split in dict.fromkeys(SPLIT_OF_NAME.values()) if split in ranks):
             first = min(ranks[split].values())
             if first[0] > least_deep:
@@ -154,13 +157,28 @@ class GivenFiles:
             splits[split] = self.together(place)
         read = {file for files in splits.values() for file in files.files}
         kinds = {files.format.name for files in splits.values()}
-        of_kind = {file for file, kind in self.formats.items() if kind.name in kinds}
-        names = {(_stem(file), split_of(file)) for file in read}
-        of_kind |= {
-            file for file in self.files if splits and split_of(file) and (_stem(file), split_of(file)) not in names
-        }
-        _tell(self.folder, "files outside all splits left out", sorted(of_kind - read))
+        left_out = {file for file, kind in self.formats.items() if kind.name in kinds}
+        left_out |= {file for file in self.files if splits and split_of(file) not in (None, *splits)}
+        _tell(self.folder, "files outside all splits left out", sorted(left_out - read))
         return splits
+
+    def _place_of(self, file: Path) -> tuple[str, Path, bool] | None:
+        """The split of a file, the outermost folder or else the file that names it, and whether it has just that name.
+
+        None if nothing names one; but a document may have any name.
+        """
+        below = [place for place in (*reversed(file.parents), file) if self.folder in place.parents]
+        told = {place: split for place in below if (split := split_of(place))}
+        if not told:
+            return None
+        place, split = next(iter(told.items()))
+        is_exact = SPLIT_IN_NAME.fullmatch(_stem(place)) is not None
+        is_document = self.formats[file].documents is not None
+        if len({*told.values()}) > 1 and not is_exact and not is_document:
+            problem = f"{_shown(self.folder, [file])} has the names of several splits"
+            remedy = f"Give the folder that contains the splits. {EACH_BY_ITSELF}"
+            raise CorpusError.at(self.folder, "", problem, remedy)
+        return None if place == file and is_document and not is_exact else (split, place, is_exact)
 
     def together(self, place: Path) -> SplitFiles:
         """All files at a place as one split. Documents come before other files, which may describe them."""
@@ -219,7 +237,6 @@ def _suffix(path: Path) -> str:
 
 
 def _tell(folder: Path, what: str, files: Sequence[Path]) -> None:
-    """Warns of files of a corpus, if there are any; `what` describes them."""
     if files:
         logger.warning("%s: %s: %d (%s).", folder, what, len(files), _shown(folder, files))
 
@@ -251,13 +268,6 @@ def format_of_file(path: Path) -> CorpusFormat:
     raise CorpusError.at(path, "", problem, REMEDY)
 
 
-def format_if_known(file: Path) -> CorpusFormat | None:
-    """The format of a file; None if it has none, or cannot be read."""
-    with suppress(CorpusError):
-        return format_of_file(file)
-    return None
-
-
 def formats_recognizing(head: str) -> list[CorpusFormat]:
     """The formats that recognize a file by its first characters most specifically.
 
@@ -269,12 +279,3 @@ def formats_recognizing(head: str) -> list[CorpusFormat]:
     fits = {known.name: known.fit(head, keys) for known in FORMATS.values()}
     best = max(fits.values())
     return [FORMATS[name] for name, fit in fits.items() if fit == best] if best else []
-
-
-def may_be(file: Path, known: CorpusFormat) -> bool:
-    """A file can be of the format that the user names: by its suffix, or by its content."""
-    if plain_name(file).endswith(known.suffixes):
-        return True
-    with suppress(CorpusError):
-        return known in formats_recognizing(read_head(file))
-    return False

@@ -1,9 +1,9 @@
 """The schema of a corpus as the library `datasets` holds it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
+from datasets import ClassLabel, Dataset, DatasetDict, Features, LargeList, List, Value
 
 from .schema import TO_DATASET
 
@@ -72,11 +72,28 @@ def name_types(dataset: Dataset) -> Dataset:
     fields = getattr(entities, "feature", None)
     if not isinstance(fields, dict) or not isinstance(fields.get("type"), ClassLabel):
         return dataset
-    names = fields["type"].names
 
     def name_them(record: dict[str, Any]) -> dict[str, Any]:
-        rows = record["entities"] or []
-        return {"entities": [{**row, "type": None if row["type"] is None else names[row["type"]]} for row in rows]}
+        return {"entities": readable(record["entities"] or [], entities)}
 
     features = Features({**dataset.features, "entities": type(entities)({**fields, "type": Value("string")})})
     return dataset.map(name_them, features=features, desc="Names of types")
+
+
+def readable(value: Any, feature: Any) -> Any:
+    """A value with names of class labels, and lists of objects in place of objects of lists."""
+    if value is None:
+        return None
+    if isinstance(feature, ClassLabel):
+        return feature.names[value] if value >= 0 else value
+    if isinstance(feature, (List, LargeList)):
+        return [readable(item, feature.feature) for item in value]
+    if isinstance(feature, Mapping):
+        fields = {name: readable(value[name], feature[name]) for name in feature}
+        # A list of values in each field is a table; a list of objects is none.
+        lists = [inner for inner in feature.values() if isinstance(inner, (List, LargeList))]
+        if not fields or len(lists) < len(fields) or any(isinstance(inner.feature, Mapping) for inner in lists):
+            return fields
+        columns = [values or [] for values in fields.values()]
+        return [dict(zip(fields, row, strict=True)) for row in zip(*columns, strict=True)]
+    return value

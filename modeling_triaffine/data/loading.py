@@ -8,21 +8,19 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from datasets import ClassLabel, Dataset, DatasetDict, LargeList, List, NamedSplit
+from datasets import Dataset, DatasetDict, NamedSplit
 
 from .corpus_files import CorpusPath, SplitFiles, find_splits, split_of
-from .features import FEATURES, AnyDataset, as_records
+from .features import FEATURES, AnyDataset, as_records, readable
 from .formats.bioc import BIGBIO_KB, bigbio_text
 from .formats.text_spans import annotated_text
 from .formats.words import tagged_sentences
 from .reading import JsonObject, read_head
-from .record_checker import WITHOUT_SPANS, RecordChecker, check_unit
+from .record_checker import WITHOUT_SPANS, RecordChecker
 from .schema import CorpusError, Text
 from .texts import DEFAULT_SENTENCE_SPLITTER, WordSplitter, is_written, numbered, sentences_of
 
 logger = logging.getLogger(__name__)
-
-NAMED_SPLITTER = 'modeling_triaffine.model.text_triaffine.word_splitter("whitespace")'
 
 
 def load_nested_ner(
@@ -71,7 +69,9 @@ def load_nested_ner(
         True
     """
     if word_splitter is not None and not callable(word_splitter):
-        raise TypeError(f"`word_splitter` is {word_splitter!r}. Give a function, such as {NAMED_SPLITTER}.")
+        raise TypeError(
+            f"`word_splitter` is {word_splitter!r}. Give a function from a text to the offsets of its words."
+        )
     splits = DatasetDict()
     for part in read_parts(path, format, columns=columns, offsets=offsets, max_bad_records=max_bad_records):
         splits |= part.sentences(word_splitter, sentence_splitter)
@@ -173,7 +173,6 @@ def read_parts(
     """
     if columns is not None and not isinstance(columns, Mapping):
         raise TypeError(f"`columns` is {columns!r}. Give a mapping, such as {{'tokens': 0, 'entities': [1, 2]}}.")
-    check_unit(offsets)
     how = "--format (format=) names another" if format is None else "as named"
     if columns is not None and format is None:
         of_words = isinstance(columns.get("tokens"), str) or "names" in columns
@@ -251,7 +250,6 @@ def adapt_dataset(
         >>> adapt_dataset(rows, {"tokens": "words", "entities": "ner"})[0]["entities"]
         [{'start': 0, 'end': 3, 'type': 'Person'}]
     """
-    check_unit(offsets)
 
     def adapted(part: Dataset, split: str) -> Dataset:
         check = RecordChecker(split, offsets=offsets)
@@ -280,30 +278,12 @@ def _texts_of_rows(
 
 
 def _values(dataset: Dataset, check: RecordChecker) -> Iterator[tuple[object, str]]:
-    """The rows, each with its place, with names of class labels, and lists of objects in place of objects of lists."""
+    """The rows as [`readable`] makes them, each with its place."""
     features = dataset.features  # a deep copy at every access
     for number, row in enumerate(dataset):
         for column, value in row.items():
             try:
-                row[column] = _readable(value, features[column])
+                row[column] = readable(value, features[column])
             except ValueError as error:
                 raise check.error(f"row {number}", f"field '{column}': {error}", "Correct the row") from None
         yield row, f"row {number}"
-
-
-def _readable(value: Any, feature: Any) -> Any:
-    if value is None:
-        return None
-    if isinstance(feature, ClassLabel):
-        return feature.names[value] if value >= 0 else value
-    if isinstance(feature, (List, LargeList)):
-        return [_readable(item, feature.feature) for item in value]
-    if isinstance(feature, Mapping):
-        fields = {name: _readable(value[name], feature[name]) for name in feature}
-        # A list of values in each field is a table; a list of objects is none.
-        lists = [inner for inner in feature.values() if isinstance(inner, (List, LargeList))]
-        if not fields or len(lists) < len(fields) or any(isinstance(inner.feature, Mapping) for inner in lists):
-            return fields
-        columns = [values or [] for values in fields.values()]
-        return [dict(zip(fields, row, strict=True)) for row in zip(*columns, strict=True)]
-    return value

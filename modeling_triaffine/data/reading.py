@@ -11,7 +11,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from io import BytesIO
 from itertools import groupby
 from pathlib import Path
@@ -35,6 +35,7 @@ NO_CORPUS = {head: said for head, said in NO_TEXT.items() if head != GZIP_MAGIC}
 }
 """The beginnings of files that hold no corpus → what they are, and what to do."""
 HEAD_SIZE = 1 << 16
+XML_CHUNK = 1 << 20  # older expat reads a long attribute anew with every chunk
 MAX_DEPTH = 200  # of XML; Python limits the depth of functions that follow it
 
 
@@ -141,30 +142,30 @@ def numbered_lines(path: Path, check: RecordChecker, name: str = "") -> Iterator
     """
     with open_corpus(path) as lines:
         for number, data in enumerate(lines, start=1):
-            yield number, _line(number, decoded(data, check, f"{name}, line {number}".lstrip(", "), decode_text))
+            yield number, _line(number, data, check, f"{name}, line {number}".lstrip(", "))
 
 
 def numbered_paragraphs(path: Path, check: RecordChecker) -> Iterator[list[tuple[int, str]]]:
     """The groups of lines between blank lines, each a record; see [`numbered_lines`]."""
     with open_corpus(path) as lines:
-        shown = ((number, data, _line(number, data.decode(errors="replace"))) for number, data in enumerate(lines, 1))
-        for is_blank, group in groupby(shown, key=lambda line: not line[2].strip()):
-            paragraph = []
-            with check.record():
-                for number, data, line in group:
-                    decoded(data, check, f"line {number}", decode_text)
-                    if "\r" in line:
+        for is_blank, group in groupby(enumerate(lines, start=1), key=lambda line: _is_blank(line[1])):
+            if not is_blank:
+                with check.record():
+                    paragraph = [(number, _line(number, data, check, f"line {number}")) for number, data in group]
+                    for number in (number for number, line in paragraph if "\r" in line):
                         problem = "there is a carriage return inside the line"
                         raise check.error(f"line {number}", problem, "End every line with a line feed, or with both")
-                    paragraph.append((number, line))
-                if not is_blank:
                     yield paragraph
 
 
-def _line(number: int, text: str) -> str:
+def _is_blank(line: bytes) -> bool:
+    return not line.decode(errors="replace").removeprefix(BYTE_ORDER_MARK).strip()
+
+
+def _line(number: int, data: bytes, check: RecordChecker, where: str) -> str:
     """A line without its end, the first without a byte order mark."""
-    line = text.rstrip("\r\n")
-    return line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+    mark = BYTE_ORDER_MARK if number == 1 else ""
+    return decoded(data, check, where, decode_text).rstrip("\r\n").removeprefix(mark)
 
 
 def decoded(data: bytes, check: RecordChecker, where: str, decode: Callable[[bytes], Decoded]) -> Decoded:
@@ -178,26 +179,23 @@ def decoded(data: bytes, check: RecordChecker, where: str, decode: Callable[[byt
 def xml_elements(path: Path, check: RecordChecker) -> Iterator[ElementTree.Element]:
     """The elements of an XML file in the order of their end tags, the root last. Safe for files from strangers.
 
-    No other file is opened and no connection made: external DTDs are never fetched. Files that declare entities, with
-    which a small file can grow without bound, are rejected before they are parsed. To read in constant memory, call
-    `clear()` on elements that are no longer needed.
+    No other file is opened and no connection made: external DTDs and entities are never fetched, and expat limits the
+    growth of declared entities. To read in constant memory, call `clear()` on elements that are no longer needed.
     """
     with open_corpus(path) as file:
         yield from _elements(file, check, "")
 
 
 def parse_xml(data: bytes, check: RecordChecker, where: str) -> ElementTree.Element:
-    """The root element of a small XML document from strangers; see [`xml_elements`] for what is rejected."""
+    """The root element of a small XML document from strangers; see [`xml_elements`]."""
     *_, root = _elements(BytesIO(data), check, where)
     return root
 
 
 def _elements(file: BinaryIO, check: RecordChecker, where: str) -> Iterator[ElementTree.Element]:
     try:
-        reject_entity_declarations(file, check, where)
-        file.seek(0)
         depth = 0
-        for event, element in ElementTree.iterparse(file, ("start", "end")):
+        for event, element in _events(file):
             depth += 1 if event == "start" else -1
             if depth > MAX_DEPTH:
                 problem = f"its tags are nested more than {MAX_DEPTH} deep, at <{element.tag}>"
@@ -216,23 +214,13 @@ def _elements(file: BinaryIO, check: RecordChecker, where: str) -> Iterator[Elem
         raise check.error(where, str(error), remedy) from None
 
 
-def reject_entity_declarations(file: BinaryIO, check: RecordChecker, where: str) -> None:
-    """Raises CorpusError for XML that declares entities. Parses up to the root element: they are declared before it."""
-    parser = expat.ParserCreate()
-    in_prolog = True
-
-    def end_prolog(*_: object) -> None:
-        nonlocal in_prolog
-        in_prolog = False
-
-    def reject(name: str, *_: object) -> None:
-        problem = f"the XML declares the entity {name!r}; such files are not read"
-        raise check.error(where or f"line {parser.CurrentLineNumber}", problem, "Give the corpus file as published")
-
-    parser.StartElementHandler = end_prolog
-    parser.EntityDeclHandler = reject
-    while in_prolog and (chunk := file.read(HEAD_SIZE)):
-        parser.Parse(chunk, False)
+def _events(file: BinaryIO) -> Iterator[Any]:
+    parser: Any = ElementTree.XMLPullParser(("start", "end"))
+    for chunk in iter(partial(file.read, XML_CHUNK), b""):
+        parser.feed(chunk)
+        yield from parser.read_events()
+    parser.close()
+    yield from parser.read_events()
 
 
 # ---- JSON ----

@@ -110,13 +110,14 @@ class RecordChecker:
         self.path = path
         self.read_as = read_as
         self.offsets = offsets or CHARACTERS
+        if self.offsets not in OFFSET_UNITS:
+            raise ValueError(f"`offsets` is {offsets!r}. Give one of {', '.join(OFFSET_UNITS)}.")
         self.max_bad_records = max_bad_records
         self.folder: Path | None = None
         self.is_document = False
         self.counts = Counter[str]()
         self.sentences = self.entities_kept = self.entities_dropped = 0
         self._examples: dict[str, list[str]] = {}
-        self._ids: dict[str, str] = {}
 
     def error(self, where: str, problem: str, remedy: str) -> CorpusError:
         """The error for a place in the file; the `remedy` is a sentence without its full stop."""
@@ -161,7 +162,6 @@ class RecordChecker:
             self.note(BAD_RECORDS, example=error.summary or str(error))
 
     def _dropped(self) -> int:
-        """The number of bad records and entities that were dropped."""
         return self.counts[BAD_RECORDS] + self.counts[BAD_ENTITIES]
 
     def report(self) -> str:
@@ -264,7 +264,6 @@ class RecordChecker:
         left, right = found.get("left_tokens"), found.get("right_tokens")
         if left is not None or right is not None:
             left, right = left or [], right or []
-        self.once(found["id"], where)
         return cast(Record, {**found, "pos": pos, "entities": entities, "left_tokens": left, "right_tokens": right})
 
     def entities(self, given: Sequence[Mapping[str, Any]], size: int, where: str) -> list[Entity]:
@@ -276,13 +275,6 @@ class RecordChecker:
                 problem = f"field '{name}' runs from {entity['start']} to {entity['end']}, and there are {size} tokens"
                 raise self.error(where, problem, "Start and end count tokens from 0, the end is exclusive")
         return [Entity(start=entity["start"], end=entity["end"], type=entity["type"]) for entity in given]
-
-    def once(self, id: str, where: str) -> None:
-        """Raises CorpusError if a sentence before had the same id."""
-        if id in self._ids:
-            problem = f"field 'id': {id!r} was used before, at {self._ids[id]}"
-            raise self.error(where, problem, "Give each sentence its own id, or remove the repeated one")
-        self._ids[id] = f"{self.path}, {where}"
 
     def valid(self, raw: object, kind: type[Value], where: str, name: str = "", remedy: str = "") -> Value:
         """Returns the value as one of a type that pydantic knows: str, int, list[int], a TypedDict with `STRICT`.
@@ -326,12 +318,6 @@ NOT_COMPARED = re.compile(rf"[\s{BYTE_ORDER_MARK}]+|\\[nrt]")
 """White space, for which some tools write backslash and n in quotes, and marks of the byte order."""
 SHOWN_AROUND = 20  # characters of context on either side of an example
 SHOWN_INSIDE = 40
-
-
-def check_unit(offsets: str | None) -> None:
-    """Raises ValueError unless `offsets` is None or one of `OFFSET_UNITS`."""
-    if offsets is not None and offsets not in OFFSET_UNITS:
-        raise ValueError(f"`offsets` is {offsets!r}. Give one of {', '.join(OFFSET_UNITS)}.")
 
 
 @lru_cache(maxsize=1)  # for all entities of a text

@@ -37,8 +37,9 @@ def corpus_statistics(records: Iterable[Any], max_candidates: int = ModelOptions
         2
     """
     totals = Counter[str]()
-    types, sentence_lengths, entity_lengths = Counter[str](), Counter[int](), Counter[int]()
-    entities_per_sentence, entity_depths = Counter[int](), Counter[int]()
+    types = Counter[str]()
+    names = ("sentence_lengths", "entity_lengths", "entities_per_sentence", "entity_depths")
+    sentence_lengths, entity_lengths, entities_per_sentence, entity_depths = counts = [Counter[int]() for _ in names]
     needed = 0
     for record in chain.from_iterable(records.values()) if isinstance(records, Mapping) else records:
         spans = [(entity["start"], entity["end"]) for entity in record["entities"]]
@@ -65,10 +66,7 @@ def corpus_statistics(records: Iterable[Any], max_candidates: int = ModelOptions
         "most_entities": max(entities_per_sentence, default=0),
         "longest_sentence": max(sentence_lengths, default=0),
         "nesting_depth": max(entity_depths, default=0),
-        "sentence_lengths": dict(sorted(sentence_lengths.items())),
-        "entity_lengths": dict(sorted(entity_lengths.items())),
-        "entities_per_sentence": dict(sorted(entities_per_sentence.items())),
-        "entity_depths": dict(sorted(entity_depths.items())),
+        **{name: dict(sorted(distribution.items())) for name, distribution in zip(names, counts, strict=True)},
         "spans_above_max_candidates": totals["spans_above_max_candidates"],
         "needed_candidates": needed,
     }

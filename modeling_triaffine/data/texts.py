@@ -19,7 +19,7 @@ from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, INVISIBLE_SPACES, Offs
 from ..model.text_triaffine import sentence_splitter as named_sentence_splitter
 from ..model.text_triaffine import word_splitter as named_word_splitter
 from .reading import JsonObject, Pair
-from .record_checker import BYTE_ORDER_MARK, FoundEntity, RecordChecker, in_context, without_space
+from .record_checker import FoundEntity, RecordChecker, in_context, without_space
 from .schema import CorpusError, Entity, Record, Text
 
 DEFAULT_SENTENCE_SPLITTER = ProcessorOptions.sentence_splitter
@@ -62,10 +62,7 @@ def text_of_sentences(sentences: Iterable[WrittenSentence], where: str = "", spl
     made = Text(
         doc_id=records[0]["doc_id"],
         text=whole,
-        entities=[
-            Entity(start=words[entity["start"]][0], end=words[entity["end"] - 1][1], type=entity["type"])
-            for entity in word_entities
-        ],
+        entities=_by_characters(word_entities, words),
         sentences=spans,
         sentence_ids=[record["id"] for record in records],
         first_sentence=records[0]["sent_id"],
@@ -145,14 +142,12 @@ def layers_of(record: JsonObject, text: str) -> dict[str, Any]:
         starts = [0, *(start for start, _ in found[name])]
         if starts != sorted(starts) or not all(start < end <= len(text) for start, end in found[name]):
             raise record.error(name, "is not in order or outside of the text", "Give [start, end] in characters")
-    for name, owner in (("sentence_ids", "sentences"), ("pos", "words"), ("forms", "words")):
-        if name in found and len(found[name]) != len(found[owner]):
-            problem = f"has {len(found[name])} values for {len(found[owner])} {owner}"
-            raise record.error(name, problem, "Give one for each")
+    for name in {"sentence_ids", "pos", "forms"} & found.keys():
+        size, owner = len(found[name]), LAYERS[name][1]
+        if size != len(found[owner]):
+            raise record.error(name, f"has {size} values for {len(found[owner])} {owner}", "Give one for each")
     if "word_entities" in found:
         found["word_entities"] = record.check.entities(found["word_entities"], len(found["words"]), record.where)
-    for name in found.get("sentence_ids", ()):
-        record.check.once(name, record.where)
     del found["text"]
     return found
 
@@ -174,44 +169,34 @@ def sentences_of(
         sentence_splitter: "punctuation", "lines" or "none", for texts whose sentences the corpus does not mark.
         own_words: the splitter is for texts only whose corpus has no words.
     """
-    written = (
-        text["text"].replace(BYTE_ORDER_MARK, " ", 1) if text["text"].startswith(BYTE_ORDER_MARK) else text["text"]
-    )
-    where = text.get("where", "")
+    written = text["text"]
     spans = text.get("sentences") or [
         (first + start, first + end)
         for first, last in pairwise((0, *text.get("borders", ()), len(written)))
         for start, end in named_sentence_splitter(sentence_splitter)(written[first:last])
     ]
     in_own_words = "words" in text and (own_words or word_splitter is None)
+    splitter = partial(split_words, word_splitter=word_splitter or named_word_splitter(DEFAULT_WORD_SPLITTER))
     if in_own_words:
-        starts = [start for start, _ in text["words"]]
-        parts = [slice(bisect_left(starts, start), bisect_left(starts, end)) for start, end in spans]
-        cut = [list(text["words"][part]) for part in parts]
+        sentences = list(_own_words(text, spans))
     else:
-        splitter = partial(split_words, word_splitter=word_splitter or named_word_splitter(DEFAULT_WORD_SPLITTER))
-        cut = [list(words) for words in split_text(written, spans, splitter)]
-        parts = [slice(0, 0)] * len(cut)
-    numbered = [number for number, words in enumerate(cut) if words]
-    if not numbered:
-        check.note("texts without words ignored", example=where)
-    entities = _aligned(text, written, [cut[number] for number in numbered], in_own_words, check)
-    ids = text.get("sentence_ids")
-    for number, (index, inside) in enumerate(zip(numbered, entities, strict=True)):
-        sent_id = text.get("first_sentence", 0) + number
-        pos = text.get("pos", [])[parts[index]]
-        left, right = text.get("left_tokens"), text.get("right_tokens")
-        if word_splitter is not None and not in_own_words and left is not None and right is not None:
-            sides = map(" ".join, (left, right))
-            left, right = ([side[start:end] for start, end in split_words(side, word_splitter)] for side in sides)
-        forms = text["forms"][parts[index]] if in_own_words and "forms" in text else None
-        source = text["text"] if in_own_words else written
+        split = split_text(written, spans, splitter)
+        sentences = [_Words(words, [written[start:end] for start, end in words], []) for words in split]
+    with_words = [index for index, words in enumerate(sentences) if words.offsets]
+    if not with_words:
+        check.note("texts without words ignored", example=text.get("where", ""))
+    left, right = text.get("left_tokens"), text.get("right_tokens")
+    if word_splitter is not None and not in_own_words and left is not None and right is not None:
+        left, right = ([side[start:end] for start, end in splitter(side)] for side in map(" ".join, (left, right)))
+    entities = _aligned(text, [sentences[index].offsets for index in with_words], in_own_words, check)
+    for number, (index, inside) in enumerate(zip(with_words, entities, strict=True), text.get("first_sentence", 0)):
+        words = sentences[index]
         record = Record(
-            id=ids[index] if ids else f"{text['doc_id']}:{sent_id}",
+            id=text["sentence_ids"][index] if "sentence_ids" in text else f"{text['doc_id']}:{number}",
             doc_id=text["doc_id"],
-            sent_id=sent_id,
-            tokens=forms or [source[start:end] for start, end in cut[index]],
-            pos=pos if all(pos) else [],
+            sent_id=number,
+            tokens=words.tokens,
+            pos=words.pos if all(words.pos) else [],
             entities=check.unique(inside),
             left_tokens=left,
             right_tokens=right,
@@ -221,15 +206,31 @@ def sentences_of(
         yield record
 
 
+class _Words(NamedTuple):
+    """The words of a sentence: their characters in the text, they themselves, and their parts of speech, if any."""
+
+    offsets: list[Offsets]
+    tokens: list[str]
+    pos: list[str]
+
+
+def _own_words(text: Text, spans: Iterable[Offsets]) -> Iterator[_Words]:
+    starts = [start for start, _ in text["words"]]
+    tokens = text.get("forms") or [text["text"][start:end] for start, end in text["words"]]
+    for span in spans:
+        inside = slice(*(bisect_left(starts, border) for border in span))
+        yield _Words(list(text["words"][inside]), tokens[inside], text.get("pos", [])[inside])
+
+
 def _aligned(
-    text: Text, written: str, sentences: Sequence[Sequence[Offsets]], in_own_words: bool, check: RecordChecker
+    text: Text, sentences: Sequence[Sequence[Offsets]], in_own_words: bool, check: RecordChecker
 ) -> list[list[Entity]]:
     """The entities of every sentence, by its words; those that have none, or cross its end, are dropped."""
     words = [word for sentence in sentences for word in sentence]
     if in_own_words and "word_entities" in text:
         aligned, dropped = text["word_entities"], []
     else:
-        aligned, lost = align_entities(written, text["entities"], words)
+        aligned, lost = align_entities(text["text"], text["entities"], words)
         dropped = [(LOST_IN_A_WORD, entity) for entity in lost]
     first_words = list(accumulate(map(len, sentences), initial=0))
     inside: list[list[Entity]] = [[] for _ in sentences]
@@ -242,7 +243,7 @@ def _aligned(
             dropped.append((LOST_ACROSS_SENTENCES, Entity(start=start, end=end, type=entity["type"])))
     where = f"{text['where']}: " if text.get("where") else ""
     for why, entity in dropped:
-        check.drop(why, 1, f"{where}{entity['type']} {in_context(written, entity['start'], entity['end'])}")
+        check.drop(why, 1, f"{where}{entity['type']} {in_context(text['text'], entity['start'], entity['end'])}")
     return inside
 
 
@@ -331,7 +332,11 @@ def joined_tokens(tokens: Sequence[str]) -> tuple[str, list[Offsets]]:
 def join_tokens(tokens: Sequence[str], entities: Iterable[Entity]) -> tuple[str, list[Entity]]:
     """The tokens joined by single spaces, and the entities by characters of that text."""
     text, words = joined_tokens(tokens)
-    return text, [Entity(start=words[e["start"]][0], end=words[e["end"] - 1][1], type=e["type"]) for e in entities]
+    return text, _by_characters(entities, words)
+
+
+def _by_characters(entities: Iterable[Entity], words: Sequence[Offsets]) -> list[Entity]:
+    return [Entity(start=words[e["start"]][0], end=words[e["end"] - 1][1], type=e["type"]) for e in entities]
 
 
 def detokenize(tokens: Sequence[str]) -> str:

@@ -14,6 +14,7 @@ from ..model.decoding_triaffine import FoundInText
 from ..model.text_triaffine import Piece
 from ..nesting import Span
 from .schema import CONTEXT_FIELDS
+from .texts import moved
 
 if TYPE_CHECKING:
     from ..model.processing_triaffine import TriaffineProcessor
@@ -92,10 +93,8 @@ def _cut(row: int, record: Mapping[str, Any], processor: Any) -> Iterator[Window
             window["pos"] = record["pos"][start:end]
         if record.get("entities") is not None:
             near = entities[bisect_left(starts, start) : bisect_left(starts, end)]
-            inside = [entity for entity in near if entity["end"] <= end]
-            window["entities"] = [
-                {**entity, "start": entity["start"] - start, "end": entity["end"] - start} for entity in inside
-            ]
+            inside = (entity for entity in near if entity["end"] <= end)
+            window["entities"] = [{**entity, **moved(entity, -start)} for entity in inside]
         yield Window(row, window, piece)
 
 

@@ -24,7 +24,7 @@ from tests.helpers.corpora import (
     spelled,
     write_files,
 )
-from tests.helpers.format_cases import CASES, SAMPLES
+from tests.helpers.format_cases import CASES, COLUMNS, SAMPLES
 
 SINGLE_FILES = [name for name, files in SAMPLES.items() if len(files) == 1]
 
@@ -179,6 +179,7 @@ BROKEN_FILES = {
     "encoding": ("a.jsonl", JSON_LINE.encode() + b'{"id": "\xe9"}\n', "line 2", "byte 9", "utf-8"),
     "digits": ("a.jsonl", JSON_LINE + '{"tokens": [' + "9" * 5000 + '], "entities": []}', "line 2", "digits"),
     "depth": ("a.jsonl", JSON_LINE + "[" * 100_000, "line 2", "depth"),
+    "encoding of columns": ("a.conll", COLUMNS.encode() + b"\n\xe9\tO\tO\n", "line 8", "byte 1", "utf-8"),
     "list truncated": ("a.json", json.dumps([PUBLISHED], indent=1)[:-30], "", "line "),
     "list record": ("a.json", json.dumps([PUBLISHED, {**PUBLISHED, "tokens": "Orsk"}]), "record 1", "'tokens' is"),
     "gzip truncated": ("a.jsonl.gz", PACKED[: len(PACKED) // 2], "", "gzip"),
@@ -195,7 +196,7 @@ BROKEN_FILES = {
 def bad_files():
     """(format, files, place, facts) of every case."""
     for format, case in CASES.items():
-        for name, files, place, facts in case.bad_files():
+        for name, (files, place, *facts) in case.bad.items():
             yield pytest.param(format, files, place, facts, id=f"{format}: {name}")
     for name, (file, content, place, *facts) in BROKEN_FILES.items():
         yield pytest.param(None, {file: content}, place, facts, id=name)

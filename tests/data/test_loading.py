@@ -162,7 +162,6 @@ BAD = {
         {"a.tsv": b"Orsk\tB-City\n\nOrsk\tB-City\nslept\xff\tO\n.\tO\n\nOrsk\tB-City\n"},
         *("a.tsv", "line 4: byte 6 is not valid utf-8", 2, 2),
     ),
-    "an id twice": ({"a.jsonl": lines(*({**GOOD, "id": one} for one in "112"))}, "a.jsonl", "line 2: ", 2, 2),
     "a document": (brat(a="0 4", b="x", c="0 4"), "c", "b.ann, line 1: ", 2, 4),
     "an entity of a document": (brat(a="0 4", b="1 5", c="0 4"), "c", "b.ann, line 1: field 'T1' quotes 'Orsk'", 3, 5),
     "a quote": (

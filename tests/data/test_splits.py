@@ -90,7 +90,6 @@ ERRORS = {
     "of no format": ({"a.xml": "<TEI>x</TEI>"}, r"a\.xml: .*cannot be detected"),
     "alone of its kind": ({"train.txt": "The mayor slept."}, r"train\.txt: .*cannot be detected"),
     "a table": ({"train.xlsx": "x"}, r"tables are not read.*docs/corpora.md#a-table"),
-    "an id twice": ({"a.jsonl": LINE, "b.jsonl": LINE}, r"b\.jsonl, line 1: .*'a:0' was used before, at .*a\.jsonl"),
 }
 
 

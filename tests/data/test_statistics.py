@@ -86,12 +86,7 @@ def test_genia_has_the_published_numbers(genia_corpus):
 
 @pytest.mark.parametrize(
     ("given", "split"),
-    [
-        ("dev.jsonl", "validation"),
-        ("news-test.jsonl", "test"),
-        ("news.jsonl", "news.jsonl"),
-        ("dev", "validation"),
-    ],
+    [("dev.jsonl", "validation"), ("news-test.jsonl", "test"), ("news.jsonl", "news.jsonl"), ("dev", "validation")],
 )
 def test_what_is_given_alone_is_called_by_the_split_in_its_name(command, tmp_path, given, split):
     names = ("dev", "news-test", "train", "news", "dev/a", "dev/b", "news/a")

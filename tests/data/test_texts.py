@@ -119,7 +119,6 @@ LAYERS = {
     "ids": ({"sentences": [[0, 10]], "sentence_ids": ["a", "b"]}, "field 'sentence_ids' has 2 values for 1 sentences"),
     "order": ({"words": [[5, 10], [0, 4]]}, "field 'words' is not in order"),
     "outside": ({"sentences": [[0, 11]]}, "field 'sentences' is not in order or outside"),
-    "an id twice": ({"sentences": [[0, 4], [5, 10]], "sentence_ids": ["a", "a"]}, "'a' was used before"),
 }
 
 

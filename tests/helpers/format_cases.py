@@ -4,7 +4,7 @@ The tests of all formats (`tests/data/test_formats.py`, `tests/test_fuzzing.py`)
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,20 +40,16 @@ class FormatCase:
     Args:
         files: name → content, with the sentence `TEXT` and the `entities`; a reader opens the last one. Or a function
             that makes them, with the library that it `needs`.
-        bad: what is wrong → a value that `put` makes files of, to be named at `place`, then facts that the message
-            names. Without `put`: the content of the last file after what is in it `before`, the place, and facts.
+        bad: what is wrong → the files, the place of the mistake, and facts that the message names.
         nothing: files with the sentence and no entities.
         noted: what the report has of the files.
     """
 
     files: Files | Callable[[], Files]
     bad: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    put: Callable[[Any], Files] | None = None
-    noted: tuple[str, ...] = ()
-    place: str = ""
-    before: str = ""
-    entities: list[tuple[str, str]] = field(default_factory=lambda: NESTED)
     nothing: Files = field(default_factory=dict)
+    entities: list[tuple[str, str]] = field(default_factory=lambda: NESTED)
+    noted: tuple[str, ...] = ()
     needs: str = ""
 
     def sample(self) -> Files:
@@ -61,26 +57,30 @@ class FormatCase:
             pytest.importorskip(self.needs)
         return self.files() if callable(self.files) else self.files
 
-    def bad_files(self) -> Iterator[tuple[str, Files, str, list[str]]]:
-        """What is wrong, the files, the place of the mistake, and facts that the message names."""
-        for wrong, (value, *facts) in self.bad.items():
-            if self.put is not None:
-                yield wrong, self.put(value), self.place, facts
-            else:
-                place, *others = facts
-                content = self.before.encode() + (value if isinstance(value, bytes) else value.encode())
-                yield wrong, {**self.sample(), [*self.sample()][-1]: content}, place, others
+
+def file_case(files: Files, bad: Mapping[str, tuple[Any, ...]], before: str = "", **others: Any) -> FormatCase:
+    """A case whose bad files have another content in the last file, after what is in it `before`."""
+    *_, last = files
+    made = {wrong: ({**files, last: before + content}, *rest) for wrong, (content, *rest) in bad.items()}
+    return FormatCase(files, made, **others)
 
 
-def json_case(record: Any, bad: Mapping[str, tuple[Any, ...]], nothing: object = None, first: object = None):
+def record_case(
+    files: Files, place: str, put: Callable[[Any], Files], bad: Mapping[str, tuple[Any, ...]], **others: Any
+) -> FormatCase:
+    """A case whose bad files are made of a value, all with the mistake at one place."""
+    made = {wrong: (put(value), place, *facts) for wrong, (value, *facts) in bad.items()}
+    return FormatCase(files, made, **others)
+
+
+def json_case(record: Any, bad: Mapping[str, tuple[Any, ...]], nothing: object = None) -> FormatCase:
     """A case of JSON lines, the bad record after a good one."""
-    return FormatCase(
-        {"a.jsonl": json.dumps(record)},
-        bad=bad,
-        put=lambda value: {"a.jsonl": f"{json.dumps(first or record)}\n{json.dumps(value)}\n"},
-        place="line 2",
-        nothing={} if nothing is None else {"a.jsonl": json.dumps(nothing)},
-    )
+
+    def lines(*values: object) -> Files:
+        return {"a.jsonl": "".join(f"{json.dumps(value)}\n" for value in values)}
+
+    others = {} if nothing is None else {"nothing": lines(nothing)}
+    return record_case(lines(record), "line 2", lambda value: lines(record, value), bad, **others)
 
 
 def entity(start, end, kind="City"):
@@ -111,7 +111,8 @@ BIOC_XML = f"""<?xml version="1.0"?>
 </annotation></passage></document></collection>
 """
 PUBTATOR = f"7|t|{TEXT}\n7|a|\n7\t0\t17\tThe mayor of Orsk\tPerson\tP1\n7\t13\t17\tOrsk\tCity\n\n"
-ENTITY = f'<!DOCTYPE set [<!ENTITY e "eeee">]>\n<set>{article("&e;")}</set>'
+DECLARED = "".join(f'<!ENTITY e{n + 1} "{f"&e{n};" * 10}">' for n in range(9))
+BOMB = f'<!DOCTYPE set [<!ENTITY e0 "eeee">{DECLARED}]>\n<set>{article("&e9;")}</set>'
 BRAT = {"a.txt": TEXT, "a.ann": "T1\tPerson 0 17\tThe mayor of Orsk\nT2\tCity 13 17\tOrsk\n"}
 SPAN_LINES = f"{' '.join(TOKENS)}\nDT NN IN NNP VBD .\n0,3 Person|3,3 City\n\n"
 MENTIONED = {
@@ -122,7 +123,7 @@ MENTIONED = {
 }
 
 CASES = {
-    "ace": FormatCase(
+    "ace": file_case(
         {"a.sgm": ACE_SOURCE, "a.apf.xml": ace_annotations()},
         {
             "truncated": (ace_annotations()[:-20], "a.apf.xml, line "),
@@ -150,7 +151,7 @@ CASES = {
         },
         nothing={**BIGBIO_RECORD, "entities": []},
     ),
-    "bioc": FormatCase(
+    "bioc": file_case(
         {"a.xml": BIOC_XML},
         {
             "another root": ("<annotations></annotations>", "", "<document>"),
@@ -167,20 +168,20 @@ CASES = {
         },
         nothing={"a.json": json.dumps({"id": "a", "infons": {}, "passages": [{"offset": 0, "text": TEXT}]})},
     ),
-    "brat": FormatCase(
+    "brat": record_case(
         BRAT,
+        "a.ann, line 3",
+        lambda line: {**BRAT, "a.ann": BRAT["a.ann"] + line},
         {
             "another line": ("X1\tCity 0 3\tThe", "'X1\\tCity 0 3\\tThe'"),
             "no text": ("T3\tCity 0 3", "'T3\\tCity 0 3'"),
             "type with a space": ("T3\tBig City 0 3\tThe", "'T3\\tBig City 0 3\\tThe'", "the type without spaces"),
             "text": ("T3\tCity 0 3\tShe", "'T3' quotes 'She'", "[The] mayor of Orsk"),
         },
-        put=lambda line: {**BRAT, "a.ann": BRAT["a.ann"] + line},
-        place="a.ann, line 3",
         nothing={"a.txt": TEXT, "a.ann": ""},
     ),
     "cas": FormatCase({"a.json": cas_json((0, 17, "Person"), (13, 17, "City"))}, needs="cassis"),
-    "conllu": FormatCase(
+    "conllu": file_case(
         {"a.conllu": conllu("(1-Person", "", "", "(2-City)1)", "", "", words=TOKENS)},
         {
             "columns": (conllu("(1-a)") + "2\tw\n", "line 2", "2 columns, 10"),
@@ -192,21 +193,25 @@ CASES = {
         nothing={"a.conllu": conllu(*[""] * 6, words=TOKENS)},
     ),
     "docbin": FormatCase(doc_bin, needs="spacy"),
-    "ere": FormatCase(
+    "ere": file_case(
         {"a.txt": TEXT, "a.rich_ere.xml": ere_annotations()},
         {
             "offset": (ere_annotations().replace('offset="', 'offset="x'), "a.rich_ere.xml, m-0", "no offsets"),
             "quote": (ere_annotations().replace(">Orsk<", ">Omsk<"), "a.rich_ere.xml, m-1", "quotes 'Omsk'"),
         },
     ),
-    "genia": FormatCase(
+    "genia": file_case(
         {"a.xml": genia(article(f"The mayor of {cons('G#cell_line', 'Orsk')} slept ."))},
         {
             "no name": (genia(article("A", name=" ")), "article 1 of the file", "<bibliomisc>"),
             "deep": (genia(article("<b>" * 5000 + "</b>" * 5000)), "", "nested", "<b>"),
             "encoding": (genia(article("A")).replace("UTF-8", "KOI9"), "", "KOI9"),
-            "entity": (ENTITY, "line 1", "'e'"),
-            "external entity": (ENTITY.replace('"eeee"', 'SYSTEM "/etc/hostname"'), "line 1", "'e'"),
+            "bomb": (BOMB, "line 7", "amplification"),
+            "external entity": (
+                BOMB.replace('"eeee"', 'SYSTEM "/etc/hostname"').replace("e9;", "e0;"),
+                "line 7",
+                "undefined",
+            ),
         },
         entities=[("Orsk", "cell_line")],
     ),
@@ -220,11 +225,10 @@ CASES = {
             "of another sentence": ({"sentences": [TOKENS, TOKENS], "ner": [[], [[3, 3, "City"]]]}, "sentences[1]"),
         },
     ),
-    "iob2": FormatCase(
+    "iob2": file_case(
         {"a.conll": COLUMNS},
         {
             "fewer": ("a\tO\n", "line 8", "2 columns, 3"),
-            "encoding": (b"\xe9\tO\tO\n", "line 8", "byte 1", "utf-8"),
             "line ends of old Macs": ("a\tO\tO\rb\tO\tO\r", "line 8", "carriage return"),
             "scheme": ("a\tO\tO\n\n" * 10_000 + "b\tO\tQ-A\n", "line 20008", "column 2 is 'Q-A'"),
         },
@@ -241,14 +245,14 @@ CASES = {
             "tags": (changed(pos=["DET"]), "'pos' has 1 tags for 6 tokens"),
             "entity past the end": (entity(2, 7), "'entities[0]' runs from 2 to 7"),
             "white space around a label": (entity(0, 1, " City"), "'entities[0].type' is ' City'"),
-            "duplicate id": (changed(id="b:0"), "'id': 'b:0'", "line 1"),
             "context": (changed(left_tokens="so"), "'left_tokens' is 'so' (str)"),
         },
         nothing=changed(entities=[]),
-        first=changed(id="b:0"),
     ),
-    "label_studio": FormatCase(
+    "label_studio": record_case(
         {"a.json": json.dumps([task(region(0, 17, "Person"), region(13, 17, "City"))], indent=1)},
+        "record 0 (task 5)",
+        lambda value: {"a.json": json.dumps([value])},
         {
             "no annotations": ({"id": 5, "data": {}}, "'annotations' is missing"),
             "no string": (task(data={"n": 1}), "'data'"),
@@ -256,24 +260,21 @@ CASES = {
             "no value": (task({"type": "labels"}), "'annotations[0].result[0].value'", "null"),
             "path": (task(region("/p[1]", 3, "City")), "'annotations[0].result[0].value.start' is '/p[1]' (str)"),
         },
-        put=lambda value: {"a.json": json.dumps([value])},
-        place="record 0 (task 5)",
         nothing={"a.json": json.dumps([task()])},
     ),
-    "mrc": FormatCase(
+    "mrc": record_case(
         {"a.json": json.dumps(QUESTIONS, indent=2)},
+        "line 2",
+        lambda value: {"a.jsonl": f"{json.dumps(QUESTIONS[0])}\n{json.dumps(value)}\n"},
         {
             "no answers": ({"context": "Orsk", "entity_label": "City", "query": "?"}, "'span_position' is missing"),
             "span": ({**QUESTIONS[0], "span_position": ["3-3"]}, "'span_position[0]' is '3-3'"),
         },
-        put=lambda value: {"a.jsonl": f"{json.dumps(QUESTIONS[0])}\n{json.dumps(value)}\n"},
-        place="line 2",
     ),
     "published_json": FormatCase(
-        {"a.json": json.dumps([PUBLISHED])},
-        nothing={"a.json": json.dumps([{**PUBLISHED, "entities": []}])},
+        {"a.json": json.dumps([PUBLISHED])}, nothing={"a.json": json.dumps([{**PUBLISHED, "entities": []}])}
     ),
-    "pubtator": FormatCase(
+    "pubtator": file_case(
         {"a.pubtator": PUBTATOR},
         {
             "no title": ("8|a|Orsk\n", "line 6", "'8'"),
@@ -288,7 +289,7 @@ CASES = {
         before=PUBTATOR,
         nothing={"a.pubtator": f"7|t|{TEXT}\n7|a|\n"},
     ),
-    "span_lines": FormatCase(
+    "span_lines": file_case(
         {"a.data": SPAN_LINES},
         {
             "beyond the sentence": ("He slept\n0,3 Person\n", "line 6", "0 to 4", "of 2"),
@@ -307,7 +308,6 @@ CASES = {
             "outside": ({"text": "a", "label": [[0, 2, "City"]]}, "'label[0]' runs from 0 to 2", "1 characters"),
         },
         nothing={"text": TEXT, "label": []},
-        first={**TEXT_RECORD, "id": "x"},
     ),
     "word_tags": json_case(
         MENTIONED,

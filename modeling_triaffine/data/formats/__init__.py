@@ -6,11 +6,11 @@ A reader's module is imported when its format is first used, so that the command
 from __future__ import annotations
 
 from collections import UserDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ...parsing import JSON_SUFFIXES
 
@@ -39,11 +39,6 @@ class CorpusFormat:
         columns: what `read(columns=…)` names, as in "{'entities': 'layer:feature'}"; empty if it takes none.
         documents: for a format of several files a document, `documents(path) → files`: the one to `read` of each
             document in a folder, or of one document; empty if there are none.
-
-    Examples:
-        >>> from modeling_triaffine.data import FORMATS
-        >>> FORMATS["brat"].suffixes
-        ('.ann',)
     """
 
     name: str
@@ -60,13 +55,16 @@ class CorpusFormat:
             object.__setattr__(self, "suffixes", JSON_SUFFIXES)
 
     def fit(self, head: str, keys: Set[str]) -> int:
-        """The number of `keys` of JSON by which it recognizes a file, the more the more specific; 0 if it does not."""
-        fitting = [0]
-        for form in self.keys if keys else ():
-            forbidden = {key[1:] for key in form.split() if key.startswith("-")}
-            required = {key for key in form.split() if not key.startswith("-")}
-            fitting.append(len(required) if required <= keys and not forbidden & keys else 0)
-        return max(fitting) or int(self.recognizes is not None and self.recognizes(head))
+        """The number of `keys` by which it recognizes JSON, the more the more specific; of other files 1, or 0."""
+        fit = max((_fit(form.split(), keys) for form in self.keys), default=0)
+        return fit or int(self.recognizes is not None and self.recognizes(head))
+
+
+def _fit(form: Sequence[str], keys: Set[str]) -> int:
+    """The number of keys that a form of JSON requires; 0 if one of them is not there, or one is that it excludes."""
+    required = {key for key in form if not key.startswith("-")}
+    excluded = {key[1:] for key in form if key.startswith("-")}
+    return len(required) if required <= keys and excluded.isdisjoint(keys) else 0
 
 
 def check_columns(columns: Mapping[str, object], required: Iterable[str], optional: Iterable[str] = ()) -> None:
@@ -103,18 +101,11 @@ class Formats(UserDict[str, Any]):
         found = super().__getitem__(name)
         if isinstance(found, str):
             found = self.data[name] = getattr(import_module(f".{found}", __name__), name.upper())
-        known: CorpusFormat = found
-        return known
+        return cast(CorpusFormat, found)
 
 
 FORMATS = Formats(BUILT_IN)
-"""All known formats, by name.
-
-Examples:
-    >>> from modeling_triaffine.data import FORMATS
-    >>> FORMATS["docbin"].suffixes
-    ('.spacy',)
-"""
+"""All known formats, by name."""
 
 
 def register_format(known: CorpusFormat) -> None:

@@ -131,21 +131,16 @@ def bigbio_text(record: JsonObject, default_id: str) -> Text:
     for name in ("events", "coreferences", "relations"):
         if ignored := record.fields.get(name):
             record.check.note(f"{name} ignored", len(ignored))
-    passages = []
+    passages: list[Passage] = []
+    annotations: list[Annotation] = []
     for passage in record.objects("passages"):
         offsets = passage.value("offsets", list[Pair])
         if len(offsets) != 1:
             raise passage.error("offsets", f"has {len(offsets)} pairs", "A passage has one: [[start, end]]")
         passages.append((offsets[0][0], _joined(passage), passage.name))
-    annotations = (
-        (
-            annotation,
-            annotation.value("offsets", list[Pair], "It has pairs [start, end]"),
-            annotation.value("type", str),
-            _joined(annotation) or None,
-        )
-        for annotation in record.objects("entities")
-    )
+    for found in record.objects("entities"):
+        places = found.value("offsets", list[Pair], "It has pairs [start, end]")
+        annotations.append((found, places, found.value("type", str), _joined(found) or None))
     doc_id = str(record.fields.get("document_id") or record.fields.get("id") or default_id)
     return _text(record, doc_id, passages, annotations)
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 
 from ...errors import importing_extra
 from ...model.text_triaffine import Offsets
@@ -88,7 +89,7 @@ def _text(cas: Cas, layer: str, feature: str, where: str, check: RecordChecker) 
 
 
 def _load(file: Path, name: str, check: RecordChecker) -> Cas:
-    """A CAS of strangers: XML that declares entities is rejected."""
+    """A CAS of strangers, whose XML is parsed and written anew: dkpro-cassis would fetch external entities."""
     with open_corpus(file) as opened:
         data = opened.read()
     type_system = file.with_name(TYPE_SYSTEM)
@@ -97,10 +98,9 @@ def _load(file: Path, name: str, check: RecordChecker) -> Cas:
     cassis = _cassis(name)
     try:
         if file.suffix == XMI_SUFFIX:
-            types = type_system.read_bytes()
-            for xml in (data, types):
-                parse_xml(xml, check, name)
-            cas = cassis.load_cas_from_xmi(io.BytesIO(data), typesystem=cassis.load_typesystem(io.BytesIO(types)))
+            parsed = (parse_xml(xml, check, name) for xml in (type_system.read_bytes(), data))
+            types, xmi = (io.BytesIO(ElementTree.tostring(root)) for root in parsed)
+            cas = cassis.load_cas_from_xmi(xmi, typesystem=cassis.load_typesystem(types))
         else:
             cas = cassis.load_cas_from_json(data.decode("utf-8-sig"))
         return next((cas.get_view(sofa.sofaID) for sofa in cas.sofas if sofa.sofaString), cas)

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, count, groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -146,7 +147,6 @@ def split_row(line: str, separator: str, width: int = 0) -> list[str]:
 
 
 def is_header(row: Sequence[str]) -> bool:
-    """The first row has names of columns."""
     return any(cell.lower() in NAMES_OF_TOKENS for cell in row) and not any(map(STANDARD.fits, row))
 
 
@@ -154,11 +154,7 @@ def is_header(row: Sequence[str]) -> bool:
 
 
 def find_layout(head: str, columns: Mapping[str, Any] | None = None) -> Layout | None:
-    """The layout as named by the caller, otherwise detected from the values of the first lines.
-
-    Raises:
-        ValueError: the caller names others than there are.
-    """
+    """The layout as named by the caller, otherwise detected from the values of the first lines."""
     if columns is None and head.startswith((CONLL_2012, OTHER_FORMAT)):
         return Conll2012(" ", 11, tokens=3, pos=4) if head.startswith(CONLL_2012) else None
     rows, separator = rows_of(head)
@@ -253,36 +249,31 @@ TABLE = re.compile(r'([,;\t]?)"?sent(?:ence)?[ _]?(?:#|idx?|number)"?([,;\t])', 
 """The beginning of a table whose first column, perhaps after that of an index, numbers or names sentences."""
 
 
-def paragraphs_of_table(lines: Iterable[tuple[int, str]]) -> Iterator[Paragraph]:
-    """The sentences of a table without its first line and those columns, cells separated by tabs.
+def paragraphs_of_table(path: Path, check: RecordChecker) -> Iterator[Paragraph]:
+    """The sentences of a table without its first line."""
+    for _, rows in groupby(_table_rows(numbered_lines(path, check)), key=itemgetter(0)):
+        yield [row for _, row in rows]
 
-    A sentence begins where its column has another value; an empty cell repeats the one before.
-    """
-    lines = iter(lines)
-    index, separator = TABLE.findall(next(lines)[1])[0]
-    current: str = ""
-    paragraph: Paragraph = []
+
+def _table_rows(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[str, tuple[int, str]]]:
+    """The sentence of each row, which an empty cell repeats, and the row's other cells, separated by tabs."""
+    sentence, index, separator = "", "", ""
     for number, line in lines:
-        if not line.strip():
-            continue
-        try:
-            cells = next(csv.reader([line], delimiter=separator, strict=True))
-        except csv.Error:  # of quotes: a line of one column is an error
-            cells = [*index, "", line]
-        sentence, *cells = cells[len(index) :] or [""]
-        if sentence not in ("", current):
-            yield paragraph
-            current, paragraph = sentence, []
-        paragraph.append((number, "\t".join(cells)))
-    yield paragraph
+        if not separator:
+            ((index, separator),) = TABLE.findall(line)
+        elif line.strip():
+            try:
+                first, *cells = next(csv.reader([line], delimiter=separator, strict=True))[len(index) :] or [""]
+            except csv.Error:  # of quotes: a row of one cell is an error
+                first, cells = "", [line]
+            sentence = first or sentence
+            yield sentence, (number, "\t".join(cells))
 
 
 def _in_columns(head: str) -> str:
     """The first lines of a file, those of a table without its first column, separated by tabs."""
-    if not TABLE.match(head):
-        return head
-    paragraphs = paragraphs_of_table(enumerate(head.splitlines()[:-1], start=1))
-    return "\n".join(line for lines in paragraphs for _, line in lines)
+    lines = [line.rstrip("\r") for line in head.split("\n")[:-1]]
+    return "\n".join(row for _, (_, row) in _table_rows(enumerate(lines))) if TABLE.match(head) else head
 
 
 # ---- Sentences ----
@@ -410,7 +401,7 @@ def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | Non
     Args:
         columns: {"tokens": 0, "entities": [1, 2], "pos": 3}, indices from 0; None detects them.
     """
-    head = _in_columns(whole := read_head(path))
+    head = _in_columns(read_head(path))
     layout = find_layout(head, columns)
     if layout is None:
         last = (row[-1] for row in rows_of(head)[0])
@@ -419,10 +410,8 @@ def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | Non
         raise check.error("", problem, f"{NAME_COLUMNS}. {RULE}. {OF_TABLES}")
     if layout.doubt:
         raise check.error("", f"nobody says which column has the words: {layout.doubt}", NAME_COLUMNS)
-    of_table = head is not whole
-    lines = numbered_lines(path, check)
-    paragraphs = paragraphs_of_table(lines) if of_table else numbered_paragraphs(path, check)
-    yield from read_columns(paragraphs, path, layout, check, with_text=TEXT_OF_WORDS.search(head) is not None)
+    paragraphs = paragraphs_of_table if TABLE.match(read_head(path)) else numbered_paragraphs
+    yield from read_columns(paragraphs(path, check), path, layout, check, bool(TEXT_OF_WORDS.search(head)))
 
 
 def _are_columns(head: str) -> bool:

@@ -57,9 +57,5 @@ LABEL_STUDIO = CorpusFormat(
     description="Label Studio's JSON export",
     read=json_reader(_text_of_task, "data and annotations"),
     # `data` may follow after the part of a long task that is looked at.
-    keys=(
-        "data annotations",
-        "data predictions",
-        "id annotations -text -sentence -tokens -passages",
-    ),
+    keys=("data annotations", "data predictions", "id annotations -text -sentence -tokens -passages"),
 )

@@ -157,9 +157,7 @@ def entity_of_each_type(
         yield span.check.entity(text, [fragment], kind, covered, span.where, span.name)
 
 
-def word_entity(
-    raw: object, record: JsonObject, name: str, form: Mapping[str, Any], tokens: Sequence[object]
-) -> Entity:
+def word_entity(raw: object, record: JsonObject, name: str, form: Mapping[str, Any], tokens: list[Any]) -> Entity:
     """The entity of a span that counts words, with which a covered text is compared."""
     span, (start, end), kind, quote = read_span(raw, record, name, form)
     words = "".join(map(str, tokens[start:end])) if 0 <= start < end <= len(tokens) else ""

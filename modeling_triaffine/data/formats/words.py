@@ -115,7 +115,7 @@ def _scheme(field: str, records: Iterable[tuple[object, str]], names: Sequence[s
 
 
 def _entities_of(
-    record: JsonObject, name: str, tokens: Sequence[object], scheme: TagScheme | None, columns: Mapping[str, Any]
+    record: JsonObject, name: str, tokens: list[Any], scheme: TagScheme | None, columns: Mapping[str, Any]
 ) -> Iterator[Entity]:
     """The entities of a record in a field of spans by words, of tags, or of lists of tags, one for each level."""
     values = record.value(name, list, f"{RULE}; entities by words are objects with start, end and type")
