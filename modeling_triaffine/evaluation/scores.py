@@ -176,10 +176,9 @@ def defined_ratios(row: Row) -> list[float | None]:
     Precision is undefined without predictions, recall and F1 without gold entities. In a row of flat (nested) entities,
     recall and F1 are also undefined if gold entities were found but all predictions are nested (flat).
     """
-    has_predictions, has_gold = row["predicted"] > 0, row["gold"] > 0
-    has_recall = has_gold and (has_predictions or row["found"] == 0)
-    is_defined = (has_predictions, has_recall, has_recall)
-    return [row[ratio] if defined else None for ratio, defined in zip(RATIOS, is_defined, strict=True)]
+    has_recall = row["gold"] > 0 and (row["predicted"] > 0 or row["found"] == 0)
+    precision = row["precision"] if row["predicted"] > 0 else None
+    return [precision, row["recall"], row["f1"]] if has_recall else [precision, None, None]
 
 
 def with_nulls(data: Any) -> Any:
