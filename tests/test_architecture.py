@@ -41,7 +41,7 @@ BUDGET = {
     "publishing": (729, 675),
     "serving": (979, 955),
     "tagging": (440, 541),
-    "training": (2_703, 2_755),
+    "training": (2_738, 2_782),
     "helpers": (0, 1_833),
 }
 

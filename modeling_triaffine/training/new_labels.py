@@ -1,4 +1,4 @@
-"""Further training of a model: new labels, and own ones that the data does not annotate."""
+"""New labels of a trained model, and models that teach others."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -50,33 +50,49 @@ def extend_labels(model: TriaffineForNestedNER, new: Sequence[str]) -> Triaffine
 
 
 class Teacher:
-    """A trained model that teaches another one the labels that the training data does not annotate.
+    """A trained model of the same labels: half of each target of another one is its probability.
 
-    Source: Monaikul et al., "Continual Learning for Named Entity Recognition" (AAAI 2021). `labels` are those of the
-    training data, and `kept` the teacher's others.
+    Source: Furlanello et al., "Born-Again Neural Networks" (ICML 2018).
+    """
+
+    kept: Sequence[str] = ()  # labels that the data does not annotate, and that the teacher knows
+
+    def __init__(self, teacher: TriaffineForNestedNER, student: TriaffineForNestedNER):
+        self.model = teacher.eval().requires_grad_(False)
+        self.config = student.config
+
+    @torch.no_grad()
+    def targets(self, inputs: Mapping[str, Any]) -> Tensor:
+        """Target probabilities [B, N, N, R] of a batch of the collator, for `forward`."""
+        labels = inputs["labels"]
+        valid = span_mask(inputs["num_words"], labels.shape[1], self.config.max_span_width)
+        targets = smoothed_targets(labels, valid, self.config)
+        output = self.model(**{name: value for name, value in inputs.items() if name != "labels"})
+        return self.combine(targets, span_probabilities(output, self.config.multi_label).to(targets.dtype))
+
+    def combine(self, targets: Tensor, probabilities: Tensor) -> Tensor:
+        """Targets of the data [B, N, N, R] and probabilities of the teacher → targets."""
+        return (targets + probabilities[..., : targets.shape[-1]]) / 2  # with `multi_label`, None is no target
+
+
+class TeacherOfOldLabels(Teacher):
+    """A trained model that teaches the labels that the training data does not annotate.
+
+    The `labels` of the data keep their targets. The teacher divides the target of None between None and its others.
+
+    Source: Monaikul et al., "Continual Learning for Named Entity Recognition" (AAAI 2021).
     """
 
     def __init__(self, teacher: TriaffineForNestedNER, student: TriaffineForNestedNER, labels: Sequence[str]):
-        self.model = teacher.eval().requires_grad_(False)
-        self.config = student.config
+        super().__init__(teacher, student)
         self.kept = [name for name in teacher.config.entity_labels if name not in labels]
         old: Any = teacher.config.label2id
         new: Any = student.config.label2id
         self.labels = [old[name] for name in self.kept], [new[name] for name in self.kept]
 
-    @torch.no_grad()
-    def targets(self, inputs: Mapping[str, Any]) -> Tensor:
-        """Target probabilities [B, N, N, R] of a batch of the collator, for `forward`.
-
-        The labels of the data keep their targets. The teacher divides the target of None between None and the labels
-        that the data lacks.
-        """
-        labels = inputs["labels"]
-        valid = span_mask(inputs["num_words"], labels.shape[1], self.config.max_span_width)
-        targets = smoothed_targets(labels, valid, self.config)
-        output = self.model(**{name: value for name, value in inputs.items() if name != "labels"})
+    def combine(self, targets: Tensor, probabilities: Tensor) -> Tensor:
         theirs, ours = self.labels
-        kept = span_probabilities(output, self.config.multi_label)[..., theirs].to(targets.dtype)
+        kept = probabilities[..., theirs]
         if self.config.multi_label:
             targets[..., ours] = kept
         else:

@@ -71,6 +71,11 @@ class RunOptions:
     keep_labels: bool = _start(
         False, "When you train a model further, keep those of its labels that the training data does not annotate"
     )
+    teacher: str | None = _start(
+        None,
+        "Trained model with the same labels, such as of another seed; half of each target is its probability",
+        metavar="MODEL",
+    )
     word_splitter: str | None = _splitter("word_splitter")
     sentence_splitter: str | None = _splitter(
         "sentence_splitter", " in the texts that the model reads and in the corpus, unless it marks sentences"

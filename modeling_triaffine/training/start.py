@@ -26,7 +26,7 @@ from ..model.processing_triaffine import TriaffineProcessor, beginning
 from ..model.text_triaffine import composed
 from ..new_model import match_low_rank_start, number_names
 from .batching import as_dataset, entity_types
-from .new_labels import Teacher, extend_labels
+from .new_labels import Teacher, TeacherOfOldLabels, extend_labels
 from .options import DATA, OWN_OPTIONS
 from .plan import NestedNERTrainingArguments, TrainingPlan, make_plan
 from .word_vectors import read_word_vectors, vectors_of
@@ -38,7 +38,7 @@ SPECIAL_TOKENS = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk"
 WORD_PARTS = {"words": "word", "pos": "pos", "chars": "char"}
 # Options of `triaffine-ner train` that need the whole run.
 OF_A_RUN = {name for name, option in OWN_OPTIONS.items() if option.section == DATA}
-OF_A_RUN = (OF_A_RUN | {"resume_from_checkpoint", "keep_labels"}) - {"word_splitter", "sentence_splitter"}
+OF_A_RUN = (OF_A_RUN | {"resume_from_checkpoint", "keep_labels", "teacher"}) - {"word_splitter", "sentence_splitter"}
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,8 @@ def find_base_model(plan: TrainingPlan) -> BaseModel:
         base = BaseModel(name, TriaffineConfig.from_pretrained(name), TriaffineProcessor.from_pretrained(name))
     if plan.keep_labels and not (base.config and plan.model_name_or_path):
         raise ValueError("--keep_labels is for training a trained model further; give it as --model_name_or_path.")
+    if plan.keep_labels and plan.teacher:
+        raise ValueError("--keep_labels and --teacher exclude each other; leave out one of the two.")
     # What the data decided on when the model was built.
     of_data = {option for option in MODEL_OPTIONS if option.endswith("_vocab_size")}
     of_data |= {"max_span_width"} if plan.learn_span_width and not plan.config.get("max_span_width") else set()
@@ -121,7 +123,7 @@ def find_base_model(plan: TrainingPlan) -> BaseModel:
 def start_model(
     plan: TrainingPlan, base: BaseModel, dataset: DatasetDict, types: Collection[str]
 ) -> tuple[TriaffineForNestedNER, TriaffineProcessor, Teacher | None]:
-    """Returns the model that the run starts with, new or trained, its processor, and with --keep_labels its teacher.
+    """Returns the model that the run starts with, new or trained, its processor, and its teacher, if any.
 
     Warns of entities that the model cannot find, and says which sentences to score are training sentences. Labels are
     the `types` of the training data in alphabetical order, and None is the last.
@@ -139,12 +141,24 @@ def start_model(
     _warn_of_missed_entities(model.config, processor, dataset)
     if repeated := repeated_sentences(dataset):
         logger.info("%s", repeated.capitalize())
-    teacher = None
+    return model, processor, _load_teacher(plan, model, labels)
+
+
+def _load_teacher(plan: TrainingPlan, model: TriaffineForNestedNER, labels: list[str]) -> Teacher | None:
+    """Loads the teacher of --teacher; with --keep_labels that is the model that the run began with."""
+    if not (plan.teacher or plan.keep_labels):
+        return None
+    trained: Any = TriaffineForNestedNER.from_pretrained(plan.teacher or plan.model_name_or_path, dtype=torch.float32)
+    trained.to(plan.training.device)
     if plan.keep_labels:
-        # Made of the model that the run, now perhaps at a checkpoint, began with.
-        old: Any = TriaffineForNestedNER.from_pretrained(plan.model_name_or_path, dtype=torch.float32)
-        teacher = Teacher(old.to(plan.training.device), model, labels)
-    return model, processor, teacher if teacher and teacher.kept else None
+        teacher = TeacherOfOldLabels(trained, model, labels)
+        return teacher if teacher.kept else None
+    if (known := trained.config.trained_labels) != model.config.trained_labels:
+        raise ValueError(
+            f"--teacher {plan.teacher} has the labels {known}, and the model {model.config.trained_labels}; they must "
+            "be the same."
+        )
+    return Teacher(trained, model)
 
 
 def _load_trained(

@@ -118,7 +118,7 @@ class NestedNERTrainer(Trainer):
         if evaluates_by_default and evaluation is None and args.eval_strategy != "no":
             args = copy.copy(args)
             args.eval_strategy, args.load_best_model_at_end = IntervalStrategy.NO, False
-        self.teacher: Teacher | None = None  # as --keep_labels sets it
+        self.teacher: Teacher | None = None  # as --keep_labels and --teacher set it
         self._encoded: dict[str, EncodedRecords] = {}
         self._losses: list[torch.Tensor] = []  # of the batches of the update
         self._sentences = 0  # of the update, in all processes

@@ -13,7 +13,13 @@ from modeling_triaffine import DataCollatorForNestedNER, TriaffineConfig
 from modeling_triaffine.commands import main
 from modeling_triaffine.evaluation.prediction import predict_words
 from modeling_triaffine.model.span_head_triaffine import smooth_boundaries
-from modeling_triaffine.training.new_labels import START_BELOW, Teacher, extend_labels, span_probabilities
+from modeling_triaffine.training.new_labels import (
+    START_BELOW,
+    Teacher,
+    TeacherOfOldLabels,
+    extend_labels,
+    span_probabilities,
+)
 from modeling_triaffine.training.run import prepare_run, score, train_and_save
 from tests.helpers.factors import FACTORS, WITHOUT_WORDS, fields_of
 from tests.helpers.faults import assert_same_weights
@@ -85,6 +91,26 @@ def test_new_labels_leave_the_candidates(encoder):
     torch.testing.assert_close(after.logits[..., [0, 1, 3]], before.logits, rtol=1e-4, atol=1e-5)
 
 
+def inputs_and_output(teacher, student, processor):
+    """A batch for the student, and what the teacher says of it."""
+    (feature,) = processor.encode([["a", "b"]])
+    feature["entities"] = [{"start": 0, "end": 1, "type": student.config.entity_labels[-1]}]
+    config = student.config
+    inputs = DataCollatorForNestedNER(processor, config.label2id, multi_label=config.multi_label)([feature])
+    with torch.no_grad():
+        output = teacher.eval()(**{name: value for name, value in inputs.items() if name != "labels"})
+    return inputs, output
+
+
+@pytest.mark.parametrize("multi_label", [False, True])
+def test_half_of_each_target_is_the_probability_of_a_teacher_of_the_same_labels(encoder, multi_label):
+    teacher, student = (tiny_model(encoder, multi_label=multi_label) for _ in range(2))
+    inputs, output = inputs_and_output(teacher, student, tiny_processor(encoder))
+    own = smooth_boundaries(inputs["labels"], 3, student.config.boundary_smoothing, 1)
+    theirs = span_probabilities(output, multi_label)[..., : own.shape[-1]]
+    torch.testing.assert_close(Teacher(teacher, student).targets(inputs), (own + theirs) / 2)
+
+
 @pytest.mark.parametrize("multi_label", [False, True])
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
 def test_the_teacher_shares_out_what_the_data_says_of_none(encoder, multi_label, smoothing):
@@ -92,15 +118,11 @@ def test_the_teacher_shares_out_what_the_data_says_of_none(encoder, multi_label,
     teacher.head.label_bias.data[-1] -= 3  # so that entities are likely
     student = extend_labels(teacher, ["RNA"])
     student.config.boundary_smoothing = smoothing
-    (feature,) = processor.encode([["a", "b"]])
-    feature["entities"] = [{"start": 0, "end": 1, "type": "RNA"}]
-    label2id = student.config.label2id
-    inputs = DataCollatorForNestedNER(processor, label2id, multi_label=multi_label)([feature])
-    with torch.no_grad():
-        output = teacher.eval()(**{name: value for name, value in inputs.items() if name != "labels"})
+    inputs, output = inputs_and_output(teacher, student, processor)
     likely = span_probabilities(output, multi_label)[0]
-    targets = Teacher(teacher, student, ["RNA"]).targets(inputs)[0]
+    targets = TeacherOfOldLabels(teacher, student, ["RNA"]).targets(inputs)[0]
     own = smooth_boundaries(inputs["labels"], 4, smoothing, 1)[0]
+    label2id = student.config.label2id
     torch.testing.assert_close(targets[..., label2id["RNA"]], own[..., label2id["RNA"]])
     for span in [(0, 0), (0, 1), (1, 1)]:
         kept = likely[span][[teacher.config.label2id["DNA"], teacher.config.label2id["protein"]]]
@@ -194,3 +216,8 @@ def test_a_resumed_training_has_the_teacher_of_the_interrupted_one(options, tmp_
 def test_without_labels_to_keep_there_is_an_error(options, encoder):
     with pytest.raises(ValueError, match="--keep_labels"):
         prepare_run([*options, "--keep_labels", "--model_name_or_path", encoder])
+
+
+def test_a_teacher_has_the_labels_of_the_model(options, saved_model, encoder):
+    with pytest.raises(ValueError, match=r"--teacher.*'DNA', 'protein'.*'protein', 'virus'"):
+        prepare_run([*options, "--model_name_or_path", encoder, "--teacher", str(saved_model)])
