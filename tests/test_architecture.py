@@ -31,7 +31,7 @@ BUDGET = {
     ".": (1_220, 1_825),
     "acceleration": (1_156, 709),
     "commands": (1_131, 685),
-    "conversion": (716, 593),
+    "conversion": (708, 593),
     "data": (4_896, 2_437),
     "drawing": (644, 470),
     "evaluation": (1_250, 644),

@@ -7,7 +7,6 @@ Needs the extra `onnx`.
 
 import copy
 import string
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, no_type_check
 from unittest.mock import patch
@@ -168,35 +167,28 @@ def candidates_by_topk(
 def span_scores_at_once(
     attention: ProductFactor, scoring: ProductFactor, lengths: Tensor, max_width: int | None, *options: Any
 ) -> SpanScores:
-    """[`span_scores`] of tensors of low rank as one block."""
-    batch, labels, num_words, _ = scoring.insides.shape
-    (heads, tails), (first, last) = attention.ends, scoring.ends
-    query = [part.expand(-1, labels, -1, -1).flatten(0, 1) for part in (heads, attention.insides, tails)]
-    value = [part.flatten(0, 1) for part in (first, scoring.insides, last)]
-    scores = attend_in_band(query, value, num_words if max_width is None else max_width)
-    return SpanScores(scores.unflatten(0, (batch, labels)))
-
-
-def attend_in_band(attention: Sequence[Tensor], scoring: Sequence[Tensor], max_width: int) -> Tensor:
-    """p [M, N, N] of spans of up to `max_width` words, and any value of others, from u, x, v [M, N, w].
+    """[`span_scores`] of tensors of low rank as one block, with any value where there is no span.
 
     Each head word has the `max_width` words from itself on as tail and inside words: N · width² scores in place of N³,
     where the width is at most N.
     """
-    num_words = scoring[0].shape[1]
-    width = torch.sym_min(num_words, max_width)  # a short sentence has no spans as wide as the limit
+    batch, labels, num_words, _ = scoring.insides.shape
+    # A short sentence has no spans as wide as the limit.
+    width = torch.sym_min(num_words, num_words if max_width is None else max_width)
     words, band = torch.arange(num_words), torch.arange(width)
     reach = torch.minimum(words[:, None] + band, words[-1])  # [N, w]; spans past the end are masked by the head
 
-    def pair_scores(cube: Sequence[Tensor]) -> Tensor:
-        heads, *others = cube
+    def pair_scores(factor: ProductFactor) -> Tensor:
+        parts = factor.ends[0], factor.insides, factor.ends[1]
+        heads, *others = (part.expand(-1, labels, -1, -1).flatten(0, 1) for part in parts)  # [M, N, w] of M = B · R
         insides, tails = (other.index_select(1, reach.flatten()).unflatten(1, reach.shape) for other in others)
         return (heads.unsqueeze(2) * tails) @ insides.mT  # [M, N, J, K]
 
     outside = (band > band[:, None]).float() * OUTSIDE
     p = (torch.softmax(pair_scores(attention) + outside, -1) * pair_scores(scoring)).sum(-1)
     spans = words[:, None] * width + (words - words[:, None]).clamp(0, width - 1)
-    return p.flatten(1).index_select(1, spans.flatten()).unflatten(1, spans.shape)
+    scores = p.flatten(1).index_select(1, spans.flatten()).unflatten(1, spans.shape)
+    return SpanScores(scores.unflatten(0, (batch, labels)))
 
 
 class OnnxLSTM(nn.Module):
