@@ -23,10 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from measuring import describe_machine
+from measuring import describe_machine, source_revision
 
 from modeling_triaffine.data import load_nested_ner
-from modeling_triaffine.environment import source_revision
 from modeling_triaffine.evaluation import score_entities, scores_by_depth
 from modeling_triaffine.evaluation.significance import paired_bootstrap
 

@@ -4,7 +4,9 @@ import contextlib
 import ctypes
 import gc
 import json
+import re
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -26,8 +28,24 @@ CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
 
 def describe_machine() -> dict[str, str | int | float]:
     """Hardware, date and the versions that timings depend on most."""
-    versions = describe_versions()
-    return {**describe_hardware(), **{name: versions[name] for name in ("python", "torch", "transformers")}}
+    versions, hardware = describe_versions(), describe_hardware()
+    processors = Path("/proc/cpuinfo")
+    if processors.exists():  # speed depends on the family and the model, which is the generation
+        for name, number in re.findall(r"^(cpu family|model)\s*:\s*(\d+)$", processors.read_text(), re.MULTILINE):
+            hardware[f"processor_{name.removeprefix('cpu ')}"] = int(number)
+    return {**hardware, **{name: versions[name] for name in ("python", "torch", "transformers")}}
+
+
+def source_revision(file: Path) -> dict[str, str]:
+    """The commit of a source file, with "-dirty" for uncommitted changes; empty for a file that git does not track."""
+    git = ["git", "-C", str(file.parent)]
+    try:
+        subprocess.run([*git, "ls-files", "--error-unmatch", file.name], check=True, capture_output=True)
+        describe = [*git, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+        revision = subprocess.run(describe, check=True, capture_output=True, text=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return {}
+    return {"git revision": revision}
 
 
 def read_corpus(path: str | None, demo_split: str = "train") -> list[dict[str, Any]]:

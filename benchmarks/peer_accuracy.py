@@ -29,12 +29,11 @@ from typing import Any
 
 from accuracy import FIGURES, OF_CORPUS, parse_corpus, pool
 from keep_outermost import keep_outermost
-from measuring import describe_machine
+from measuring import describe_machine, source_revision
 from peer_trainings import PEERS, Peer
 from peers import environment
 
 from modeling_triaffine.data import load_nested_ner
-from modeling_triaffine.environment import source_revision
 from modeling_triaffine.evaluation import score_entities
 from modeling_triaffine.evaluation.significance import paired_bootstrap
 from modeling_triaffine.files import write_text

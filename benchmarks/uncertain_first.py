@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from accuracy import SCORED_ONCE, TRAIN
-from measuring import describe_machine
+from measuring import describe_machine, source_revision
 from torch import Tensor
 
 from modeling_triaffine import TriaffineForNestedNER, TriaffineProcessor
 from modeling_triaffine.data import load_nested_ner
-from modeling_triaffine.environment import source_revision
 from modeling_triaffine.evaluation.prediction import read_records, uncertainty
 
 ORDERS = ("random", "uncertain")

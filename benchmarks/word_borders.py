@@ -14,12 +14,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from measuring import describe_machine
+from measuring import describe_machine, source_revision
 from tokenizers import Regex, pre_tokenizers
 from transformers import AutoTokenizer
 
 from modeling_triaffine.data import Text, align_entities, load_texts
-from modeling_triaffine.environment import source_revision
 from modeling_triaffine.model.text_triaffine import Offsets, word_splitter
 
 Splitter = Callable[[str], list[Offsets]]

@@ -3,22 +3,11 @@
 import pytest
 import torch
 
-from modeling_triaffine import TriaffineConfig
 from modeling_triaffine.evaluation.calibration import ScoredSpans, shared_threshold
 from modeling_triaffine.model.decoding_triaffine import entity_mask
 from modeling_triaffine.training.new_labels import extend_labels
 
 from .helpers.micro_training import micro_records, micro_trainer
-
-LABELS = {0: "DNA", 1: "protein", 2: "other_name", 3: "None"}
-
-
-@pytest.mark.parametrize("auxiliary", [["DNA"], ["None"], ["DNA", "protein", "other_name"], "other_name"])
-def test_auxiliary_labels_are_the_last_ones_before_none(auxiliary):
-    with pytest.raises(ValueError, match="auxiliary_labels"):
-        TriaffineConfig(id2label=LABELS, auxiliary_labels=auxiliary)
-
-    assert TriaffineConfig(id2label=LABELS, auxiliary_labels=["other_name"]).entity_labels == ["DNA", "protein"]
 
 
 def test_a_span_whose_likeliest_label_is_auxiliary_is_no_entity():

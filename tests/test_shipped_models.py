@@ -59,14 +59,15 @@ def test_all_of_them_fit_into_a_wheel():
     assert sum(sizes) < MOST_BYTES
 
 
-def test_the_default_is_names_en_and_transformers_pipeline_takes_its_name():
+def test_the_default_is_names_en_and_transformers_pipeline_takes_its_name(caplog):
     from transformers import pipeline  # after the package: its own `pipeline` knows the names
 
     text = "Angela Merkel met Emmanuel Macron in Berlin."
     names = {("Angela Merkel", "PERSON"), ("Emmanuel Macron", "PERSON"), ("Berlin", "PLACE")}
 
-    assert found_by(NestedNERPipeline(), text) == names
-    assert found_by(pipeline("ner", model="names-en"), text) == names
+    for made in (NestedNERPipeline(), NestedNERPipeline("names-en"), pipeline("ner", model="names-en")):
+        assert found_by(made, text) == names
+    assert ["names-en finds" in record.message for record in caplog.records if record.levelname == "WARNING"] == [True]
 
 
 def test_genia_finds_proteins_in_genes():

@@ -37,13 +37,11 @@ def command(
     with listen(host, port) as listener:  # before libraries and model are loaded, which takes seconds
         from transformers.utils import logging
 
-        from ..own_weights import own_weights
         from ..serving import Batcher, Limits, Server, create_application, read_api_keys
 
         api_keys = read_api_keys()
         logging.disable_progress_bar()
         find_entities = open_model(model, device, bf16, batch_size=batch_size)
-        own_weights(find_entities.model)
         logging.set_verbosity_error()  # on a GPU, the pipeline warns of repeated calls
         limits = Limits(
             body_bytes=max_body_bytes, texts=max_texts, text_characters=max_text_characters, waiting=max_waiting

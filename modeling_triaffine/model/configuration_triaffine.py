@@ -171,7 +171,7 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
         id2label, label2id, num_labels = (options.pop(name, None) for name in LABEL_OPTIONS)
         labels = _resolve_labels(id2label, label2id, num_labels)  # LABEL_0, … if none are given
         has_names = id2label is not None or label2id is not None
-        with reading("config.json", "a field"):
+        with reading("config.json or an argument in place of it", "a field"):
             loaded: Any = super().from_dict(_without_loading_fields(config_dict), **options)
             config = loaded[0] if isinstance(loaded, tuple) else loaded
             if has_names or num_labels not in (None, config.num_labels):

@@ -103,6 +103,11 @@ def read_words(hidden: Tensor, modules: Iterable[MLP | Boundaries]) -> WordVecto
     """
     modules = list(dict.fromkeys(modules))
     mlps: list[Any] = [mlp for module in modules for mlp in _mlps_of(module)]
+    if not all(type(mlp) is MLP and type(mlp[0]) is type(mlp[-1]) is nn.Linear for mlp in mlps):
+        raise TypeError(
+            "The head computes its linear layers together, so none of them can have an adapter, or be replaced by a "
+            "quantized one. Give PEFT or the quantization the encoder alone: model.encoder = …(model.encoder)."
+        )
     first, _, dropouts, last = zip(*mlps, strict=True)
     values = functional.linear(
         hidden, torch.cat([layer.weight for layer in first]), torch.cat([layer.bias for layer in first])

@@ -299,7 +299,8 @@ class NestedNERPipeline(ChunkPipeline):
         if in_words:
             return of_words
         if ignore_labels:
-            labels = {*(self.model.config.entity_labels if labels is None else labels)} - {*ignore_labels}
+            labels = self.model.config.entity_labels if labels is None else labels
+            labels = [label for label in labels if label not in ignore_labels]
         # Over the whole text: entities from two windows of a long sentence may cross.
         return of_words.in_characters(text, overlap, labels)
 

@@ -142,8 +142,12 @@ def register_task(find_class: Callable[[Any], Any], replace: bool = True) -> Non
 
 
 def class_of_ours(model: Any) -> type | None:
-    """Returns the class `TriaffineForNestedNER` of a model, of whatever copy of the code; None for other models."""
-    return next((each for each in type(model).__mro__ if each.__name__ == "TriaffineForNestedNER"), None)
+    """Returns the class `TriaffineForNestedNER` of a model, of whatever copy of the code; None for other models.
+
+    torch.compile and PEFT wrap a model in another.
+    """
+    classes = (each for part in model.modules() for each in type(part).__mro__)
+    return next((each for each in classes if each.__name__ == "TriaffineForNestedNER"), None)
 
 
 def find_pipeline_class(model: Any) -> Any:
@@ -191,12 +195,17 @@ def refuse_redirections(name_or_path: str | os.PathLike[str], config: str, optio
     Those are an audio tokenizer in the `config` of a processor or beside it, which transformers would ask on stdin to
     run, and the base model of an adapter, which it would load in place of this one. Arguments as of [`find_file`].
     """
+    if adapter := (options.get("adapter_kwargs") or {}).get("_adapter_model_path"):
+        raise ValueError(
+            f"{adapter} is an adapter of the model {name_or_path}, whose weights and code are its own. If you trust "
+            f"both, load that model, and then the adapter: model.load_adapter({adapter!r})."
+        )
     path = find_file(name_or_path, config, options)
     refused = "audio_tokenizer" in (json.loads(Path(path).read_bytes()) if path else {})
     names = [AUDIO_TOKENIZER_NAME, *([ADAPTER_CONFIG_NAME] if is_peft_available() else [])]
     for name in names:
         refused = refused or find_file(name_or_path, name, options) is not None
-    if refused or (options.get("adapter_kwargs") or {}).get("_adapter_model_path"):
+    if refused:
         raise ValueError(
             f"the files of {name_or_path} name an audio tokenizer or an adapter, with which custom code or other "
             "weights than its own would be loaded; delete adapter_config.json, or do not use the model."
@@ -212,7 +221,9 @@ def check_index(name_or_path: str | os.PathLike[str], options: dict[str, Any]) -
     path = find_file(name_or_path, SAFE_WEIGHTS_INDEX_NAME.replace(".json", f"{variant}.json"), options)
     if path is not None:
         with reading(f"{path} is not a valid index of weights (save the model again)"):
-            names = {*json.loads(Path(path).read_text(encoding="utf-8"))["weight_map"].values()}
+            index = json.loads(Path(path).read_bytes())
+            index["metadata"].update(index)  # as transformers does
+            names = {*index["weight_map"].values()}
             if outside := [name for name in names if Path(name).name != name or not name.endswith(".safetensors")]:
                 raise ValueError(f"it names {listed(outside)}, no safetensors file in its folder; do not use it.")
 

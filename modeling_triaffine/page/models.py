@@ -10,7 +10,6 @@ from transformers.utils import cached_file
 from ..addresses import public_names
 from ..installed_models import find_model
 from ..model.pipeline_triaffine import NestedNERPipeline
-from ..own_weights import own_weights
 
 MOST_LOADED = 4
 
@@ -44,6 +43,4 @@ class Models:
 @lru_cache(maxsize=MOST_LOADED)
 def _load(place: str, device: str | None) -> NestedNERPipeline:
     # The package's own classes load the model from safetensors; code in its repository never runs.
-    pipeline = NestedNERPipeline(model=place, device=device)
-    own_weights(pipeline.model)
-    return pipeline
+    return NestedNERPipeline(model=place, device=device, disable_mmap=True)  # a file may change

@@ -55,7 +55,8 @@ def publish_folder(
     token: str | bool | None = None,
     revision: str | None = None,
     commit_message: str | None = None,
-    **options: Any,
+    commit_description: str | None = None,
+    create_pr: bool | None = None,
 ) -> Upload:
     """Publishes a saved model, see [`assemble_repository`].
 
@@ -66,7 +67,7 @@ def publish_folder(
         private: whether a new repository is private; None: as the owner's settings say. An existing one is not changed.
         token: default: the token of `hf auth login` or `HF_TOKEN`.
         revision: branch to upload to, created if missing; default: main.
-        options: `create_pr` and `commit_description`, as of [`HfApi.upload_folder`].
+        commit_message, commit_description, create_pr: as of [`HfApi.upload_folder`].
     """
     api = HfApi(token=token, library_name="modeling_triaffine", library_version=__version__)
     with errors_of_hub(repo_id):
@@ -90,9 +91,10 @@ def publish_folder(
                     repo_id=name,
                     folder_path=target,
                     commit_message=commit_message or DEFAULT_MESSAGE,
+                    commit_description=commit_description,
+                    create_pr=create_pr,
                     revision=revision,
                     delete_patterns=[*OUTDATED],
-                    **options,
                 )
             )
     return Upload(commit, bool(info.private), files)

@@ -22,7 +22,6 @@ from ..installed_models import find_and_name
 from ..model.kinds_triaffine import TextEntity
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import FILES, VOCABULARIES_FILE
-from ..own_weights import own_weights
 from ..progress import with_progress
 from .output import LOCK, OutputFolder
 from .reading import TagOptions, outputs_to_write, read_all
@@ -161,9 +160,8 @@ class Tagger:
         transformers_logging.disable_progress_bar()
         transformers_logging.set_verbosity_error()  # on a GPU, the pipeline warns of repeated calls
         options, dtype = self.options, "bfloat16" if self.options.bf16 else "auto"
-        pipeline = NestedNERPipeline(model=options.model, revision=options.revision, device=self.device, dtype=dtype)
-        own_weights(pipeline.model)
-        return pipeline
+        place = {"revision": options.revision, "disable_mmap": True}  # a file may change
+        return NestedNERPipeline(model=options.model, device=self.device, dtype=dtype, **place)
 
     def tag(self, texts: list[str]) -> list[list[TextEntity] | str]:
         """Returns the entities of each text, or why the model fails on it; raises its error if it fails on any text."""

@@ -43,13 +43,18 @@ def as_dataset(records: Any, what: str) -> Any:
     """Returns records in any form, such as a list, as a data set of Python types; `what` names them in errors."""
     if records is None:
         return None
+    if not isinstance(records, datasets.Dataset):
+        try:
+            rows = [dict(records[row]) for row in range(len(records))]
+            columns = dict.fromkeys(column for row in rows for column in row)
+            records = datasets.Dataset.from_dict({column: [row.get(column) for row in rows] for column in columns})
+        except (TypeError, ValueError, KeyError) as error:
+            raise ValueError(
+                f"{what} is no data set of one split, nor a list of dictionaries with equal fields ({error})."
+            ) from error
     if not len(records):
         raise ValueError(f"{what} has 0 records.")
-    if not isinstance(records, datasets.Dataset):
-        rows = [records[row] for row in range(len(records))]
-        columns = dict.fromkeys(column for row in rows for column in row)
-        records = datasets.Dataset.from_dict({column: [row.get(column) for row in rows] for column in columns})
-    elif records.format["type"] == "custom":
+    if records.format["type"] == "custom":
         raise ValueError(f"{what} has a transform, but its records are encoded once. Give it after `map`.")
     return as_records(records, ("tokens",), what)
 

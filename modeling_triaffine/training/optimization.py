@@ -46,8 +46,8 @@ def build_parameter_groups(
         part = name.split(".", 1)[0]
         if part in WRAPPERS:
             raise ValueError(
-                "The model is wrapped as a whole, so its parts have no learning rates. To train adapters, wrap the "
-                "encoder alone: model.encoder = peft.get_peft_model(model.encoder, config)."
+                "The model is wrapped as a whole, so its parts have no learning rates. Wrap the encoder alone: "
+                "model.encoder = peft.get_peft_model(model.encoder, config), or torch.compile(model.encoder)."
             )
         if parameter.requires_grad:
             groups[part if part in learning_rates else "head", name in decaying].append(parameter)

@@ -24,7 +24,6 @@ from ..evaluation.scoring import score_entities, scores_by_length, without_label
 from ..files import write_text
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..publishing.run_summary import Evaluation
-from ..publishing.upload import NotPublishedError
 from .corpora import Corpus, read_corpus
 from .interruptions import RESULTS_FILE, choose_checkpoint, format_metrics, lock_folder
 from .plan import TrainingPlan, parse_training_plan
@@ -177,15 +176,11 @@ def save(run: Run, metrics: Mapping[str, float], evaluations: Mapping[str, Evalu
         trainer.run_summary = summarize_run(plan, trainer, run.corpus, evaluation)  # saved with the model
         write_text(folder / "log_history.json", json.dumps(trainer.state.log_history, indent=2))
         trainer.create_model_card(model_name=plan.training.hub_model_id)
-    not_published = None
-    try:
-        trainer.save_model()
-    except NotPublishedError as error:  # the model is saved
-        not_published = error
+    trainer.save_model(_internal_call=True)  # which publishes nothing
     if is_writer:
         write_text(folder / RESULTS_FILE, json.dumps(metrics, indent=2, sort_keys=True))
-    if not_published is not None:
-        raise not_published
+    if plan.training.push_to_hub:
+        trainer.push_to_hub(commit_message="Model save")
 
 
 def tell_what_next(run: Run, metrics: Mapping[str, float], splits: Iterable[str]) -> None:

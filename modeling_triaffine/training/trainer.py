@@ -31,6 +31,7 @@ from ..evaluation.prediction import candidate_spans
 from ..evaluation.scoring import candidate_recall, score_entities, without_labels
 from ..files import write_text
 from ..model.batches_triaffine import batches_by_length
+from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import find_entities
 from ..model.kinds_triaffine import WordEntity
 from ..model.model_triaffine import TriaffineForNestedNER
@@ -203,6 +204,8 @@ class NestedNERTrainer(Trainer):
 
     def _encode(self, dataset: Any) -> EncodedRecords:
         """The records, long ones in windows, encoded once per dataset."""
+        if dataset is None:
+            raise ValueError("NestedNERTrainer: there is no data for this. Give `train_dataset` or `eval_dataset`.")
         key = dataset._fingerprint
         if key not in self._encoded:
             processor, context = cast(TriaffineProcessor, self.processing_class), self.model.config.context
@@ -321,14 +324,19 @@ class NestedNERTrainer(Trainer):
 
     # ---- Evaluation ----
 
-    def evaluation_loop(  # type: ignore[override]  # the Trainer gives the other arguments by name
-        self, dataloader: DataLoader[Any], *, metric_key_prefix: str = "eval", **_: Any
+    def evaluation_loop(
+        self,
+        dataloader: DataLoader[Any],
+        description: str = "",
+        prediction_loss_only: bool | None = None,
+        ignore_keys: list[str] | None = None,
+        metric_key_prefix: str = "eval",
     ) -> EvalLoopOutput:
         """Decodes every sentence to entities and scores them against the records' entity lists.
 
         In the result, `predictions` and `label_ids` are lists of entities per record, and the loss is the mean of
         `compute_loss` over sentences. What `compute_metrics` returns is added, and replaces metrics of the same
-        name.
+        name. `dataloader` and `metric_key_prefix` alone have an effect.
         """
         encoded: Any = dataloader.dataset
         windows = encoded.windows if isinstance(encoded, EncodedRecords) else Windows(encoded)
@@ -348,7 +356,7 @@ class NestedNERTrainer(Trainer):
                 metrics["candidate_recall"] = candidate_recall(candidates, references)["recall"]
             if self.compute_metrics is not None:
                 evaluated: Any = (scored, references)  # arrays in transformers
-                metrics |= denumpify_detensorize(dict(self.compute_metrics(EvalPrediction(*evaluated))))
+                metrics |= denumpify_detensorize(dict(self.compute_metrics(EvalPrediction(*evaluated)) or {}))
             names = {name: f"{metric_key_prefix}_{name.removeprefix(f'{metric_key_prefix}_')}" for name in metrics}
             metrics = {names[name]: value for name, value in metrics.items()}
         return EvalLoopOutput(predictions=predictions, label_ids=references, metrics=metrics, num_samples=len(dataset))
@@ -437,12 +445,13 @@ class NestedNERTrainer(Trainer):
             named = ", ".join(f"{name} {value:g}" for name, value in changed.items() if value is not None)
             logger.warning("Options stay as in the checkpoint: %s. A new run from it can have others.", named)
         data = None if self.train_dataset is None else _digest(self.train_dataset)
-        if data != earlier.get("data", data):
+        facts = {"data": data, "optim": str(getattr(self.args.optim, "value", self.args.optim))}
+        if any(earlier.get(name, fact) != fact for name, fact in facts.items()):
             raise CheckpointError(
-                "The checkpoint is of a training on other sentences than this training data. Resume with its data, or "
-                "start a new run with the checkpoint as --model_name_or_path."
+                "The checkpoint is of a training on other sentences than this training data, or with another --optim. "
+                "Resume with those, or start a new run with the checkpoint as --model_name_or_path."
             )
-        self._callback.facts = {"data": data, **{name: self._own(name) for name in KEPT if hasattr(self.args, name)}}
+        self._callback.facts = {**facts, **{name: self._own(name) for name in KEPT if hasattr(self.args, name)}}
 
     _load_optimizer_and_scheduler = loading(Trainer._load_optimizer_and_scheduler)
     _load_rng_state = loading(Trainer._load_rng_state)
@@ -565,6 +574,11 @@ def _check_model(model: TriaffineForNestedNER, processor: Any) -> None:
         raise ValueError(
             "NestedNERTrainer: the model has adapters added by `add_adapter`, which checkpoints would not contain. "
             "Wrap its encoder instead: model.encoder = peft.get_peft_model(model.encoder, config)."
+        )
+    if not (isinstance(model.config, TriaffineConfig) and hasattr(processor, "check_fits")):
+        raise ValueError(
+            f"NestedNERTrainer trains a TriaffineForNestedNER with its TriaffineProcessor as `processing_class`, not a "
+            f"{type(model).__name__} with a {type(processor).__name__}; `start_from_recipe` makes both."
         )
     model.config.validate()  # names may have been changed one by one
     processor.check_fits(model.config)

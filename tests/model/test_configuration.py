@@ -54,6 +54,13 @@ def test_a_value_out_of_its_bounds_is_refused_by_name_when_built_and_when_set(na
     assert getattr(config, name) == before
 
 
+THREE = {0: "DNA", 1: "protein", 2: "other_name", 3: "None"}
+
+
+def test_auxiliary_labels_are_no_labels_of_entities():
+    assert TriaffineConfig(id2label=THREE, auxiliary_labels=["other_name"]).entity_labels == ["DNA", "protein"]
+
+
 @pytest.mark.parametrize(
     ("fields", "facts"),
     [
@@ -75,6 +82,10 @@ def test_a_value_out_of_its_bounds_is_refused_by_name_when_built_and_when_set(na
         ({"id2label": {0: "DNA", 1: "DNA", 2: "None"}}, ("a name of its own",)),
         ({"id2label": {0: "DNA", 1: "None"}, "num_labels": 3}, ("`num_labels` is 3",)),
         ({"id2label": {0: "DNA", 1: "None"}, "label2id": {"DNA": 1, "None": 0}}, ("`label2id`",)),
+        *(
+            ({"id2label": THREE, "auxiliary_labels": names}, ("`auxiliary_labels`",))
+            for names in (["DNA"], ["None"], ["DNA", "protein", "other_name"], "other_name")
+        ),
     ],
 )
 def test_choices_sizes_and_labels_that_do_not_fit_together(fields, facts):

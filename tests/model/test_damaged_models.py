@@ -84,7 +84,7 @@ def test_index_never_leads_out_of_its_folder(encoder, tmp_path, subfolder, varia
     path.write_text(json.dumps(index))
     with pytest.raises(ValueError, match=r"names \.\./other/model\.safetensors, no safetensors file in its folder"):
         TriaffineForNestedNER.from_pretrained(tmp_path / "model", **options)
-    for damaged in ({}, {"weight_map": {"a": 5}}):
+    for damaged in ({}, {"weight_map": {"a": 5}, "metadata": {}}, {"weight_map": {"a": WEIGHTS}}):
         path.write_text(json.dumps(damaged))
         with pytest.raises(ValueError, match=rf"{path.name} is not a valid index of weights"):
             TriaffineForNestedNER.from_pretrained(tmp_path / "model", **options)
@@ -101,6 +101,18 @@ def test_damaged_or_incomplete_weights_are_refused(model_folder):
     save_file(weights, path, metadata={"format": "pt"})
     with pytest.raises(ValueError, match=r"lack head\.label_bias, which would be random"):
         AutoModel.from_pretrained(model_folder)
+
+
+def test_weights_that_are_no_numbers_are_named(model_folder):
+    path = model_folder / WEIGHTS
+    weights = load_file(path)
+    for name, value in (("head.label_bias", float("nan")), ("encoder.embeddings.word_embeddings.weight", float("inf"))):
+        broken = {**weights, name: weights[name].clone()}
+        broken[name].flatten()[-1] = value
+        save_file(broken, path, metadata={"format": "pt"})
+        for kind in (TriaffineForNestedNER, AutoModel):
+            with pytest.raises(ValueError, match=rf"hold numbers that are not finite .* in {name}, so"):
+                kind.from_pretrained(model_folder)
 
 
 def test_pickled_weights_are_never_read(model_folder):
@@ -126,7 +138,7 @@ def test_an_adapter_does_not_bring_other_weights(model_folder):
     pytest.importorskip("peft")  # without it, transformers reads no adapters
     (model_folder / "adapter_config.json").write_text('{"base_model_name_or_path": "owner/other"}')
     for loader in (TriaffineForNestedNER.from_pretrained, AutoModel.from_pretrained, NestedNERPipeline):
-        with pytest.raises(ValueError, match="name an audio tokenizer or an adapter"):
+        with pytest.raises(ValueError, match=r"name an audio tokenizer or an adapter|load_adapter\("):
             loader(model_folder)
 
 

@@ -113,8 +113,9 @@ def test_a_run_of_marks_is_not_composed_at_once(monkeypatch):
 
 def test_splitters_that_there_are_not():
     for splitter, name in ((word_splitter, "word_splitter"), (sentence_splitter, "sentence_splitter")):
-        with pytest.raises(ValueError, match=rf"`{name}` is 'nonesuch'; choose one of 'punctuation'"):
-            splitter("nonesuch")
+        for choice in ("nonesuch", ["lines"]):
+            with pytest.raises(ValueError, match=rf"`{name}` is .*; choose one of 'punctuation'"):
+                splitter(choice)
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=60))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from accelerate.data_loader import BatchSamplerShard
-from datasets import ClassLabel, Dataset, Features, LargeList, List, Value
+from datasets import ClassLabel, Dataset, DatasetDict, Features, LargeList, List, Value
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader, Subset, WeightedRandomSampler
@@ -223,6 +223,10 @@ REFUSED = {
     "numbers": (NUMBERED, "numbers as types of entities in row 0.*ClassLabel"),
     "transform": (class_labels().with_transform(lambda rows: rows), "has a transform"),
     "nothing": ([], "has 0 records"),
+    "texts": (["Orsk"], "is no data set of one split"),
+    "a stream": (iter(RECORDS), "is no data set of one split"),
+    "splits": (DatasetDict(train=class_labels()), "is no data set of one split"),
+    "pairs": ([{"tokens": ["Orsk"], "entities": [(0, 1, "DNA")]}], "nor a list of dictionaries"),
 }
 
 

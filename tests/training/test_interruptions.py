@@ -1,8 +1,9 @@
 """Faults of numbers and memory, signals, and the checkpoint from which a training goes on and what it takes over.
 
-Faults of folders and files are in `test_interrupted_runs.py`, trainings killed anywhere in `test_kill_points.py`.
+Trainings killed anywhere are in `test_kill_points.py`.
 """
 
+import errno
 import re
 import shutil
 import signal
@@ -160,6 +161,26 @@ def checkpointed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_a_training_that_filled_the_disk_goes_on_exactly(tmp_path, monkeypatch) -> None:
+    whole, filled, resumed = (micro_trainer(tmp_path / name, RECORDS, **UPDATES) for name in ("a", "b", "b"))
+    whole.train()
+    save = torch.save
+
+    def save_half(content, path, **options):
+        save(content, path, **options)
+        if "checkpoint-3" in str(path):
+            cut_off(Path(path))
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(torch, "save", save_half)
+        with pytest.raises(OSError, match="No space left"):
+            filled.train()
+    assert find_checkpoint("latest", tmp_path / "b") == str(tmp_path / "b" / "checkpoint-2")
+    resumed.train(resume_from_checkpoint=True)
+    assert_same_weights(resumed.model.state_dict(), whole.model.state_dict())
+
+
 @pytest.mark.parametrize("damage", [cut_off, Path.unlink, lambda path: path.write_text("[]")])
 def test_an_incomplete_checkpoint_is_skipped_and_removed(tmp_path, checkpointed, caplog, damage) -> None:
     """The Trainer writes the state last."""
@@ -172,6 +193,8 @@ def test_an_incomplete_checkpoint_is_skipped_and_removed(tmp_path, checkpointed,
     assert [path.name for path in list_checkpoints(folder)] == ["checkpoint-1"]
     [line] = caplog.messages
     assert "checkpoint-2, which is incomplete" in line
+    assert find_checkpoint("latest", tmp_path) is None
+    assert "starting from scratch" in caplog.text
 
 
 def test_weights_alone_are_not_resumed_from(tmp_path) -> None:
@@ -202,9 +225,12 @@ def test_options_that_a_checkpoint_keeps_are_those_of_the_card(tmp_path, checkpo
 
 def test_another_corpus_is_not_resumed_with(tmp_path, checkpointed) -> None:
     folder = shutil.copytree(checkpointed, tmp_path / "out")
-    trainer = micro_trainer(folder, RECORDS[4:8], **UPDATES)
-    with pytest.raises(CheckpointError, match="a training on other sentences"):
-        trainer.train(resume_from_checkpoint=True)
+    for records, options in ((RECORDS[4:8], UPDATES), (RECORDS[:4], {**UPDATES, "optim": "sgd"})):
+        trainer = micro_trainer(folder, records, **options)
+        with pytest.raises(
+            CheckpointError, match="on other sentences than this training data, or with another --optim"
+        ):
+            trainer.train(resume_from_checkpoint=True)
 
 
 def test_a_folder_has_one_run(tmp_path, checkpointed) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import runpy
 import shutil
 from pathlib import Path
 
@@ -10,7 +11,6 @@ import torch
 from safetensors.torch import load_file
 
 from modeling_triaffine import DataCollatorForNestedNER, TriaffineConfig
-from modeling_triaffine.commands import main
 from modeling_triaffine.evaluation.prediction import predict_words
 from modeling_triaffine.model.span_head_triaffine import smooth_boundaries
 from modeling_triaffine.training.new_labels import (
@@ -23,7 +23,7 @@ from modeling_triaffine.training.new_labels import (
 from modeling_triaffine.training.run import prepare_run, score, train_and_save
 from tests.helpers.factors import FACTORS, WITHOUT_WORDS, fields_of
 from tests.helpers.faults import assert_same_weights
-from tests.helpers.micro_training import micro_records, write_corpus
+from tests.helpers.micro_training import REPOSITORY, micro_records, write_corpus
 from tests.helpers.tiny import tiny_model, tiny_processor
 
 RECORDS = [{"tokens": ["The", "gene", "binds", "DNA"]}, {"tokens": ["protein"]}]
@@ -153,9 +153,11 @@ def options(saved_model, corpus, tmp_path):
     return ["--use_cpu", *(str(part) for name, value in given.items() for part in (f"--{name}", value))]
 
 
-def test_training_goes_on_with_new_labels_and_warns_of_those_that_are_gone(options, saved_model, tmp_path, caplog):
+def test_training_goes_on_with_new_labels_and_warns_of_those_that_are_gone(options, tmp_path, caplog, monkeypatch):
     caplog.set_level(logging.WARNING)
-    main(["train", *options, "--keep_labels", "--eval_strategy", "no", "--save_strategy", "no"])
+    more = ["--keep_labels", "--eval_strategy", "no", "--save_strategy", "no"]
+    monkeypatch.setattr("sys.argv", ["train.py", *options, *more])
+    runpy.run_path(str(REPOSITORY / "examples" / "train.py"), run_name="__main__")
     assert "no entity of the model's labels DNA: these are learned from the model's own predictions" in caplog.text
     config = TriaffineConfig.from_pretrained(tmp_path / "out")
     assert config.entity_labels == ["DNA", "protein", "virus"]

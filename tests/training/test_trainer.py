@@ -96,6 +96,10 @@ def other_trainer(folder: Path, args: TrainingArguments | None = None, **options
 
 def test_a_model_and_processor_that_do_not_fit_are_refused_before_the_training(tmp_path):
     like = micro_trainer(tmp_path, micro_records(4))
+    with pytest.raises(ValueError, match=r"TriaffineProcessor as `processing_class`, not .* with a TokenizersBackend"):
+        NestedNERTrainer(like.model, like.args, processing_class=like.processing_class.tokenizer)
+    with pytest.raises(ValueError, match="Give `train_dataset` or `eval_dataset`"):
+        like.evaluate()
     narrow = TriaffineProcessor(like.processing_class.tokenizer, max_subwords=32)
     with pytest.raises(ValueError, match=r"windows of 32 .* of 64"):
         NestedNERTrainer(like.model, like.args, processing_class=narrow)
