@@ -27,7 +27,6 @@ LOADING_FIELDS = (
 )
 # Fields of an encoder's configuration that are not copied into ours.
 LOCAL_FIELDS = ("trust_remote_code", "_name_or_path", "dtype", "torch_dtype")
-LABEL_OPTIONS = ("id2label", "label2id", "num_labels")
 WHERE = "TriaffineConfig"
 TASK_ALIASES = {"ner": "token-classification"}
 
@@ -168,7 +167,7 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
 
         `id2label`, `label2id` and `num_labels` replace the labels together, so each of them can be left out.
         """
-        id2label, label2id, num_labels = (options.pop(name, None) for name in LABEL_OPTIONS)
+        id2label, label2id, num_labels = (options.pop(name, None) for name in ("id2label", "label2id", "num_labels"))
         labels = _resolve_labels(id2label, label2id, num_labels)  # LABEL_0, … if none are given
         has_names = id2label is not None or label2id is not None
         with reading("config.json or an argument in place of it", "a field"):

@@ -99,22 +99,20 @@ class Boundaries(nn.Module):
 def read_words(hidden: Tensor, modules: Iterable[MLP | Boundaries]) -> WordVectors:
     """The words [B, N, H] in two-layer MLPs: [B, N, d] of an [`MLP`], [2, B, N, d] of head and tail of [`Boundaries`].
 
-    All are two products, as many small ones take longer to launch than to run.
+    All are two products, as many small ones take longer to launch than to run; not with adapters or quantized layers.
     """
     modules = list(dict.fromkeys(modules))
     mlps: list[Any] = [mlp for module in modules for mlp in _mlps_of(module)]
-    if not all(type(mlp) is MLP and type(mlp[0]) is type(mlp[-1]) is nn.Linear for mlp in mlps):
-        raise TypeError(
-            "The head computes its linear layers together, so none of them can have an adapter, or be replaced by a "
-            "quantized one. Give PEFT or the quantization the encoder alone: model.encoder = …(model.encoder)."
+    if all(type(mlp) is MLP and type(mlp[0]) is type(mlp[-1]) is nn.Linear for mlp in mlps):
+        first, _, dropouts, last = zip(*mlps, strict=True)
+        values = functional.linear(
+            hidden, torch.cat([layer.weight for layer in first]), torch.cat([layer.bias for layer in first])
         )
-    first, _, dropouts, last = zip(*mlps, strict=True)
-    values = functional.linear(
-        hidden, torch.cat([layer.weight for layer in first]), torch.cat([layer.bias for layer in first])
-    )
-    values = dropouts[0](values.relu()).flatten(0, 1).unflatten(-1, (len(mlps), -1)).transpose(0, 1)  # [k, B·N, d]
-    biases, weights = (torch.stack([getattr(layer, name) for layer in last]) for name in ("bias", "weight"))
-    vectors = torch.baddbmm(biases.unsqueeze(1), values, weights.mT).unflatten(1, hidden.shape[:2])
+        values = dropouts[0](values.relu()).flatten(0, 1).unflatten(-1, (len(mlps), -1)).transpose(0, 1)  # [k, B·N, d]
+        biases, weights = (torch.stack([getattr(layer, name) for layer in last]) for name in ("bias", "weight"))
+        vectors = torch.baddbmm(biases.unsqueeze(1), values, weights.mT).unflatten(1, hidden.shape[:2])
+    else:
+        vectors = torch.stack([mlp(hidden) for mlp in mlps])
     parts = vectors.split([len(_mlps_of(module)) for module in modules])
     pairs = zip(modules, parts, strict=True)
     return {module: part if isinstance(module, Boundaries) else part.squeeze(0) for module, part in pairs}

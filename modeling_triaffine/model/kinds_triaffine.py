@@ -9,7 +9,7 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 NONE_LABEL = "None"
 """The last label of every model: no entity."""
@@ -83,14 +83,8 @@ class TextEntity(TypedDict):
 Keep = Callable[[list[WordEntity]], Iterable[WordEntity]]
 
 
-@dataclass(frozen=True)
-class OverlapPolicy:
-    """Chooses among entities that overlap.
-
-    Attributes:
-        meaning: its description in help texts.
-        keep: the entities of a text, or of a sentence without a text → those kept, in any order.
-    """
+class OverlapPolicy(NamedTuple):
+    """A description for help texts, and the function from the entities of a text to those kept, in any order."""
 
     meaning: str
     keep: Keep

@@ -37,11 +37,6 @@ from .words_triaffine import WordRepresentation, pool_subwords
 
 logger = logging.get_logger(__name__)
 
-# How the names of weights begin that PEFT has wrapped, and what to do about them.
-ADAPTED = "encoder.base_model."
-MERGE_ADAPTERS = "merge them first, model.encoder = model.encoder.merge_and_unload()"
-COMPILED = "_orig_mod."  # in the names of weights of a compiled part
-
 # OpenMP's threads do not live on in a fork, and torch would wait for them for ever. Where one thread computes, there is
 # none to wait for; PyTorch's own workers, those of its DataLoader, do the same.
 if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
@@ -154,8 +149,11 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         lacking = {*loading_info.missing_keys} - {*model.all_tied_weights_keys}
         if missing := sorted(lacking & _own_weights(model)):
             remedy = "save the model again, or build one on an encoder with from_encoder()"
-            if any(name.startswith(ADAPTED) for name in loading_info.unexpected_keys):
-                remedy = f"the encoder was saved with PEFT adapters; {MERGE_ADAPTERS}, and save the model again"
+            if any(name.startswith("encoder.base_model.") for name in loading_info.unexpected_keys):
+                merge = "model.encoder = model.encoder.merge_and_unload()"
+                remedy = (
+                    f"the encoder was saved with PEFT adapters; merge them first, {merge}, and save the model again"
+                )
             raise ValueError(f"{where} lack {listed(missing)}, which would be random; {remedy}.")
         return PreTrainedModel._finalize_model_loading(model, load_config, loading_info)
 
@@ -197,8 +195,8 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
     ) -> None:
         """As in transformers; a push is of the whole repository, by the main process."""
         weights = self.state_dict() if state_dict is None else state_dict
-        if any(COMPILED in name for name in weights):  # of `model.encoder = torch.compile(model.encoder)`
-            state_dict = {name.replace(COMPILED, ""): weight for name, weight in weights.items()}
+        if any("_orig_mod." in name for name in weights):  # of `model.encoder = torch.compile(model.encoder)`
+            state_dict = {name.replace("_orig_mod.", ""): weight for name, weight in weights.items()}
         options |= {"is_main_process": is_main_process, "state_dict": state_dict}
         super().save_pretrained(save_directory, push_to_hub, **options)
 
@@ -285,8 +283,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
                 "TriaffineForNestedNER needs labels of spans, as DataCollatorForNestedNER makes them, but `labels` is "
                 f"{[*labels.shape]}."
             )
-        if output_attentions is None:
-            output_attentions = self.config.output_attentions
+        output_attentions = self.config.output_attentions if output_attentions is None else output_attentions
         if output_hidden_states is None:
             output_hidden_states = self.config.output_hidden_states
         longest = max_words if labels is None else labels.shape[1]

@@ -114,7 +114,6 @@ def _size(default: int | None, doc: str, most: int = 2**14, **facts: Any) -> Any
 
 
 def _part(doc: str, default: int = 0) -> Any:
-    """The size of a part of the word representation."""
     return option(default, f"{doc}; 0: none", least=0, most=2**14)
 
 

@@ -69,8 +69,6 @@ PUSH_OPTIONS = (
     *("repo_id", "processor", "private", "token", "tags"),
     *("revision", "create_pr", "commit_message", "commit_description"),
 )
-# Its options for what is saved, and so pushed.
-SAVING_OPTIONS = ("state_dict", "max_shard_size")
 
 
 class HubMixin:
@@ -92,7 +90,8 @@ class HubMixin:
         if push_to_hub and options.get("is_main_process", True):
             # As a whole: transformers would upload only what the base class has written.
             repo_id = push_options.pop("repo_id", None) or Path(save_directory).absolute().name  # of ".", too
-            push_options |= {name: options[name] for name in SAVING_OPTIONS if options.get(name) is not None}
+            of_weights = ("state_dict", "max_shard_size")
+            push_options |= {name: options[name] for name in of_weights if options.get(name) is not None}
             self.push_to_hub(repo_id, **push_options)
         return saved
 
@@ -142,11 +141,8 @@ def register_task(find_class: Callable[[Any], Any], replace: bool = True) -> Non
 
 
 def class_of_ours(model: Any) -> type | None:
-    """Returns the class `TriaffineForNestedNER` of a model, of whatever copy of the code; None for other models.
-
-    torch.compile and PEFT wrap a model in another.
-    """
-    classes = (each for part in model.modules() for each in type(part).__mro__)
+    """Returns the class `TriaffineForNestedNER` of a model, of whatever copy of the code; None for other models."""
+    classes = (each for part in model.modules() for each in type(part).__mro__)  # torch.compile and PEFT wrap models
     return next((each for each in classes if each.__name__ == "TriaffineForNestedNER"), None)
 
 
@@ -197,15 +193,12 @@ def refuse_redirections(name_or_path: str | os.PathLike[str], config: str, optio
     """
     if adapter := (options.get("adapter_kwargs") or {}).get("_adapter_model_path"):
         raise ValueError(
-            f"{adapter} is an adapter of the model {name_or_path}, whose weights and code are its own. If you trust "
-            f"both, load that model, and then the adapter: model.load_adapter({adapter!r})."
+            f"{adapter} is an adapter. Load its model {name_or_path}, then model.load_adapter({adapter!r})."
         )
     path = find_file(name_or_path, config, options)
     refused = "audio_tokenizer" in (json.loads(Path(path).read_bytes()) if path else {})
     names = [AUDIO_TOKENIZER_NAME, *([ADAPTER_CONFIG_NAME] if is_peft_available() else [])]
-    for name in names:
-        refused = refused or find_file(name_or_path, name, options) is not None
-    if refused:
+    if refused or any(find_file(name_or_path, name, options) for name in names):
         raise ValueError(
             f"the files of {name_or_path} name an audio tokenizer or an adapter, with which custom code or other "
             "weights than its own would be loaded; delete adapter_config.json, or do not use the model."

@@ -150,18 +150,17 @@ def _goes_on(character: str) -> bool:
 
 
 def word_splitter(choice: str) -> Splitter:
-    """The word splitter that a processor's option selects, as declared in [`ProcessorOptions`]."""
+    """The word splitter that a processor's option selects, as declared in [`ProcessorOptions`].
+
+    All but "whitespace" keep a mark repeated more than `LONGEST_RUN` times, and a string of more than `LONGEST_STRING`
+    characters without spaces, as one word.
+    """
     PROCESSOR_OPTIONS["word_splitter"].check(choice)
     return _word_splitter(choice)
 
 
 @cache
 def _word_splitter(choice: str) -> Splitter:
-    """The word splitter of a choice.
-
-    All but "whitespace" keep a mark repeated more than `LONGEST_RUN` times, and a string of more than `LONGEST_STRING`
-    characters without spaces, as one word.
-    """
     of_ascii = re.compile(_ASCII_WORDS[choice])
     isolate = pre_tokenizers.Split(Regex(_WORDS[choice]), "isolated")
     of_any = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), isolate])

@@ -42,7 +42,6 @@ def card_tables(summary: RunSummary, labels: Sequence[str]) -> dict[str, Table]:
 
 
 def _label_table(summary: RunSummary, labels: Sequence[str]) -> Table:
-    """Labels with the number of their entities."""
     sentences = "" if summary.training_sentences is None else f"{summary.training_sentences:,} "
     rows = [[Code(name), summary.label_counts.get(name)] for name in labels]
     return Table(["Label", f"In the {sentences}training sentences"], rows)

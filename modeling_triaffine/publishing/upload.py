@@ -25,7 +25,6 @@ from .repository import OUTDATED, TAKEN, WRITTEN, assemble_repository, has_own_c
 
 logger = logging.getLogger(__name__)
 
-DEFAULT_MESSAGE = "Publish a nested NER model"
 Answer = TypeVar("Answer")
 PATIENCE = 120.0  # seconds without a byte from the Hub, whose client would wait for ever
 RETRIES = 5
@@ -54,7 +53,7 @@ def publish_folder(
     private: bool | None = True,
     token: str | bool | None = None,
     revision: str | None = None,
-    commit_message: str | None = None,
+    commit_message: str = "Publish a nested NER model",
     commit_description: str | None = None,
     create_pr: bool | None = None,
 ) -> Upload:
@@ -90,7 +89,7 @@ def publish_folder(
                 lambda: api.upload_folder(
                     repo_id=name,
                     folder_path=target,
-                    commit_message=commit_message or DEFAULT_MESSAGE,
+                    commit_message=commit_message,
                     commit_description=commit_description,
                     create_pr=create_pr,
                     revision=revision,

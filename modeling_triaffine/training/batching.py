@@ -49,9 +49,7 @@ def as_dataset(records: Any, what: str) -> Any:
             columns = dict.fromkeys(column for row in rows for column in row)
             records = datasets.Dataset.from_dict({column: [row.get(column) for row in rows] for column in columns})
         except (TypeError, ValueError, KeyError) as error:
-            raise ValueError(
-                f"{what} is no data set of one split, nor a list of dictionaries with equal fields ({error})."
-            ) from error
+            raise ValueError(f"{what} is no data set, nor a list of records with equal fields ({error}).") from error
     if not len(records):
         raise ValueError(f"{what} has 0 records.")
     if records.format["type"] == "custom":

@@ -27,7 +27,6 @@ BOOLEANS = {
     **dict.fromkeys(("false", "no", "f", "n", "0"), False),
 }
 
-
 # A section, or whether a card has it, for many options.
 _start = partial(option, section=START)
 _scores = partial(option, section=SCORES)
@@ -52,7 +51,6 @@ def _rate(default: float, of: str) -> Any:
 
 
 def _choice(default: str | None, doc: str, choices: Iterable[str], **facts: Any) -> Any:
-    """Declares an option of choices whose names say enough."""
     return _scores(default, doc, dict.fromkeys(choices, ""), metavar="WHEN", **facts)
 
 

@@ -140,7 +140,6 @@ def training_options() -> dict[str, Option]:
 
 
 def _option_of_field(member: Any, annotation: Any) -> Option:
-    """The option that a field of transformers' `TrainingArguments` is."""
     kinds = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
     choices = [choice.value for kind in kinds if isinstance(kind, type) and issubclass(kind, Enum) for choice in kind]
     choices = choices or member.metadata.get("choices") or []

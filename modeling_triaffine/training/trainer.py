@@ -31,7 +31,6 @@ from ..evaluation.prediction import candidate_spans
 from ..evaluation.scoring import candidate_recall, score_entities, without_labels
 from ..files import write_text
 from ..model.batches_triaffine import batches_by_length
-from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import find_entities
 from ..model.kinds_triaffine import WordEntity
 from ..model.model_triaffine import TriaffineForNestedNER
@@ -575,7 +574,7 @@ def _check_model(model: TriaffineForNestedNER, processor: Any) -> None:
             "NestedNERTrainer: the model has adapters added by `add_adapter`, which checkpoints would not contain. "
             "Wrap its encoder instead: model.encoder = peft.get_peft_model(model.encoder, config)."
         )
-    if not (isinstance(model.config, TriaffineConfig) and hasattr(processor, "check_fits")):
+    if not (hasattr(model.config, "trained_labels") and hasattr(processor, "check_fits")):
         raise ValueError(
             f"NestedNERTrainer trains a TriaffineForNestedNER with its TriaffineProcessor as `processing_class`, not a "
             f"{type(model).__name__} with a {type(processor).__name__}; `start_from_recipe` makes both."
@@ -593,7 +592,6 @@ def _check_model(model: TriaffineForNestedNER, processor: Any) -> None:
 
 
 def _digest(dataset: Any) -> str:
-    """Returns a digest of the sentences to train on and their entities."""
     digest = hashlib.blake2b(digest_size=8)
     for row in zip(dataset["tokens"][:], dataset["entities"][:], strict=True):
         digest.update(json.dumps(row).encode())

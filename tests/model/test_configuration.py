@@ -10,7 +10,11 @@ from modeling_triaffine import TriaffineConfig, TriaffineForNestedNER
 from modeling_triaffine.model.configuration_triaffine import PipelineTasks
 
 
+THREE = {0: "DNA", 1: "protein", 2: "other_name", 3: "None"}
+
+
 def test_defaults_are_the_full_model_of_the_paper():
+    assert TriaffineConfig(id2label=THREE, auxiliary_labels=["other_name"]).entity_labels == ["DNA", "protein"]
     config = TriaffineConfig(num_labels=4, hidden_size=8)
     assert config.id2label == {0: "LABEL_0", 1: "LABEL_1", 2: "LABEL_2", 3: "None"}
     assert (config.attention, config.scoring) == ("triaffine", "triaffine")
@@ -52,13 +56,6 @@ def test_a_value_out_of_its_bounds_is_refused_by_name_when_built_and_when_set(na
     assert str(built.value) == str(set_later.value)
     assert "\n" not in str(built.value)
     assert getattr(config, name) == before
-
-
-THREE = {0: "DNA", 1: "protein", 2: "other_name", 3: "None"}
-
-
-def test_auxiliary_labels_are_no_labels_of_entities():
-    assert TriaffineConfig(id2label=THREE, auxiliary_labels=["other_name"]).entity_labels == ["DNA", "protein"]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from modeling_triaffine.publishing import publish_folder
 from modeling_triaffine.training.interruptions import ACTIVATION_CHECKPOINTING
 from tests.helpers.faults import assert_same_weights
 from tests.helpers.micro_training import micro_records, micro_trainer
-from tests.helpers.tiny import tiny_model
+from tests.helpers.tiny import tiny_model, tiny_processor
 
 RECORDS = micro_records(16)
 INPUTS = {"words": [record["tokens"] for record in RECORDS[:4]]}
@@ -72,6 +72,20 @@ def test_merged_model_is_saved_as_any_other(trained, tmp_path):
     assert set(load_file(tmp_path / "model.safetensors")) == set(plain.state_dict())
     torch.testing.assert_close(output.span_logits, expected.span_logits)
     torch.testing.assert_close(output.logits, expected.logits)
+
+
+def test_adapters_of_the_head_are_trained_and_quantized_layers_computed_with(encoder):
+    model, processor = tiny_model(encoder), tiny_processor(encoder)
+    inputs = processor(words=[["gene", "binds"]])
+    expected = model(**inputs).span_logits
+    adapted = peft.get_peft_model(model, peft.LoraConfig(target_modules="all-linear"))
+    torch.testing.assert_close(adapted(**inputs).span_logits, expected)
+    adapted(**inputs).span_logits.square().sum().backward()
+    assert all(
+        weights.grad is not None for name, weights in adapted.named_parameters() if "scoring.inside.0.lora" in name
+    )
+    quantized = torch.ao.quantization.quantize_dynamic(tiny_model(encoder), {torch.nn.Linear})
+    torch.testing.assert_close(quantized(**inputs).span_logits, expected, rtol=0.5, atol=0.5)
 
 
 def test_adapters_beside_quantized_weights_can_be_trained(encoder):

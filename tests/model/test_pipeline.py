@@ -26,7 +26,7 @@ from transformers import (
 from transformers.dynamic_module_utils import get_class_from_dynamic_module
 from transformers.pipelines import PIPELINE_REGISTRY
 
-from modeling_triaffine import NestedNERPipeline, TriaffineConfig, TriaffineForNestedNER
+from modeling_triaffine import NestedNERPipeline, TriaffineConfig, TriaffineForNestedNER, TriaffineProcessor
 from modeling_triaffine.model import pipeline_triaffine
 from tests.helpers.encoders import make_tokenizer
 from tests.helpers.portable import near
@@ -231,6 +231,33 @@ def test_a_keyword_that_cannot_work_is_refused_by_name(finder, options, kind, fa
     if "batch_size" not in options:
         with pytest.raises(kind, match=fact):
             NestedNERPipeline(model=finder.model, processor=finder.processor, **options)
+
+
+def test_keywords_of_transformers_work_together(saved_model, tmp_path):
+    attention = {"attn_implementation": "eager"}
+    where = {"cache_dir": tmp_path, "local_files_only": True, "token": None, "subfolder": "", "revision": "main"}
+    how = {"use_safetensors": False, "dtype": torch.float32, "device_map": "cpu", "quantization_config": None}
+    config = TriaffineConfig.from_pretrained(saved_model)
+    model = TriaffineForNestedNER.from_pretrained(saved_model, config=config, **where, **how, **attention)
+    assert model.head.label_bias.isfinite().all()
+    parts = {"tokenizer": str(saved_model), "processor": TriaffineProcessor.from_pretrained(saved_model)}
+    for options in (
+        {**parts, "revision": "main", "use_fast": True, "token": None, "local_files_only": True, "num_workers": 0},
+        {"device": "cpu", "dtype": torch.float32, "model_kwargs": attention, "pipeline_class": NestedNERPipeline},
+        {"device_map": "cpu", "batch_size": 2, "aggregation_strategy": "simple", "ignore_labels": ["O"]},
+    ):
+        made = transformers.pipeline("ner", model=str(saved_model), trust_remote_code=True, **options)
+        assert isinstance(made(TEXTS[0], threshold=0.2), list)
+    for name in ("feature_extractor", "image_processor", "made_up"):
+        with pytest.raises(TypeError, match=name):
+            transformers.pipeline("ner", model=str(saved_model), **{name: object()})
+
+
+def test_inputs_that_are_not_of_the_processor_and_the_collator_are_refused(finder):
+    with pytest.raises(ValueError, match=r"`word_index`.*TriaffineProcessor"):
+        finder.model(**finder.processor.tokenizer(TEXTS[0], return_tensors="pt"))
+    with pytest.raises(ValueError, match=r"as DataCollatorForNestedNER makes them, but `labels` is \[1, 5\]"):
+        finder.model(**finder.processor(TEXTS[2]), labels=torch.zeros(1, 5, dtype=torch.long))
 
 
 def test_labels_are_kept_or_ignored_as_if_the_model_had_no_others(encoder):

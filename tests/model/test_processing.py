@@ -155,10 +155,14 @@ def test_call_takes_text_or_words(processor):
     by_text = processor("gene x.")
     assert all(torch.equal(by_words[name], by_text[name]) for name in by_words)
     of_array = processor(words=np.array(["gene", "x", "."]))
-    as_for_tokenizers = processor([["gene", "x", "."]], is_split_into_words=True, return_tensors=TensorType.PYTORCH)
+    usual = {"return_tensors": TensorType.PYTORCH, "padding": True, "truncation": True}
+    as_for_tokenizers = processor([["gene", "x", "."]], is_split_into_words=True, **usual)
     for batch in (of_array, as_for_tokenizers):
         assert all(torch.equal(batch[name], by_words[name]) for name in by_words)
     assert processor(text=["gene. It binds.", "x"])["num_words"].tolist() == [2, 3, 1]
+    for name, value in (("padding", False), ("padding", "max_length"), ("truncation", "only_first")):
+        with pytest.raises(ValueError, match=f"`{name}` is {value!r}"):
+            processor("gene x.", **{name: value})
     for wrong, kind in ((["one", None], "NoneType"), ({"text": "a row of a data set"}, "dict")):
         with pytest.raises(TypeError, match=f"not {kind}"):
             processor(wrong)

@@ -223,10 +223,10 @@ REFUSED = {
     "numbers": (NUMBERED, "numbers as types of entities in row 0.*ClassLabel"),
     "transform": (class_labels().with_transform(lambda rows: rows), "has a transform"),
     "nothing": ([], "has 0 records"),
-    "texts": (["Orsk"], "is no data set of one split"),
-    "a stream": (iter(RECORDS), "is no data set of one split"),
-    "splits": (DatasetDict(train=class_labels()), "is no data set of one split"),
-    "pairs": ([{"tokens": ["Orsk"], "entities": [(0, 1, "DNA")]}], "nor a list of dictionaries"),
+    "texts": (["Orsk"], "is no data set, nor a list"),
+    "a stream": (iter(RECORDS), "is no data set, nor a list"),
+    "splits": (DatasetDict(train=class_labels()), "is no data set, nor a list"),
+    "pairs": ([{"tokens": ["Orsk"], "entities": [(0, 1, "DNA")]}], "is no data set, nor a list"),
 }
 
 
