@@ -14,11 +14,7 @@ PARAMETERS = ("threshold", "overlap", "ignore_labels", "aggregation_strategy", "
 
 
 class EndpointHandler:
-    """Finds nested entities in the texts of a request.
-
-    Args:
-        path: folder of the repository's files.
-    """
+    """Finds nested entities in the texts of requests; `path` is the folder of the repository's files."""
 
     def __init__(self, path: str = ""):
         self.find_entities = pipeline("token-classification", model=path, trust_remote_code=True)

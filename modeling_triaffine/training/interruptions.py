@@ -38,8 +38,7 @@ LOCK_FILE = ".lock"
 ACTIVATION_CHECKPOINTING = next(
     name for name in ("activation_checkpointing", "gradient_checkpointing") if hasattr(TrainingArguments, name)
 )
-MOST_SECONDS = 300.0
-"""The longest time between two checkpoints."""
+MOST_SECONDS = 300.0  # between two checkpoints
 # Options whose values are in the state of optimizer and sampler, so that a resumed run keeps them.
 KEPT = (
     *("learning_rate", "encoder_learning_rate", "embeddings_learning_rate"),

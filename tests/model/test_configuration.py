@@ -9,7 +9,6 @@ from transformers.pipelines import clean_custom_task
 from modeling_triaffine import TriaffineConfig, TriaffineForNestedNER
 from modeling_triaffine.model.configuration_triaffine import PipelineTasks
 
-
 THREE = {0: "DNA", 1: "protein", 2: "other_name", 3: "None"}
 
 
