@@ -53,7 +53,7 @@ def publish_folder(
     private: bool | None = True,
     token: str | bool | None = None,
     revision: str | None = None,
-    commit_message: str = "Publish a nested NER model",
+    commit_message: str | None = "Publish a nested NER model",
     commit_description: str | None = None,
     create_pr: bool | None = None,
 ) -> Upload:

@@ -87,7 +87,7 @@ def test_a_splitter_is_saved_and_read_again(tmp_path, recipe, corpus, option, ch
         ({"learning_rates": 1e-3}, ValueError, r"option: learning_rates. Did you mean learning_rate\?$"),
         *(({name: "a"}, ValueError, f"'{name}'.*`trainer`") for name in ("train_file", "keep_labels")),
         ({"corpus": UNTAGGED["train"]}, ValueError, "no split 'train'. Give a DatasetDict of load_nested_ner"),
-        ({"corpus": {"train": IterableDataset.from_generator(list)}}, TypeError, "IterableDataset.* has no len"),
+        ({"corpus": {"train": IterableDataset.from_generator(list)}}, ValueError, "IterableDataset.* has no len"),
     ],
 )
 def test_wrong_use_is_named(tmp_path, recipe, corpus, options, error, facts):
