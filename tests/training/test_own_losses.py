@@ -105,8 +105,8 @@ class Doubled(NestedNERTrainer):
         loss, scores, labels = super().prediction_step(*arguments, **options)
         return 2 * loss, scores, labels
 
-    def evaluation_loop(self, dataloader, description, prediction_loss_only=None, ignore_keys=None, prefix="eval"):
-        return super().evaluation_loop(dataloader, description, prediction_loss_only, ignore_keys, prefix)
+    def evaluation_loop(self, dataloader, description, metric_key_prefix="eval", **others):
+        return super().evaluation_loop(dataloader, description, None, None, metric_key_prefix)
 
 
 def test_a_prediction_step_of_ones_own(tmp_path):
