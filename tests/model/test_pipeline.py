@@ -113,12 +113,8 @@ def test_a_model_object_that_was_loaded_brings_its_processor(saved_model):
     for component in ({}, {"tokenizer": AutoTokenizer.from_pretrained(saved_model)}, {"tokenizer": str(saved_model)}):
         assert transformers.pipeline("ner", model=model, **component)(TEXTS[0], threshold=0.2) == near(found)
     assert NestedNERPipeline(model, processor=str(saved_model))(TEXTS[0], threshold=0.2) == near(found)
-    wrapped = (
-        torch.compile(model, backend="eager"),
-        peft.get_peft_model(model, peft.LoraConfig(target_modules=["query"])),
-    )
-    for other in wrapped:
-        assert transformers.pipeline("ner", model=other)(TEXTS[0], threshold=0.2) == near(found)
+    wrapped = peft.get_peft_model(model, peft.LoraConfig(target_modules=["query"]))
+    assert transformers.pipeline("ner", model=wrapped)(TEXTS[0], threshold=0.2) == near(found)
     (other := make_tokenizer("bert")).add_tokens(["genes"])
     with pytest.raises(ValueError, match=r"`tokenizer` is .*`processor=`"):
         transformers.pipeline("ner", model=model, tokenizer=other)
