@@ -160,7 +160,7 @@ class Tagger:
         transformers_logging.disable_progress_bar()
         transformers_logging.set_verbosity_error()  # on a GPU, the pipeline warns of repeated calls
         options, dtype = self.options, "bfloat16" if self.options.bf16 else "auto"
-        place = {"revision": options.revision, "disable_mmap": True}  # a file may change
+        place: dict[str, Any] = {"revision": options.revision, "disable_mmap": True}  # a file may change
         return NestedNERPipeline(model=options.model, device=self.device, dtype=dtype, **place)
 
     def tag(self, texts: list[str]) -> list[list[TextEntity] | str]:
