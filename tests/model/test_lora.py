@@ -74,18 +74,15 @@ def test_merged_model_is_saved_as_any_other(trained, tmp_path):
     torch.testing.assert_close(output.logits, expected.logits)
 
 
-def test_adapters_of_the_head_are_trained_and_quantized_layers_computed_with(encoder):
+def test_adapters_of_the_head_are_trained(encoder):
     model, processor = tiny_model(encoder), tiny_processor(encoder)
     inputs = processor(words=[["gene", "binds"]])
     expected = model(**inputs).span_logits
     adapted = peft.get_peft_model(model, peft.LoraConfig(target_modules="all-linear"))
     torch.testing.assert_close(adapted(**inputs).span_logits, expected)
     adapted(**inputs).span_logits.square().sum().backward()
-    assert all(
-        weights.grad is not None for name, weights in adapted.named_parameters() if "scoring.inside.0.lora" in name
-    )
-    quantized = torch.ao.quantization.quantize_dynamic(tiny_model(encoder), {torch.nn.Linear})
-    torch.testing.assert_close(quantized(**inputs).span_logits, expected, rtol=0.5, atol=0.5)
+    adapters = [weights for name, weights in adapted.named_parameters() if "scoring.inside.0.lora" in name]
+    assert [weights.grad is not None for weights in adapters] == [True, True]
 
 
 def test_adapters_beside_quantized_weights_can_be_trained(encoder):
