@@ -78,13 +78,12 @@ class OnnxNestedNER(NestedNERPipeline):
 def open_pipeline(model: str | os.PathLike[str], **options: Any) -> NestedNERPipeline:
     """The pipeline of what `triaffine-ner export` wrote, in a folder or on the Hub, or of any other model.
 
-    What has weights beside the graph is a model; `options` are those of both pipelines. Weights are read into memory,
-    not mapped: another file in the place of theirs would change a server that runs.
+    What has weights beside the graph is a model; `options` are those of both pipelines.
     """
     weights = (find_file(model, name, {}) for name in (SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME))
     if not any(weights) and find_file(model, GRAPH, {}):
         return OnnxNestedNER(model, **options)
-    return NestedNERPipeline(model, disable_mmap=True, **options)
+    return NestedNERPipeline(model, disable_mmap=True, **options)  # a file may change
 
 
 def graph_inputs(batch: dict[str, Tensor], max_subwords: int) -> dict[str, Tensor]:
