@@ -15,7 +15,7 @@ $(LOWEST)/bin/python: CONSTRAINTS := constraints-lowest.txt
 # Every file in one process, for the sake of its fixtures; the slowest files first (tests/conftest.py).
 PYTEST := -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 # The tests that need an extra (or, the documents, all of them) and those of benchmarks: `make test` alone runs them.
-BESIDE_THE_CORE := commands/test_what_options_reach.py conversion/test_onnx.py data/formats/test_docbin.py \
+BESIDE_THE_CORE := conversion/test_onnx.py data/formats/test_docbin.py \
     model/test_encoders.py model/test_lora.py page serving tagging test_documents.py \
     test_spacy_component.py test_benchmarks.py test_site.py test_reference.py test_examples.py \
     training/test_word_vectors.py

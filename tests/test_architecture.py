@@ -31,7 +31,7 @@ BUDGET = {
     ".": (1_191, 1_815),
     "acceleration": (1_156, 709),
     "commands": (1_129, 685),
-    "conversion": (708, 593),
+    "conversion": (708, 594),
     "data": (4_896, 2_437),
     "drawing": (644, 470),
     "evaluation": (1_250, 644),

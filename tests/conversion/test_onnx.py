@@ -150,8 +150,9 @@ def test_a_graph_alone_opens_in_onnx_runtime(online, tmp_path, monkeypatch, file
     online.api.upload_folder(folder_path=folder, repo_id="owner/name")
     for one in (NestedNERPipeline, OnnxNestedNER):
         monkeypatch.setattr(onnx_predictor, one.__name__, lambda *given, kind=one, **options: (kind, given, options))
+    loading = {"device": "cpu"} | ({"disable_mmap": True} if kind is NestedNERPipeline else {})
     for model in (folder, "owner/name"):
-        assert open_pipeline(model, device="cpu") == (kind, (model,), {"device": "cpu"})
+        assert open_pipeline(model, device="cpu") == (kind, (model,), loading)
 
 
 def test_predict_with_an_exported_graph_finds_what_the_model_does(exported, monkeypatch, command, tmp_path):
