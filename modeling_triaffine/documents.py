@@ -68,9 +68,11 @@ class TextOptions:
 def read_document(file: str, path: Path, name: str, options: TextOptions) -> Row:
     """The row of a .txt file, whose record has the name as its `id`; that of a file of another kind is rejected."""
     try:
-        text = decode_text(path.read_bytes().removeprefix(BOM_UTF8))
+        data = path.read_bytes().removeprefix(BOM_UTF8)
+        check_beginning(data, False)
         if path.suffix.lower() != ".txt":
             raise DataError("it is no .txt, .jsonl or .parquet file", "Extract its text, as pdftotext does for a PDF")
+        text = decode_text(data)
         record = {"id": name, options.text_column: text}
         options.check_names(record)
     except (DataError, OSError) as error:

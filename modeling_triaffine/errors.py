@@ -6,6 +6,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 
 from .files import SURROGATES
 
@@ -66,7 +67,7 @@ def importing_extra(extra: str, what: str) -> Iterator[None]:
 def _place(error: Exception) -> str:
     """Where a ValueError comes from, unless the package raised it, whose messages say what to do."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    is_own = frame.filename.startswith(os.path.dirname(__file__)) and (frame.line or "").startswith("raise")
+    is_own = Path(__file__).parent in Path(frame.filename).parents and (frame.line or "raise").startswith("raise")
     if is_own or not isinstance(error, ValueError):
         return ""
     return f" ({type(error).__name__} in {frame.filename}, line {frame.lineno})"

@@ -116,7 +116,9 @@ def open_model(name: str | None, device: str | None = None, bf16: bool = False, 
     found = find_and_name(name)
     from ..conversion.onnx_predictor import open_pipeline
 
-    return open_pipeline(found, device=device, **options, **({"dtype": "bfloat16"} if bf16 else {}))
+    if bf16:
+        options["dtype"] = "bfloat16"
+    return open_pipeline(found, device=device, **options)
 
 
 def check_new(output: Path, option: str = "--output") -> None:

@@ -205,7 +205,8 @@ def write_for_tool(
     named = [*texts]
     if tool in FOLDERS:  # before the prediction, which can take hours
         times = Counter(check_file_name(name, tool) for name, _ in named)
-        if more := [name for name, number in times.items() if number > 1]:
+        more = [name for name, number in times.items() if number > 1]
+        if more and uncertain is None:  # else the names begin with a number
             raise ValueError(f"Several texts have the id {more[0]!r}, which {tool} needs for a file. Change the ids.")
     if tool == "inception":
         make_cas("", (), ())  # raises without the extra `cas`

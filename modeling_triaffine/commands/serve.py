@@ -41,7 +41,7 @@ def command(
 
         api_keys = read_api_keys()
         logging.disable_progress_bar()
-        find_entities = open_model(model, device, bf16, batch_size=batch_size)
+        find_entities = open_model(model, device, bf16, batch_size=batch_size, disable_mmap=True)  # a file may change
         logging.set_verbosity_error()  # on a GPU, the pipeline warns of repeated calls
         limits = Limits(
             body_bytes=max_body_bytes, texts=max_texts, text_characters=max_text_characters, waiting=max_waiting

@@ -75,15 +75,16 @@ class OnnxNestedNER(NestedNERPipeline):
         super().__init__(graph, processor, device="cpu", **options)
 
 
-def open_pipeline(model: str | os.PathLike[str], **options: Any) -> NestedNERPipeline:
+def open_pipeline(model: str | os.PathLike[str], *, disable_mmap: bool = False, **options: Any) -> NestedNERPipeline:
     """The pipeline of what `triaffine-ner export` wrote, in a folder or on the Hub, or of any other model.
 
-    What has weights beside the graph is a model; `options` are those of both pipelines.
+    What has weights beside the graph is a model; `disable_mmap` keeps its weights in memory, whatever
+    becomes of the file, and `options` are those of both pipelines.
     """
     weights = (find_file(model, name, {}) for name in (SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME))
     if not any(weights) and find_file(model, GRAPH, {}):
         return OnnxNestedNER(model, **options)
-    return NestedNERPipeline(model, disable_mmap=True, **options)  # a file may change
+    return NestedNERPipeline(model, disable_mmap=disable_mmap, **options)
 
 
 def graph_inputs(batch: dict[str, Tensor], max_subwords: int) -> dict[str, Tensor]:

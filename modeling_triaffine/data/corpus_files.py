@@ -158,7 +158,8 @@ class GivenFiles:
         read = {file for files in splits.values() for file in files.files}
         kinds = {files.format.name for files in splits.values()}
         left_out = {file for file, kind in self.formats.items() if kind.name in kinds}
-        left_out |= {file for file in self.files if splits and split_of(file) not in (None, *splits)}
+        names = {_stem(file) for file in read}
+        left_out |= {file for file in self.files if splits and split_of(file) and _stem(file) not in names}
         _tell(self.folder, "files outside all splits left out", sorted(left_out - read))
         return splits
 

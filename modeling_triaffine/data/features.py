@@ -85,7 +85,7 @@ def readable(value: Any, feature: Any) -> Any:
     if value is None:
         return None
     if isinstance(feature, ClassLabel):
-        return feature.names[value] if value >= 0 else value
+        return feature.names[value] if value >= 0 else None  # -1 is unknown
     if isinstance(feature, (List, LargeList)):
         return [readable(item, feature.feature) for item in value]
     if isinstance(feature, Mapping):

@@ -142,7 +142,7 @@ def layers_of(record: JsonObject, text: str) -> dict[str, Any]:
         starts = [0, *(start for start, _ in found[name])]
         if starts != sorted(starts) or not all(start < end <= len(text) for start, end in found[name]):
             raise record.error(name, "is not in order or outside of the text", "Give [start, end] in characters")
-    for name in {"sentence_ids", "pos", "forms"} & found.keys():
+    for name in [name for name in ("sentence_ids", "pos", "forms") if name in found]:
         size, owner = len(found[name]), LAYERS[name][1]
         if size != len(found[owner]):
             raise record.error(name, f"has {size} values for {len(found[owner])} {owner}", "Give one for each")

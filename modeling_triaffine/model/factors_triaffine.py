@@ -99,7 +99,8 @@ class Boundaries(nn.Module):
 def read_words(hidden: Tensor, modules: Iterable[MLP | Boundaries]) -> WordVectors:
     """The words [B, N, H] in two-layer MLPs: [B, N, d] of an [`MLP`], [2, B, N, d] of head and tail of [`Boundaries`].
 
-    All are two products, as many small ones take longer to launch than to run; not with adapters or quantized layers.
+    All are two products, as many small ones take longer to launch than to run; but not layers of other classes, such as
+    adapters.
     """
     modules = list(dict.fromkeys(modules))
     mlps: list[Any] = [mlp for module in modules for mlp in _mlps_of(module)]

@@ -142,7 +142,9 @@ def register_task(find_class: Callable[[Any], Any], replace: bool = True) -> Non
 
 def class_of_ours(model: Any) -> type | None:
     """Returns the class `TriaffineForNestedNER` of a model, of whatever copy of the code; None for other models."""
-    classes = (each for part in model.modules() for each in type(part).__mro__)  # torch.compile and PEFT wrap models
+    # torch.compile and PEFT wrap models.
+    wrapped = getattr(model, "_orig_mod", None), getattr(getattr(model, "base_model", None), "model", None)
+    classes = (each for part in (model, *wrapped) for each in type(part).__mro__)
     return next((each for each in classes if each.__name__ == "TriaffineForNestedNER"), None)
 
 
@@ -214,8 +216,9 @@ def check_index(name_or_path: str | os.PathLike[str], options: dict[str, Any]) -
     path = find_file(name_or_path, SAFE_WEIGHTS_INDEX_NAME.replace(".json", f"{variant}.json"), options)
     if path is not None:
         with reading(f"{path} is not a valid index of weights (save the model again)"):
-            index = json.loads(Path(path).read_bytes())
-            index["metadata"].update(index)  # as transformers does
+            index = json.loads(Path(path).read_text(encoding="utf-8"))
+            if not isinstance(index["metadata"], dict):  # which transformers reads
+                raise ValueError("its metadata are no object.")
             names = {*index["weight_map"].values()}
             if outside := [name for name in names if Path(name).name != name or not name.endswith(".safetensors")]:
                 raise ValueError(f"it names {listed(outside)}, no safetensors file in its folder; do not use it.")

@@ -53,7 +53,7 @@ def publish_folder(
     private: bool | None = True,
     token: str | bool | None = None,
     revision: str | None = None,
-    commit_message: str | None = "Publish a nested NER model",
+    commit_message: str | None = None,
     commit_description: str | None = None,
     create_pr: bool | None = None,
 ) -> Upload:
@@ -89,7 +89,7 @@ def publish_folder(
                 lambda: api.upload_folder(
                     repo_id=name,
                     folder_path=target,
-                    commit_message=commit_message,
+                    commit_message=commit_message or "Publish a nested NER model",
                     commit_description=commit_description,
                     create_pr=create_pr,
                     revision=revision,

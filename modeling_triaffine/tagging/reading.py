@@ -77,7 +77,8 @@ def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
             matching = glob.glob(given) or glob.glob(glob.escape(given))
             named = {Path(path): Path(os.path.basename(path)) for path in matching}
         named = {path: name for path, name in named.items() if not any(part[0] in "._" for part in name.parts)}
-        paths = [path for path in named if not path.is_dir() and output_dir.resolve() not in path.resolve().parents]
+        readable = [path for path in named if path.is_file() or not path.exists()]  # a broken link is rejected
+        paths = [path for path in readable if output_dir.resolve() not in path.resolve().parents]
         if not paths:
             raise ValueError(f"{given}: there is no file outside of {output_dir}.")
         for path in paths:

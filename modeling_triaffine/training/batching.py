@@ -49,7 +49,9 @@ def as_dataset(records: Any, what: str) -> Any:
             columns = dict.fromkeys(column for row in rows for column in row)
             records = datasets.Dataset.from_dict({column: [row.get(column) for row in rows] for column in columns})
         except (TypeError, ValueError, KeyError) as error:
-            raise ValueError(f"{what} is no data set, nor a list of records with equal fields ({error}).") from error
+            raise ValueError(
+                f"{what} is no data set, nor a list of records, but a {type(records).__name__}: {error!r}."
+            ) from error
     if not len(records):
         raise ValueError(f"{what} has 0 records.")
     if records.format["type"] == "custom":

@@ -93,9 +93,9 @@ def read_corpus(plan: TrainingPlan, base: BaseModel) -> Corpus:
         to_train_on = load(in_own_words=False)
     if words == "both":
         own, cut = given["train"], to_train_on["train"]
-        words_of = dict(zip(own["id"], own["tokens"], strict=True))  # of bad records, one of both may be dropped
+        known = {(name, *tokens) for name, tokens in zip(own["id"], own["tokens"], strict=True)}
         pairs = zip(cut["id"], cut["tokens"], strict=True)
-        others = cut.select([row for row, (name, tokens) in enumerate(pairs) if words_of.get(name) != tokens])
+        others = cut.select([row for row, (name, tokens) in enumerate(pairs) if (name, *tokens) not in known])
         to_train_on["train"] = concatenate_datasets([own, others])
     logger.info("Read %s.", ", ".join(f"{len(records):,} {split} sentences" for split, records in given.items()))
     logger.info("Words: %s (--words).", OWN_OPTIONS["words"].meanings[words])

@@ -23,7 +23,7 @@ from torch.utils.data import Sampler
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_callback import ExportableState
-from transformers.trainer_utils import sort_checkpoints
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from ..evaluation.scores import summary_metrics
 from ..publishing.run_summary import SUMMARY_FILE
@@ -131,7 +131,10 @@ class Signals:
 
 def list_checkpoints(output_dir: str | Path) -> list[Path]:
     """The folders `checkpoint-N` of a run, incomplete ones included, by update."""
-    return [Path(path) for path in sort_checkpoints(str(output_dir))]
+    # transformers' own lists also take `checkpoint-3-copy`, a person's folder, and incomplete ones are removed.
+    paths = Path(output_dir).glob(f"{PREFIX_CHECKPOINT_DIR}-*/")
+    numbered = [path for path in paths if path.name.split("-", 1)[1].isdecimal()]
+    return sorted(numbered, key=lambda path: int(path.name.split("-")[1]))
 
 
 def read_state(checkpoint: str | Path) -> TrainerState | None:
@@ -178,7 +181,7 @@ def choose_checkpoint(wanted: str | bool | None, output_dir: str | Path) -> str 
 
 
 def lock_folder(output_dir: str | Path) -> FileLock:
-    """The lock of a run's folder, held as long as it is referred to; raises ValueError if another process holds it."""
+    """The lock of a run's folder, held until it is released; raises ValueError if another process holds it."""
     folder = Path(output_dir)
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / LOCK_FILE, timeout=0, is_singleton=True)

@@ -28,7 +28,7 @@ from transformers import TrainingArguments
 from transformers.trainer_utils import IntervalStrategy
 from transformers.utils import CONFIG_NAME, is_torch_tf32_available
 
-from ..installed_models import library
+from ..installed_models import installed_models, library
 from ..model.options_triaffine import MODEL_OPTIONS, Option
 from ..model.triaffine_weights import multiplies_bfloat16
 from .options import INHERITED, OWN_OPTIONS, RECIPE, TRAIN_OPTIONS, RunOptions, TrainingOptions, read_value
@@ -193,6 +193,9 @@ def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
         read = _read(name, value)
         if value not in (None, "") and name != RECIPE.name:
             options[name] = read
+    for name in ("model_name_or_path", "teacher"):
+        if options.get(name) in (models := installed_models()) and not Path(options[name]).is_dir():
+            options[name] = str(models[options[name]])
     config = {name: options.pop(name) for name in [*options] if name in MODEL_OPTIONS or name in RECIPE_FIELDS}
     if not options.get("output_dir"):
         raise ValueError("--output_dir is missing; give a folder for checkpoints and the model.")

@@ -44,7 +44,7 @@ class Run:
     plan: TrainingPlan
     corpus: Corpus
     trainer: NestedNERTrainer
-    lock: BaseFileLock | None  # of its folder, as long as there is the run
+    lock: BaseFileLock | None
 
 
 def prepare_run(arguments: Sequence[str]) -> Run:
@@ -86,15 +86,19 @@ def train_and_save(run: Run) -> dict[str, float]:
     """Trains, scores validation and test data, and saves, as the plan says; returns all metrics."""
     training = run.plan.training
     evaluations: dict[str, Evaluation] = {}
-    metrics: dict[str, float] = {**run.trainer.train(training.resume_from_checkpoint).metrics}
-    if training.calibrate_threshold:
-        calibrate(run)
-    for split, is_wanted in (("validation", training.do_eval), ("test", training.do_predict)):
-        if is_wanted and split in run.corpus.given:
-            evaluations[split] = score(run, split, metrics)
-    save(run, metrics, evaluations)
-    tell_what_next(run, metrics, evaluations)
-    return metrics
+    try:
+        metrics: dict[str, float] = {**run.trainer.train(training.resume_from_checkpoint).metrics}
+        if training.calibrate_threshold:
+            calibrate(run)
+        for split, is_wanted in (("validation", training.do_eval), ("test", training.do_predict)):
+            if is_wanted and split in run.corpus.given:
+                evaluations[split] = score(run, split, metrics)
+        save(run, metrics, evaluations)
+        tell_what_next(run, metrics, evaluations)
+        return metrics
+    finally:
+        if run.lock is not None:
+            run.lock.release()
 
 
 def start_logging() -> None:

@@ -141,23 +141,29 @@ def start_model(
     _warn_of_missed_entities(model.config, processor, dataset)
     if repeated := repeated_sentences(dataset):
         logger.info("%s", repeated.capitalize())
-    return model, processor, _load_teacher(plan, model, labels)
+    return model, processor, _load_teacher(plan, model, processor, labels)
 
 
-def _load_teacher(plan: TrainingPlan, model: TriaffineForNestedNER, labels: list[str]) -> Teacher | None:
+def _load_teacher(
+    plan: TrainingPlan, model: TriaffineForNestedNER, processor: TriaffineProcessor, labels: list[str]
+) -> Teacher | None:
     """Loads the teacher of --teacher; with --keep_labels that is the model that the run began with."""
     if not (plan.teacher or plan.keep_labels):
         return None
-    trained: Any = TriaffineForNestedNER.from_pretrained(plan.teacher or plan.model_name_or_path, dtype=torch.float32)
+    source: Any = plan.teacher or plan.model_name_or_path
+    trained: Any = TriaffineForNestedNER.from_pretrained(source, dtype=torch.float32)
     trained.to(plan.training.device)
     if plan.keep_labels:
         teacher = TeacherOfOldLabels(trained, model, labels)
         return teacher if teacher.kept else None
-    if (known := trained.config.trained_labels) != model.config.trained_labels:
-        raise ValueError(
-            f"--teacher {plan.teacher} has the labels {known}, and the model {model.config.trained_labels}; they must "
-            "be the same."
-        )
+    for name in ("trained_labels", "multi_label", "max_span_width", "context"):
+        theirs, ours = getattr(trained.config, name), getattr(model.config, name)
+        if theirs != ours:
+            raise ValueError(f"--teacher {source} has {name} {theirs}, and the new model {ours}; use the same.")
+    reader: Any = TriaffineProcessor.from_pretrained(source)
+    read_by = [(each.tokenizer.get_vocab(), each.vocabularies) for each in (reader, processor)]
+    if read_by[0] != read_by[1]:
+        raise ValueError(f"--teacher {source} has another vocabulary than the new model; use the same data.")
     return Teacher(trained, model)
 
 

@@ -204,7 +204,9 @@ class NestedNERTrainer(Trainer):
     def _encode(self, dataset: Any) -> EncodedRecords:
         """The records, long ones in windows, encoded once per dataset."""
         if dataset is None:
-            raise ValueError("NestedNERTrainer: there is no data for this. Give `train_dataset` or `eval_dataset`.")
+            raise ValueError(
+                "NestedNERTrainer has no data to train or to evaluate on. Give `train_dataset` or `eval_dataset`."
+            )
         key = dataset._fingerprint
         if key not in self._encoded:
             processor, context = cast(TriaffineProcessor, self.processing_class), self.model.config.context
@@ -444,13 +446,12 @@ class NestedNERTrainer(Trainer):
             named = ", ".join(f"{name} {value:g}" for name, value in changed.items() if value is not None)
             logger.warning("Options stay as in the checkpoint: %s. A new run from it can have others.", named)
         data = None if self.train_dataset is None else _digest(self.train_dataset)
-        facts = {"data": data, "optim": str(getattr(self.args.optim, "value", self.args.optim))}
-        if any(earlier.get(name, fact) != fact for name, fact in facts.items()):
+        if data != earlier.get("data", data):
             raise CheckpointError(
-                "The checkpoint is of a training on other sentences than this training data, or with another --optim. "
-                "Resume with those, or start a new run with the checkpoint as --model_name_or_path."
+                "The checkpoint is of a training on other sentences than this training data. Resume with its data, or "
+                "start a new run with the checkpoint as --model_name_or_path."
             )
-        self._callback.facts = {**facts, **{name: self._own(name) for name in KEPT if hasattr(self.args, name)}}
+        self._callback.facts = {"data": data, **{name: self._own(name) for name in KEPT if hasattr(self.args, name)}}
 
     _load_optimizer_and_scheduler = loading(Trainer._load_optimizer_and_scheduler)
     _load_rng_state = loading(Trainer._load_rng_state)

@@ -150,7 +150,7 @@ def test_a_graph_alone_opens_in_onnx_runtime(online, tmp_path, monkeypatch, file
     online.api.upload_folder(folder_path=folder, repo_id="owner/name")
     for one in (NestedNERPipeline, OnnxNestedNER):
         monkeypatch.setattr(onnx_predictor, one.__name__, lambda *given, kind=one, **options: (kind, given, options))
-    loading = {"device": "cpu"} | ({"disable_mmap": True} if kind is NestedNERPipeline else {})
+    loading = {"device": "cpu"} | ({"disable_mmap": False} if kind is NestedNERPipeline else {})
     for model in (folder, "owner/name"):
         assert open_pipeline(model, device="cpu") == (kind, (model,), loading)
 

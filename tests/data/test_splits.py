@@ -104,10 +104,10 @@ def test_files_that_are_not_read_are_told(tmp_path, caplog):
     write_files(tmp_path, {**columns("train.tsv", "held_out.tsv", "news-train.tsv", ".x.tsv"), "labels.json": "{}"})
     assert list(load(tmp_path)) == ["train"]
     assert caplog.messages.pop().endswith("files outside all splits left out: 2 (held_out.tsv, news-train.tsv).")
-    write_files(tmp_path, {"test.json": '{"x": 1}', "train.parquet": "PAR1"})
+    write_files(tmp_path, {"test.json": '{"x": 1}', "train.parquet": "PAR1", "train_old.md": "x"})
     load(tmp_path)
-    names = "held_out.tsv, news-train.tsv, test.json"
-    assert caplog.messages.pop().endswith(f"files outside all splits left out: 3 ({names}).")
+    names = "held_out.tsv, news-train.tsv, test.json, …"
+    assert caplog.messages.pop().endswith(f"files outside all splits left out: 4 ({names}).")
     write_files(tmp_path / "in", {**columns("a.conll"), "notes.md": "not a sentence", "notes.xml": "<TEI>x</TEI>"})
     load(tmp_path / "in")
     assert caplog.messages.pop().endswith("files of unknown formats left out: 2 (notes.md, notes.xml).")

@@ -183,14 +183,16 @@ def test_a_training_that_filled_the_disk_goes_on_exactly(tmp_path, monkeypatch) 
 
 @pytest.mark.parametrize("damage", [cut_off, Path.unlink, lambda path: path.write_text("[]")])
 def test_an_incomplete_checkpoint_is_skipped_and_removed(tmp_path, checkpointed, caplog, damage) -> None:
-    """The Trainer writes the state last."""
+    """The Trainer writes the state last. A person's own folders stay."""
     folder = shutil.copytree(checkpointed, tmp_path / "out")
+    (folder / "checkpoint-2-notes").mkdir()
     damage(folder / "checkpoint-2" / "trainer_state.json")
     assert find_checkpoint("latest", folder) == find_checkpoint(True, folder) == str(folder / "checkpoint-1")
     with pytest.raises(CheckpointError, match=r"checkpoint-2 .*trainer_state\.json"):
         find_checkpoint(str(folder / "checkpoint-2"), folder)
     remove_incomplete(folder)
     assert [path.name for path in list_checkpoints(folder)] == ["checkpoint-1"]
+    assert (folder / "checkpoint-2-notes").is_dir()
     [line] = caplog.messages
     assert "checkpoint-2, which is incomplete" in line
     assert find_checkpoint("latest", tmp_path) is None
@@ -225,12 +227,9 @@ def test_options_that_a_checkpoint_keeps_are_those_of_the_card(tmp_path, checkpo
 
 def test_another_corpus_is_not_resumed_with(tmp_path, checkpointed) -> None:
     folder = shutil.copytree(checkpointed, tmp_path / "out")
-    for records, options in ((RECORDS[4:8], UPDATES), (RECORDS[:4], {**UPDATES, "optim": "sgd"})):
-        trainer = micro_trainer(folder, records, **options)
-        with pytest.raises(
-            CheckpointError, match="on other sentences than this training data, or with another --optim"
-        ):
-            trainer.train(resume_from_checkpoint=True)
+    trainer = micro_trainer(folder, RECORDS[4:8], **UPDATES)
+    with pytest.raises(CheckpointError, match="on other sentences than this training data"):
+        trainer.train(resume_from_checkpoint=True)
 
 
 def test_a_folder_has_one_run(tmp_path, checkpointed) -> None:

@@ -220,6 +220,16 @@ def test_without_labels_to_keep_there_is_an_error(options, encoder):
         prepare_run([*options, "--keep_labels", "--model_name_or_path", encoder])
 
 
-def test_a_teacher_has_the_labels_of_the_model(options, saved_model, encoder):
+def test_a_teacher_has_the_labels_of_the_model_and_reads_what_it_reads(options, saved_model, encoder, tmp_path):
+    options += ["--model_name_or_path", encoder, "--eval_strategy", "no"]
     with pytest.raises(ValueError, match=r"--teacher.*'DNA', 'protein'.*'protein', 'virus'"):
-        prepare_run([*options, "--model_name_or_path", encoder, "--teacher", str(saved_model)])
+        prepare_run([*options, "--teacher", str(saved_model)])
+    train_and_save(prepare_run(options))
+    teacher = shutil.move(tmp_path / "out", tmp_path / "teacher")
+    run = prepare_run([*options, "--teacher", str(teacher)])
+    assert run.trainer.teacher.kept == ()
+    run.lock.release()
+    config = json.loads((teacher / "config.json").read_text())
+    (teacher / "config.json").write_text(json.dumps({**config, "max_span_width": 2}))
+    with pytest.raises(ValueError, match="has max_span_width 2, and the new model None"):
+        prepare_run([*options, "--teacher", str(teacher)])
