@@ -25,7 +25,7 @@ from ..record_checker import RecordChecker
 from ..schema import OF_TABLES, Entity, Text
 from ..texts import WrittenSentence, text_of_sentences
 from . import CorpusFormat, check_columns
-from .tags import OUTSIDE, RULE, STANDARD, WITHOUT_PREFIXES, TagScheme, decode_tags, scheme_of
+from .tags import INSIDE, LAST, OUTSIDE, RULE, STANDARD, WITHOUT_PREFIXES, TagScheme, decode_tags, scheme_of
 
 NODE = re.compile(r"[0-9]{1,9}(?:[-.][0-9]{1,9})?")
 """The id of a word, of a multi-word token (1-2) or of an empty node (1.1)."""
@@ -96,7 +96,8 @@ class Layout:
     def problem(self, row: Sequence[str]) -> str:
         """Says what is wrong with a row; empty if nothing is."""
         if len(row) != self.width:
-            return f"there are {len(row)} columns, {self.width} in the lines before"
+            problem = f"there are {len(row)} columns, {self.width} in the lines before"
+            return OPEN_QUOTE if row == [OPEN_QUOTE] else problem
         if self.numbered and not NODE.fullmatch(row[0]):
             return f"column 0 is {row[0][:20]!r}, which does not number a word"
         wrong = next((column for column, scheme in self.tags.items() if not scheme.fits(row[column])), None)
@@ -147,7 +148,7 @@ def split_row(line: str, separator: str, width: int = 0) -> list[str]:
 
 
 def is_header(row: Sequence[str]) -> bool:
-    return any(cell.lower() in NAMES_OF_TOKENS for cell in row) and not any(map(STANDARD.fits, row))
+    return any(cell.lower() in NAMES_OF_TOKENS for cell in row) and all(scheme_of([cell]) is None for cell in row)
 
 
 # ---- The layout of a file ----
@@ -215,7 +216,8 @@ def rows_of(head: str) -> tuple[list[list[str]], str]:
     lines = [line for line in lines if line.strip() and not line.startswith("#") and not DOCUMENT_START.match(line)]
     separator = "\t" if any("\t" in line for line in lines) else " "
     rows = [split_row(line, separator) for line in lines]
-    rows = [row for row in rows if not NO_WORD.fullmatch(row[0])] or rows  # multi-word tokens have other tags
+    # Multi-word tokens have other tags.
+    rows = [row for row in rows if not NO_WORD.fullmatch(row[0]) and row != [OPEN_QUOTE]] or rows
     return rows[1:] if rows and is_header(rows[0]) else rows, separator
 
 
@@ -226,7 +228,8 @@ def _layout_given(columns: Mapping[str, Any], separator: str, schemes: Sequence[
     numbers = [columns["tokens"], *entities, *([columns["pos"]] if "pos" in columns else [])]
     if not entities or not {*numbers} <= {*range(len(schemes))} or len({*numbers}) < len(numbers):
         raise ValueError(
-            f"`columns` is {dict(columns)!r}, but there are {len(schemes)}, and each is named once. {NAME_COLUMNS}."
+            f"`columns` is {dict(columns)!r}, but there are {len(schemes)}, and each is named once. {NAME_COLUMNS}; "
+            f"in a table of sentences, only those behind the sentence's."
         )
     tags = {column: schemes[column] or STANDARD for column in entities}
     return Layout(separator, len(schemes), columns["tokens"], tags, columns.get("pos"))
@@ -247,6 +250,7 @@ def _has_tags_of_its_own(row: Sequence[str]) -> bool:
 
 TABLE = re.compile(r'([,;\t]?)"?sent(?:ence)?[ _]?(?:#|idx?|number)"?([,;\t])', re.IGNORECASE)
 """The beginning of a table whose first column, perhaps after that of an index, numbers or names sentences."""
+OPEN_QUOTE = 'unclosed quote ("): in a table, the word " is written as """"'
 
 
 def paragraphs_of_table(path: Path, check: RecordChecker) -> Iterator[Paragraph]:
@@ -255,19 +259,21 @@ def paragraphs_of_table(path: Path, check: RecordChecker) -> Iterator[Paragraph]
         yield [row for _, row in rows]
 
 
-def _table_rows(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[str, tuple[int, str]]]:
-    """The sentence of each row, which an empty cell repeats, and the row's other cells, separated by tabs."""
-    sentence, index, separator = "", "", ""
+def _table_rows(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[tuple[int, str], tuple[int, str]]]:
+    """The sentence of each row, which a blank line ends and an empty cell repeats, and the other cells, with tabs."""
+    sentence, index, separator, blank_lines = "", "", "", 0
     for number, line in lines:
-        if not separator:
-            ((index, separator),) = TABLE.findall(line)
-        elif line.strip():
+        if not line.strip():
+            blank_lines += 1
+        elif not separator:
+            ((index, separator), *_) = TABLE.findall(line)
+        else:
             try:
                 first, *cells = next(csv.reader([line], delimiter=separator, strict=True))[len(index) :] or [""]
-            except csv.Error:  # of quotes: a row of one cell is an error
-                first, cells = "", [line]
+            except csv.Error:
+                first, cells = "", [OPEN_QUOTE]
             sentence = first or sentence
-            yield sentence, (number, "\t".join(cells))
+            yield (blank_lines, sentence), (number, "\t".join(cells))
 
 
 def _in_columns(head: str) -> str:
@@ -417,7 +423,7 @@ def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | Non
 def _are_columns(head: str) -> bool:
     """Most of the first lines have columns of tags. Of running text, some may end in one: "NF-kappa B", "the B-side".
 
-    Where spaces separate the columns, O is among the tags. A value that is no tag is left to the reader, to be named.
+    Where spaces separate columns, there is O, or I-X after B-X. A value that is no tag is left to the reader to name.
     """
     head = _in_columns(head)
     layout = find_layout(head)
@@ -426,8 +432,10 @@ def _are_columns(head: str) -> bool:
         words = [row for row in rows if len(row) > 1 and STANDARD.fits(row[-1])]
     else:
         words = [row for row in rows if len(layout.split(separator.join(row))) == layout.width]
-    has_outside = any(OUTSIDE in row for row in rows) and (len(rows) > 1 or len(rows[0]) == 2)
-    is_table = separator == "\t" or has_outside or isinstance(layout, Conll2012)
+    outside = any(STANDARD.read(cell) == [] for row in rows for cell in row) and (len(rows) > 1 or len(rows[0]) == 2)
+    tags = [row[-1] for row in rows]
+    inside = any(tag[0] == "B" and after[0] in INSIDE + LAST and tag[1:] == after[1:] for tag, after in pairwise(tags))
+    is_table = separator == "\t" or outside or inside or isinstance(layout, Conll2012)
     return is_table and len(words) > len(rows) / 2
 
 

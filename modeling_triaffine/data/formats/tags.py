@@ -1,6 +1,6 @@
 """Tags of words: the ways in which corpora write them, and the entities that they mean.
 
-Orsk	B-City        IOB2, BIOES, BILOU, BMES; several of one word joined by |
+Orsk	B-City        IOB2, BIOES, BILOU, BMES; several of one word joined by one of | , ; / + # &
 Orsk	B_City        with an underscore, perhaps before I alone; City-B with the prefix last
 Orsk	B             without types: every entity is of the type "entity"
 Orsk	City          without B and I: adjacent words of one type are one entity
@@ -18,12 +18,13 @@ INSIDE, LAST, SINGLE = "IM", "EL", "SU"
 """Prefixes of tags beside B: of words inside an entity, of its last word, and of its only word."""
 TYPELESS = "entity"
 """The type of entities whose tags have none."""
-BETWEEN_TAGS = re.compile(r"\|(?=[BIMELSU][-_]|O(?:\||\Z))|[,;/+#&] ?(?=[BI]-)")
-"""The separators that join the tags of one word."""
+BETWEEN_TAGS = re.compile(r" ?(?:\| ?(?=[BIMELSU][-_]|O(?: ?\||\Z))|[,;/+#&] ?(?=[BIMELSU]-))")
+"""The separators that join the tags of one word: O follows | alone, B_LOC too; all others may be part of a type."""
 RULE = (
     "A tag is O, or B-, I- and a type (IOB2), also with E-, S- (BIOES), L-, U- (BILOU) or M- (BMES), as B_LOC or "
     "LOC-B, or a type without any prefix"
 )
+WITH_PREFIX = re.compile(r"[BI][\W_]|.*[\W_]B\Z")  # B:LOC, LOC:B: no types if all are such, or I:LOC is there, too
 MAX_TYPES = 200
 """Different values of a column beyond which they are not types."""
 
@@ -66,7 +67,7 @@ OTHER_PREFIXES = (
     TagScheme(re.compile("(?P<prefix>[BIMELSU])"), f"entities of tags without types, read as {TYPELESS!r}"),
 )
 WITHOUT_PREFIXES = TagScheme(
-    re.compile(r"(?P<type>(?!B\Z|[BI][\W_]|.*[\W_]B\Z)[^\W\d_][^\s|]*)"),  # neither B-LOC, B:LOC nor LOC-B is a type
+    re.compile(r"(?P<type>(?!B\Z|[BI][-_]|.*[-_]B\Z)[^\W\d_][^\s|]*)"),  # neither B-LOC nor LOC-B is a type
     "entities of tags without B and I, with adjacent words of one type read as one entity",
 )
 
@@ -81,8 +82,11 @@ def scheme_of(values: Iterable[str]) -> TagScheme | None:
             tag[0] in "BI" for value in values for tag in scheme.read(value) or ()
         ):
             return scheme
+    types = {value for value in values if value.upper() != OUTSIDE}
+    marked = set(filter(WITH_PREFIX.match, types))
+    has_both = any({f"I{tag[1:]}", f"{tag[:-1]}I"} & types - {tag} for tag in marked)
     are_types = OUTSIDE in values and len(values) <= MAX_TYPES and all(map(WITHOUT_PREFIXES.fits, values))
-    return WITHOUT_PREFIXES if are_types else None
+    return WITHOUT_PREFIXES if are_types and marked != types and not has_both else None
 
 
 def decode_tags(tags_of_words: Iterable[Sequence[Tag]], check: RecordChecker, note: str = "") -> Iterator[Entity]:

@@ -16,6 +16,8 @@ from . import CorpusFormat, check_columns
 
 TEXTS = ("text", "sentence", "full_text", "content", "data")
 SPANS = ("entities", "spans", "label", "labels", "denotations", "annotations")
+QUOTES = ("text", "word", "entity_text", "mention", "mention_text", "span_text", "covered_text", "surface", "quote")
+"""The covered text, with which the offsets are compared."""
 LAST = "end_idx"
 """The offset of a span's last character, in data sets of CBLUE (CMeEE). In some of their versions it is the offset
 after it, as the length of the quote then shows."""
@@ -26,21 +28,17 @@ FORM: Mapping[str, Any] = {
     "end": ("end", "end_offset", LAST, "end_position", "span.end", "span.1"),
     # entity_group: of the pipeline and `predict`.
     "type": ("label", "type", "labels", "obj", "entity_group", "entity_type", "name"),
+    "quote": (*QUOTES, "value", "entity", "entity_value"),
     "id": ("id",),
     "inclusive_end": None,
 }
 """The fields of records with the text and its spans; each has one of the names given, or paths as "data.text".
 
-`start`, `end` and `type` are those of a span that is an object; a list is [start, end, type]. With `inclusive_end` the
-end is the offset of the last character; None: only in `LAST`.
+`start`, `end`, `type` and `quote` are those of a span that is an object; a list is [start, end, type]. With
+`inclusive_end` the end is the offset of the last character; None: only in `LAST`.
 """
 OF_SPAN = ("start", "end", "type", "inclusive_end")
 """The fields of spans that `columns` may name."""
-QUOTES = (
-    *("text", "word", "entity_text", "mention", "mention_text", "span_text", "covered_text", "value", "entity_value"),
-    *("entity", "surface", "surface_form", "quote", "exact", "phrase", "chunk", "string", "substring", "form"),
-)
-"""The covered text, with which the offsets are compared."""
 BOOKKEEPING = {"id", "token_start", "token_end", "input_hash", "source", "score"}
 """Fields of a span that only matter to the tool that wrote it."""
 REJECTED = ("reject", "ignore")
@@ -65,10 +63,12 @@ def span_form(columns: Mapping[str, Any]) -> Mapping[str, Any]:
 def _records(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]]:
     """The records of a file with their places, pairs of a text and its annotations as records."""
     for raw, where in json_values(path, check):
-        if not isinstance(raw, dict) or "classes" not in raw or "text" in raw:
+        fields = raw if isinstance(raw, dict) else {}
+        pairs = [] if any(isinstance(fields.get(name), str) for name in TEXTS) else fields.get("annotations")
+        if not isinstance(pairs, list) or not pairs or any(p is not None and _of_pair(p) is p for p in pairs):
             yield _of_pair(raw), where
             continue
-        for number, pair in enumerate(check.valid(raw.get("annotations"), list, where, "annotations")):
+        for number, pair in enumerate(pairs):
             if pair is None:
                 check.note("texts without an annotation ignored", example=f"{where}, annotations[{number}]")
             else:
@@ -134,7 +134,7 @@ def read_span(
     span = JsonObject(raw, record.where, record.check, name, "A span has start, end and label")
     first, last, kind = (span.first_of(form[field]) for field in ("start", "end", "type"))
     start, end = span.value(first, int), span.value(last, int)
-    quote = next((name for name in QUOTES if name != kind and isinstance(span.fields.get(name), str)), QUOTES[0])
+    quote = next((name for name in form["quote"] if name != kind and isinstance(span.fields.get(name), str)), QUOTES[0])
     inclusive = form["inclusive_end"]
     if inclusive is None:
         inclusive = last == LAST and len(str(span.get(quote) or "")) != end - start
@@ -160,7 +160,7 @@ def entity_of_each_type(
 def word_entity(raw: object, record: JsonObject, name: str, form: Mapping[str, Any], tokens: list[Any]) -> Entity:
     """The entity of a span that counts words, with which a covered text is compared."""
     span, (start, end), kind, quote = read_span(raw, record, name, form)
-    words = "".join(map(str, tokens[start:end])) if 0 <= start < end <= len(tokens) else ""
+    words = " ".join(map(str, tokens[start:end])) if 0 <= start < end <= len(tokens) else ""
     if words and (said := span.get(quote)) and not same_but_for_space(str(said), words):
         remedy = "Count words from 0, with an exclusive end (or inclusive_end in columns=)"
         raise span.error(quote, f"is {said!r}, but the words {start} to {end} are {words!r}", remedy)

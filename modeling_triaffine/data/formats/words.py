@@ -120,7 +120,7 @@ def _entities_of(
     """The entities of a record in a field of spans by words, of tags, or of lists of tags, one for each level."""
     values = record.value(name, list, f"{RULE}; entities by words are objects with start, end and type")
     if scheme is None:
-        form = span_form({field: column for field, column in columns.items() if field in OF_SPAN})
+        form = span_form({"quote": QUOTES, **{field: columns[field] for field in OF_SPAN if field in columns}})
         yield from (word_entity(raw, record, f"{name}[{index}]", form, tokens) for index, raw in enumerate(values))
         return
     for level in values if values and all(isinstance(value, list) for value in values) else [values]:
@@ -178,7 +178,7 @@ def _text(record: JsonObject, fields: dict[str, Any]) -> Text:
     entities, tokens = record.value("entities", list), record.value("tokens", list)
     # As in Pyramid's data, and with the covered text.
     if any(isinstance(raw, dict) and not raw.keys().isdisjoint(("span", *QUOTES)) for raw in entities):
-        form = {**FORM, "type": ("type", *FORM["type"])}
+        form = {**FORM, "type": ("type", *FORM["type"]), "quote": QUOTES}
         fields["entities"] = [word_entity(e, record, f"entities[{n}]", form, tokens) for n, e in enumerate(entities)]
     return text_of_words(fields, record.where, record.check)
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from modeling_triaffine.data import CorpusError, load_nested_ner, load_texts
-from modeling_triaffine.data.formats.text_spans import QUOTES
+from modeling_triaffine.data.formats.text_spans import FORM
 from tests.helpers.corpora import (
     ACE_SOURCE,
     BIGBIO_RECORD,
@@ -102,8 +102,8 @@ WRONG = {
         "line 5: a span of the words 0 to 3",
     ),
     "words of a quote": (
-        lines({"tokens": ["Ana", "ran"], "entities": [{"start": 1, "end": 2, "type": "X", "text": "Ana"}]}),
-        r"'entities\[0\]\.text' is 'Ana', but the words 1 to 2 are 'ran'",
+        lines({"tokens": ["Ana", "ran"], "entities": [{"start": 0, "end": 2, "type": "X", "text": "Ana"}]}),
+        r"'entities\[0\]\.text' is 'Ana', but the words 0 to 2 are 'Ana ran'",
     ),
     "UTF-16 without a mark": ({"a.jsonl": json.dumps({"text": "a"}).encode("utf-16-le")}, "NUL.*as UTF-8"),
     "numbers without names": (lines({"tokens": ["a"], "ner_tags": [3]}), "the number 3"),
@@ -119,7 +119,7 @@ def test_errors_name_what_is_wrong(tmp_path, name):
 
 
 def test_every_field_with_the_covered_text_is_compared(tmp_path):
-    for name in QUOTES:
+    for name in FORM["quote"]:
         span = {"start": 13, "end": 17, "label": "X", name: "Omsk"}
         path = write_files(tmp_path, lines({"text": TEXT, "spans": [span]}))
         with pytest.raises(CorpusError, match=r"'spans\[0\]' quotes 'Omsk', but from 13 to 17 the text is '.*\[Orsk\]"):
