@@ -74,7 +74,8 @@ def name_types(dataset: Dataset) -> Dataset:
         return dataset
 
     def name_them(record: dict[str, Any]) -> dict[str, Any]:
-        return {"entities": readable(record["entities"] or [], entities)}
+        rows = readable(record["entities"] or [], entities)
+        return {"entities": [{**row, "type": None if row["type"] == -1 else row["type"]} for row in rows]}
 
     features = Features({**dataset.features, "entities": type(entities)({**fields, "type": Value("string")})})
     return dataset.map(name_them, features=features, desc="Names of types")
@@ -85,7 +86,7 @@ def readable(value: Any, feature: Any) -> Any:
     if value is None:
         return None
     if isinstance(feature, ClassLabel):
-        return feature.names[value] if value >= 0 else None  # -1 is unknown
+        return feature.names[value] if value >= 0 else value
     if isinstance(feature, (List, LargeList)):
         return [readable(item, feature.feature) for item in value]
     if isinstance(feature, Mapping):

@@ -8,7 +8,6 @@ from itertools import islice, pairwise
 
 import numpy as np
 import pandas as pd
-import peft
 import pyarrow as pa
 import pytest
 import torch
@@ -113,6 +112,7 @@ def test_a_model_object_that_was_loaded_brings_its_processor(saved_model):
     for component in ({}, {"tokenizer": AutoTokenizer.from_pretrained(saved_model)}, {"tokenizer": str(saved_model)}):
         assert transformers.pipeline("ner", model=model, **component)(TEXTS[0], threshold=0.2) == near(found)
     assert NestedNERPipeline(model, processor=str(saved_model))(TEXTS[0], threshold=0.2) == near(found)
+    peft = pytest.importorskip("peft")
     wrapped = peft.get_peft_model(model, peft.LoraConfig(target_modules=["query"]))
     assert transformers.pipeline("ner", model=wrapped)(TEXTS[0], threshold=0.2) == near(found)
     (other := make_tokenizer("bert")).add_tokens(["genes"])
