@@ -32,7 +32,7 @@ BUDGET = {
     "acceleration": (1_156, 709),
     "commands": (1_132, 687),
     "conversion": (709, 594),
-    "data": (4_912, 2_437),
+    "data": (4_911, 2_437),
     "drawing": (644, 470),
     "evaluation": (1_250, 644),
     "explanation": (406, 287),

@@ -78,8 +78,8 @@ class OnnxNestedNER(NestedNERPipeline):
 def open_pipeline(model: str | os.PathLike[str], *, disable_mmap: bool = False, **options: Any) -> NestedNERPipeline:
     """The pipeline of what `triaffine-ner export` wrote, in a folder or on the Hub, or of any other model.
 
-    What has weights beside the graph is a model; `disable_mmap` keeps its weights in memory, whatever
-    becomes of the file, and `options` are those of both pipelines.
+    What has weights beside the graph is a model. `disable_mmap` copies its weights into memory, so that the file may
+    change; `options` are those of both pipelines.
     """
     weights = (find_file(model, name, {}) for name in (SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME))
     if not any(weights) and find_file(model, GRAPH, {}):

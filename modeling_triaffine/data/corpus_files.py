@@ -114,12 +114,9 @@ class GivenFiles:
         # What is wrong with a file that could be like its neighbours is said by their reader.
         near = {_suffix(file): kind for file, kind in self.formats.items() if kind.documents is None}
         for file in self.files:
-            if (
-                (kind := near.get(_suffix(file)))
-                and file not in self.formats
-                and (split_of(file) or _suffix(file) in kind.suffixes)
-            ):
-                self.formats[file] = kind
+            neighbours = near.get(_suffix(file)) if file not in self.formats else None
+            if neighbours and (split_of(file) or _suffix(file) in neighbours.suffixes):
+                self.formats[file] = neighbours
 
     def _own_format(self, file: Path) -> CorpusFormat | None:
         """The format of a file by its name and content; None if it has none, or not the known one."""

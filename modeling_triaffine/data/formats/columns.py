@@ -186,8 +186,10 @@ def find_layout(head: str, columns: Mapping[str, Any] | None = None) -> Layout |
 def _schemes_of(values: Sequence[Sequence[str]]) -> list[TagScheme | None]:
     """The scheme of the tags in each column. One of O alone has that of others: it may have tags later in the file."""
     schemes = [scheme_of(column) for column in values]
-    used = [scheme for scheme, column in zip(schemes, values, strict=True) if scheme and {*column} != {OUTSIDE}]
-    return [(used or [STANDARD])[0] if {*c} == {OUTSIDE} else s for s, c in zip(schemes, values, strict=True)]
+    outside = [{*column} == {OUTSIDE} for column in values]
+    used = [scheme for scheme, is_outside in zip(schemes, outside, strict=True) if scheme and not is_outside]
+    first = used[0] if used else STANDARD
+    return [first if is_outside else scheme for scheme, is_outside in zip(schemes, outside, strict=True)]
 
 
 def _tag_columns(values: Sequence[Sequence[str]], schemes: Sequence[TagScheme | None]) -> dict[int, TagScheme]:
