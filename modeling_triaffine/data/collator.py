@@ -37,15 +37,15 @@ def with_fields(feature: Mapping[str, Any], record: Mapping[str, Any]) -> dict[s
 
 
 class DataCollatorForNestedNER:
-    """Pads sentences, which it encodes if they are not, and builds the label matrix [B, N, N] of their entities.
+    """Pads sentences to one batch and builds the label matrix [B, N, N] of their entities. It encodes plain records.
 
-    The label of span (i, j), both inclusive, is that of its entity, None's id if there is no entity, or -100 if it is
-    not a span (i > j, or beyond the sentence). Of two types of one span, the matrix has the last one in label order.
-    With `multi_label` the matrix is [B, N, N, R - 1]: 1 for all labels that a span has, 0 for the others. Features
-    without `entities`, or with null, give a batch without labels. transformers' own `Trainer` removes `entities` unless
-    `remove_unused_columns` is False, cannot join batches of different lengths for `compute_metrics` and `predict`,
-    cannot smooth labels, and needs `accelerate launch` for several GPUs: torch's DataParallel, its default there, cuts
-    batches, and with them `packed_words`, apart.
+    Entry (i, j) is the label id of the span from word i to word j, both inclusive: None's id without an entity, -100
+    where there is no span (i > j, or beyond the sentence). If a span has two types, the last one in label order counts.
+    With `multi_label` the matrix is [B, N, N, R - 1], with 1 for each label of a span and 0 for the others. Features
+    whose `entities` are missing or null give a batch without labels.
+
+    With transformers' own `Trainer`, set `remove_unused_columns=False` to keep `entities`, and use `accelerate launch`
+    for several GPUs; `compute_metrics`, `predict` and label smoothing do not work.
 
     Args:
         processor: the [`TriaffineProcessor`] that encoded the sentences.

@@ -39,11 +39,11 @@ def load_nested_ner(
 
     Args:
         path: a file; a folder, whose files or folders named `train`, `dev` and `test` are the splits; a pattern such as
-            "gum/*.conllu", or a list of these. Without names of splits, all of it is `train`, but GENIA's XML has its
-            own. Or a mapping of splits to any of these.
+            "gum/*.conllu"; a list of these; or a mapping of splits to any of these. Without names of splits, all of it
+            is `train`. GENIA's XML brings its own splits.
         format: one of `FORMATS`; None detects it from content and name.
-        word_splitter: text → [(start, end)] of its words in characters; None takes the words of the corpus, or if it
-            has none, those of the pipeline. The text of a corpus of words alone is these, joined by spaces.
+        word_splitter: a function from a text to the [(start, end)] of its words. None takes the words of the corpus; if
+            it has none, the words that the pipeline finds.
         sentence_splitter: how texts are split into sentences whose corpus marks none: "punctuation" (the default, as in
             the pipeline), "lines" or "none".
         columns: the columns, layer, span group or fields to read, as the format takes them, such as
@@ -86,10 +86,10 @@ def load_texts(
     offsets: str | None = None,
     max_bad_records: int = 0,
 ) -> dict[str, list[Text]]:
-    """The texts of a corpus by split, as they were written, with entities by characters; see [`Text`].
+    """Loads the texts of a corpus by split, as they were written, with entities by characters; see [`Text`].
 
-    Texts of a corpus of words alone are these, joined by spaces, one sentence per line. Entities that no sentence of
-    words can represent are included, unless they are discontinuous. Arguments and errors are those of
+    If a corpus has words alone, its text has one sentence a line, the words joined by spaces. Entities that cross
+    sentences or begin inside a word are kept; discontinuous ones are dropped. Arguments and errors are those of
     [`load_nested_ner`].
 
     Examples:
@@ -226,12 +226,12 @@ def adapt_dataset(
 
     Args:
         dataset: rows of tokens or of texts; a `DatasetDict` is converted split by split.
-        columns: field → column. Either `tokens`, with `entities`: one or several columns of tags (strings, class
-            labels, or numbers of the tags `names`; also lists of these, one for each level of nesting) or of spans by
-            tokens, and perhaps `pos` and `doc_id`; or `text`, with `entities`: a column of spans by characters. Spans
-            have start, end and label, or the names given as `start`, `end` and `type`, and with `inclusive_end` their
-            last token or character is that at the end. Optionally `id`. Without `doc_id`, every row is a document of
-            its own. Or "bigbio_kb", for a data set with that schema.
+        columns: a mapping of fields to columns, or "bigbio_kb" for a data set with that schema. With `tokens`,
+            `entities` are one or several columns of tags (strings, class labels, numbers of the tags `names`, or lists
+            of these, one for each level of nesting) or of spans by tokens. With `text`, they are a column of spans by
+            characters. `start`, `end` and `type` name the fields of a span (by default start, end and label);
+            `inclusive_end` says that the end is the last token or character. `id`, `pos` and `doc_id` are optional;
+            without `doc_id`, every row is a document.
         word_splitter, sentence_splitter, offsets: as of `load_nested_ner`.
 
     Returns:

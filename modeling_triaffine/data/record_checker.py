@@ -193,10 +193,10 @@ class RecordChecker:
         where: str = "",
         name: str = "",
     ) -> Entity | None:
-        """An entity of a text by its characters; None if it is dropped, which is counted.
+        """Returns an entity of a text by its characters, without white space at its ends; None if it is dropped.
 
-        Dropped are entities of several fragments, unless white space alone separates them, and of white space alone.
-        White space at an entity's boundaries is no part of it.
+        An entity is dropped, and counted, if it is white space alone, or has several fragments that anything but white
+        space separates.
 
         Args:
             fragments: (start, end exclusive), in the unit of `offsets`.

@@ -53,13 +53,13 @@ ENTITY_FIELDS = tuple(Entity.__annotations__)
 
 
 class Text(TypedDict):
-    """A text of a corpus, as every reader returns it. Positions count characters; a corpus of words is these, joined.
+    """A text of a corpus, as every reader returns it. Positions count characters.
 
-    `doc_id` names it, `entities` count its characters. Where the corpus says so: `borders`, positions that no sentence
-    crosses; `sentences`, which a splitter finds otherwise, with their `sentence_ids` and the number of the
-    `first_sentence`; `words` of the corpus's own, with their `pos`, and where several words share characters their
-    `forms` and the `word_entities`, which count words; `left_tokens` and `right_tokens`, context that comes with a text
-    of one sentence; the `split` to which it belongs. `where` is its place in the corpus, for messages.
+    A corpus of words alone gives its words, joined by spaces. `doc_id` names the text. Of the optional fields, the
+    corpus gives `borders` (positions that no sentence crosses), `sentences` with their `sentence_ids` and the number of
+    the `first_sentence` (without them, a splitter finds sentences), its own `words` with their `pos`, `left_tokens` and
+    `right_tokens` (context of a single sentence) and the `split`. If several words share characters, `forms` are the
+    words as written, and `word_entities` count words. `where` is the place in the corpus, for messages.
 
     Examples:
         >>> from modeling_triaffine.data import Text

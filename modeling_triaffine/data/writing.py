@@ -41,8 +41,8 @@ def write_nested_ner(
             `train` … with a `.txt` and an `.ann` for every document.
 
     Returns:
-        Split → what is not in the result (what the format cannot represent, duplicates, other fields), in words, → how
-        often.
+        For each split, how often something was left out, by reason: the format cannot represent it, a duplicate,
+        another field.
 
     Raises:
         ValueError: there is no such format, it cannot represent a text, or a row is not in the schema; the message

@@ -93,14 +93,14 @@ def scores_by_depth(predictions: Sentences, references: Sentences) -> dict[str, 
 
 
 def candidate_recall(candidates: Sequence[Iterable[Span]], references: Sentences) -> dict[str, Any]:
-    """The share of gold that the candidate filter keeps: an upper bound of the recall after it.
+    """Returns the share of gold entities that the candidate filter keeps. The model's recall cannot exceed it.
 
     Args:
         candidates: For each sentence the candidate spans (start, end exclusive), in the unit of the entities.
         references: The gold entities of the same sentences.
 
     Returns:
-        `gold`: the number of gold entities; `found`: of those whose span is a candidate; `recall`: their ratio.
+        `gold`: the number of gold entities; `found`: how many of their spans are candidates; `recall`: found / gold.
     """
     counts = Counts()
     for sentence, (spans, entities) in enumerate(zip(candidates, references, strict=True)):

@@ -149,7 +149,7 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
 
     @classmethod
     def get_config_dict(cls, pretrained_model_name_or_path: Any, **options: Any) -> Any:
-        """As in transformers; ValueError for a damaged file, or a model of another type, of which it only warns."""
+        """Extends transformers': a damaged file and a model of another type are a ValueError, not a warning."""
         with reading(str(pretrained_model_name_or_path), "config.json"):
             found = super().get_config_dict(pretrained_model_name_or_path, **options)
             model_type = found[0].get("model_type", cls.model_type)

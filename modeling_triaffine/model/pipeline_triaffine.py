@@ -63,14 +63,14 @@ class NestedNERPipeline(ChunkPipeline):
         labels: labels whose entities are kept, before `overlap` chooses among them; by default all.
         ignore_labels: labels whose entities are left out; their spans get no other label. Unknown labels are ignored.
         aggregation_strategy: "simple", "first", "average" or "max", all the same: entities are spans of whole words.
-        dtype: as in `from_pretrained`, if `model` is a name. A processor that multiplies float32 faster than bfloat16
-            computes in float32 instead, and converts a model object.
+        dtype: as in `from_pretrained`, if `model` is a name. A CPU on which float32 is faster than bfloat16 computes in
+            float32 instead, also if `model` is an object.
         kwargs: `device`; if `model` is a name, also the keywords of `from_pretrained`, directly or as `model_kwargs`.
             `trust_remote_code` has no effect: no code is read from a repository.
 
-    Returns for each text a list of {"entity_group", "score", "word", "start", "end"}, offsets in characters with an
-    exclusive end, sorted by start, then longest first. A list, tuple, array, series or column of texts returns a list;
-    an iterable without a length, such as a generator, or a data set of torch, such as `KeyDataset`, a generator.
+    A call returns a list of {"entity_group", "score", "word", "start", "end"} for each text. Offsets count characters,
+    the end is exclusive. Entities are sorted by start, then longest first. A list, tuple, array, series or column of
+    texts gives a list; a generator, or a data set of torch such as `KeyDataset`, gives a generator.
 
     Raises:
         ValueError, TypeError: a keyword is unknown or has an invalid value, or a text is not a string.

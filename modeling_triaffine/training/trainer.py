@@ -258,7 +258,7 @@ class NestedNERTrainer(Trainer):
     def get_batch_samples(
         self, epoch_iterator: Iterator[Any], num_batches: int, device: torch.device
     ) -> tuple[list[Any], torch.Tensor | int | None]:
-        """As the Trainer's; counts the sentences of the update, and what processes were told, over all of them."""
+        """Extends the Trainer's: sums up sentences, requests to stop and due checkpoints over all processes."""
         batches, num_items = super().get_batch_samples(epoch_iterator, num_batches, device)
         self._losses.clear()
         sentences = sum(len(batch["num_words"]) for batch in batches)
@@ -548,7 +548,7 @@ class NestedNERTrainer(Trainer):
         dataset: str | list[str] | None = None,
         **_: Any,
     ) -> None:
-        """Writes the card of the model; its facts are saved for later cards, too. Other arguments have no effect."""
+        """Writes the model card and saves its facts for later cards. Arguments that are not listed have no effect."""
         folder, datasets = Path(self.args.output_dir), dataset_tags or dataset
         is_folder = finetuned_from is not None and Path(finetuned_from).is_dir()  # which says nothing to readers
         facts: dict[str, Any] = {

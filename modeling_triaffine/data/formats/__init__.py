@@ -33,9 +33,9 @@ class CorpusFormat:
             place. What reads one record stands in `with check.record():`, so that `max_bad_records` can drop it.
         suffixes: of file names, without `.gz`; they decide where the content of a file does not. With `keys`, those of
             JSON by default.
-        keys: for JSON, the keys of its records, in one or several forms, such as "text entities -tokens": the keys that
-            are there, and with a hyphen those that are not. Of several formats that fit, the one with most is taken.
-        recognizes: for other files, their first characters → it looks like this format.
+        keys: for JSON, the keys of its records, in one or several forms. The form "text entities -tokens" requires two
+            keys and excludes one. Of several formats that fit, the one that requires most keys is taken.
+        recognizes: for other files, a function from their first characters to whether they look like this format.
         columns: what `read(columns=…)` names, as in "{'entities': 'layer:feature'}"; empty if it takes none.
         documents: for a format of several files a document, `documents(path) → files`: the one to `read` of each
             document in a folder, or of one document; empty if there are none.
@@ -55,13 +55,13 @@ class CorpusFormat:
             object.__setattr__(self, "suffixes", JSON_SUFFIXES)
 
     def fit(self, head: str, keys: Set[str]) -> int:
-        """The number of `keys` by which it recognizes JSON, the more the more specific; of other files 1, or 0."""
+        """How well a file fits: the most `keys` of one form that its JSON has; 1 or 0 for other files."""
         fit = max((_fit(form.split(), keys) for form in self.keys), default=0)
         return fit or int(self.recognizes is not None and self.recognizes(head))
 
 
 def _fit(form: Sequence[str], keys: Set[str]) -> int:
-    """The number of keys that a form of JSON requires; 0 if one of them is not there, or one is that it excludes."""
+    """The number of keys that a form of JSON requires; 0 if one is missing, or if a key is there that it excludes."""
     required = {key for key in form if not key.startswith("-")}
     excluded = {key[1:] for key in form if key.startswith("-")}
     return len(required) if required <= keys and excluded.isdisjoint(keys) else 0
