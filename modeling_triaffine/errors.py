@@ -59,8 +59,7 @@ def importing_extra(extra: str, what: str) -> Iterator[None]:
         yield
     except ImportError as error:
         raise ImportError(
-            f"{what}, of the extra `{extra}`: pip install 'modeling_triaffine[{extra}]', or in a checkout "
-            f"pip install -e '.[{extra}]' ({error})."
+            f"{what}, of the extra `{extra}`. In a clone of the repository, run pip install '.[{extra}]' ({error})."
         ) from error
 
 

@@ -66,7 +66,7 @@ def build_application() -> Any:
         help="Nested named entity recognition with the triaffine mechanism.",
         epilog=f"`{PROGRAM} COMMAND --help` describes a command, with an example.",
         rich_markup_mode=None,  # plain text: for logs, screen readers, and a quick answer
-        context_settings={"max_content_width": 120, "token_normalize_func": lambda name: name.replace("_", "-")},
+        context_settings={"max_content_width": 120, "token_normalize_func": lambda name: name.replace("-", "_")},
     )
 
     @application.callback()

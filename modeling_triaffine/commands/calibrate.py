@@ -29,8 +29,8 @@ def command(
 ) -> None:
     if not (model / "config.json").is_file():
         raise ValueError(
-            f"--model {model} has no config.json to save thresholds in. Download a model on the Hub first: "
-            "hf download NAME --local-dir FOLDER."
+            f"--model {model} is not the folder of a trained model, in which thresholds are saved. Give such a folder; "
+            "download a model on the Hub first: hf download NAME --local-dir FOLDER."
         )
     from ..evaluation.calibration import calibrate
     from ..evaluation.calibration_result import threshold_table

@@ -26,7 +26,7 @@ from . import options as shared
 
 
 def command(
-    data: shared.Corpus,
+    corpus: shared.Corpus,
     model: shared.Model = None,
     split: shared.Split = None,
     corpus_format: shared.Format = None,
@@ -48,13 +48,13 @@ def command(
     from ..files import new_folder, open_output
 
     pipeline = shared.open_model(model, device, bf16, batch_size=batch_size)
-    name, records, texts = shared.load_split(data, corpus_format, split, pipeline.processor, max_bad_records)
+    name, records, texts = shared.load_split(corpus, corpus_format, split, pipeline.processor, max_bad_records)
     others = [(compare, shared.open_model(compare, device))] if compare else []
     decoding: dict[str, Any] = {"threshold": threshold, "overlap": overlap, "batch_size": batch_size}
     analysis = analyse(
         [(model or DEFAULT_MODEL, pipeline), *others],
         records,
-        data[0] if data[0].endswith(name) else f"{data[0]}, {name}",
+        corpus[0] if corpus[0].endswith(name) else f"{corpus[0]}, {name}",
         **decoding,
     )
     scores = {"given_words": analysis["scores"]}

@@ -1,7 +1,6 @@
-r"""Explains the scores of a span by the model's attention: which words and candidates contribute to them, by label.
+"""Explains the scores of a span by the model's attention: which words and candidates contribute to them, by label.
 
-    triaffine-ner explain --model outputs/demo/model --text "The mayor of Port Velmar resigned." \
-        --span "Port Velmar"
+    triaffine-ner explain --model outputs/demo/model --text "The mayor of Port Velmar resigned." --span "Port Velmar"
 
 Prints tables whose columns add up: the contributions of the inside words and the label's bias to the logit before the
 cross-span stage, those of the candidates and the bias to the logit after it (in a model with `cross_span_residual`,
@@ -27,7 +26,7 @@ def command(
 ) -> None:
     if span is not None and offsets is None:
         if text.count(span) != 1:
-            raise ValueError(f"--span: {span!r} occurs {text.count(span)} times in the text. Give --offsets START END.")
+            raise ValueError(f"--span {span!r} occurs {text.count(span)} times in the text. Copy it or use --offsets.")
         offsets = text.index(span), text.index(span) + len(span)
     elif span is not None or offsets is None:
         raise ValueError("Give the span either as --span, as it is written, or as --offsets START END.")

@@ -17,6 +17,7 @@ from typing import Annotated
 
 import typer
 
+from ..installed_models import find_model
 from .options import check_new
 
 
@@ -39,7 +40,7 @@ def command(
     from ..publishing.upload import fetch_model
 
     with tempfile.TemporaryDirectory() as fetched, tempfile.TemporaryDirectory() as staging:
-        folder = fetch_model(model, Path(fetched))
+        folder = fetch_model(find_model(model), Path(fetched))
         if output:
             print(assemble_repository(folder, Path(staging), repo_id, new_card=new_card))
             shutil.copytree(staging, output)

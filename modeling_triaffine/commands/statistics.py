@@ -21,7 +21,7 @@ SHOWN_LABEL = 48  # characters, so that the table keeps within 100
 
 
 def command(
-    paths: Corpus,
+    corpus: Corpus,
     corpus_format: Format = None,
     max_bad_records: MaxBadRecords = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print all distributions as JSON.")] = False,
@@ -31,7 +31,7 @@ def command(
     from ..data.statistics import repeated_sentences
 
     splits: dict[str, Any] = {}
-    for part in read_parts(paths, corpus_format, max_bad_records=max_bad_records):
+    for part in read_parts(corpus, corpus_format, max_bad_records=max_bad_records):
         splits |= {part.name or name: records for name, records in part.sentences().items()}
     columns = {name: corpus_statistics(records) for name, records in splits.items()}
     if len(splits) > 1:

@@ -69,7 +69,7 @@ def find_splits(path: CorpusPath, format: str | None) -> dict[str | None, SplitF
         FileNotFoundError: a path has no file of a known format.
     """
     if format is not None and format not in FORMATS:
-        raise ValueError(f"There is no format {format!r}. Choose one of {sorted(FORMATS)}, or None to detect it.")
+        raise ValueError(f"There is no format {format!r}. Choose {', '.join(sorted(FORMATS))}, or none to detect it.")
     known = None if format is None else FORMATS[format]
     splits: dict[str | None, SplitFiles] = {}
     if not isinstance(path, Mapping):

@@ -16,8 +16,8 @@ TO_DATASET = (
     "docs/corpora.md#a-table-spreadsheet-or-dataframe shows how to group the rows of a table"
 )
 OF_TABLES = (
-    "If it is a table of entities, docs/corpora.md#a-table-spreadsheet-or-dataframe converts it with pandas; if it is "
-    "a data set, adapt_dataset does"
+    "docs/corpora.md#a-table-spreadsheet-or-dataframe converts a table of entities with pandas; adapt_dataset converts "
+    "a data set"
 )
 
 

@@ -127,8 +127,9 @@ class Scores(dict[str, Any]):
         return [whole, *((f"  {label}", row) for label, row in self["by_label"].items()), *parts]
 
     def metrics(self) -> dict[str, float]:
-        """The scores as flat metrics: every ratio of every part, `f1_LABEL` of each label, and `predicted`."""
-        ratios = {part.metric(ratio): row[ratio] for part, row in self.by_part().items() for ratio in RATIOS}
+        """The scores as flat metrics: the ratios of each part with gold entities, each `f1_LABEL`, and `predicted`."""
+        rows = {part: row for part, row in self.by_part().items() if part is ALL or row["gold"]}
+        ratios = {part.metric(ratio): row[ratio] for part, row in rows.items() for ratio in RATIOS}
         by_label = {f"f1_{label}": row["f1"] for label, row in self["by_label"].items()}
         return {**ratios, **by_label, "predicted": self["predicted"]}
 
@@ -139,8 +140,7 @@ class Scores(dict[str, Any]):
 def format_scores(scores: Scores) -> str:
     """The scores as a plain-text table, ratios in percent, with the notes of the parts below it.
 
-    Rows: all entities, each label (indented), and the other parts. The last two columns are the numbers of predicted
-    and of gold entities.
+    Rows: all entities, each label (indented), the other parts. Last columns: numbers of predicted and gold entities.
     """
     notes = filter(None, (unannotated_note(scores), PARTS_NOTE))
     return "\n\n".join([score_table("", scores.rows()).text(), *(textwrap.fill(note, 100) for note in notes)])

@@ -417,8 +417,8 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         for name in FILES[:2]:
             if find_file(pretrained_model_name_or_path, name, kwargs) is None:
                 raise FileNotFoundError(
-                    f"{pretrained_model_name_or_path} has no {name}; save the processor of a trained model there, or "
-                    "make a new one with TriaffineProcessor.from_encoder()."
+                    f"{pretrained_model_name_or_path} has no {name}. Give the folder of a trained model; "
+                    "TriaffineProcessor.from_encoder() makes a new processor."
                 )
         # With None, transformers asks whether to run code that the tokenizer names, and reads the answer from stdin.
         kwargs["trust_remote_code"] = bool(kwargs.get("trust_remote_code"))

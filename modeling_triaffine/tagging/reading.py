@@ -80,7 +80,7 @@ def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
         readable = [path for path in named if path.is_file() or not path.exists()]  # a broken link is rejected
         paths = [path for path in readable if output_dir.resolve() not in path.resolve().parents]
         if not paths:
-            raise ValueError(f"{given}: there is no file outside of {output_dir}.")
+            raise ValueError(f"{given}: no such file, or no file in it. Give .txt, .jsonl or .parquet files.")
         for path in paths:
             name, place = named[path].as_posix(), os.path.abspath(path)
             if found.setdefault(name, place) != place:

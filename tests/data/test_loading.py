@@ -29,7 +29,7 @@ class TestOptions:
             ("conllu", {"columns": {"tokens": 0}}, "the format 'conllu' has no columns"),
             ("text_spans", {"offsets": "utf32"}, "`offsets` is 'utf32'. Give one of characters, utf16, bytes"),
             ("text_spans", {"sentence_splitter": "x"}, "`sentence_splitter` is 'x'; choose one of"),
-            ("json_lines", {"format": "conll"}, r"There is no format 'conll'. Choose one of \['ace', .*'brat'"),
+            ("json_lines", {"format": "conll"}, r"There is no format 'conll'. Choose ace, .*brat"),
             ("json_lines", {"word_splitter": "whitespace"}, r"`word_splitter` is .*\. Give a "),
             ("json_lines", {"columns": [0, 1]}, r"`columns` is .*\. Give a "),
         ],

@@ -128,7 +128,7 @@ def test_data_in_memory(given):
 
 def test_other_paths(tmp_path):
     DatasetDict(train=Dataset.from_list([RECORD])).save_to_disk(tmp_path / "saved")
-    with pytest.raises(FileNotFoundError, match=r"dataset_dict\.json.* if it is a data set, adapt_dataset does"):
+    with pytest.raises(FileNotFoundError, match=r"dataset_dict\.json.* adapt_dataset converts a data set"):
         load(tmp_path / "saved")
     for path in (tmp_path / "nowhere.jsonl", {"train": tmp_path / "*.jsonl"}):
         with pytest.raises(FileNotFoundError, match=r"\.jsonl: no such file"):

@@ -84,5 +84,5 @@ def test_errors(write, monkeypatch, tmp_path):
         with pytest.raises(CorpusError, match=r"b\.spacy: .*DocBin"):
             read(tmp_path / "b.spacy", "docbin")
     monkeypatch.setitem(sys.modules, "spacy.tokens", None)
-    with pytest.raises(ImportError, match=r"needs spaCy.*pip install -e '\.\[spacy\]'"):
+    with pytest.raises(ImportError, match=r"needs spaCy.*pip install '\.\[spacy\]'"):
         read(file, "docbin")
