@@ -4,7 +4,7 @@
     triaffine-ner statistics "gum/*.conllu"
     triaffine-ner statistics train.json --json > statistics.json
 
-Names equal sentences. Sentences of more than 256 words are read in windows.
+Reports equal sentences, too. Sentences of more than 256 words are read in windows.
 """
 
 import json
