@@ -121,7 +121,7 @@ def check_usable(rows: Iterable[Row]) -> None:
             return
         reason = reason or f"{row.where}: {row.outcome}"
     if reason:
-        raise ValueError(f"{reason} No other text can be read, either.")
+        raise ValueError(f"No text can be read. {reason}")
 
 
 @dataclass
