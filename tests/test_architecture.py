@@ -36,12 +36,12 @@ BUDGET = {
     "drawing": (644, 470),
     "evaluation": (1_250, 644),
     "explanation": (406, 287),
-    "model": (4_740, 3_584),
+    "model": (4_745, 3_598),
     "page": (343, 544),
     "publishing": (729, 675),
     "serving": (979, 955),
-    "tagging": (439, 541),
-    "training": (2_756, 2_723),
+    "tagging": (441, 542),
+    "training": (2_759, 2_723),
     "helpers": (0, 1_833),
 }
 

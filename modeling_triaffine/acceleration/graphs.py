@@ -84,7 +84,7 @@ class Graphs:
         longest = sizes["max_words"][0]
 
         def forward() -> dict[str, Tensor]:
-            output = model(**static, max_words=longest)
+            output = model(**static, max_words=longest, return_dict=True)
             return {name: output[name] for name in RESULTS if output.get(name) is not None}
 
         if self.pool is None:

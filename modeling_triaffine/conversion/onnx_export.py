@@ -53,7 +53,7 @@ def export_onnx(model: TriaffineForNestedNER, processor: TriaffineProcessor, pat
     model = copy.deepcopy(model).float().cpu().eval()
     batch = example_batch(processor, lengths=(13, 1, 9, 13))
     with torch.no_grad():
-        expected = model(**batch)
+        expected = model(**batch, return_dict=True)
     outputs = [name for name in OUTPUTS if name in expected]
     make_exportable(model)
     inputs = graph_inputs(example_batch(processor, lengths=(7, 5, 6)), processor.max_subwords)

@@ -109,7 +109,7 @@ def score_spans(
     names = config.entity_labels
 
     def read(inputs: dict[str, Tensor]) -> list[tuple[Tensor, Tensor]]:
-        logits, spans, mask = final_scores(model(**inputs))
+        logits, spans, mask = final_scores(model(**inputs, return_dict=True))
         likelihood = label_probabilities(logits, config.multi_label)[..., :-1].amax(-1)
         likely = mask & (likelihood >= LEAST_PROBABILITY)
         sentences = zip(logits, spans, likely, strict=True)

@@ -89,7 +89,7 @@ def predict_words(
     """
 
     def read(inputs: dict[str, Tensor]) -> CopiedScores:
-        return CopiedScores(ACCELERATION.run(model, inputs))
+        return CopiedScores(ACCELERATION.run(model, {**inputs, "return_dict": True}))
 
     windows = Windows(records, processor)
     decode = partial(find_entities, config=model.config, threshold=threshold)
@@ -176,7 +176,7 @@ def read_texts(
     read = [ReadText(text) for text in texts]
     found = [FoundInText() for _ in read]
     sentences = ((number, piece) for number, text in enumerate(read) for piece in processor.read_text(text.text))
-    reader = BatchReader(processor.pad, lambda inputs: model(**inputs), finish, model.device, batch_size)
+    reader = BatchReader(processor.pad, lambda data: model(**data, return_dict=True), finish, model.device, batch_size)
     with evaluating(model):
         for (number, piece), (entities, of_sentence) in reader.read(
             sentences, lambda numbered: processor.encode_pieces([piece for _, piece in numbered])

@@ -198,7 +198,10 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         if any("_orig_mod." in name for name in weights):  # of `model.encoder = torch.compile(model.encoder)`
             state_dict = {name.replace("_orig_mod.", ""): weight for name, weight in weights.items()}
         options |= {"is_main_process": is_main_process, "state_dict": state_dict}
-        super().save_pretrained(save_directory, push_to_hub, **options)
+        try:
+            super().save_pretrained(save_directory, push_to_hub, **options)
+        except SafetensorError as error:
+            raise OSError(f"The weights cannot be written to {save_directory}: {error}") from error
 
     def push_to_hub(  # type: ignore[override]
         self, repo_id: str, *, private: bool | None = True, **options: Any
@@ -244,6 +247,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         labels: Tensor | None = None,
         targets: Tensor | None = None,
         max_words: int | None = None,
+        inputs_embeds: None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
     ) -> NestedNEROutput:
@@ -262,21 +266,22 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
             targets [B, N, N, R], or R - 1 with `multi_label`: soft targets; `labels` is then used only for its -100
                 positions.
             max_words: N, the words of the longest sentence. If not given, the host waits for the device to learn it.
+            inputs_embeds: must be None, as PEFT passes it for models of a `task_type`.
             output_attentions, output_hidden_states: whether to return these; by default as in the configuration.
 
         Raises:
-            ValueError: `word_index` or `num_words` is missing, as in the output of a tokenizer, or `labels` has another
-                shape.
+            ValueError: `word_index` or `num_words` is missing, as in the output of a tokenizer, `labels` has another
+                shape, or `inputs_embeds` is given.
             NotImplementedError: torch traces the model to export it, which `triaffine-ner export` does.
         """
         if torch.jit.is_tracing() or torch.compiler.is_exporting():  # type: ignore[attr-defined]
             raise NotImplementedError(
                 "torch cannot export a model whose sizes depend on the words of a batch; `triaffine-ner export` can."
             )
-        if word_index is None or num_words is None:
+        if word_index is None or num_words is None or inputs_embeds is not None:
             raise ValueError(
-                "TriaffineForNestedNER needs `word_index` and `num_words`, which a tokenizer does not return: make its "
-                "inputs with TriaffineProcessor, or use NestedNERPipeline."
+                "TriaffineForNestedNER needs `word_index` and `num_words`, which a tokenizer does not return, and no "
+                "`inputs_embeds`: make its inputs with TriaffineProcessor, or use NestedNERPipeline."
             )
         if labels is not None and (labels.dim() != 3 + self.config.multi_label or labels.shape[1] != labels.shape[2]):
             raise ValueError(

@@ -107,10 +107,11 @@ class NestedNERPipeline(ChunkPipeline):
         own = {name: kwargs.pop(name) for name in OWN_KEYWORDS if name in kwargs}
         _check_device(own.get("device"))
         kwargs.pop("trust_remote_code", None)
+        dtype = kwargs.pop("torch_dtype", dtype)  # its old name, which transformers' `pipeline` passes, too
         options = {**kwargs, **(model_kwargs or {})}
         if dtype is not None:
             options["dtype"] = dtype
-        if model is None or isinstance(model, str | os.PathLike):
+        if model is None or (isinstance(model, str | os.PathLike) and "subfolder" not in options):
             model = TriaffineForNestedNER.find_model(model)
         if isinstance(model, str | os.PathLike):
             origin = {name: options[name] for name in ORIGIN_OPTIONS if name in options}
@@ -264,7 +265,7 @@ class NestedNERPipeline(ChunkPipeline):
             yield _Sentence(text, piece, following is None)
 
     def _forward(self, inputs: dict[str, Tensor]) -> CopiedScores:  # type: ignore[override]
-        return CopiedScores(ACCELERATION.run(self.model, inputs))
+        return CopiedScores(ACCELERATION.run(self.model, {**inputs, "return_dict": True}))
 
     def _finish(self, scores: CopiedScores, threshold: Threshold | None) -> list[list[WordEntity]]:
         """The entities of the sentences of a batch."""
@@ -348,7 +349,7 @@ def _check_device(device: Any) -> None:
             logger.warning(f"device={device}, but torch finds no GPU: the model runs on the CPU.")
     elif device is not None:
         try:
-            torch.empty(0, device=device)
+            torch.zeros(1, device=device).item()  # has no value on the device meta
         except (RuntimeError, AssertionError) as error:
             raise ValueError(f"There is no device {str(device)!r}; give cpu, or none to use a GPU if any.") from error
 

@@ -414,21 +414,20 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
     def from_pretrained(  # type: ignore[override]
         cls, pretrained_model_name_or_path: str | os.PathLike[str], **kwargs: Any
     ) -> "TriaffineProcessor":
-        for name in FILES[:2]:
-            if find_file(pretrained_model_name_or_path, name, kwargs) is None:
-                raise FileNotFoundError(
-                    f"{pretrained_model_name_or_path} has no {name}. Give the folder of a trained model; "
-                    "TriaffineProcessor.from_encoder() makes a new processor."
-                )
         # With None, transformers asks whether to run code that the tokenizer names, and reads the answer from stdin.
         kwargs["trust_remote_code"] = bool(kwargs.get("trust_remote_code"))
         if len(commit := Path(__file__).parent.name) == 40:  # where transformers has this code from: no other runs
             kwargs["code_revision"] = commit
         with reading(str(pretrained_model_name_or_path), f"one of config.json, {', '.join(FILES)}"):
             refuse_redirections(pretrained_model_name_or_path, FILES[0], kwargs)
+            for name in FILES[:2]:
+                if find_file(pretrained_model_name_or_path, name, kwargs) is None:
+                    raise FileNotFoundError(
+                        f"{pretrained_model_name_or_path} has no {name}. Give the folder of a trained model; "
+                        "TriaffineProcessor.from_encoder() makes a new processor."
+                    )
             processor = super().from_pretrained(pretrained_model_name_or_path, **kwargs)
-        if processor.vocabulary_parts:
-            parts = processor.vocabulary_parts
+        if parts := processor.vocabulary_parts:
             processor.vocabularies = _read_vocabularies(pretrained_model_name_or_path, parts, kwargs)
         return processor
 

@@ -203,7 +203,7 @@ def refuse_redirections(name_or_path: str | os.PathLike[str], config: str, optio
     if refused or any(find_file(name_or_path, name, options) for name in names):
         raise ValueError(
             f"the files of {name_or_path} name an audio tokenizer or an adapter, with which custom code or other "
-            "weights than its own would be loaded; delete adapter_config.json, or do not use the model."
+            "weights would be loaded; delete adapter_config.json, or load an adapter by its model's `load_adapter`."
         )
 
 

@@ -83,6 +83,8 @@ def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
             raise ValueError(f"{given}: no such file, or no file in it. Give .txt, .jsonl or .parquet files.")
         for path in paths:
             name, place = named[path].as_posix(), os.path.abspath(path)
+            if Path("/", name).match(f"/{TEXTS}".format("*")):
+                raise ValueError(f"{place} has the name of an output of .txt files. Rename it.")
             if found.setdefault(name, place) != place:
                 raise ValueError(f"{found[name]} and {place} would have the same output. Tag them into two folders.")
     return dict(sorted(found.items()))

@@ -67,7 +67,7 @@ class Teacher:
         labels = inputs["labels"]
         valid = span_mask(inputs["num_words"], labels.shape[1], self.config.max_span_width)
         targets = smoothed_targets(labels, valid, self.config)
-        output = self.model(**{name: value for name, value in inputs.items() if name != "labels"})
+        output = self.model(**{**inputs, "labels": None, "return_dict": True})
         return self.combine(targets, span_probabilities(output, self.config.multi_label).to(targets.dtype))
 
     def combine(self, targets: Tensor, probabilities: Tensor) -> Tensor:

@@ -114,9 +114,8 @@ class NestedNERTrainer(Trainer):
         train: Any = as_dataset(train_dataset, "train_dataset")
         evaluation: Any = sets if given is eval_dataset else sets["eval_dataset"]
         args._n_gpu = min(args.n_gpu, 1)  # torch's DataParallel would cut batches apart
-        evaluates_by_default = isinstance(args, NestedNERTrainingArguments)  # transformers' own refuse it
-        if evaluates_by_default and evaluation is None and args.eval_strategy != "no":
-            args = copy.copy(args)
+        if isinstance(args, NestedNERTrainingArguments) and evaluation is None and args.eval_strategy != "no":
+            args = copy.copy(args)  # which evaluate by default; transformers' own are refused
             args.eval_strategy, args.load_best_model_at_end = IntervalStrategy.NO, False
         self.teacher: Teacher | None = None  # as --keep_labels and --teacher set it
         self._encoded: dict[str, EncodedRecords] = {}
@@ -396,13 +395,11 @@ class NestedNERTrainer(Trainer):
         watch = model.register_forward_hook(lambda _model, _inputs, output: outputs.append(output))
         try:
             with self.accelerator.autocast(), torch.no_grad():
-                loss, *_ = self.prediction_step(model, inputs, prediction_loss_only=False)
+                loss, *_ = self.prediction_step(model, {**inputs, "return_dict": True}, prediction_loss_only=False)
         finally:
             watch.remove()
         entities = find_entities(outputs[-1], self.model.config)
-        candidates: list[list[Span]] = [[]] * len(entities)
-        if self.model.config.cross_span:
-            candidates = candidate_spans(outputs[-1])
+        candidates = candidate_spans(outputs[-1]) if self.model.config.cross_span else [[]] * len(entities)
         return zip(entities, candidates, strict=True), float("nan") if loss is None else loss.item()
 
     def _use_averages(self) -> None:
@@ -469,6 +466,12 @@ class NestedNERTrainer(Trainer):
                 "--resume_from_checkpoint continues from there."
             )
         return super()._finalize_training(*arguments)
+
+    def _save_checkpoint(self, *arguments: Any) -> None:
+        try:
+            super()._save_checkpoint(*arguments)
+        except RuntimeError as error:  # of torch.save
+            raise OSError(f"No checkpoint was saved in {self.args.output_dir}. Is the disk full? ({error})") from error
 
     def _save_rng_state(self, output_dir: str) -> None:
         super()._save_rng_state(output_dir)

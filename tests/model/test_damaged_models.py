@@ -4,9 +4,11 @@ import json
 import shutil
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load, load_file, save_file
 from transformers import AutoModel, PretrainedConfig
 
@@ -127,6 +129,13 @@ def test_sizes_are_compared_before_memory_is_taken(model_folder, monkeypatch):
     monkeypatch.setattr(torch, "empty_like", lambda *_, **__: pytest.fail("memory was taken"))
     with pytest.raises(ValueError, match=r"word_embeddings\.weight \[\d+, 16\], not \[8388608, 16\]"):
         TriaffineForNestedNER.from_pretrained(model_folder)
+
+
+def test_the_place_of_weights_that_fill_the_disk_is_named(saved_model, tmp_path, monkeypatch):
+    full = mock.Mock(side_effect=SafetensorError("No space left on device"))
+    monkeypatch.setattr("transformers.modeling_utils.safe_save_file", full)
+    with pytest.raises(OSError, match=f"cannot be written to {tmp_path}: No space left"):
+        TriaffineForNestedNER.from_pretrained(saved_model).save_pretrained(tmp_path)
 
 
 def test_an_adapter_does_not_bring_other_weights(model_folder):

@@ -74,11 +74,12 @@ def test_merged_model_is_saved_as_any_other(trained, tmp_path):
     torch.testing.assert_close(output.logits, expected.logits)
 
 
-def test_adapters_of_the_head_are_trained(encoder):
+@pytest.mark.parametrize("task", [None, "TOKEN_CLS", "FEATURE_EXTRACTION"])
+def test_adapters_of_the_head_are_trained(encoder, task):
     model, processor = tiny_model(encoder), tiny_processor(encoder)
     inputs = processor(words=[["gene", "binds"]])
     expected = model(**inputs).span_logits
-    adapted = peft.get_peft_model(model, peft.LoraConfig(target_modules="all-linear"))
+    adapted = peft.get_peft_model(model, peft.LoraConfig(task_type=task, target_modules="all-linear"))
     torch.testing.assert_close(adapted(**inputs).span_logits, expected)
     adapted(**inputs).span_logits.square().sum().backward()
     adapters = [weights for name, weights in adapted.named_parameters() if "scoring.inside.0.lora" in name]

@@ -241,9 +241,11 @@ def test_keywords_of_transformers_work_together(saved_model, tmp_path):
         {**parts, "revision": "main", "use_fast": True, "token": None, "local_files_only": True, "num_workers": 0},
         {"device": "cpu", "dtype": torch.float32, "model_kwargs": attention, "pipeline_class": NestedNERPipeline},
         {"device_map": "cpu", "batch_size": 2, "aggregation_strategy": "simple", "ignore_labels": ["O"]},
+        {"torch_dtype": torch.float32, "model_kwargs": {"return_dict": False}},
     ):
         made = transformers.pipeline("ner", model=str(saved_model), trust_remote_code=True, **options)
         assert isinstance(made(TEXTS[0], threshold=0.2), list)
+    assert NestedNERPipeline(saved_model.parent, subfolder=saved_model.name).model.origin["subfolder"]
     for name in ("feature_extractor", "image_processor", "made_up"):
         with pytest.raises(TypeError, match=name):
             transformers.pipeline("ner", model=str(saved_model), **{name: object()})
@@ -252,6 +254,8 @@ def test_keywords_of_transformers_work_together(saved_model, tmp_path):
 def test_inputs_that_are_not_of_the_processor_and_the_collator_are_refused(finder):
     with pytest.raises(ValueError, match=r"`word_index`.*TriaffineProcessor"):
         finder.model(**finder.processor.tokenizer(TEXTS[0], return_tensors="pt"))
+    with pytest.raises(ValueError, match="no `inputs_embeds`"):
+        finder.model(**finder.processor(TEXTS[2]), inputs_embeds=torch.zeros(1, 9, 16))
     with pytest.raises(ValueError, match=r"as DataCollatorForNestedNER makes them, but `labels` is \[1, 5\]"):
         finder.model(**finder.processor(TEXTS[2]), labels=torch.zeros(1, 5, dtype=torch.long))
 
@@ -363,7 +367,7 @@ def test_zero_threshold_finds_every_span_and_nothing_else(encoder, caplog):
 
 
 def test_a_device_that_there_is_not(saved_model, caplog, monkeypatch):
-    for device in ("cuda:9", "bogus"):
+    for device in ("cuda:9", "bogus", "meta"):
         with pytest.raises(ValueError, match=f"There is no device '{device}'"):
             NestedNERPipeline(saved_model, device=device)
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)

@@ -3,7 +3,6 @@
 Trainings killed anywhere are in `test_kill_points.py`.
 """
 
-import errno
 import re
 import shutil
 import signal
@@ -170,11 +169,11 @@ def test_a_training_that_filled_the_disk_goes_on_exactly(tmp_path, monkeypatch) 
         save(content, path, **options)
         if "checkpoint-3" in str(path):
             cut_off(Path(path))
-            raise OSError(errno.ENOSPC, "No space left on device")
+            raise RuntimeError("unexpected pos 576 vs 534")  # of torch
 
     with monkeypatch.context() as full:
         full.setattr(torch, "save", save_half)
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(OSError, match=r"saved in .*b\. Is the disk full\?"):
             filled.train()
     assert find_checkpoint("latest", tmp_path / "b") == str(tmp_path / "b" / "checkpoint-2")
     resumed.train(resume_from_checkpoint=True)

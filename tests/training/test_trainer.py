@@ -69,6 +69,7 @@ def test_plain_arguments_have_one_rate_and_another_optimizer_is_taken(tmp_path: 
     assert isinstance(getattr(optimizer, "optimizer", optimizer), torch.optim.SGD)
     assert {group["name"] for group in optimizer.param_groups} >= {"head", "words", "encoder"}
     assert {group["initial_lr"] for group in optimizer.param_groups} == {0.01}
+    plain.model.config.return_dict = False
     assert 0 <= plain.evaluate()["eval_f1"] <= 1
 
 
