@@ -64,7 +64,7 @@ class NestedNERPipeline(ChunkPipeline):
         ignore_labels: labels whose entities are left out; their spans get no other label. Unknown labels are ignored.
         aggregation_strategy: "simple", "first", "average" or "max", all the same: entities are spans of whole words.
         dtype: as in `from_pretrained`, if `model` is a name. A CPU on which float32 is faster than bfloat16 computes in
-            float32 instead, also if `model` is an object.
+            float32 instead, and converts a `model` object.
         kwargs: `device`; if `model` is a name, also the keywords of `from_pretrained`, directly or as `model_kwargs`.
             `trust_remote_code` has no effect: no code is read from a repository.
 
