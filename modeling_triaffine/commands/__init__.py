@@ -28,6 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # By default, garbage collections take a seventh of a command's start: imports of torch and transformers make many
     # objects, and next to no garbage.
     gc.set_threshold(50_000)
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115 - closed, as by `<&-`
+    sys.stdout, sys.stderr = (each or open(os.devnull, "w") for each in (sys.stdout, sys.stderr))  # noqa: SIM115
     if not sys.stderr.isatty():  # bars of loading and downloading would fill a log
         for library in ("HF_HUB", "HF_DATASETS"):
             os.environ.setdefault(f"{library}_DISABLE_PROGRESS_BARS", "1")

@@ -125,12 +125,10 @@ class NestedNERPipeline(ChunkPipeline):
             _refuse_unknown({name for name, value in options.items() if name not in origin or origin[name] != value})
         processor = _find_processor(model, processor, tokenizer)
         processor.check_fits(model.config)
-        if pos_tagger is not None or text_splitter is not None:
-            processor = copy.copy(processor)  # other pipelines may have it, too
-        if pos_tagger is not None:
-            processor.pos_tagger = pos_tagger
-        if text_splitter is not None:
-            processor.text_splitter = text_splitter
+        for name, function in {"pos_tagger": pos_tagger, "text_splitter": text_splitter}.items():
+            if function is not None:
+                processor = copy.copy(processor)  # other pipelines may have it, too
+                setattr(processor, name, function)
         super().__init__(model=model, processor=processor, batch_size=batch_size, **own)
         if batch_size is None:  # transformers would take 1
             self._batch_size = SENTENCES_ON_GPU if self.device.type == "cuda" else SENTENCES

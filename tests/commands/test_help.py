@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from modeling_triaffine.commands import COMMANDS, COMPLETION, convert, predict
+from modeling_triaffine.commands import COMMANDS, COMPLETION, convert, main, predict
 from modeling_triaffine.commands.options import read_threshold
 from modeling_triaffine.conversion import CORPORA
 from modeling_triaffine.data.record_checker import OFFSET_UNITS
@@ -35,6 +35,12 @@ def test_help_of_a_command_has_an_example(command, name):
     result = command(name, "--help")
     assert result.code == 0
     assert re.search(rf"^ .*triaffine-ner {name} ", result.out, re.MULTILINE)
+
+
+def test_streams_may_be_closed(monkeypatch):
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, None)
+    main(["--version"])
 
 
 def test_help_and_usage_errors_load_no_library():
