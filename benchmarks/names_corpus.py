@@ -3,7 +3,9 @@
     python benchmarks/names_corpus.py OUTPUT --gum FOLDER [--litbank FOLDER] [--wikigold FILE] [--wnut FILE] \
         [--ewt FILE] [--crossner FOLDER] [--silver MODEL]
 
-writes `train.jsonl` and `validation.jsonl`, a sentence each line with its text and entities by characters.
+writes the folders `all` and `gum`, of all corpora and of GUM alone, each with `train.jsonl` and `validation.jsonl`, a
+sentence each line with its text and entities by characters. Some names also stand alone in `train.jsonl`, as a text of
+their own, with the label that most corpora's sentences give them: else a person called Paris would decide.
 
 - GUM (Zeldes 2017; github.com/amir-zeldes/gum, `dep/` with `splits.md` in one folder): documents of the genres whose
   texts are CC BY or CC BY-SA. A mention is a name if the head of its span is a proper noun; of the span, what is before
@@ -19,11 +21,13 @@ lacks, and names inside the corpus's own.
 
 import argparse
 import json
+import random
 import re
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, NamedTuple
 
 OPEN_GENRES = ("academic", "bio", "court", "interview", "news", "voyage")
 GUM_TYPES = {
@@ -61,6 +65,10 @@ NO_SPACE_BEFORE = re.compile(r"[.,;:!?%)\]}…]+|n't|n’t|['’](?:s|re|ve|ll|d
 NO_SPACE_AFTER = re.compile(r"[(\[{$£€#“]|``")
 
 
+Record = dict[str, Any]
+"""A line of the corpus: `doc_id`, `text` and `entities` by characters."""
+
+
 @dataclass
 class Sentence:
     """Words with their offsets in a text, and names as (first word, last word, type)."""
@@ -70,7 +78,7 @@ class Sentence:
     words: list[tuple[int, int]]
     names: set[tuple[int, int, str]] = field(default_factory=set)
 
-    def record(self) -> dict[str, object]:
+    def record(self) -> Record:
         """The line of the corpus: entities by characters."""
         entities = [
             {"start": self.words[first][0], "end": self.words[last][1], "type": kind}
@@ -253,6 +261,47 @@ def add_silver(sentences: list[Sentence], model: str, annotated: set[str]) -> No
                 sentence.names.add((first, last, entity["entity_group"]))
 
 
+# ---- Names that stand alone ----
+
+
+class LoneName(NamedTuple):
+    """A name as a text of its own, its place among all names, how often it occurs, and whether in GUM."""
+
+    record: Record
+    number: int
+    occurrences: int
+    is_in_gum: bool
+
+
+def lone_names(records: Iterable[Record]) -> Iterator[LoneName]:
+    """Each name with its most frequent type, unless two are, or it has no capital letter."""
+    types: dict[str, Counter[str]] = defaultdict(Counter)
+    inside: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    in_gum: set[str] = set()
+    for record in records:
+        for start, end, kind in (tuple(entity.values()) for entity in record["entities"]):
+            around = [e for e in record["entities"] if e["start"] <= start and end <= e["end"]]
+            if len(around) > 1:
+                continue
+            name = record["text"][start:end]
+            types[name][kind] += 1
+            within = [e for e in record["entities"] if start <= e["start"] and e["end"] <= end]
+            moved = [{**e, "start": e["start"] - start, "end": e["end"] - start} for e in within]
+            inside.setdefault((name, kind), moved)
+            if record["doc_id"].startswith("GUM_"):
+                in_gum.add(name)
+    for number, (name, counts) in enumerate(types.items()):
+        (kind, most), *others = counts.most_common(2)
+        if name != name.lower() and not (others and others[0][1] == most):
+            record = {"doc_id": f"alone-{number}", "text": name, "entities": inside[name, kind]}
+            yield LoneName(record, number, counts.total(), name in in_gum)
+
+
+def written(names: Iterable[LoneName], choice: random.Random) -> list[Record]:
+    """The records of names, half of them with a full stop."""
+    return [{**name.record, "text": name.record["text"] + choice.choice(["", "."])} for name in names]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output", type=Path)
@@ -278,12 +327,20 @@ def main() -> None:
             splits["train"] += [
                 sentence for number, sentence in enumerate(sentences) if sentence.names or number % 4 == 0
             ]
-    given.output.mkdir(parents=True, exist_ok=True)
-    for split, sentences in splits.items():
-        counts = Counter(kind for sentence in sentences for *_, kind in sentence.names)
-        print(f"{split}: {len(sentences)} sentences, {dict(counts.most_common())}")
-        lines = (json.dumps(sentence.record(), ensure_ascii=False) + "\n" for sentence in sentences)
-        (given.output / f"{split}.jsonl").write_text("".join(lines), encoding="utf-8")
+    records = {split: [sentence.record() for sentence in sentences] for split, sentences in splits.items()}
+    of_gum = [record for record in records["train"] if record["doc_id"].startswith("GUM_")]
+    names, choice = [*lone_names(records["train"])], random.Random(0)
+    train = {
+        "all": records["train"] + written((n for n in names if n.occurrences > 1 or n.number % 3 == 0), choice),
+        "gum": of_gum + written((n for n in names if n.is_in_gum and (n.occurrences > 1 or n.number % 2 == 0)), choice),
+    }
+    for folder, of_train in train.items():
+        (given.output / folder).mkdir(parents=True, exist_ok=True)
+        for split, rows in (("train", of_train), ("validation", records["validation"])):
+            counts = Counter(entity["type"] for row in rows for entity in row["entities"])
+            print(f"{folder}, {split}: {len(rows)} texts, {dict(counts.most_common())}")
+            lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+            (given.output / folder / f"{split}.jsonl").write_text("".join(lines), encoding="utf-8")
 
 
 if __name__ == "__main__":
