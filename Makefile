@@ -1,9 +1,10 @@
-# `make demo`, `make test` and `make test-lowest` need nothing but Python: they make their own virtual environments.
+# `make demo`, `make test`, `make test-lowest` and `make test-latest` need nothing but Python: they make their own virtual environments.
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 LOWEST ?= .venv-lowest
+LATEST ?= .venv-latest
 # Most of what is installed is never imported. Python compiles the rest when it is, and must keep what it compiled: with
 # this variable, which container images set, every process of the tests would compile all libraries again.
 INSTALL := -m pip install --quiet --no-compile
@@ -12,6 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 CPU_TORCH ?= https://download.pytorch.org/whl/cpu
 CONSTRAINTS := constraints.txt
 $(LOWEST)/bin/python: CONSTRAINTS := constraints-lowest.txt
+$(LATEST)/bin/python: CONSTRAINTS := /dev/null
 # Every file in one process, for the sake of its fixtures; the slowest files first (tests/conftest.py).
 PYTEST := -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 # The tests that need an extra (or, the documents, all of them) and those of benchmarks: `make test` alone runs them.
@@ -26,7 +28,7 @@ ifndef MAKE_SIDE_BY_SIDE
 .NOTPARALLEL:
 endif
 
-.PHONY: demo install quick test suite test-gpu test-lowest nightly portability docs lint style types format clean
+.PHONY: demo install quick test suite test-gpu test-lowest test-latest nightly portability docs lint style types format clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m modeling_triaffine.demo
@@ -51,6 +53,10 @@ test-gpu: $(VENV)/.installed-test
 # With the lowest versions that setup.cfg allows.
 test-lowest: $(LOWEST)/.installed
 	$(LOWEST)/bin/python $(PYTEST) $(BESIDE_THE_CORE:%=--ignore=tests/%)
+
+# With the newest versions, which `pip install .` takes.
+test-latest: $(LATEST)/.installed
+	$(LATEST)/bin/python $(PYTEST) $(BESIDE_THE_CORE:%=--ignore=tests/%)
 
 # The slow ones: a training killed at 1,000 points, every reader and the model's files damaged thousands of times, more
 # examples of what hypothesis draws.
@@ -88,7 +94,7 @@ format: $(VENV)/.installed-test
 
 # What the targets above made: other models in `outputs` took somebody hours.
 clean:
-	rm -rf $(VENV) $(LOWEST) outputs/demo build *.egg-info
+	rm -rf $(VENV) $(LOWEST) $(LATEST) outputs/demo build *.egg-info
 
 # What a failed step leaves is not taken for its result: without ensurepip, `venv` fails after it made $(BIN)/python.
 .DELETE_ON_ERROR:
@@ -114,5 +120,10 @@ $(VENV)/.installed-test: $(BIN)/python setup.cfg pyproject.toml constraints.txt
 
 $(LOWEST)/.installed: $(LOWEST)/bin/python setup.cfg pyproject.toml constraints-lowest.txt
 	$(LOWEST)/bin/python $(INSTALL) --constraint constraints-lowest.txt --editable . \
+	    pytest pytest-xdist hypothesis 'setuptools>=70.1'
+	touch $@
+
+$(LATEST)/.installed: $(LATEST)/bin/python setup.cfg pyproject.toml
+	$(LATEST)/bin/python $(INSTALL) --upgrade --upgrade-strategy eager --editable . \
 	    pytest pytest-xdist hypothesis 'setuptools>=70.1'
 	touch $@

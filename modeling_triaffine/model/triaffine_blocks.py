@@ -189,8 +189,9 @@ def attend_inside(plan: Plan, attention: Cube, scoring: Cube, keep: bool) -> tup
                 cube.append(plan.pad(scores.masked_fill(scores == OUTSIDE, 0), block))
     shrink = torch.stack(peaks)
     shrink = (shrink - shrink.amax(0)).exp_()
-    total = (torch.stack(totals) * shrink).sum(0).clamp(min=1)  # of spans it is at least 1
-    p = (torch.stack(weighted) * shrink).sum(0) / total
+    total = (torch.stack(totals) * shrink).sum(0)
+    # Of spans it is at least 1. From torch 2.14, `clamp` has no gradient at 1, the total of a span of one word.
+    p = (torch.stack(weighted) * shrink).sum(0) / torch.where(total < 1, 1, total)
     return p, torch.cat(cube, dim=2) if keep else None
 
 
