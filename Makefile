@@ -1,4 +1,4 @@
-# `make demo`, `make test`, `make test-lowest` and `make test-latest` need nothing but Python: they make their own virtual environments.
+# `make demo` and all of `make test…` need nothing but Python: they make their own virtual environments.
 
 PYTHON ?= python3
 VENV ?= .venv
