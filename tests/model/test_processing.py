@@ -307,7 +307,7 @@ def test_any_text_is_encoded_and_every_word_is_seen(processor, text):
 
 
 def test_missing_files_are_reported(encoder, tagged, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"has no processor_config\.json; .*from_encoder\(\)"):
+    with pytest.raises(FileNotFoundError, match=r"has no processor_config\.json\. .*from_encoder\(\)"):
         TriaffineProcessor.from_pretrained(encoder)
     tagged.save_pretrained(tmp_path)
     for name in ("vocabularies.json", "tokenizer.json"):
