@@ -103,9 +103,9 @@ def train_and_save(run: Run) -> dict[str, float]:
 
 def start_logging() -> None:
     """Logs this package's messages to standard error: all in the main process, warnings in the others."""
-    own = logging.getLogger(__package__.split(".")[0])
-    own.handlers = [logging.StreamHandler()]  # not of the root, which would repeat the lines of other libraries
-    own.setLevel(logging.INFO if os.environ.get("RANK", "0") == "0" else logging.WARNING)
+    level = logging.INFO if os.environ.get("RANK", "0") == "0" else logging.WARNING
+    logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    logging.getLogger(__package__.split(".")[0]).setLevel(level)
 
 
 class _Bar(ProgressCallback):
