@@ -41,7 +41,7 @@ BUDGET = {
     "publishing": (729, 675),
     "serving": (979, 955),
     "tagging": (441, 542),
-    "training": (2_759, 2_723),
+    "training": (2_759, 2_668),
     "helpers": (0, 1_833),
 }
 

@@ -70,21 +70,6 @@ def test_a_limit_counts_sentences_of_the_corpus(read):
     assert trained_on(read("a.jsonl", max_train_samples=1)) == [["CD28", "-mediated"], CUT]
 
 
-@pytest.mark.parametrize(
-    ("splitter", "sentences"),
-    [
-        *((choice, ["One.", "Two three."]) for choice in (None, "punctuation")),
-        ("lines", ["One. Two", "three."]),
-        ("none", ["One. Two three."]),
-    ],
-)
-def test_sentences_of_texts_are_those_of_the_model(tmp_path: Path, splitter, sentences):
-    file = tmp_path / "texts.jsonl"
-    file.write_text(json.dumps({"text": "One. Two\nthree.", "label": []}))
-    corpus = read_with(train_file=file, word_splitter="whitespace", sentence_splitter=splitter)
-    assert trained_on(corpus) == [sentence.split() for sentence in sentences]
-
-
 def test_sentences_that_the_corpus_marks_stay(tmp_path: Path):
     (tmp_path / "a.conllu").write_text(CONLLU * 2)
     corpus = read_with(train_file=tmp_path / "a.conllu", sentence_splitter="none")

@@ -7,11 +7,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import TrainerCallback
 
 from modeling_triaffine.training.optimization import averaging, build_parameter_groups
 from tests.helpers.micro_training import micro_records, micro_trainer
+from tests.model.test_launches import Launches
 
 # ---- Parameter groups ----
 
@@ -131,16 +131,6 @@ def test_averages_stay_on_in_a_resumed_run(tmp_path: Path):
     assert train_with_averages(tmp_path / "run", ema_decay=None, max_steps=8).args.ema_decay == 0.8
 
 
-class Counting(TorchDispatchMode):
-    """Counts what is launched: the calls of operations that compute, a fused one of many tensors as one."""
-
-    launched = 0
-
-    def __torch_dispatch__(self, operation, types, arguments=(), options=None):
-        self.launched += operation._schema.name not in ("aten::detach", "aten::view", "aten::empty_like")
-        return operation(*arguments, **(options or {}))
-
-
 def test_an_update_launches_little_outside_of_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """As on a GPU, where clipping, AdamW and averages take all weights of a group at once."""
     monkeypatch.setattr(torch.nn.utils.clip_grad, "_has_foreach_support", lambda *_: True)
@@ -148,7 +138,7 @@ def test_an_update_launches_little_outside_of_the_model(tmp_path: Path, monkeypa
     counts, clip = [], trainer._clip_grad_norm
 
     def clip_and_count(model: nn.Module):
-        counts.append(Counting())
+        counts.append(Launches())
         counts[-1].__enter__()
         return clip(model)
 
@@ -161,4 +151,4 @@ def test_an_update_launches_little_outside_of_the_model(tmp_path: Path, monkeypa
     trainer.train()
     assert len(trainer.optimizer.param_groups) == 6
     # The first update makes the state, the last puts the average into the model.
-    assert max(counting.launched for counting in counts[1:-1]) <= 30
+    assert max(len(update.names) for update in counts[1:-1]) <= 30

@@ -55,6 +55,18 @@ def equal_records() -> list[dict]:
     ]
 
 
+def one_update(batch: int, accumulation: int) -> dict[str, int]:
+    """Options of a training of one update."""
+    sizes = {"per_device_train_batch_size": batch, "gradient_accumulation_steps": accumulation}
+    return {**sizes, "max_steps": 1, "logging_steps": 1}
+
+
+def loss_in_training(trainer: NestedNERTrainer) -> float:
+    trainer.train()
+    (loss,) = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+    return loss
+
+
 @pytest.mark.parametrize("ways", [ClassWeights, Penalty])
 def test_loss_and_gradients_are_those_of_all_sentences_at_any_accumulation(ways, tmp_path):
     whole = micro_trainer(tmp_path, equal_records(), config={"cross_span": False})
@@ -63,15 +75,12 @@ def test_loss_and_gradients_are_those_of_all_sentences_at_any_accumulation(ways,
     expected = whole.compute_loss(whole.model.train(), inputs)
     expected.backward()
     for batch, accumulation in ((16, 1), (4, 4), (2, 8)):
-        options = {"per_device_train_batch_size": batch, "gradient_accumulation_steps": accumulation}
-        options |= {"max_steps": 1, "logging_steps": 1, "max_grad_norm": 0}
+        options = {**one_update(batch, accumulation), "max_grad_norm": 0}
         trainer = micro_trainer(tmp_path, equal_records(), config={"cross_span": False}, **options)
         trainer.__class__ = kind
         watch = Watch()
         trainer.add_callback(watch)
-        trainer.train()
-        (loss,) = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
-        assert loss == pytest.approx(expected.item(), rel=1e-4)
+        assert loss_in_training(trainer) == pytest.approx(expected.item(), rel=1e-4)
         gradients = {name: p.grad for name, p in whole.model.named_parameters() if p.grad is not None}
         assert watch.gradients.keys() == gradients.keys()
         for name, gradient in gradients.items():
@@ -86,18 +95,15 @@ def summed(output: Any, labels: Tensor, num_items_in_batch: Tensor | None = None
 
 @pytest.mark.parametrize(("batch", "accumulation"), [(16, 1), (4, 4), (2, 8)])
 def test_a_loss_function_gets_output_and_labels(batch, accumulation, tmp_path):
-    options = {"per_device_train_batch_size": batch, "gradient_accumulation_steps": accumulation}
-    trainer = micro_trainer(tmp_path, equal_records(), equal_records(), max_steps=1, logging_steps=1, **options)
+    trainer = micro_trainer(tmp_path, equal_records(), equal_records(), **one_update(batch, accumulation))
     trainer = trainer_like(trainer, compute_loss_func=summed)
     spans = SENTENCES * 8 * 9 / 2
-    (batches,) = [trainer.data_collator(encode_records(trainer.processing_class, equal_records()))]
-    labels = batches.pop("labels")
+    inputs = trainer.data_collator(encode_records(trainer.processing_class, equal_records()))
+    labels = inputs.pop("labels")
     with torch.no_grad():
-        expected = summed(trainer.model(**batches), labels, spans).item()
+        expected = summed(trainer.model(**inputs), labels, spans).item()
     assert trainer.evaluate()["eval_loss"] == pytest.approx(expected, rel=1e-4)
-    trainer.train()
-    (loss,) = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
-    assert loss == pytest.approx(expected, rel=1e-4)
+    assert loss_in_training(trainer) == pytest.approx(expected, rel=1e-4)
 
 
 class Doubled(NestedNERTrainer):
@@ -130,10 +136,7 @@ class TakesAnything(TriaffineForNestedNER):
 def test_a_model_whose_forward_takes_anything_has_the_same_loss_at_any_accumulation(tmp_path):
     losses = []
     for batch, accumulation in ((12, 1), (4, 3)):
-        options = {"per_device_train_batch_size": batch, "gradient_accumulation_steps": accumulation}
-        like = micro_trainer(tmp_path, micro_records(12), max_steps=1, logging_steps=1, **options)
+        like = micro_trainer(tmp_path, micro_records(12), **one_update(batch, accumulation))
         like.model.__class__ = TakesAnything
-        trainer = trainer_like(like)
-        trainer.train()
-        losses += [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+        losses.append(loss_in_training(trainer_like(like)))
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)

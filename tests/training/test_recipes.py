@@ -13,7 +13,6 @@ from modeling_triaffine import TriaffineConfig
 from modeling_triaffine.publishing.run_summary import RunSummary
 from modeling_triaffine.training.plan import TrainingPlan, parse_training_plan
 from modeling_triaffine.training.run import prepare_run, train_and_save
-from tests.helpers.corpora import write_json
 from tests.helpers.faults import assert_same_weights
 from tests.helpers.micro_training import REPOSITORY, micro_records, run_arguments, write_corpus, write_recipe
 
@@ -146,41 +145,8 @@ def test_files_that_a_recipe_needs_are_required_unless_left_out(tmp_path, corpus
     arguments = shrunken("genia-biobert", corpus, tmp_path / "out", encoder)
     with pytest.raises((ValueError, OSError), match=r"BioWordVec_PubMed_MIMICIII_d200\.vec\.bin"):
         prepare_run(arguments)
-    without_vectors = ("--word_vectors=", "--word_embedding_size", "0")
-    untagged = ("--train_file", write_json(tmp_path / "plain.jsonl", *micro_records(4)))
-    untagged += ("--validation_file", untagged[1])
-    arguments = [*arguments, *map(str, untagged), *without_vectors]
-    with pytest.raises(ValueError, match=r"no training sentence has parts of speech .*--pos_embedding_size 0"):
-        prepare_run(arguments)
-    run = prepare_run([*arguments, "--pos_embedding_size", "0"])
+    run = prepare_run([*arguments, "--word_vectors=", "--word_embedding_size", "0", "--pos_embedding_size", "0"])
     assert list(run.trainer.processing_class.vocabularies) == ["chars"]
-
-
-LEARNED = {"learn_span_width": True, "min_steps": 1000}
-
-
-@pytest.mark.parametrize(
-    ("given", "changed"),
-    [
-        (["--seed", 1], {}),
-        (["--num_train_epochs", 2], {"min_steps": 0}),
-        (["--max_steps", 9], {"min_steps": 0}),
-        (["--num_train_epochs", 2, "--min_steps", 5], {"min_steps": 5}),
-        (["--max_span_width="], {"learn_span_width": False}),  # its default, all spans
-        (["--max_span_width", 12], {"learn_span_width": False}),
-        (["--max_span_width", "none", "--learn_span_width"], {}),
-    ],
-    ids=str,
-)
-def test_what_is_given_replaces_what_would_prevail_over_it(given, changed):
-    plan = plan_of("genia-minilm", *given)
-    assert {name: (vars(plan) | vars(plan.training))[name] for name in LEARNED} == {**LEARNED, **changed}
-
-
-def test_an_empty_value_removes_the_option_of_the_recipe() -> None:
-    plan = plan_of("ace2004-bert", "--word_vectors=", "--language", "", "--max_grad_norm=", "--triaffine-dim=")
-    assert (plan.word_vectors, plan.language, plan.training.max_grad_norm) == (None, None, 0.1)
-    assert "triaffine_dim" not in plan.config
 
 
 # ---- The same command twice ----
