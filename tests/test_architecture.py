@@ -36,7 +36,7 @@ BUDGET = {
     "drawing": (644, 470),
     "evaluation": (1_250, 644),
     "explanation": (406, 287),
-    "model": (4_744, 3_598),
+    "model": (4_744, 3_513),
     "page": (343, 544),
     "publishing": (729, 675),
     "serving": (979, 955),

@@ -26,6 +26,7 @@ def test_a_word_has_the_same_subwords_alone_as_in_its_sentence(architecture):
     tokenizer = make_tokenizer(architecture)
     processor = TriaffineProcessor(tokenizer, max_subwords=512)
     words = ["The", "gene", "IL-2", "é", "中", "x" * 40, "…", "[SEP]", "</s>", LETTERS, "binds"]
+    words += ["\x00", "\u200b", "\ud800", "", "👩‍🔬", "שלום", "e\u0301"]  # some are without sub-words
     processor.encode([words[::-1]])  # read in another order before
     [feature] = processor.encode([words])
     cleaned = [processor._word_prefix + processing_triaffine.beginning(word) for word in words]

@@ -30,13 +30,6 @@ def spans(entities):
     return [(entity["start"], entity["end"], entity["type"]) for entity in entities]
 
 
-def test_argmax_drops_none_and_padding():
-    first, second = decode(candidate_output())
-    assert spans(first) == [(0, 3, "DNA"), (2, 3, "protein")]
-    assert spans(second) == [(0, 1, "DNA")]
-    assert first[0]["score"] == pytest.approx(0.7)
-
-
 @pytest.mark.parametrize("multi_label", [False, True])
 @pytest.mark.parametrize("temperature", [0.2, 1.7, 5.0])
 def test_a_temperature_changes_probabilities_and_not_what_is_found_without_thresholds(multi_label, temperature):
@@ -124,14 +117,6 @@ def test_the_likeliest_of_several_labels_is_found_where_it_is_likelier_than_none
     output.candidates, output.candidate_mask = output.candidates[:1], output.candidate_mask[:1]
     assert spans(decode(output, multi_label=True)[0]) == [(0, 3, "protein"), (2, 3, "protein")]
     assert spans(decode(output, {"protein": 0.5}, multi_label=True)[0]) == [(2, 3, "protein")]
-
-
-def test_span_scores_are_read_without_candidates():
-    logits = torch.zeros(1, 2, 2, 3)
-    logits[..., 2] = 5.0
-    logits[0, 0, 1] = torch.tensor([9.0, 0.0, 0.0])
-    output = SimpleNamespace(logits=None, span_logits=logits)
-    assert spans(decode(output)[0]) == [(0, 2, "DNA")]
 
 
 entities = st.lists(

@@ -91,15 +91,6 @@ def test_word_longer_than_any_window_counts_with_all_its_subwords(processor):
     assert [(feature["word_index"] == word).sum() for word in range(3)] == [1, 50, 1]
 
 
-def test_words_without_subwords_become_unknown(processor):
-    words = ["gene", "\x00", "\u200b", "x", "\ud800", "", "👩‍🔬", "שלום", "e\u0301"]
-    [feature] = processor.encode([words])
-    index = feature["word_index"]
-    assert set(index[index >= 0].tolist()) == set(range(len(words)))
-    assert (np.diff(index[index >= 0]) >= 0).all()
-    assert feature["input_ids"][index == 1] == processor.tokenizer.unk_token_id
-
-
 def test_empty_sentence_and_empty_text(processor):
     [feature] = processor.encode([[]])
     assert tokens(processor, feature) == ["[CLS]", "[SEP]"]
@@ -196,18 +187,6 @@ def test_text_gets_the_context_that_records_get(encoder, context):
     left, right = zip(*(neighbouring_words(words, place, context, 24) for place in range(150)), strict=True)
     for one, other in zip(features, processor.encode(words, None, left, right), strict=True):
         assert one["input_ids"].tolist() == other["input_ids"].tolist()
-
-
-def test_windows_of_a_long_sentence_have_what_stands_around_them_as_context(encoder):
-    processor = tiny_processor(encoder, max_subwords=64, context="document", max_sentence_words=16)
-    letters = "ABCDEFGHIJKLMNOPQRST"
-    before, *windows, after = processor.encode_text(f"Gene! {' '.join(letters)}! Protein!")
-    assert [len(piece.offsets) for _, piece in windows] == [4, 4, 4, 4, 4, 4, 3]
-    [whole] = processor.encode([["Gene", "!", *letters, "!", "Protein", "!"]])
-    in_order = tokens(processor, whole)[1:-1]
-    for feature, _ in (before, *windows, after):
-        read = [token for token in tokens(processor, feature) if token not in ("[CLS]", "[SEP]")]
-        assert read == in_order
 
 
 def test_vocabularies_are_saved_and_loaded(encoder, tmp_path):

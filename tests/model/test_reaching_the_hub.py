@@ -35,13 +35,6 @@ def test_a_file_of_a_model_is_not_taken_for_a_name_on_the_hub(online, tmp_path, 
     assert online.requests == []
 
 
-def test_cached_files_load_without_the_hub(online, encoder):
-    tiny_model(encoder).config.push_to_hub("owner/name")
-    assert TriaffineConfig.from_pretrained("owner/name")
-    online.stop()
-    assert TriaffineConfig.from_pretrained("owner/name").num_labels == 3
-
-
 def test_a_missing_processor_is_looked_for_as_the_caller_asks(online, encoder, tmp_path):
     tiny_model(encoder).config.push_to_hub("owner/name")
     where = {"cache_dir": tmp_path, "local_files_only": True}
