@@ -30,19 +30,19 @@ SHARED_FILES = {file.stem for file in PACKAGE.glob("*.py")} - {"demo", "registra
 BUDGET = {
     ".": (1_193, 1_815),
     "acceleration": (1_156, 709),
-    "commands": (1_134, 693),
+    "commands": (1_134, 686),
     "conversion": (709, 594),
-    "data": (4_911, 2_437),
+    "data": (4_911, 2_373),
     "drawing": (644, 470),
     "evaluation": (1_250, 644),
     "explanation": (406, 287),
     "model": (4_744, 3_513),
-    "page": (343, 544),
+    "page": (343, 591),
     "publishing": (729, 675),
-    "serving": (979, 955),
-    "tagging": (441, 542),
+    "serving": (979, 941),
+    "tagging": (441, 538),
     "training": (2_759, 2_668),
-    "helpers": (0, 1_833),
+    "helpers": (0, 1_778),
 }
 
 

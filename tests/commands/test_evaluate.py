@@ -6,12 +6,9 @@ import pytest
 
 from modeling_triaffine import TriaffineForNestedNER, TriaffineProcessor
 from modeling_triaffine.evaluation.prediction import predict_words, score_raw_text
+from tests.helpers.corpora import json_lines
 from tests.helpers.portable import near
 from tests.helpers.tiny import save_tiny_model, tiny_model, tiny_pipeline, tiny_processor
-
-
-def lines(*records):
-    return "".join(f"{json.dumps(record)}\n" for record in records)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +45,7 @@ def corpus(marking_model, tmp_path):
     folder = tmp_path / "corpus"
     folder.mkdir()
     golds = zip(sentences, [[wrong, *right[1:]], []], strict=True)
-    (folder / "dev.jsonl").write_text(lines(*({"tokens": tokens, "entities": gold} for tokens, gold in golds)))
+    (folder / "dev.jsonl").write_text(json_lines(*({"tokens": tokens, "entities": gold} for tokens, gold in golds)))
     return folder, {"correct": len(found) - 1, "gold": len(found), "predicted": len(found) + len(others)}
 
 
@@ -100,7 +97,7 @@ def test_texts_are_scored_in_the_models_sentences_and_no_other_split_is_read(enc
     (tmp_path / "corpus").mkdir()
     # The second one crosses the lines, the third one ends inside a word.
     gold = [[start, end, "protein"] for start, end in ((0, 12), (11, 20), (0, 4), (13, 20))]
-    (tmp_path / "corpus" / "dev.jsonl").write_text(lines({"text": "gene. Binds-\nprotein", "label": gold}))
+    (tmp_path / "corpus" / "dev.jsonl").write_text(json_lines({"text": "gene. Binds-\nprotein", "label": gold}))
     (tmp_path / "corpus" / "train.jsonl").write_text("damaged")
     result, scores = evaluate(tmp_path / "corpus", model=tmp_path)  # the model is looked for one folder down
     assert [scores[kind]["gold"] for kind in ("given_words", "raw_text")] == [2, 4]

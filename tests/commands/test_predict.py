@@ -13,14 +13,10 @@ from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.commands import main
 from modeling_triaffine.errors import PIPE_CLOSED
 from modeling_triaffine.evaluation.prediction import read_texts
-from tests.helpers.corpora import read, write_files
+from tests.helpers.corpora import json_lines, read, write_files
 from tests.helpers.portable import near
 
 TEXTS = ["The gene binds DNA. It works.", "", "protein"]
-
-
-def lines(*records):
-    return "".join(f"{json.dumps(record)}\n" for record in records)
 
 
 @pytest.fixture
@@ -128,11 +124,11 @@ def test_lines_that_cannot_be_read_are_rejected_and_the_rest_goes_on(
     [
         (
             "a.jsonl",
-            lines({"body": "x", "id": 1}),
+            json_lines({"body": "x", "id": 1}),
             (),
             "a.jsonl, line 1: there is no 'text', but 'body', 'id'. Give --text-column",
         ),
-        ("a.jsonl", lines({"text": "x", "entities": []}), (), "Give another --entities-column"),
+        ("a.jsonl", json_lines({"text": "x", "entities": []}), (), "Give another --entities-column"),
         ("a.jsonl", '[{"text": "a"},\n{"text": "b"}]', (), "goes on in the next line"),
         ("a.txt", gzip.compress(b"gene", mtime=0), (), "the file is compressed with gzip"),
         ("a.txt", b"%PDF-1.7\n", (), "the file is a PDF"),
@@ -150,8 +146,8 @@ def test_lines_that_cannot_be_read_are_rejected_and_the_rest_goes_on(
         ("a.txt", "x", ("--output", "b", "--html", "b"), "--html is written beside JSON lines"),
         ("a.txt", "x", ("--to", "brat"), "brat imports a new folder"),
         ("a.txt", "x", ("--to", "doccano", "--output", "-"), "doccano imports a file"),
-        ("a.jsonl", lines({"text": "x", "id": "../b"}), ("--to", "brat", "--output", "out"), "'../b'"),
-        ("a.jsonl", lines(*[{"text": "x", "id": "b"}] * 2), ("--to", "brat", "--output", "out"), "the id 'b'"),
+        ("a.jsonl", json_lines({"text": "x", "id": "../b"}), ("--to", "brat", "--output", "out"), "'../b'"),
+        ("a.jsonl", json_lines(*[{"text": "x", "id": "b"}] * 2), ("--to", "brat", "--output", "out"), "the id 'b'"),
     ],
 )
 def test_mistakes_leave_nothing_half_written(predict, tmp_path, monkeypatch, name, content, options, fact):
@@ -163,7 +159,7 @@ def test_mistakes_leave_nothing_half_written(predict, tmp_path, monkeypatch, nam
 
 
 def test_entities_get_a_field_of_their_own(predict):
-    files = {"a.ndjson": lines({"body": TEXTS[0], "entities": ["mine"]})}
+    files = {"a.ndjson": json_lines({"body": TEXTS[0], "entities": ["mine"]})}
     result = predict("a.ndjson", "--entities-column", "found", "--text-column", "body", files=files)
     record = json.loads(result.out)
     assert record["entities"] == ["mine"]

@@ -10,15 +10,12 @@ from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.data import align_entities
 from modeling_triaffine.data.texts import split_words
 from modeling_triaffine.model.text_triaffine import sentences_by
+from tests.helpers.corpora import entity
 from tests.helpers.tiny import tiny_model, tiny_processor
 
 
 def at_punctuation(text):
     return [word.span() for word in re.finditer(r"\w+|[^\w\s]", text)]
-
-
-def entity(start, end, kind="X"):
-    return {"start": start, "end": end, "type": kind}
 
 
 TEXT = "a (CD28)-like one"

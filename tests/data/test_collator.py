@@ -10,12 +10,13 @@ from modeling_triaffine.data.collator import encode_records
 from tests.helpers.tiny import tiny_model, tiny_processor
 
 LABEL2ID = {"DNA": 0, "protein": 1, "None": 2}
+OUTERMOST = {"flat_annotation": "outermost"}
 
 
 @pytest.fixture
 def collate(encoder, request):
     processor = tiny_processor(encoder)
-    collator = DataCollatorForNestedNER(processor, LABEL2ID, getattr(request, "param", None))
+    collator = DataCollatorForNestedNER(processor, LABEL2ID, **getattr(request, "param", {}))
 
     def run(*sentences):
         features = processor.encode([words for words, _ in sentences])
@@ -28,49 +29,38 @@ def collate(encoder, request):
     return run
 
 
-@pytest.mark.parametrize(
-    ("sentences", "labels"),
-    [
-        (
-            [("abc", [(0, 2, "DNA"), (1, 2, "protein")]), ("a", [])],
-            [[[2, 0, 2], [-100, 1, 2], [-100, -100, 2]], [[2, -100, -100], [-100, -100, -100], [-100, -100, -100]]],
-        ),
-        ([("", []), ("ab", [(1, 2, "DNA")])], [[[-100, -100], [-100, -100]], [[2, 2], [-100, 0]]]),
-        ([("", [])], [[[-100]]]),
-        # Of two types of one span, the last in label order stays.
-        ([("a", [(0, 1, "DNA"), (0, 1, "protein")])], [[[1]]]),
-        ([("a", [(0, 1, "protein"), (0, 1, "DNA")])], [[[1]]]),
-    ],
-)
+LEFT_OUT = [[2, 2, 2, 2, 2], [-100, -100, -100, 0, 2], *[[-100, -100, -100, -100, 2]] * 3]
+WITHOUT, NO_LABEL = [[2, 2, *[-100] * 3], [-100, 2, *[-100] * 3], *[[-100] * 5] * 3], [-100, -100]
+CASES = {
+    "nested": (
+        *({}, [("abc", [(0, 2, "DNA"), (1, 2, "protein")]), ("a", [])]),
+        [[[2, 0, 2], [-100, 1, 2], [-100, -100, 2]], [[2, -100, -100], [-100, -100, -100], [-100, -100, -100]]],
+    ),
+    "a sentence without words": (
+        {},
+        [("", []), ("ab", [(1, 2, "DNA")])],
+        [[[-100, -100], [-100, -100]], [[2, 2], [-100, 0]]],
+    ),
+    "no words at all": ({}, [("", [])], [[[-100]]]),
+    "the last type of a span in the order of labels": ({}, [("a", [(0, 1, "DNA"), (0, 1, "protein")])], [[[1]]]),
+    "in another order": ({}, [("a", [(0, 1, "protein"), (0, 1, "DNA")])], [[[1]]]),
+    "flat annotation leaves out what may be nested": (
+        *(OUTERMOST, [("abcde", [(1, 4, "DNA")]), ("ab", [])], [LEFT_OUT, WITHOUT]),
+    ),
+    "and keeps nested entities that are annotated": (
+        *(OUTERMOST, [("abc", [(0, 3, "DNA"), (1, 2, "protein")])]),
+        [[[-100, -100, 0], [-100, 1, -100], [-100, -100, -100]]],
+    ),
+    "several types on a span": (
+        *(OUTERMOST | {"multi_label": True}, [("ab", [(0, 2, "protein"), (0, 2, "DNA"), (1, 2, "protein")])]),
+        [[[NO_LABEL, [1, 1]], [NO_LABEL, [0, 1]]]],
+    ),
+}
+
+
+@pytest.mark.parametrize(("collate", "sentences", "labels"), CASES.values(), ids=CASES, indirect=["collate"])
 def test_label_matrix(collate, sentences, labels):
     assert collate(*((list(words), entities) for words, entities in sentences))["labels"].tolist() == labels
-
-
-def test_of_several_types_on_one_span_all_stay_where_a_span_can_have_several(encoder):
-    processor = tiny_processor(encoder)
-    collator = DataCollatorForNestedNER(processor, LABEL2ID, "outermost", multi_label=True)
-    (feature,) = processor.encode([["a", "b"]])
-    types = ((0, 2, "protein"), (0, 2, "DNA"), (1, 2, "protein"))
-    feature["entities"] = [{"start": start, "end": end, "type": kind} for start, end, kind in types]
-    nothing = [-100, -100]
-    assert collator([feature])["labels"].tolist() == [[[nothing, [1, 1]], [nothing, [0, 1]]]]
-
-
-@pytest.mark.parametrize("collate", ["outermost"], indirect=True)
-def test_flat_annotation_leaves_out_what_may_be_nested(collate):
-    words, left_out = list("abcde"), {(1, 1), (1, 2), (2, 2), (2, 3), (3, 3)}
-    labels = collate((words, [(1, 4, "DNA")]), (words[:2], []))["labels"]
-    spans = {(i, j) for i in range(5) for j in range(i, 5)}
-    assert {span for span in spans if labels[0][span] == -100} == left_out
-    assert labels[0, 1, 3] == 0
-    assert {labels[0][span].item() for span in spans - left_out - {(1, 3)}} == {2}
-    assert labels[1][:2, :2].tolist() == [[2, 2], [-100, 2]]
-
-
-@pytest.mark.parametrize("collate", ["outermost"], indirect=True)
-def test_flat_annotation_keeps_nested_entities_that_are_annotated(collate):
-    labels = collate((["a", "b", "c"], [(0, 3, "DNA"), (1, 2, "protein")]))["labels"]
-    assert labels.tolist() == [[[-100, -100, 0], [-100, 1, -100], [-100, -100, -100]]]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from modeling_triaffine.data import FEATURES, FORMATS, CorpusError, load_texts, 
 from modeling_triaffine.data import load_nested_ner as load
 from modeling_triaffine.data.schema import Text
 from modeling_triaffine.model.text_triaffine import word_splitter
-from tests.helpers.corpora import TEXT, changed, spelled, write_files
+from tests.helpers.corpora import TEXT, changed, json_lines, spelled, write_files
 from tests.helpers.corpora import write_json as write
 from tests.helpers.format_cases import SAMPLES
 
@@ -140,10 +140,6 @@ def test_a_file_is_opened_as_often_however_many_entities_it_has(tmp_path, monkey
 # ---- Bad records ----
 
 
-def lines(*records):
-    return "".join(f"{one if isinstance(one, str) else json.dumps(one)}\n" for one in records)
-
-
 def brat(**spans):
     texts = {f"c/{name}.txt": "Orsk slept." for name in spans}
     return texts | {f"c/{name}.ann": f"T1\tCity {span}\tOrsk\nT2\tPlace 0 4\tOrsk\n" for name, span in spans.items()}
@@ -151,8 +147,8 @@ def brat(**spans):
 
 QUOTED = {"start": 8, "end": 11, "label": "PER", "text": "Anna"}
 BAD = {
-    "a line that is no JSON": ({"a.jsonl": lines(GOOD, '{"tokens": ["Orsk"', GOOD)}, "a.jsonl", "line 2: ", 2, 2),
-    "a record without a field": ({"a.jsonl": lines(GOOD, {"tokens": ["a"]}, GOOD)}, "a.jsonl", "line 2: ", 2, 2),
+    "a line that is no JSON": ({"a.jsonl": json_lines(GOOD, '{"tokens": ["Orsk"', GOOD)}, "a.jsonl", "line 2: ", 2, 2),
+    "a record without a field": ({"a.jsonl": json_lines(GOOD, {"tokens": ["a"]}, GOOD)}, "a.jsonl", "line 2: ", 2, 2),
     "an entity outside": ({"a.json": json.dumps([GOOD, OUTSIDE, GOOD])}, "a.json", "record 1: ", 2, 2),
     "a sentence of columns": (
         {"a.tsv": "Orsk\tX\tB-City\n\nOrsk\tX\tB-City\nslept\tO\n\nOrsk\tX\tB-City\n"},
@@ -165,11 +161,11 @@ BAD = {
     "a document": (brat(a="0 4", b="x", c="0 4"), "c", "b.ann, line 1: ", 2, 4),
     "an entity of a document": (brat(a="0 4", b="1 5", c="0 4"), "c", "b.ann, line 1: field 'T1' quotes 'Orsk'", 3, 5),
     "a quote": (
-        {"a.jsonl": lines({"text": "Ion saw Ana.", "entities": [[0, 3, "PER"], QUOTED]})},
+        {"a.jsonl": json_lines({"text": "Ion saw Ana.", "entities": [[0, 3, "PER"], QUOTED]})},
         *("a.jsonl", r"quotes 'Anna', but from 8 to 11 the text is 'Ion saw \[Ana\].'", 1, 1),
     ),
     "offsets outside of a text": (
-        {"a.jsonl": lines(*({"text": "Orsk slept.", "label": [[0, end, "City"]]} for end in (4, 99, 4)))},
+        {"a.jsonl": json_lines(*({"text": "Orsk slept.", "label": [[0, end, "City"]]} for end in (4, 99, 4)))},
         *("a.jsonl", "line 2: field 'label.0.' runs from 0 to 99, the text has 11 characters", 3, 2),
     ),
 }
@@ -188,7 +184,7 @@ def test_a_bad_record_or_entity_is_dropped_named_and_counted(tmp_path, caplog, f
 
 
 def test_one_more_is_an_error_that_counts_those_before(tmp_path):
-    path = write_files(tmp_path, {"a.jsonl": lines(GOOD, "{", OUTSIDE, {"tokens": []}, GOOD)})
+    path = write_files(tmp_path, {"a.jsonl": json_lines(GOOD, "{", OUTSIDE, {"tokens": []}, GOOD)})
     with pytest.raises(CorpusError, match=r"line 4: .* 2 were dropped before\. .* --max_bad_records"):
         load(path, max_bad_records=2)
     report = load(path, max_bad_records=3)["train"].info.description
@@ -200,6 +196,6 @@ def test_what_is_no_record_stays_an_error(tmp_path):
     for name in ("a.json", "a.xml"):
         with pytest.raises(CorpusError, match=f"{name}: invalid|{name}, line 1: invalid"):
             load(tmp_path / name, max_bad_records=9)
-    path = write_files(tmp_path, {"b.jsonl": lines(OUTSIDE)})
+    path = write_files(tmp_path, {"b.jsonl": json_lines(OUTSIDE)})
     with pytest.raises(CorpusError, match=r"no sentences\. .*bad records dropped: 1 \(.*line 1: "):
         load(path, max_bad_records=1)

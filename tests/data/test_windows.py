@@ -29,8 +29,8 @@ def spans(entities):
     return [(entity["start"], entity["end"]) for entity in entities]
 
 
-def windows_of(encoder, **options):
-    return Windows([SHORT, LONG], tiny_processor(encoder, max_sentence_words=32, max_subwords=16, **options))
+def windows_of(encoder, records=(SHORT, LONG), **options):
+    return Windows(records, tiny_processor(encoder, max_sentence_words=32, max_subwords=16, **options))
 
 
 def test_a_long_sentence_is_read_in_windows_and_another_as_it_is(encoder):
@@ -47,6 +47,8 @@ def test_a_long_sentence_is_read_in_windows_and_another_as_it_is(encoder):
         [(2, 4)],
     ]
     assert list(pickle.loads(pickle.dumps(windows))) == [whole, *parts]
+    of_rows = windows_of(encoder, Dataset.from_list([SHORT, LONG]))
+    assert [window["tokens"] for window in of_rows] == [window["tokens"] for window in windows]
 
 
 def test_an_entity_in_two_windows_counts_once_and_one_in_none_does_not(encoder):
@@ -96,10 +98,3 @@ def test_each_window_has_candidates_of_its_own(encoder):
     [found] = predict_words(everywhere, processor, [LONG], threshold=0.0)
     probabilities = scored.probabilities(1.0).amax(-1).tolist()
     assert sorted(probabilities) == pytest.approx(sorted(entity["score"] for entity in found), abs=1e-6)
-
-
-def test_windows_are_those_of_rows_of_a_data_set(encoder):
-    records = Dataset.from_list([SHORT, LONG])
-    processor = tiny_processor(encoder, max_sentence_words=32)
-    windows = Windows(records, processor)
-    assert [window["tokens"] for window in windows] == [window["tokens"] for window in windows_of(encoder)]

@@ -105,13 +105,6 @@ class TestSentences:
         again = load_nested_ner(tmp_path / "new" / "corpus", **(EXACTLY if format == "brat" else {}))
         assert {split: ordered(rows) for split, rows in again.items()} == {s: ordered(r) for s, r in splits.items()}
 
-    def test_a_sentence_is_a_line_of_a_text(self, tmp_path):
-        records = [record("the mayor", (0, 2, "X")), record("of Orsk", (1, 2, "Y"), number=1, pos=["P", "N"])]
-        path, lost = write("brat", records, tmp_path / "b")
-        assert (path / "a.txt").read_text() == "the mayor\nof Orsk"
-        assert (path / "a.ann").read_text() == "T1\tX 0 9\tthe mayor\nT2\tY 13 17\tOrsk\n"
-        assert lost == {"values of pos": 1}
-
     def test_what_brat_cannot_hold(self, tmp_path):
         with pytest.raises(ValueError, match="cannot represent"):
             write("brat", [record("fine", doc_id="z"), record("a", (0, 1, "two words"))], tmp_path / "b")

@@ -65,6 +65,11 @@ def cas_json(*entities, layer=CAS_LAYER, text=TEXT):
     )
 
 
+def entity(start, end, kind="X"):
+    """An entity of words or characters."""
+    return {"start": start, "end": end, "type": kind}
+
+
 def region(start, end, *labels):
     """A labelled region of Label Studio."""
     return {"type": "labels", "value": {"start": start, "end": end, "labels": list(labels)}}
@@ -154,9 +159,14 @@ def write_files(folder, files):
     return path
 
 
+def json_lines(*values):
+    """Values, or lines as they are, one a line."""
+    return "".join(f"{value if isinstance(value, str) else json.dumps(value)}\n" for value in values)
+
+
 def write_json(path, *values, as_list=False):
     """Writes values as JSON lines or as one list."""
-    content = json.dumps(values, indent=1) if as_list else "".join(f"{json.dumps(value)}\n" for value in values)
+    content = json.dumps(values, indent=1) if as_list else json_lines(*values)
     path.write_text(content, encoding="utf-8")
     return path
 

@@ -26,6 +26,7 @@ from .corpora import (
     cons,
     ere_annotations,
     genia,
+    json_lines,
     region,
     task,
 )
@@ -76,11 +77,9 @@ def record_case(
 def json_case(record: Any, bad: Mapping[str, tuple[Any, ...]], nothing: object = None) -> FormatCase:
     """A case of JSON lines, the bad record after a good one."""
 
-    def lines(*values: object) -> Files:
-        return {"a.jsonl": "".join(f"{json.dumps(value)}\n" for value in values)}
-
-    others = {} if nothing is None else {"nothing": lines(nothing)}
-    return record_case(lines(record), "line 2", lambda value: lines(record, value), bad, **others)
+    others = {} if nothing is None else {"nothing": {"a.jsonl": json_lines(nothing)}}
+    files = {"a.jsonl": json_lines(record)}
+    return record_case(files, "line 2", lambda value: {"a.jsonl": json_lines(record, value)}, bad, **others)
 
 
 def entity(start, end, kind="City"):

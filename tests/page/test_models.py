@@ -16,8 +16,8 @@ from modeling_triaffine.explanation import explain
 from modeling_triaffine.page import build_page
 from modeling_triaffine.page.answers import LONGEST_TEXT, NO_TEXT, explain_entity, find_entities, show_explanation
 from modeling_triaffine.page.models import Models
-from tests.helpers.demo_page import HOSTILE, PATIENCE, TEXT, find, save_model
 from tests.helpers.portable import near
+from tests.page.conftest import HOSTILE, PATIENCE, TEXT, find, save_model
 
 FIELDS = ("text", "model")
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -18,9 +18,8 @@ from modeling_triaffine.explanation import explain, format_explanation
 from modeling_triaffine.explanation.explaining import StageScores
 from modeling_triaffine.explanation.tables import likeliest_labels, make_stages, number_text
 from modeling_triaffine.page.answers import MOST_LABELS, in_plain_words, show_explanation
-from tests.helpers.demo_page import HOSTILE, HOSTILE_LABELS, LAPTOP, MARKUP, PHONE, TEXT, find
 from tests.helpers.tiny import tiny_pipeline
-from tests.page.conftest import Watch
+from tests.page.conftest import HOSTILE, HOSTILE_LABELS, LAPTOP, MARKUP, PHONE, TEXT, Watch, find
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

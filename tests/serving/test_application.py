@@ -171,7 +171,7 @@ def test_responses_close_connections_during_shutdown(client):
     assert client.get("/health").json()["status"] == "stopping"
 
 
-def test_texts_of_clients_that_have_gone_do_not_run():
+def test_texts_of_clients_that_have_gone_do_not_run_and_exit_finishes_the_others():
     async def gone():
         return {"type": "http.disconnect"}
 
@@ -183,8 +183,10 @@ def test_texts_of_clients_that_have_gone_do_not_run():
         find = Predictor(batcher, limits, Metrics())
         with pytest.raises(HTTPException, match="did not wait"):
             asyncio.run(find(items("b", "c"), Request({"type": "http"}, gone)))
+        kept = batcher.submit(items("d"))
         finder.may_go_on.set()
-    assert [texts for texts, _ in finder.calls] == [["a"]]
+    assert all(answer.done() for answer in kept)
+    assert [texts for texts, _ in finder.calls] == [["a"], ["d"]]
 
 
 def test_requests_texts_and_entities_are_counted():

@@ -1,6 +1,5 @@
 """The queue and its thread: which texts form a batch, whose turn it is, and what a failure does to the others."""
 
-from concurrent.futures import CancelledError
 from types import SimpleNamespace
 
 import pytest
@@ -127,18 +126,3 @@ def test_a_batch_ends_when_nobody_waits_for_it(cancelled):
         else:
             assert words(batcher.submit(items("d"))) == ["d"]
     batcher.between_passes(MODEL)  # when nothing runs
-
-
-def test_cancelled_texts_do_not_run_and_exit_finishes_the_others():
-    finder = Finder(is_blocked=True)
-    with batcher_of(finder) as batcher:
-        batcher.submit(items("a"))
-        assert finder.is_called.wait(WAIT)
-        (cancelled,), kept = batcher.submit(items("b")), batcher.submit(items(*"cdefgh"))
-        cancelled.cancel()
-        finder.may_go_on.set()
-    with pytest.raises(CancelledError):
-        cancelled.result(WAIT)
-    assert all(answer.done() for answer in kept)
-    assert words(kept) == [*"cdefgh"]
-    assert finder.calls[1:] == [([*"cdefgh"], None)]

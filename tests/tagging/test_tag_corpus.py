@@ -30,6 +30,7 @@ from modeling_triaffine.tagging import TagOptions, find_files, output, reading, 
 from modeling_triaffine.tagging.output import LOCK, OutputFolder
 from modeling_triaffine.tagging.reading import outputs_to_write, read_all, read_rows
 from modeling_triaffine.tagging.run import HARMLESS_TEXT, Tagger, identify_model
+from tests.helpers.portable import near
 
 pytest_plugins = ("tests.helpers.hub_server",)
 
@@ -76,11 +77,6 @@ def read_lines(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_bytes().splitlines()]
 
 
-def rounded(found: list[list[dict]]) -> list[list[dict]]:
-    """Without what the company of other texts in a batch may change."""
-    return [[entity | {"score": pytest.approx(entity["score"], abs=1e-5)} for entity in each] for each in found]
-
-
 def rejections(folder: Path) -> list[tuple]:
     return [tuple(line.values()) for line in read_lines(folder / "rejected.jsonl")]
 
@@ -114,7 +110,7 @@ class TestThroughRay:
 
     def test_entities_are_those_of_the_pipeline(self, tagged, corpus, expected):
         lines, table = read_lines(tagged[0] / "a.jsonl"), pq.read_table(tagged[0] / "sub" / "d.parquet")
-        entities = rounded(expected)
+        entities = near(expected)
         assert lines == [{"id": n, "body": text, "found": entities[n]} for n, text in enumerate(TEXTS)]
         assert table["found"].to_pylist() == entities
         documents = read_lines(tagged[0] / "texts-00000.jsonl")
@@ -161,7 +157,7 @@ class TestThroughRay:
         for name, times in (("a", 1), ("b", 30), ("c", 1)):
             found = read_lines(out / f"{name}.jsonl")
             assert [record["id"] for record in found] == list(range(len(TEXTS))) * times
-            assert [record["entities"] for record in found] == rounded(expected) * times
+            assert [record["entities"] for record in found] == near(expected) * times
         assert not list(out.rglob("*.incomplete"))
 
 

@@ -135,9 +135,9 @@ PLUS = """# global.columns = ID FORM MISC NER
 @pytest.mark.parametrize("name", ["a.conllup", "a.conllu"])
 def test_the_text_is_that_of_the_comment_or_of_the_spaces(tmp_path, comment, name):
     content = PLUS if comment else PLUS.replace("# text = In Orsk, dunno.\n", "")
-    file = write_files(tmp_path, {name: content + "\n1\tAh\t_\tO\n"})
+    file = write_files(tmp_path, {name: content + "\n# newpar\n1\tAh\t_\tO\n"})
     (text,) = load_texts(file)["train"]
-    assert text["text"] == "In Orsk, dunno. Ah"
+    assert text["text"] == "In Orsk, dunno.\n\nAh"
     assert [text["text"][one["start"] : one["end"]] for one in text["entities"]] == ["Orsk"]
     assert load_nested_ner(file)["train"]["tokens"][:] == [["In", "Orsk", ",", "do", "know", "."], ["Ah"]]
     again = load_nested_ner(file, word_splitter=word_splitter("whitespace"))["train"]

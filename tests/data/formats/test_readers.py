@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from modeling_triaffine.data import CorpusError, load_nested_ner, load_texts
+from modeling_triaffine.data import CorpusError, load_nested_ner
 from modeling_triaffine.data.formats.text_spans import FORM
 from tests.helpers.corpora import (
     ACE_SOURCE,
@@ -17,6 +17,7 @@ from tests.helpers.corpora import (
     ace_annotations,
     conllu,
     ere_annotations,
+    json_lines,
     read,
     region,
     spelled,
@@ -38,7 +39,7 @@ def test_a_quirk_is_read(tmp_path, name):
 
 
 def lines(*values):
-    return {"a.jsonl": "".join(f"{json.dumps(value)}\n" for value in values)}
+    return {"a.jsonl": json_lines(*values)}
 
 
 def test_ids_are_those_of_the_corpus_or_numbers(tmp_path):
@@ -60,14 +61,6 @@ def test_context_of_published_records(tmp_path):
     assert (record["left_tokens"], record["right_tokens"]) == (["It", "rained", "."], [])
 
 
-def test_texts_of_conllu_are_those_of_the_comment_or_of_the_spaces(tmp_path):
-    first = conllu("(1-X", "1)", words=["The", "CD28"]).replace("\t_\n", "\tSpaceAfter=No\n")
-    content = f"# newdoc id = a\n# text = The CD28\n{first}\n# newpar\n" + conllu("(2-X)", words=["It"])
-    (text,) = load_texts(write_files(tmp_path, {"a.conllu": content}))["train"]
-    assert text["text"] == "The CD28\n\nIt"
-    assert [text["text"][one["start"] : one["end"]] for one in text["entities"]] == ["The CD28", "It"]
-
-
 def test_of_the_stages_of_an_ace_document_the_last_is_taken(tmp_path):
     for place in ("adj/N_1", "adj/N_2", "timex2norm/N_1", "timex2norm/N_2"):
         annotations = ace_annotations([] if place == "adj/N_2" else NESTED, name=place[-3:])
@@ -77,13 +70,6 @@ def test_of_the_stages_of_an_ace_document_the_last_is_taken(tmp_path):
     assert any(record["entities"] for record in records if record["doc_id"] == "N_2")
     assert check.counts == {"earlier stages of annotation ignored": 2}
     assert {record["doc_id"] for record in read(tmp_path / "adj")[0]} == {"N_1", "N_2"}
-
-
-def test_line_ends_of_windows_in_brat(tmp_path):
-    files = {"a.txt": "He slept.\r\nShe likes Orsk.", "a.ann": "T1\tCity 20 24\tOrsk\r\n"}
-    write_files(tmp_path, files)
-    with pytest.raises(CorpusError, match=r"a\.ann, line 1: field 'T1' quotes 'Orsk'.*--offsets.*line ends of one"):
-        load_nested_ner(tmp_path)
 
 
 REGION = region(13, 17, "City")
@@ -105,8 +91,10 @@ WRONG = {
         lines({"tokens": ["Ana", "ran"], "entities": [{"start": 0, "end": 2, "type": "X", "text": "Ana"}]}),
         r"'entities\[0\]\.text' is 'Ana', but the words 0 to 2 are 'Ana ran'",
     ),
-    "UTF-16 without a mark": ({"a.jsonl": json.dumps({"text": "a"}).encode("utf-16-le")}, "NUL.*as UTF-8"),
-    "numbers without names": (lines({"tokens": ["a"], "ner_tags": [3]}), "the number 3"),
+    "line ends of Windows": (
+        {"a.txt": "He slept.\r\nShe likes Orsk.", "a.ann": "T1\tCity 20 24\tOrsk\r\n"},
+        r"a\.ann, line 1: field 'T1' quotes 'Orsk'.*--offsets.*line ends of one",
+    ),
 }
 
 
