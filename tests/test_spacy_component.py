@@ -5,7 +5,6 @@ import shutil
 import pytest
 
 from modeling_triaffine import NestedNERPipeline
-from tests.helpers.tiny import tiny_model, tiny_processor
 
 spacy = pytest.importorskip("spacy", reason="needs spaCy, the extra `spacy`")
 from spacy.tokenizer import Tokenizer  # noqa: E402
@@ -23,15 +22,13 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*do not begin and end at token 
 
 
 @pytest.fixture(scope="module")
-def finder(encoder):
-    return NestedNERPipeline(model=tiny_model(encoder), processor=tiny_processor(encoder), threshold=0.2)
+def folder(saved_model):
+    return str(saved_model)
 
 
 @pytest.fixture(scope="module")
-def folder(finder, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("model")
-    finder.save_pretrained(folder)
-    return str(folder)
+def finder(folder):
+    return NestedNERPipeline(model=folder, threshold=0.2)
 
 
 def spacy_pipeline(folder, **config):

@@ -4,8 +4,6 @@ import json
 import os
 import shutil
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -142,18 +140,6 @@ def test_the_code_that_was_read_is_the_code_that_runs(online, publish, tmp_path)
     for name in CODE_FILES - {"handler.py"}:
         assert (tmp_path / "saved" / name).read_bytes() == published[name]
     assert found[0]
-
-
-@pytest.mark.nightly
-def test_processes_may_load_a_model_for_the_first_time_at_once(online, publish, tmp_path):
-    publish()
-    folders = [tmp_path / str(number) for number in range(4)]
-    for folder in folders:
-        folder.mkdir()
-    with ThreadPoolExecutor() as threads:
-        ask = partial(ask_a_stranger, environment=online.environment())
-        answers = list(threads.map(lambda folder: ask(folder, ("find", {"name": NAME})), folders))
-    assert answers == [answers[0]] * 4
 
 
 def test_all_ways_write_the_same_repository(checkpoint, online, publish, tmp_path):

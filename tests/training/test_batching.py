@@ -28,11 +28,6 @@ def subwords_with_padding(sizes: list[tuple[int, int]], batch: list[int]) -> int
     return len(batch) * max(sizes[row][0] for row in batch)
 
 
-def dealt_out(sampler: TrainingBatchSampler, processes: int) -> list[list[list[int]]]:
-    """The batches of each process, as accelerate deals them out."""
-    return [list(BatchSamplerShard(sampler, processes, index)) for index in range(processes)]
-
-
 @given(sizes_strategy, st.integers(1, 9), st.none() | st.integers(1, 200), st.integers(1, 4), *[st.integers(0, 3)] * 2)
 def test_training_batches_are_fixed_by_seed_and_epoch(sizes, batch_size, max_subwords, processes, seed, epoch) -> None:
     sampler, again = (TrainingBatchSampler(sizes, batch_size, seed, max_subwords, processes) for _ in range(2))
@@ -54,7 +49,7 @@ def test_training_batches_are_fixed_by_seed_and_epoch(sizes, batch_size, max_sub
             assert 0 < len(batch) <= batch_size
         else:
             assert len(batch) == 1 or subwords_with_padding(sizes, batch) <= max_subwords
-    parts = dealt_out(sampler, processes)
+    parts = [list(BatchSamplerShard(sampler, processes, index)) for index in range(processes)]
     assert len({len(part) for part in parts}) == 1
     assert [batch for turn in zip(*parts, strict=True) for batch in turn] == batches
     first_and_last = [*batches[:processes], *batches[-processes:]]

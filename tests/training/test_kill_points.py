@@ -107,42 +107,35 @@ def train(run: Run, output_dir: Path, limit: int, deadly: int | None = None) -> 
     (output_dir.parent / "events.txt").write_text(str(events.count))
 
 
-@contextlib.contextmanager
-def prepared_process(prepare: Callable, *arguments: object) -> Iterator[Callable[..., int]]:
-    """Starts a process that prepares something once, and gives what runs a function of a module in a fork of it.
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., int]]:
+    """A process that has read the corpus and made the model: runs a function of a module in a fork of it.
 
-    The function's first argument is what was prepared; the exit code of the fork is returned.
+    The function's first argument is the run; the exit code of the fork is returned.
     """
+    corpus = write_task(tmp_path_factory.mktemp("kills"), TRAINING, micro_records(24, seed=1), config=SMALL)
     connection, theirs = multiprocessing.Pipe()
-    process = new_process(_serve, theirs, prepare, arguments)
+    process = new_process(_serve, theirs, corpus)
 
-    def run(function: Callable, *arguments: object) -> int:
+    def run_in_fork(function: Callable, *arguments: object) -> int:
         connection.send((function, arguments))
         assert connection.poll(PATIENCE), "the process hangs"
         return connection.recv()
 
-    yield run
+    yield run_in_fork
     process.kill()
     process.join()
 
 
-def _serve(connection: Connection, prepare: Callable, arguments: tuple) -> None:
-    prepared = prepare(*arguments)
+def _serve(connection: Connection, corpus: Path) -> None:
+    run = prepare(corpus)
     gc.freeze()
     while True:
         function, arguments = connection.recv()
-        process = multiprocessing.get_context("fork").Process(target=function, args=(prepared, *arguments))
+        process = multiprocessing.get_context("fork").Process(target=function, args=(run, *arguments))
         process.start()
         process.join()
         connection.send(process.exitcode)
-
-
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., int]]:
-    """A process that has read the corpus and made the model."""
-    corpus = write_task(tmp_path_factory.mktemp("kills"), TRAINING, micro_records(24, seed=1), config=SMALL)
-    with prepared_process(prepare, corpus) as run:
-        yield run
 
 
 @pytest.fixture(scope="module")

@@ -60,8 +60,8 @@ def fields_of(holder: object, names: dict) -> dict:
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_a_recipe_trains_as_the_table_says(name: str) -> None:
-    row, plan = TABLE[name], plan_of(name)
+def test_a_recipe_is_that_of_the_table(name: str) -> None:
+    row, plan, config = TABLE[name], plan_of(name), AutoConfig.from_pretrained(LIBRARY / name)
     training = plan.training
     assert (plan.model_name_or_path, plan.word_vectors) == (row.encoder, row.vectors)
     assert training.num_train_epochs == row.epochs
@@ -71,11 +71,6 @@ def test_a_recipe_trains_as_the_table_says(name: str) -> None:
     assert fields_of(training, COMMON_TO_TRAININGS) == COMMON_TO_TRAININGS
     licensed = not name.startswith("genia")
     assert (plan.card_examples == 0) == licensed, "the text of a licensed corpus has no place in a card"
-
-
-@pytest.mark.parametrize("name", TABLE)
-def test_a_recipe_describes_the_model_of_the_table(name: str) -> None:
-    row, config = TABLE[name], AutoConfig.from_pretrained(LIBRARY / name)
     assert isinstance(config, TriaffineConfig)
     assert list(config.id2label.values()) == [*row.labels.split(), "None"]
     assert (config.triaffine_dim, config.mlp_dropout, config.context) == (row.dim, row.dropout, row.context)
