@@ -21,8 +21,9 @@ def make_weight():
 
 def loss_of(weight, at_once=1):
     labels = [slice(first, first + at_once) for first in range(0, 2, at_once)]
+    pairs = weight.pad(PAIRS), weight.pad(PAIRS.flip(0))
     contracted = [weight.contract_words(WORDS, some).square().sum() for some in labels]
-    return torch.stack(contracted).sum() + weight.contract_pairs(PAIRS, PAIRS.flip(0)).square().sum()
+    return torch.stack(contracted).sum() + weight.contract_pairs(*pairs).square().sum()
 
 
 def expected_gradient(parameter):
@@ -94,12 +95,9 @@ def test_padding_for_tensor_cores_changes_nothing(monkeypatch, at_once):
     monkeypatch.setattr(full_tensors, "_padding", lambda values: -values.shape[-1] % 8)
     monkeypatch.setattr(full_tensors, "_at_once", lambda *_: at_once)
     parameter, weight = make_weight()
-    heads, tails = weight.pad(PAIRS), weight.pad(PAIRS.flip(0))
-    assert heads.shape == (2, 8)
-    contracted = [weight.contract_words(WORDS, slice(first, first + at_once)) for first in range(0, 2, at_once)]
-    assert contracted[0].shape == (5, 8, at_once, 8)
-    loss = torch.cat(contracted, 2).square().sum() + weight.contract_pairs(heads, tails).square().sum()
-    loss.backward()
+    assert weight.pad(PAIRS).shape == (2, 8)
+    assert weight.contract_words(WORDS, slice(0, at_once)).shape == (5, 8, at_once, 8)
+    loss_of(weight, at_once).backward()
     torch.testing.assert_close(parameter.grad, expected_parameter.grad)
 
 

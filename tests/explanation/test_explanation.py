@@ -134,20 +134,18 @@ def test_an_explanation_multiplies_out_to_the_scores_of_the_model(encoder, field
         explanation, output = explain(pipeline, TEXT, span), outputs[sentence]
         assert len(explanation.words) == j - i + 1
         assert ("without attention to inside words" in format_explanation(explanation)) != has_attention
-        terms = {"span_stage": len(explanation.words)} if has_attention else {}
-        expected = {"span_stage": output.span_logits[0, i, j]}
+        stages = [(explanation.span_stage, output.span_logits[0, i, j], len(explanation.words))]
         if explanation.cross_span_stage:
             with_candidates += 1
-            terms["cross_span_stage"] = len(explanation.candidates)
-            expected["cross_span_stage"] = output.logits[0, output.candidates[0].tolist().index([i, j])]
-        for name, logits in expected.items():
-            stage = getattr(explanation, name)
+            logits = output.logits[0, output.candidates[0].tolist().index([i, j])]
+            stages.append((explanation.cross_span_stage, logits, len(explanation.candidates)))
+        for stage, logits, terms in stages:
             assert stage.logits == pytest.approx(logits.tolist(), abs=1e-10)
-            assert (stage.contributions is not None) == (name in terms)
-            if name in terms:
+            assert (stage.contributions is not None) == has_attention
+            if has_attention:
                 rows = zip(stage.contributions, stage.attention, stage.bias, stage.logits, strict=True)
                 for values, attention, bias, logit in rows:
-                    assert len(values) == len(attention) == terms[name]
+                    assert len(values) == len(attention) == terms
                     assert sum(values) + bias == pytest.approx(logit, abs=1e-10)
     assert bool(with_candidates) == model.config.cross_span
 

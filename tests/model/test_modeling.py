@@ -163,15 +163,11 @@ def test_from_encoder_takes_a_config_or_fields(encoder):
         TriaffineForNestedNER.from_encoder("somewhere", num_labels=3, dtype=torch.bfloat16)
 
 
-def test_half_precision_encoders_and_configurations_become_float32_models(encoder, tmp_path):
+def test_half_precision_encoders_become_float32_models(encoder, tmp_path):
     AutoModel.from_pretrained(encoder).half().save_pretrained(tmp_path)
     model = tiny_model(str(tmp_path))
     assert {value.dtype for value in model.parameters()} == {torch.float32}
     assert model(**make_batch(encoder, model)).loss.isfinite()
-    model.to(torch.bfloat16).save_pretrained(tmp_path / "bf16")
-    loaded = AutoModel.from_pretrained(tmp_path / "bf16")
-    assert {value.dtype for value in loaded.parameters()} == {torch.bfloat16}
-    assert loaded(**make_batch(encoder, model)).loss.dtype == torch.float32
 
 
 DEBERTA = ENCODERS["deberta-v2"]

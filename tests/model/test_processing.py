@@ -91,12 +91,10 @@ def test_word_longer_than_any_window_counts_with_all_its_subwords(processor):
     assert [(feature["word_index"] == word).sum() for word in range(3)] == [1, 50, 1]
 
 
-def test_empty_sentence_and_empty_text(processor):
+def test_empty_sentence(processor):
     [feature] = processor.encode([[]])
     assert tokens(processor, feature) == ["[CLS]", "[SEP]"]
     assert feature["num_words"] == 0
-    [(feature, piece)] = processor.encode_text(" \n ")
-    assert (feature["num_words"], piece.offsets) == (0, [])
 
 
 def test_padding_only_fills_up(processor):
@@ -189,14 +187,17 @@ def test_text_gets_the_context_that_records_get(encoder, context):
         assert one["input_ids"].tolist() == other["input_ids"].tolist()
 
 
-def test_vocabularies_are_saved_and_loaded(encoder, tmp_path):
-    processor = tiny_processor(encoder)
+def test_options_and_vocabularies_are_saved_and_loaded(encoder, tmp_path):
+    options = {"max_subwords": 40, "context": "document", "word_splitter": "characters", "sentence_splitter": "lines"}
+    processor = tiny_processor(encoder, **options)
     records = [{"tokens": ["Gene", "x", "x", "\ud800"], "pos": ["NOUN", "X", "X", "X"]}]  # a lone surrogate
     processor.build_vocabularies(records, ["words", "pos", "chars"])
     assert sorted(processor.vocabularies["chars"]) == sorted(["[PAD]", "[UNK]", *"Genx\ud800"])
     processor.save_pretrained(tmp_path)
     loaded = AutoProcessor.from_pretrained(tmp_path)
     assert isinstance(loaded, TriaffineProcessor)
+    assert {name: getattr(loaded, name) for name in options} == options
+    assert str(tmp_path) not in (tmp_path / "processor_config.json").read_text()
     assert loaded.vocabularies == processor.vocabularies
     for one in (processor, loaded):
         feature = one.encode([["x", "GENE", "new"]], [["X", "NOUN", "ODD"]])[0]
@@ -266,15 +267,6 @@ def test_a_function_is_neither_saved_nor_copied(tagged, tmp_path, function):
     assert function not in "".join(path.read_text() for path in tmp_path.glob("*.json"))
     assert getattr(TriaffineProcessor.from_pretrained(tmp_path), function) is None
     assert getattr(tagged, function)
-
-
-def test_options_are_saved_and_loaded(encoder, tmp_path):
-    options = {"max_subwords": 40, "context": "document", "word_splitter": "characters", "sentence_splitter": "lines"}
-    tiny_processor(encoder, **options).save_pretrained(tmp_path)
-    loaded = TriaffineProcessor.from_pretrained(tmp_path)
-    assert {name: getattr(loaded, name) for name in options} == options
-    assert [piece.offsets for piece in loaded.read_text("ab b")] == [[(0, 1), (1, 2), (3, 4)]]
-    assert str(tmp_path) not in (tmp_path / "processor_config.json").read_text()
 
 
 @given(text=st.text(st.characters(exclude_categories=()), max_size=80))

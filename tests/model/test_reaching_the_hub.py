@@ -1,7 +1,6 @@
 """Models that are not on this machine."""
 
 import pytest
-from huggingface_hub import HfApi
 
 from modeling_triaffine import NestedNERPipeline, TriaffineConfig, TriaffineForNestedNER, TriaffineProcessor
 from tests.helpers.tiny import tiny_model, tiny_processor
@@ -45,16 +44,10 @@ def test_a_missing_processor_is_looked_for_as_the_caller_asks(online, encoder, t
     assert len(online.requests) == before
 
 
-def test_a_pipeline_takes_the_processor_of_the_models_revision(online, encoder, tmp_path):
-    folder = tmp_path / "model"
-    tiny_model(encoder).save_pretrained(folder)
-    processor = tiny_processor(encoder, max_sentence_words=50)
-    api = HfApi()
-    api.create_repo("owner/name")
-    commits = []
+def test_a_pipeline_takes_the_processor_of_the_models_revision(online, encoder):
+    model, processor, commits = tiny_model(encoder), tiny_processor(encoder), []
     for processor.max_sentence_words in (50, 60):
-        processor.save_pretrained(folder)
-        commits.append(api.upload_folder(repo_id="owner/name", folder_path=folder).oid)
+        commits.append(model.push_to_hub("owner/name", processor=processor).oid)
     for revision, words in zip(commits, (50, 60), strict=True):
         model = TriaffineForNestedNER.from_pretrained("owner/name", revision=revision)
         assert NestedNERPipeline(model, device="cpu").processor.max_sentence_words == words
