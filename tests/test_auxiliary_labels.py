@@ -20,11 +20,13 @@ def test_a_span_whose_likeliest_label_is_auxiliary_is_no_entity():
     assert several.tolist() == [[True, False], [True, False], [False] * 2]
 
 
-def test_trained_but_neither_predicted_nor_scored(tmp_path):
+@pytest.mark.parametrize("multi_label", [False, True])
+def test_trained_but_neither_predicted_nor_scored(tmp_path, multi_label):
     records = micro_records(60)
     for entity in (entity for record in records for entity in record["entities"]):
         entity["type"] = entity["type"].replace("DNA", "other_name")
     config = {"id2label": {0: "protein", 1: "other_name", 2: "None"}, "auxiliary_labels": ["other_name"]}
+    config["multi_label"] = multi_label
     trainer = micro_trainer(tmp_path, records, records, config, num_train_epochs=8)
     trainer.train()
 

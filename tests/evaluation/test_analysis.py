@@ -76,9 +76,6 @@ def test_bootstrap_is_that_of_all_samples():
 def test_bootstrap_of_equal_and_of_clearly_different_models():
     equal = paired_bootstrap(BETTER, BETTER, GOLD, samples=20)
     assert (equal["difference"], equal["interval"], equal["p_value"], equal["wins"]) == (0, [0, 0], 1, 0)
-    there, back = (paired_bootstrap(*sides, GOLD, samples=50) for sides in ((BETTER, WORSE), (WORSE, BETTER)))
-    assert there["interval"] == pytest.approx([-value for value in reversed(back["interval"])])
-    assert (there["difference"], there["p_value"]) == (-back["difference"], back["p_value"])
     gold = [entities((0, 1, "LOC"))] * 30
     clear = paired_bootstrap(gold, [[] for _ in gold], gold, samples=99)
     assert (clear["difference"], clear["p_value"]) == (1.0, 1 / 100)  # p is small but not 0

@@ -122,10 +122,3 @@ def test_a_threshold_needs_five_entities(entities):
     (label,) = _calibrate_labels("a", ScoredSpans(logits, gold, [entities]), 1.0).values()
     assert label.before["f1"] == 0.0
     assert label.after["f1"] == (0.0 if entities < 5 else 1.0)
-
-
-@pytest.mark.parametrize("count", [0, 1])
-def test_calibration_needs_entities(encoder, count):
-    records = [{"tokens": ["a"], "entities": [{"start": 0, "end": 1, "type": "RNA"}]}][:count]
-    with pytest.raises(ValueError, match=rf"{count} sentences.*DNA, protein"):
-        calibrate(tiny_model(encoder), tiny_processor(encoder), records, "train")

@@ -78,19 +78,15 @@ def test_sentences_that_the_corpus_marks_stay(tmp_path: Path):
 
 def test_each_split_of_a_folder_is_read_in_its_own_format(tmp_path: Path):
     """Words without their text in one split do not hide the text of another."""
-    (tmp_path / "train.jsonl").write_text(json.dumps(WORDS[0]))
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.jsonl").write_text(json.dumps(WORDS[0]))
     (tmp_path / "test.jsonl").write_text(json.dumps({"text": "It works. Yes", "label": []}))
     corpus = read_with(train_file=tmp_path, word_splitter="characters", sentence_splitter="none")
+    assert corpus.texts.keys() == {"test"}  # words alone are no text to score
     assert [text["text"] for text in corpus.texts["test"]] == ["It works. Yes"]
     for splits in (corpus.given, corpus.to_train_on):
         assert list(splits["test"]["tokens"]) == [[*"Itworks.Yes"]]
     assert trained_on(corpus) == [["CD28", "-mediated"], [*"CD28-mediated"]]
-
-
-def test_a_corpus_of_words_has_no_texts_to_score(tmp_path: Path):
-    for split in ("train", "dev"):
-        (tmp_path / f"{split}.jsonl").write_text(json.dumps(WORDS[0]))
-    assert read_with(train_file=tmp_path).texts == {}
 
 
 @pytest.mark.parametrize("words", ["text", "both"])

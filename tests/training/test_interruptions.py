@@ -210,20 +210,17 @@ def test_damaged_files_are_an_error_that_names_the_checkpoint_before(tmp_path, c
         trainer.train(resume_from_checkpoint=True)
 
 
-def test_options_that_a_checkpoint_keeps_are_those_of_the_card(tmp_path, checkpointed, caplog) -> None:
+def test_a_resumed_training_has_the_sentences_and_the_kept_options_of_its_checkpoint(
+    tmp_path, checkpointed, caplog
+) -> None:
     folder = shutil.copytree(checkpointed, tmp_path / "out")
+    with pytest.raises(CheckpointError, match="on other sentences than this training data"):
+        micro_trainer(folder, RECORDS[4:8], **UPDATES).train(resume_from_checkpoint=True)
     trainer = micro_trainer(folder, RECORDS[:4], **{**UPDATES, "num_train_epochs": 2, "learning_rate": 0.5, "seed": 7})
     trainer.train(resume_from_checkpoint=True)
     assert "Options stay as in the checkpoint: learning_rate 0.01, seed 42" in caplog.text
     settings = trainer.run_summary.settings
     assert (settings["learning_rate"], settings["seed"], settings["num_train_epochs"]) == (0.01, 42, 2)
-
-
-def test_another_corpus_is_not_resumed_with(tmp_path, checkpointed) -> None:
-    folder = shutil.copytree(checkpointed, tmp_path / "out")
-    trainer = micro_trainer(folder, RECORDS[4:8], **UPDATES)
-    with pytest.raises(CheckpointError, match="on other sentences than this training data"):
-        trainer.train(resume_from_checkpoint=True)
 
 
 def test_a_folder_has_one_run(tmp_path, checkpointed) -> None:

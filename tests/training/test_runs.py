@@ -64,8 +64,6 @@ def test_a_run_leaves_a_model_that_loads_and_nothing_unfinished(tmp_path: Path, 
     output_dir = tmp_path / "my model"
     run = prepare("--output_dir", output_dir, "--do_predict", **rates, **steps, dataset_name="micro")
     metrics = train_and_save(run)
-
-    assert {"train_loss", "eval_f1", "test_f1", "test_f1_DNA"} <= set(metrics)
     assert json.loads((output_dir / "all_results.json").read_text(encoding="utf-8")) == metrics
     summary = RunSummary.load(output_dir)
     assert summary.is_trained

@@ -1,7 +1,5 @@
 """Evaluation by the trainer: entities, their scores and candidates, whatever the batches."""
 
-from pathlib import Path
-
 import pytest
 
 from modeling_triaffine import NestedNERTrainer
@@ -85,13 +83,3 @@ def test_records_without_entities_are_predicted_without_metrics(trained: NestedN
         assert output.predictions == near(trained.predict(trained.eval_dataset).predictions)
         assert output.label_ids is None
         assert not [name for name in output.metrics if "f1" in name or "loss" in name]
-
-
-def test_several_labels_on_a_span_are_learned(tmp_path: Path) -> None:
-    records = micro_records(64)
-    for record in records:
-        record["entities"] += [{**one, "type": "protein"} for one in record["entities"] if one["type"] == "DNA"]
-    options = {"num_train_epochs": 8, "max_grad_norm": 1.0}
-    trainer = micro_trainer(tmp_path, records, records[:9], config={"multi_label": True}, **options)
-    trainer.train()
-    assert trainer.evaluate()["eval_f1"] > 0.9  # with one label a span, at most 0.86

@@ -7,7 +7,6 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -26,7 +25,7 @@ DIES_AFTER = 7
 INTERRUPTED = {"num_train_epochs": 4, "save_strategy": "steps", "save_steps": 2, "max_subwords_per_batch": 24}
 
 
-def train_and_score(folder: Path) -> dict[str, Any]:
+def train_in_every_way(folder: Path) -> None:
     batches = {"per_device_train_batch_size": 4, "per_device_eval_batch_size": 2, "save_strategy": "epoch"}
     trainer = micro_trainer(folder, micro_records(8), micro_records(7, seed=1), optim="sgd", **batches)
     weights_after_training(trainer)
@@ -36,7 +35,9 @@ def train_and_score(folder: Path) -> dict[str, Any]:
         "predictions": trainer.predict(trainer.eval_dataset).predictions,
     }
     trainer.save_model()
-    return result
+    train_interrupted(folder / "uninterrupted")
+    train_interrupted(folder / "killed")
+    (folder / f"process_{os.environ['RANK']}.json").write_text(json.dumps(result))
 
 
 def train_interrupted(folder: Path, update_to_die_after: int | None = None) -> None:
@@ -46,13 +47,6 @@ def train_interrupted(folder: Path, update_to_die_after: int | None = None) -> N
         trainer.add_callback(SignalAfter(update_to_die_after, signal.SIGKILL))
     trainer.train(resume_from_checkpoint=True)
     trainer.save_model()
-
-
-def train_in_every_way(folder: Path) -> None:
-    result = train_and_score(folder)
-    train_interrupted(folder / "uninterrupted")
-    train_interrupted(folder / "killed")
-    (folder / f"process_{os.environ['RANK']}.json").write_text(json.dumps(result))
 
 
 def launch_two(function: Callable, *arguments: object) -> list[int | None]:
