@@ -9,6 +9,8 @@ from modeling_triaffine.training.new_labels import extend_labels
 
 from .helpers.micro_training import micro_records, micro_trainer
 
+CONFIG = {"id2label": {0: "protein", 1: "other_name", 2: "None"}, "auxiliary_labels": ["other_name"]}
+
 
 def test_a_span_whose_likeliest_label_is_auxiliary_is_no_entity():
     logits = torch.tensor([[2.0, 0.0, -1.0, 1.0], [1.5, 0.0, 2.0, 1.0], [0.0, 0.0, 0.0, 5.0]])
@@ -25,8 +27,7 @@ def test_trained_but_neither_predicted_nor_scored(tmp_path, multi_label):
     records = micro_records(60)
     for entity in (entity for record in records for entity in record["entities"]):
         entity["type"] = entity["type"].replace("DNA", "other_name")
-    config = {"id2label": {0: "protein", 1: "other_name", 2: "None"}, "auxiliary_labels": ["other_name"]}
-    config["multi_label"] = multi_label
+    config = {**CONFIG, "multi_label": multi_label}
     trainer = micro_trainer(tmp_path, records, records, config, num_train_epochs=8)
     trainer.train()
 
@@ -42,8 +43,7 @@ def test_new_labels_come_before_auxiliary_ones(tmp_path):
     records = micro_records(4)
     for record in records:
         record["entities"] = [entity for entity in record["entities"] if entity["type"] == "protein"]
-    config = {"id2label": {0: "protein", 1: "other_name", 2: "None"}, "auxiliary_labels": ["other_name"]}
-    model = micro_trainer(tmp_path, records, config=config).model
+    model = micro_trainer(tmp_path, records, config=CONFIG).model
 
     extended = extend_labels(model, ["DNA"])
 

@@ -43,12 +43,8 @@ def test_models_load_in_any_order_of_imports(saved_model, order):
 )
 def test_what_computes_nothing_needs_no_library_that_does(folder, used):
     heavy = "{'torch', 'transformers', 'datasets'} & set(sys.modules)"
-    assert (
-        run_program(
-            sys.executable, "-c", f"import sys; from modeling_triaffine.{folder} import *; {used}; print({heavy})"
-        )
-        == "set()\n"
-    )
+    program = f"import sys; from modeling_triaffine.{folder} import *; {used}; print({heavy})"
+    assert run_program(sys.executable, "-c", program) == "set()\n"
 
 
 @pytest.mark.contract
