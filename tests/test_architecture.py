@@ -30,10 +30,10 @@ SHARED_FILES = {file.stem for file in PACKAGE.glob("*.py")} - {"demo", "registra
 BUDGET = {
     ".": (1_193, 1_810),
     "acceleration": (1_156, 707),
-    "commands": (1_134, 686),
+    "commands": (1_134, 675),
     "conversion": (709, 594),
-    "data": (4_911, 2_373),
-    "drawing": (644, 470),
+    "data": (4_911, 2_334),
+    "drawing": (644, 461),
     "evaluation": (1_250, 634),
     "explanation": (406, 285),
     "model": (4_744, 3_466),
@@ -42,7 +42,7 @@ BUDGET = {
     "serving": (979, 941),
     "tagging": (441, 538),
     "training": (2_759, 2_586),
-    "helpers": (0, 1_773),
+    "helpers": (0, 1_763),
 }
 
 

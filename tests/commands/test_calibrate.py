@@ -11,6 +11,7 @@ from modeling_triaffine.errors import PIPE_CLOSED
 from modeling_triaffine.publishing.model_card import card_of_folder
 from modeling_triaffine.publishing.run_summary import RunSummary
 from tests.helpers.cards import make_evaluation, make_summary
+from tests.helpers.corpora import write_json
 from tests.helpers.portable import near
 
 TEXT = "The gene binds DNA ."
@@ -38,10 +39,8 @@ def corpus(tmp_path):
     """Makes a corpus of these sentences, as the split of this name."""
 
     def write(*records, split="dev"):
-        folder = tmp_path / "corpus"
-        folder.mkdir(exist_ok=True)
-        (folder / f"{split}.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in records))
-        return folder
+        (tmp_path / "corpus").mkdir(exist_ok=True)
+        return write_json(tmp_path / "corpus" / f"{split}.jsonl", *records).parent
 
     return write
 

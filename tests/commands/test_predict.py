@@ -5,12 +5,10 @@ import io
 import json
 import os
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from modeling_triaffine import NestedNERPipeline
-from modeling_triaffine.commands import main
 from modeling_triaffine.errors import PIPE_CLOSED
 from modeling_triaffine.evaluation.prediction import read_texts
 from tests.helpers.corpora import json_lines, read, write_files
@@ -166,18 +164,10 @@ def test_entities_get_a_field_of_their_own(predict):
     assert record["found"]
 
 
-def test_a_reader_may_close_the_pipe_early(saved_model, tmp_path, monkeypatch):
-    (tmp_path / "texts.txt").write_text(f"{TEXTS[0]}\n" * 2000)
-    options = ["predict", "--model", str(saved_model), "--batch-size", "4", str(tmp_path / "texts.txt")]
-    reading, writing = os.pipe()
-    with os.fdopen(reading) as reader, os.fdopen(writing, "w") as writer, ThreadPoolExecutor(1) as other:
-        monkeypatch.setattr(sys, "stdout", writer)
-        first = other.submit(lambda: (reader.readline(), reader.close())[0])
-        with pytest.raises(SystemExit) as end:
-            main(options)
-        print("more", flush=True)
-    assert json.loads(first.result())["text"] == TEXTS[0]
-    assert end.value.code == PIPE_CLOSED
+def test_a_reader_may_close_the_pipe_early(predict, close_output):
+    close_output()
+    assert predict("texts.txt", files={"texts.txt": f"{TEXTS[0]}\n" * 2}).code == PIPE_CLOSED
+    print("more", flush=True)
 
 
 # ---- annotation tools

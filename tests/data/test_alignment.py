@@ -1,10 +1,6 @@
 """Entities by characters and by words; and splitters that a user gives."""
 
-import re
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.data import align_entities
@@ -12,11 +8,6 @@ from modeling_triaffine.data.texts import split_words
 from modeling_triaffine.model.text_triaffine import sentences_by
 from tests.helpers.corpora import entity
 from tests.helpers.tiny import tiny_model, tiny_processor
-
-
-def at_punctuation(text):
-    return [word.span() for word in re.finditer(r"\w+|[^\w\s]", text)]
-
 
 TEXT = "a (CD28)-like one"
 WORDS = [(0, 1), (3, 7), (9, 13), (14, 17)]  # brackets and hyphen belong to no word
@@ -47,21 +38,6 @@ def test_borders(start, end, expected):
 def test_outside_the_text(start, end):
     with pytest.raises(ValueError, match="17 characters"):
         align_entities(TEXT, [entity(start, end)], WORDS)
-
-
-@given(st.text("ab -,", max_size=20), st.data())
-def test_alignment_keeps_exactly_what_words_spell(text, data):
-    words = at_punctuation(text)
-    borders = st.tuples(st.integers(0, len(text)), st.integers(0, len(text))).filter(lambda pair: pair[0] < pair[1])
-    spans = data.draw(st.lists(borders, max_size=5)) if text else []
-    aligned, lost = align_entities(text, [entity(*span) for span in spans], words)
-    assert len(aligned) + len(lost) == len(spans)
-    for found, span in zip(aligned, [s for s in spans if entity(*s) not in lost], strict=True):
-        spelled = text[words[found["start"]][0] : words[found["end"] - 1][1]]
-        assert spelled == text[span[0] : span[1]].strip()
-    for missed in lost:
-        inside = any(s < missed["start"] < e or s < missed["end"] < e for s, e in words)
-        assert inside or not text[missed["start"] : missed["end"]].strip()
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,6 @@ def test_corpus_is_the_one_of_the_documents():
     assert hashlib.sha256(json.dumps(corpus, ensure_ascii=False).encode()).hexdigest() == DIGEST
 
 
-def test_first_sentences_of_every_split():
-    corpus, small = demo_corpus(), demo_corpus(sentences=11)
-    assert small == {split: corpus[split][:size] for split, size in (("train", 9), ("validation", 1), ("test", 1))}
-
-
 def test_words_are_joined():
     tokens = ["“", "The", "roof", "leaks", ",", "”", "said", "Orsk", ",", "a", "painter", "."]
     assert detokenize(tokens) == "“The roof leaks,” said Orsk, a painter."
@@ -29,10 +24,11 @@ def test_words_are_joined():
     assert join_tokens(["in", "Orsk"], [Entity(start=1, end=2, type="X")])[1] == [Entity(start=3, end=7, type="X")]
 
 
-def test_written_files_hold_the_corpus(tmp_path):
-    write_demo_corpus(folder := tmp_path / "new" / "demo", sentences=50)
+def test_written_files_hold_the_first_sentences_of_every_split(tmp_path):
+    write_demo_corpus(folder := tmp_path / "new" / "demo", sentences=11)
     (folder / "train.jsonl").write_text("old", encoding="utf-8")
-    write_demo_corpus(folder, sentences=50)
+    write_demo_corpus(folder, sentences=11)
     assert sorted(path.name for path in folder.iterdir()) == ["test.jsonl", "train.jsonl", "validation.jsonl"]
     read = {path.stem: [*map(json.loads, path.read_text("utf-8").splitlines())] for path in folder.iterdir()}
-    assert read == demo_corpus(sentences=50)
+    sizes = {"train": 9, "validation": 1, "test": 1}
+    assert read == {split: records[: sizes[split]] for split, records in demo_corpus().items()}

@@ -9,17 +9,13 @@ from modeling_triaffine.data import FEATURES, FORMATS, CorpusError, load_texts, 
 from modeling_triaffine.data import load_nested_ner as load
 from modeling_triaffine.data.schema import Text
 from modeling_triaffine.model.text_triaffine import word_splitter
-from tests.helpers.corpora import TEXT, changed, json_lines, spelled, write_files
+from tests.helpers.corpora import TEXT, changed, entity, json_lines, spelled, write_files
 from tests.helpers.corpora import write_json as write
 from tests.helpers.format_cases import SAMPLES
 
-CITY = {"start": 0, "end": 1, "type": "City"}
+CITY = entity(0, 1, "City")
 GOOD = {"tokens": ["Orsk", "slept"], "entities": [CITY]}
 OUTSIDE = {"tokens": ["Orsk"], "entities": [CITY, {"start": 0, "end": 9, "type": "City"}]}
-
-
-def entity(start, end, kind="Person"):
-    return {"start": start, "end": end, "type": kind}
 
 
 class TestOptions:

@@ -1,6 +1,5 @@
 """Writers: what was written is read again as the same texts and records, and what a format cannot hold is told."""
 
-import functools
 from itertools import permutations
 
 import pytest
@@ -11,8 +10,8 @@ from hypothesis import strategies as st
 from modeling_triaffine.data import FEATURES, load_nested_ner, load_texts, write_nested_ner
 from modeling_triaffine.data.loading import read_parts
 from modeling_triaffine.data.writing import PREDICTION_WRITERS, WRITERS
-from modeling_triaffine.model.text_triaffine import INVISIBLE_SPACES, word_splitter
-from tests.helpers.corpora import conllu, read, spelled, triples, write_files
+from modeling_triaffine.model.text_triaffine import word_splitter
+from tests.helpers.corpora import bare, conllu, read, spelled, triples, write_files
 from tests.helpers.format_cases import CASES
 
 EXACTLY = {"word_splitter": word_splitter("whitespace"), "sentence_splitter": "lines"}
@@ -125,10 +124,6 @@ class TestSentences:
 WRITTEN = st.text(st.sampled_from('aB\r\n\t  .#|\\"<&e\u0301é😀市长\u200b\ufeff\x85\u2028'), min_size=1, max_size=12)
 
 
-def is_visible(character):
-    return bool(character.translate(INVISIBLE_SPACES).strip())
-
-
 @st.composite
 def texts(draw):
     """Texts with entities that begin and end with a visible character."""
@@ -137,7 +132,7 @@ def texts(draw):
         text = draw(WRITTEN)
         spans = [(start, end) for end in range(1, len(text) + 1) for start in range(end)]
         # White space at the boundaries of an entity is no part of it.
-        visible = [(start, end) for start, end in spans if is_visible(text[start]) and is_visible(text[end - 1])]
+        visible = [(start, end) for start, end in spans if bare(text[start]) and bare(text[end - 1])]
         chosen = draw(st.lists(st.tuples(st.sampled_from(visible), TYPES), max_size=4)) if visible else []
         documents.append(document(text, *((*span, kind) for span, kind in chosen), doc_id=doc_id))
     return documents
@@ -230,29 +225,27 @@ class TestFolder:
 
 
 class TestConvert:
-    @pytest.fixture
-    def run(self, command):
-        return functools.partial(command, "convert")
-
-    def test_texts_stay_byte_for_byte_and_words_get_a_line(self, tmp_path, run):
+    def test_texts_stay_byte_for_byte_and_words_get_a_line(self, tmp_path, command):
         """Entities that no words could hold, and line ends, too."""
         text = "Somatic-cell\r\n😀 市长 CD28-positive \n".encode()
         annotations = "T1\tX 0 7\tSomatic\nT2\tX 16 17\t市\nT3\tX 19 21\tCD\nT4\tX 19 24\tCD28-\n"
         write_files(tmp_path / "in" / "train", {"a/b.txt": text, "a/b.ann": annotations})
-        assert "train: texts 1, entities 4.\n" in run(tmp_path / "in", tmp_path / "1").err
-        run(tmp_path / "1", tmp_path / "2")
-        run(tmp_path / "2", tmp_path / "3", "--to", "brat")
+        assert "train: texts 1, entities 4.\n" in command("convert", tmp_path / "in", tmp_path / "1").err
+        command("convert", tmp_path / "1", tmp_path / "2")
+        command("convert", tmp_path / "2", tmp_path / "3", "--to", "brat")
         for suffix in (".txt", ".ann"):
             again, first = ((tmp_path / folder / "train" / "a" / f"b{suffix}").read_bytes() for folder in ("3", "in"))
             assert again == first
 
-    def test_what_is_not_kept_is_told(self, tmp_path, run):
+    def test_what_is_not_kept_is_told(self, tmp_path, command):
         (tmp_path / "a.conll").write_text("Orsk NNP B-NP B-City\n")
         columns = ("tokens=0", "pos=1", "entities=3")
-        result = run(tmp_path / "a.conll", tmp_path / "out", "--to", "brat", "--columns", " ".join(columns))
+        result = command(
+            "convert", tmp_path / "a.conll", tmp_path / "out", "--to", "brat", "--columns", " ".join(columns)
+        )
         assert "entities 1; values of pos not kept: 1." in result.err
 
     @pytest.mark.parametrize("column", ["entities", "entities=", "entities=a", "tokens=a", "=1", "entities=1,a"])
-    def test_wrong_columns(self, run, tmp_path, column):
+    def test_wrong_columns(self, command, tmp_path, column):
         (tmp_path / "a.conll").write_text("Orsk B-City\n")
-        assert run(tmp_path / "a.conll", tmp_path / "out", "--columns", column).code == 2
+        assert command("convert", tmp_path / "a.conll", tmp_path / "out", "--columns", column).code == 2

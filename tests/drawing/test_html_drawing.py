@@ -12,6 +12,8 @@ from modeling_triaffine.drawing.html_drawing import draw_entities_html, drawing_
 from modeling_triaffine.model.text_triaffine import clean_text
 from modeling_triaffine.nesting import contains
 
+HOSTILE = "\"><img src=x onerror='alert(3)'> &amp;"
+ATTRIBUTES = {*["class", "style", "data-start", "data-end", "data-label", "title", "tabindex", "role", "aria-label"]}
 VELMAR = "The mayor of Port Velmar resigned."
 
 
@@ -59,9 +61,9 @@ def read(text, entities, labels=()):
 
 @st.composite
 def texts_with_entities(draw):
-    text = draw(st.text(min_size=1, max_size=30))
+    text = draw(st.text(min_size=1, max_size=30) | st.just(HOSTILE))
     places = st.integers(0, len(text))
-    spans = draw(st.lists(st.tuples(places, places, st.sampled_from("AB<")), max_size=8))
+    spans = draw(st.lists(st.tuples(places, places, st.sampled_from(["A", "B", HOSTILE])), max_size=8))
     return text, [entity(min(a, b), max(a, b), label) for a, b, label in spans if a != b]
 
 
@@ -70,6 +72,8 @@ def test_the_text_is_there_once_and_every_entity_covers_its_part_of_it(case):
     text, entities = case
     reader = read(text, entities)
     assert reader.text == clean_text(text)
+    assert {name.rpartition(" ")[0] for name in reader.legend} == {e["entity_group"] for e in entities}
+    assert all(piece.attributes.keys() <= ATTRIBUTES for piece in reader.pieces)
     pieces = {}
     for piece in reader.pieces:
         pieces.setdefault(piece.key, []).append(piece)
@@ -100,19 +104,6 @@ def test_nested_entities_are_nested_elements():
     assert (inner.lane, outer.lane) == (0, 1)
     assert inner.attributes["aria-label"] == inner.attributes["title"] == "LOCATION 0.99"
     assert outer.attributes["aria-label"] == "PERSON"
-
-
-def test_markup_shows_as_text():
-    text = "<script>alert(1)</script> & <img src=x onerror=\"alert('2')\">"
-    label = "\"><img src=x onerror='alert(3)'>"
-    reader = read(text, [entity(0, 8, label, score=0.5)], [label])
-    assert reader.text == text
-    (piece,) = reader.pieces
-    assert piece.attributes["data-label"] == label
-    assert set(piece.attributes) == {
-        *("class", "style", "data-start", "data-end", "data-label", "title", "tabindex", "role", "aria-label")
-    }
-    assert reader.legend == [f"{label} 1"]
 
 
 def test_an_embedded_drawing_leaves_style_and_legend_to_the_page():

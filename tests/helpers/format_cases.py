@@ -24,6 +24,7 @@ from .corpora import (
     changed,
     conllu,
     cons,
+    entity,
     ere_annotations,
     genia,
     json_lines,
@@ -80,10 +81,6 @@ def json_case(record: Any, bad: Mapping[str, tuple[Any, ...]], nothing: object =
     others = {} if nothing is None else {"nothing": {"a.jsonl": json_lines(nothing)}}
     files = {"a.jsonl": json_lines(record)}
     return record_case(files, "line 2", lambda value: {"a.jsonl": json_lines(record, value)}, bad, **others)
-
-
-def entity(start, end, kind="City"):
-    return changed(entities=[{"start": start, "end": end, "type": kind}])
 
 
 def doc_bin() -> dict[str, bytes]:
@@ -242,8 +239,8 @@ CASES = {
             "sent_id true": (changed(sent_id=True), "'sent_id' is True (bool)"),
             "half a surrogate": (changed(tokens=["a", "\ud800"], pos=[], entities=[]), "'tokens[1]' is '\\ud800'"),
             "tags": (changed(pos=["DET"]), "'pos' has 1 tags for 6 tokens"),
-            "entity past the end": (entity(2, 7), "'entities[0]' runs from 2 to 7"),
-            "white space around a label": (entity(0, 1, " City"), "'entities[0].type' is ' City'"),
+            "entity past the end": (changed(entities=[entity(2, 7)]), "'entities[0]' runs from 2 to 7"),
+            "white space around a label": (changed(entities=[entity(0, 1, " City")]), "'entities[0].type' is ' City'"),
             "context": (changed(left_tokens="so"), "'left_tokens' is 'so' (str)"),
         },
         nothing=changed(entities=[]),

@@ -16,7 +16,6 @@ import re
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 import yaml  # comes with huggingface_hub
 from huggingface_hub import HfApi, constants
+from huggingface_hub.utils.sha import git_hash
 
 USER = "tester"
 TIMEOUT = 10  # seconds, of a connection and of the shutdown
@@ -40,10 +40,6 @@ class HubError(Exception):
         super().__init__(message)
         self.status, self.fields = status, fields
         self.headers = {"X-Error-Message": message, "X-Error-Code": code, **(headers or {})}
-
-
-def git_oid(content: bytes) -> str:
-    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
 
 
 class Repository:
@@ -100,7 +96,8 @@ class LoopbackHub:
         self.repositories: dict[str, Repository] = {}
         self._lock = threading.Lock()
         self._home = tempfile.TemporaryDirectory(prefix="loopback_hub_")
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Request, self))
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Request)
+        self._server.hub = self
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
         self.api = HfApi(endpoint=self.endpoint, token=self.token)
@@ -220,7 +217,7 @@ class LoopbackHub:
         """Every file may come within the commit; of a file that is there already, the client compares the oid."""
         _, files = self._repository(request, repo_id).resolve(revision)
         paths = [file["path"] for file in json.loads(request.body)["files"]]
-        known = {path: {"oid": git_oid(files[path])} if path in files else {} for path in paths}
+        known = {path: {"oid": git_hash(files[path])} if path in files else {} for path in paths}
         mode = {"uploadMode": "regular", "shouldIgnore": False}
         return {"files": [{"path": path, **mode, **known[path]} for path in paths]}
 
@@ -268,7 +265,7 @@ class LoopbackHub:
         if not inside:
             raise HubError(404, "Entry not found", "EntryNotFound", {"X-Repo-Commit": sha})
         return [
-            {"type": "file", "path": name, "oid": git_oid(content), "size": len(content)}
+            {"type": "file", "path": name, "oid": git_hash(content), "size": len(content)}
             for name, content in inside.items()
         ]
 
@@ -277,7 +274,7 @@ class LoopbackHub:
         sha, files = self._repository(request, repo_id).resolve(revision)
         if path not in files:
             raise HubError(404, "Entry not found", "EntryNotFound", {"X-Repo-Commit": sha})
-        return {"X-Repo-Commit": sha, "ETag": f'"{git_oid(files[path])}"'}, files[path]
+        return {"X-Repo-Commit": sha, "ETag": f'"{git_hash(files[path])}"'}, files[path]
 
 
 def _front_matter(card: str) -> Json:
@@ -290,15 +287,11 @@ class Request(BaseHTTPRequestHandler):
 
     timeout = TIMEOUT
 
-    def __init__(self, hub: LoopbackHub, *args: Any):
-        self._hub = hub
-        super().__init__(*args)
-
     def _serve(self) -> None:
         self.body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.token = self.headers.get("Authorization", "").removeprefix("Bearer ")
         self.place = urlsplit(self.path).path  # still quoted: an encoded "/" belongs to a name
-        status, headers, body = self._hub.respond(self)
+        status, headers, body = self.server.hub.respond(self)
         if not status:
             return
         self.send_response(status)
