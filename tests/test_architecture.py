@@ -38,10 +38,10 @@ BUDGET = {
     "explanation": (406, 285),
     "model": (4_744, 3_466),
     "page": (343, 591),
-    "publishing": (729, 661),
+    "publishing": (729, 659),
     "serving": (979, 941),
     "tagging": (441, 538),
-    "training": (2_759, 2_586),
+    "training": (2_759, 2_558),
     "helpers": (0, 1_763),
 }
 

@@ -215,13 +215,10 @@ def test_a_resumed_training_has_the_teacher_of_the_interrupted_one(options, tmp_
     assert_same_weights(load_file(tmp_path / "again" / "model.safetensors"), expected)
 
 
-def test_without_labels_to_keep_there_is_an_error(options, encoder):
-    with pytest.raises(ValueError, match="--keep_labels"):
-        prepare_run([*options, "--keep_labels", "--model_name_or_path", encoder])
-
-
-def test_a_teacher_has_the_labels_of_the_model_and_reads_what_it_reads(options, saved_model, encoder, tmp_path):
+def test_a_teacher_fits_the_new_model(options, saved_model, encoder, tmp_path):
     options += ["--model_name_or_path", encoder, "--eval_strategy", "no"]
+    with pytest.raises(ValueError, match="--keep_labels"):
+        prepare_run([*options, "--keep_labels"])
     with pytest.raises(ValueError, match=r"--teacher.*'DNA', 'protein'.*'protein', 'virus'"):
         prepare_run([*options, "--teacher", str(saved_model)])
     train_and_save(prepare_run(options))

@@ -16,20 +16,15 @@ from tests.model.test_launches import Launches
 # ---- Parameter groups ----
 
 
-def group_names(model: nn.Module, groups: list[dict]) -> dict[str, set[str]]:
-    names = {id(parameter): name for name, parameter in model.named_parameters()}
-    return {group["name"]: {names[id(parameter)] for parameter in group["params"]} for group in groups}
-
-
 def test_each_parameter_is_in_one_group_with_its_rate_and_decay(tmp_path: Path) -> None:
     rates = {"head": 3.0, "words": 2.0, "encoder": 1.0}
     options = {"learning_rate": 3.0, "embeddings_learning_rate": 2.0, "encoder_learning_rate": 1.0}
     trainer = micro_trainer(tmp_path, micro_records(4), **options)
     groups = trainer.create_optimizer().param_groups
-    by_group = group_names(trainer.model, groups)
-
+    names = {id(parameter): name for name, parameter in trainer.model.named_parameters()}
+    by_group = {group["name"]: {names[id(parameter)] for parameter in group["params"]} for group in groups}
     counted = Counter(name for names in by_group.values() for name in names)
-    assert set(counted) == {name for name, _ in trainer.model.named_parameters()}
+    assert set(counted) == {*names.values()}
     assert set(counted.values()) == {1}
     for group in groups:
         part, *no_decay = group["name"].split("_", 1)

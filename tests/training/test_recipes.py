@@ -1,4 +1,4 @@
-"""The paper's recipes against its table, each model's size, a short training of one; the same command twice."""
+"""The paper's recipes against its table, a short training of one; the same command twice."""
 
 from collections import namedtuple
 from pathlib import Path

@@ -225,7 +225,6 @@ def test_a_run_without_validation_data_holds_some_out(tmp_path: Path, prepare, c
     lines = [{**record, "doc_id": str(number // 2)} for number, record in enumerate(micro_records(24))]
     train = write_json(tmp_path / "documents.jsonl", *lines)
     run = prepare("--train_file", train, "--dev_share", "0.25", "--format", "json_lines", num_train_epochs=1)
-    assert [len(run.corpus.given[split]) for split in ("train", "validation")] == [18, 6]
     with caplog.at_level("INFO", logger="modeling_triaffine"):
         train_and_save(run)
     assert "evaluate" not in caplog.messages[-1]  # which would score training sentences

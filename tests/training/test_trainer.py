@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from datasets import Dataset
 from safetensors.torch import load_file
 from transformers import DataCollatorForTokenClassification, TrainingArguments
 
@@ -91,12 +90,13 @@ THREE_EPOCHS = {**EACH_EPOCH, "num_train_epochs": 3, "load_best_model_at_end": T
 VIRUS = {"start": 0, "end": 1, "type": "virus"}
 
 
-def other_trainer(folder: Path, args: TrainingArguments | None = None, **options: Any) -> NestedNERTrainer:
-    return trainer_like(micro_trainer(folder, micro_records(4)), args, **options)
-
-
-def test_a_model_and_processor_that_do_not_fit_are_refused_before_the_training(tmp_path):
+def test_parts_that_do_not_fit_are_refused_before_the_training(tmp_path):
     like = micro_trainer(tmp_path, micro_records(4))
+    with pytest.raises(ValueError, match="give a DataCollatorForNestedNER"):
+        trainer_like(like, data_collator=DataCollatorForTokenClassification(None))
+    unknown = micro_dataset([{**record, "entities": [VIRUS]} for record in micro_records(2)])
+    with pytest.raises(ValueError, match="eval_dataset has entities of type virus in row 0, which the model has no "):
+        trainer_like(like, eval_dataset=unknown)
     with pytest.raises(ValueError, match=r"TriaffineProcessor as `processing_class`, not .* with a TokenizersBackend"):
         NestedNERTrainer(like.model, like.args, processing_class=like.processing_class.tokenizer)
     with pytest.raises(ValueError, match="Give `train_dataset` or `eval_dataset`"):
@@ -110,32 +110,6 @@ def test_a_model_and_processor_that_do_not_fit_are_refused_before_the_training(t
     like.model.config.id2label[0] = "RNA"
     with pytest.raises(ValueError, match="set `id2label` alone"):
         trainer_like(like)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"data_collator": DataCollatorForTokenClassification(None)}, "give a DataCollatorForNestedNER"),
-        (
-            {"eval_dataset": micro_dataset([{**one, "entities": [VIRUS]} for one in micro_records(2)])},
-            "eval_dataset has entities of type virus in row 0, which the model has no label for",
-        ),
-        (
-            {"train_dataset": micro_dataset(micro_records(3)).rename_column("tokens", "words")},
-            r"train_dataset needs the columns \['tokens'\], .*'words'.* adapt_dataset",
-        ),
-        *(
-            (
-                {"train_dataset": Dataset.from_list([{"tokens": ["Orsk"], "entities": entities}])},
-                r"train_dataset has the entities .* in row 0\. Give a list .* start, end, type, .* adapt_dataset",
-            )
-            for entities in (None, [{"start": 0, "end": 1, "label": "City"}])
-        ),
-    ],
-)
-def test_what_is_no_data_or_collator_of_spans_is_refused(tmp_path, options, message):
-    with pytest.raises(ValueError, match=message):
-        other_trainer(tmp_path, **options)
 
 
 @pytest.mark.parametrize(
@@ -187,11 +161,11 @@ def test_more_epochs_do_not_have_more_evaluations_and_the_loss_is_logged_before_
 
 
 def test_without_validation_data_nothing_is_scored(tmp_path):
-    args = NestedNERTrainingArguments(str(tmp_path), use_cpu=True)
-    trainer = other_trainer(tmp_path, args, train_dataset=micro_dataset(micro_records(4)))
+    like = micro_trainer(tmp_path, micro_records(4))
+    trainer = trainer_like(like, NestedNERTrainingArguments(str(tmp_path), use_cpu=True))
     assert (trainer.args.eval_strategy, trainer.args.load_best_model_at_end) == ("no", False)
     with pytest.raises(ValueError, match="eval_strategy"):  # asked for, not by default
-        other_trainer(tmp_path, TrainingArguments(str(tmp_path), use_cpu=True, eval_strategy="epoch"))
+        trainer_like(like, TrainingArguments(str(tmp_path), use_cpu=True, eval_strategy="epoch"))
 
 
 def test_own_metrics_of_entities_choose_the_best_checkpoint(tmp_path):
