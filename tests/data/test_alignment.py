@@ -2,12 +2,11 @@
 
 import pytest
 
-from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.data import align_entities
 from modeling_triaffine.data.texts import split_words
 from modeling_triaffine.model.text_triaffine import sentences_by
 from tests.helpers.corpora import entity
-from tests.helpers.tiny import tiny_model, tiny_processor
+from tests.helpers.tiny import tiny_processor
 
 TEXT = "a (CD28)-like one"
 WORDS = [(0, 1), (3, 7), (9, 13), (14, 17)]  # brackets and hyphen belong to no word
@@ -52,18 +51,7 @@ def test_words_of_a_splitter_are_checked(words):
         list(sentences_by(lambda text: [[(0, 1)], words], "a b c"))
 
 
-def test_a_splitter_of_the_user_cuts_texts(encoder):
+def test_long_sentences_of_a_splitter_are_windowed(encoder):
     processor = tiny_processor(encoder, max_sentence_words=16)
-    model = tiny_model(encoder, seed=1)
-    text = "The gene binds DNA. It works"
-
-    def found(splitter):
-        pipeline = NestedNERPipeline(model=model, processor=tiny_processor(encoder), text_splitter=splitter)
-        return [(entity["start"], entity["end"]) for entity in pipeline(text, threshold=0)]
-
-    halves = found(lambda text: [[(0, 3), (4, 8)], [(9, 14), (15, 18)]])
-    assert halves
-    assert all(end <= 8 or 9 <= start <= end <= 18 for start, end in halves)
-    assert found(None) != halves
     processor.text_splitter = lambda text: [[(0, 4)], [(n, n + 1) for n in range(5, 22)]]
-    assert [len(part.words) for part in processor.read_text("x" * 22)] == [1, 4, 4, 4, 4, 4, 2]  # windowed
+    assert [len(part.words) for part in processor.read_text("x" * 22)] == [1, 4, 4, 4, 4, 4, 2]

@@ -78,36 +78,30 @@ class TestReport:
             assert f"Read as 'text_spans' ({FORMATS['text_spans'].description}); {how}." in str(error.value)
 
 
-class TestRegistered:
-    """A format of a script: recognized, and named where it fails."""
+def test_a_format_of_a_script_is_recognized_and_named_where_it_fails(tmp_path, command, monkeypatch):
+    monkeypatch.setattr(FORMATS, "data", {**FORMATS.data})
 
-    @pytest.fixture(autouse=True)
-    def registered(self, monkeypatch):
-        monkeypatch.setattr(FORMATS, "data", {**FORMATS.data})
+    def read(path, check):
+        for number, line in enumerate(path.read_text().splitlines()[1:], start=2):
+            with check.record():
+                if "]" not in line:
+                    raise check.error(f"line {number}", "nothing closes", "Close it")
+                text = line.replace("[", "").replace("]", "")
+                found = check.entity(text, [(line.index("["), line.index("]") - 1)], "City")
+                yield Text(doc_id=str(number), text=text, entities=[found] if found else [])
 
-        def read(path, check):
-            for number, line in enumerate(path.read_text().splitlines()[1:], start=2):
-                with check.record():
-                    if "]" not in line:
-                        raise check.error(f"line {number}", "nothing closes", "Close it")
-                    text = line.replace("[", "").replace("]", "")
-                    found = check.entity(text, [(line.index("["), line.index("]") - 1)], "City")
-                    yield Text(doc_id=str(number), text=text, entities=[found] if found else [])
-
-        known = type(FORMATS["brat"])("ours", "ours", read, recognizes=lambda head: head.startswith("#ours"))
-        register_format(known)
-        register_format(known)  # again, as cells of a notebook
-        with pytest.raises(ValueError, match="There is a format 'brat' already"):
-            register_format(FORMATS["brat"])
-
-    def test_is_recognized_and_read(self, tmp_path, command):
-        path = write_files(tmp_path, {"train.txt": "#ours\nIn [Orsk].\n"})
-        assert spelled(load(path)["train"][0]) == [("Orsk", "City")]
-        assert spelled(load(tmp_path)["train"][0]) == [("Orsk", "City")]
-        assert command("statistics", tmp_path, "--format", "ours", "--json").code == 0
-        path.write_text("#ours\nIn [Orsk.\n")
-        with pytest.raises(CorpusError, match=r"train\.txt, line 2: nothing closes\. Close it\. Read as 'ours'"):
-            load(path)
+    known = type(FORMATS["brat"])("ours", "ours", read, recognizes=lambda head: head.startswith("#ours"))
+    register_format(known)
+    register_format(known)  # again, as cells of a notebook
+    with pytest.raises(ValueError, match="There is a format 'brat' already"):
+        register_format(FORMATS["brat"])
+    path = write_files(tmp_path, {"train.txt": "#ours\nIn [Orsk].\n"})
+    assert spelled(load(path)["train"][0]) == [("Orsk", "City")]
+    assert spelled(load(tmp_path)["train"][0]) == [("Orsk", "City")]
+    assert command("statistics", tmp_path, "--format", "ours", "--json").code == 0
+    path.write_text("#ours\nIn [Orsk.\n")
+    with pytest.raises(CorpusError, match=r"train\.txt, line 2: nothing closes\. Close it\. Read as 'ours'"):
+        load(path)
 
 
 # ---- What reading costs ----

@@ -94,16 +94,10 @@ def test_an_entity_is_explained_by_the_threshold_that_found_it(models):
 # ---- the command
 
 
-@pytest.fixture
-def served(monkeypatch):
-    """The calls of the command to build and serve the page, which do nothing."""
-    calls = []
-    monkeypatch.setattr(page, "build_page", lambda *given, **options: calls.append((given, options)))
-    monkeypatch.setattr(page, "serve_page", lambda *given, **options: calls.append((given, options)))
-    return calls
-
-
-def test_options_of_the_command(command, served):
+def test_options_of_the_command(command, monkeypatch):
+    served = []
+    for name in ("build_page", "serve_page"):
+        monkeypatch.setattr(page, name, lambda *given, **options: served.append((given, options)))
     options = ["--model", "o/a", "--model", "o/b", "--open", "--device", "cpu", "--host", "localhost"]
     assert command("page", *options).code == 0
     (models, built), (address, opens) = served

@@ -30,6 +30,7 @@ from modeling_triaffine.tagging import TagOptions, find_files, output, reading, 
 from modeling_triaffine.tagging.output import LOCK, OutputFolder
 from modeling_triaffine.tagging.reading import outputs_to_write, read_all, read_rows
 from modeling_triaffine.tagging.run import HARMLESS_TEXT, Tagger, identify_model
+from tests.helpers.corpora import json_lines, write_files
 from tests.helpers.portable import near
 
 pytest_plugins = ("tests.helpers.hub_server",)
@@ -66,11 +67,7 @@ def expected(saved_model) -> list[list[dict]]:
 
 
 def write_lines(path: Path, lines: list) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(
-        b"".join((line if isinstance(line, bytes) else json.dumps(line).encode()) + b"\n" for line in lines)
-    )
-    return path
+    return write_files(path.parent, {path.name: json_lines(*lines)})
 
 
 def read_lines(path: Path) -> list[dict]:
@@ -87,7 +84,7 @@ class TestThroughRay:
         """The same texts as JSON lines, with bad ones between them, and as Parquet; a damaged file and an empty one."""
         folder = tmp_path_factory.mktemp("corpus")
         good = [{"id": number, "body": text} for number, text in enumerate(TEXTS)]
-        write_lines(folder / "a.jsonl", [b"{]", *good[:10], {"body": None}, *good[10:], b"[1]"])
+        write_lines(folder / "a.jsonl", ["{]", *good[:10], {"body": None}, *good[10:], "[1]"])
         (folder / "b.parquet").write_bytes(b"PAR1 and nothing else")
         write_lines(folder / "c.jsonl", [])
         for number, text in enumerate(TEXTS[:3]):
