@@ -31,7 +31,10 @@ def model_folder(good_model, tmp_path) -> Path:
 
 
 def change(path: Path, fields: Any) -> None:
-    """Puts the fields of a dict into the JSON file that is there; anything else takes the file's place."""
+    """Puts the fields of a dict into the JSON file that is there; anything else takes its place, None removes it."""
+    if fields is None:
+        path.unlink()
+        return
     content = json.loads(path.read_text()) if path.exists() else {}
     for name, value in fields.items() if isinstance(fields, dict) else ():
         content[name] = content[name] | value if name == "encoder_config" and isinstance(value, dict) else value
@@ -58,11 +61,14 @@ DAMAGED: list[tuple[str, Any, str]] = [
     ("tokenizer_config.json", {"tokenizer_class": 5}, "tokenizer_config.json"),
     ("tokenizer_config.json", {"cls_token": "[NEW]"}, r"ids up to (\d+), but the encoder has vectors for \1 sub-words"),
     ("tokenizer.json", [], "tokenizer.json"),
+    (PROCESSOR, None, r"has no processor_config\.json\. .*from_encoder\(\)"),
+    *((name, None, f"has no {name}") for name in (VOCABULARIES, "tokenizer.json")),
+    (WEIGHTS, None, r"has no model\.safetensors; train a model first"),
 ]
 
 
 @pytest.mark.parametrize(("name", "fields", "message"), DAMAGED, ids=lambda value: str(value)[:60])
-def test_damaged_fields_are_refused_in_one_paragraph(model_folder, name, fields, message):
+def test_damaged_and_missing_files_are_refused_in_one_paragraph(model_folder, name, fields, message):
     change(model_folder / name, fields)
     with pytest.raises((ValueError, OSError), match=message) as refusal:
         NestedNERPipeline(model=model_folder)

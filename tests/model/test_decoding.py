@@ -153,14 +153,6 @@ def test_overlap_policies_are_their_definition(found):
         assert resolve_overlaps(found, overlap) == sorted(kept, key=lambda e: (e["start"], -e["end"]))
 
 
-@pytest.mark.parametrize("threshold", [1.5, True, "0.5", {"DNA": None}, {"DNA": 1.5}, float("nan"), {"RNA": 0.5}])
-def test_invalid_thresholds(threshold):
-    with pytest.raises(ValueError, match="threshold") as refused:
-        decode(candidate_output(), threshold=threshold)
-    if threshold == {"RNA": 0.5}:
-        assert all(label in str(refused.value) for label in ("RNA", "DNA", "protein"))
-
-
 def test_windows_are_one_text_whose_policy_counts_words():
     """Of two entities as likely, the one of more words is kept, not the one of more characters."""
     text = "a b c incomprehensibilities"

@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-import shutil
 from collections import deque
 from itertools import islice, pairwise
 
@@ -210,6 +209,8 @@ def test_a_data_set_of_torch_ends_by_its_length(finder):
 
 CALLS = [
     *(({"threshold": value}, ValueError, "`threshold` is ") for value in ("0.5", True, float("nan"), 2)),
+    *(({"threshold": {"DNA": value}}, ValueError, "threshold.*DNA") for value in (None, 1.5)),
+    ({"threshold": {"RNA": 0.5}}, ValueError, "RNA.*DNA.*protein"),
     *(({"overlap": value}, ValueError, "`overlap` is .*choose one of") for value in ("nonesuch", ["flat"])),
     *(({"batch_size": value}, ValueError, "`batch_size` is ") for value in (0, "2", True)),
     ({"aggregation_strategy": "none"}, ValueError, "`aggregation_strategy`"),
@@ -364,9 +365,3 @@ def test_a_device_that_there_is_not(saved_model, caplog, monkeypatch):
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
     assert NestedNERPipeline(saved_model, device=0).device.type == "cpu"
     assert "device=0, but torch finds no GPU" in caplog.text
-
-
-def test_a_folder_without_weights_is_named(saved_model, tmp_path):
-    shutil.copytree(saved_model, tmp_path / "model", ignore=shutil.ignore_patterns("*.safetensors"))
-    with pytest.raises(FileNotFoundError, match=r"has no model\.safetensors; train a model first"):
-        NestedNERPipeline(tmp_path / "model")

@@ -91,12 +91,6 @@ def test_word_longer_than_any_window_counts_with_all_its_subwords(processor):
     assert [(feature["word_index"] == word).sum() for word in range(3)] == [1, 50, 1]
 
 
-def test_empty_sentence(processor):
-    [feature] = processor.encode([[]])
-    assert tokens(processor, feature) == ["[CLS]", "[SEP]"]
-    assert feature["num_words"] == 0
-
-
 def test_padding_only_fills_up(processor):
     features = processor.encode([["gene"] * 3, ["x"], ["gene"] * 20])
     short, whole = processor.pad(features[:2]), processor.pad(features)
@@ -243,6 +237,7 @@ def test_sentences_without_parts_of_speech_get_the_taggers(tagged):
     features = tagged.encode(words, [[], ["SHORT", "SHORT"], [], []])
     long, short = (tagged.vocabularies["pos"][tag] for tag in ("LONG", "SHORT"))
     assert [feature["pos_ids"].tolist() for feature in features] == [[short, long], [short, short], [], [long]]
+    assert tokens(tagged, features[2]) == ["[CLS]", "[SEP]"]
     assert seen == [["x", "gene"], ["gene"]]
     [(feature, _)] = tagged.encode_text("gene x")
     assert feature["pos_ids"].tolist() == [long, short]
@@ -275,16 +270,6 @@ def test_any_text_is_encoded_and_every_word_is_seen(processor, text):
         index = feature["word_index"]
         assert set(index[index >= 0].tolist()) == set(range(feature["num_words"]))
         assert feature["num_words"] == len(piece.offsets)
-
-
-def test_missing_files_are_reported(encoder, tagged, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"has no processor_config\.json\. .*from_encoder\(\)"):
-        TriaffineProcessor.from_pretrained(encoder)
-    tagged.save_pretrained(tmp_path)
-    for name in ("vocabularies.json", "tokenizer.json"):
-        (tmp_path / name).unlink()
-        with pytest.raises(FileNotFoundError, match=f"has no {name}"):
-            TriaffineProcessor.from_pretrained(tmp_path)
 
 
 def test_options_of_a_push_reach_it_whole(encoder, tmp_path, monkeypatch):
