@@ -13,11 +13,10 @@ from modeling_triaffine.explanation import Explanation, explain, explaining, for
 from modeling_triaffine.explanation.explaining import Candidate, StageScores, TextSpan
 from modeling_triaffine.explanation.tables import MOST_CANDIDATES, MOST_LABELS, MOST_WORDS, make_stages
 from modeling_triaffine.model import span_head_triaffine
-from modeling_triaffine.model.configuration_triaffine import TriaffineConfig
-from modeling_triaffine.model.span_head_triaffine import TriaffineSpanHead
 from modeling_triaffine.model.triaffine_ops import cross_span_scores, inside_attention_reference
 from tests.helpers.factors import FACTORS, HAVE_TENSORS
 from tests.helpers.tiny import tiny_model, tiny_pipeline, tiny_processor
+from tests.model.test_span_head import make_head
 
 TEXT = "It works. The IL-2 gene binds protein! DNA"
 SPAN = (14, 23)  # IL-2 gene
@@ -35,15 +34,11 @@ def name_of(fields):
     return "-".join(str(value) for value in fields.values())
 
 
-def run_head(num_words=5, **fields):
-    """A head in float64 with random words of one sentence, and its output."""
-    torch.manual_seed(0)
-    sizes = {"num_labels": 4, "hidden_size": 6, "triaffine_dim": 5, "max_candidates": 4, "triaffine_init_std": 0.5}
-    head = TriaffineSpanHead(TriaffineConfig(**(sizes | fields)))
-    head.double().eval()
-    hidden = torch.randn(1, num_words, 6, dtype=torch.double)
+def run_head(**fields):
+    """A head in float64 with random words of one sentence of five, and its output."""
+    head, hidden, lengths = make_head(lengths=(5,), **fields)
     with torch.no_grad():
-        return head, hidden, head(hidden, torch.tensor([num_words]))
+        return head, hidden, head(hidden, lengths)
 
 
 def all_spans(num_words):

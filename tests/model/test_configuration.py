@@ -30,7 +30,6 @@ def test_round_trip_through_json(tmp_path):
     assert type(loaded) is TriaffineConfig
     loaded_fields, fields = (json.loads(each.to_json_string()) for each in (loaded, config))
     assert loaded_fields | {"_name_or_path": ""} == fields | {"_name_or_path": ""}
-    assert loaded.hidden_size == 32
     assert type(loaded.encoder_config) is BertConfig
 
 

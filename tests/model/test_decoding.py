@@ -105,6 +105,7 @@ def test_several_labels_of_a_span_are_found_each_by_its_threshold():
     # The labels of a span stand together, two spans that share words do not.
     pair = [{"start": 0, "end": 2, "type": kind, "score": score} for kind, score in (("DNA", 0.7), ("protein", 0.9))]
     assert resolve_overlaps([*pair, {"start": 1, "end": 3, "type": "DNA", "score": 0.8}], "flat") == pair[::-1]
+    assert resolve_overlaps(pair, lambda entities: entities[1:]) == pair[1:]  # a policy may be a function
     assert found(None, "flat") == [(2, 3, "protein")]
     assert found({"protein": 0.5, "DNA": 0.9}, "nested") == [(0, 3, "protein"), (2, 3, "protein")]
     assert found(0.0, "nested")[:2] == [(0, 3, "DNA"), (0, 3, "protein")]
@@ -168,8 +169,3 @@ def test_windows_are_one_text_whose_policy_counts_words():
         {"entity_group": "DNA", "score": 0.5, "word": "c", "start": 4, "end": 5},
     ]
     assert [one["word"] for one in found.in_characters(text, "flat", ["protein"])] == ["c incomprehensibilities"]
-
-
-def test_a_policy_may_be_a_function():
-    first, second = ({"start": n, "end": 3, "type": "DNA", "score": 0.5} for n in (0, 1))
-    assert resolve_overlaps([first, second], lambda entities: entities[1:]) == [second]
