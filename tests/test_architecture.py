@@ -34,14 +34,14 @@ BUDGET = {
     "conversion": (709, 590),
     "data": (4_911, 2_316),
     "drawing": (644, 461),
-    "evaluation": (1_250, 634),
+    "evaluation": (1_250, 625),
     "explanation": (406, 280),
     "model": (4_744, 3_432),
     "page": (343, 585),
-    "publishing": (729, 659),
+    "publishing": (729, 654),
     "serving": (979, 941),
     "tagging": (441, 535),
-    "training": (2_759, 2_558),
+    "training": (2_759, 2_546),
     "helpers": (0, 1_763),
 }
 

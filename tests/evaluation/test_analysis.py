@@ -8,13 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from modeling_triaffine.evaluation.analysis import (
-    MOST_EXAMPLES,
-    analyse,
-    html_report,
-    summarize,
-    write_report,
-)
+from modeling_triaffine.evaluation.analysis import MOST_EXAMPLES, analyse, html_report, summarize, write_report
 from modeling_triaffine.evaluation.error_analysis import error_examples
 from modeling_triaffine.evaluation.prediction import predict_words
 from modeling_triaffine.evaluation.scores import Counts, Scores, percentages

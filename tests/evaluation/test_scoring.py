@@ -79,9 +79,6 @@ def test_lengths_by_hand():
     rows = scores_by_length(predicted, gold)
     assert counts_by_row(rows) == {"1": (0, 1, 0, 2), "2": (0, 1, 0, 0), "5-8": (1, 1, 1, 1), "17+": (0, 0, 0, 1)}
     assert (rows["5-8"]["precision"], rows["5-8"]["recall"], rows["5-8"]["f1"]) == (1.0, 1.0, 1.0)
-
-
-def test_every_length_has_its_bucket():
     names = {1: "1", 2: "2", 3: "3-4", 4: "3-4", 5: "5-8", 8: "5-8", 9: "9-16", 16: "9-16", 17: "17+"}
     for length, name in names.items():
         assert list(scores_by_length([[]], [entities((3, 3 + length, "LOC"))])) == [name]

@@ -8,13 +8,8 @@ from modeling_triaffine.evaluation.calibration_result import Calibration, LabelC
 from modeling_triaffine.publishing.run_summary import SUMMARY_FILE, RunSummary
 from tests.helpers.cards import make_row, make_summary
 
-CALIBRATION = Calibration(
-    "validation",
-    7,
-    1.5,
-    (0.25, 0.0),
-    {"protein": LabelCalibration(make_row(1, 2, 3), make_row(2, 2, 3), 0.25)},
-)
+PROTEIN = LabelCalibration(make_row(1, 2, 3), make_row(2, 2, 3), 0.25)
+CALIBRATION = Calibration("validation", 7, 1.5, (0.25, 0.0), {"protein": PROTEIN})
 
 
 @pytest.mark.parametrize(

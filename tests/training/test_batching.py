@@ -215,6 +215,7 @@ def test_all_forms_of_the_same_sentences(data, expected, tmp_path):
 
 
 NO_ENTITIES = r"has the entities .* in row 0\. Give a list .* start, end, type, .* adapt_dataset"
+OTHER_COLUMNS = micro_dataset(RECORDS).rename_column("tokens", "words")
 REFUSED = {
     "numbers": (NUMBERED, "numbers as types of entities in row 0.*ClassLabel"),
     "transform": (class_labels().with_transform(lambda rows: rows), "has a transform"),
@@ -222,10 +223,7 @@ REFUSED = {
     "texts": (["Orsk"], "is no data set, nor a list"),
     "a stream": (iter(RECORDS), "is no data set, nor a list"),
     "splits": (DatasetDict(train=class_labels()), "is no data set, nor a list"),
-    "other columns": (
-        micro_dataset(RECORDS).rename_column("tokens", "words"),
-        r"columns \['tokens'\], .*'words'.* adapt",
-    ),
+    "other columns": (OTHER_COLUMNS, r"needs the columns \['tokens'\], .*'words'.* adapt_dataset"),
     "null": (Dataset.from_list([{**RECORDS[0], "entities": None}]), NO_ENTITIES),
     "labels": (Dataset.from_list([{"tokens": ["A"], "entities": [{"start": 0, "end": 1, "label": "X"}]}]), NO_ENTITIES),
     "pairs": ([{"tokens": ["Orsk"], "entities": [(0, 1, "DNA")]}], "is no data set, nor a list"),

@@ -157,11 +157,7 @@ def test_a_new_repository_is_private_unless_the_command_line_declines(tmp_path):
 
 
 def test_choices_are_those_of_the_code_behind_them():
-    behind = {
-        "flat_annotation": FLAT_ANNOTATIONS,
-        "word_splitter": _WORDS,
-        "sentence_splitter": SENTENCE_SPLITTERS,
-    }
+    behind = {"flat_annotation": FLAT_ANNOTATIONS, "word_splitter": _WORDS, "sentence_splitter": SENTENCE_SPLITTERS}
     for name, known in behind.items():
         assert OWN_OPTIONS[name].choices == tuple(known), f"declare the choices of {name} where the option is declared"
     assert OWN_OPTIONS["tokenizer_vocab_size"].least == len(SPECIAL_TOKENS) + len(pre_tokenizers.ByteLevel.alphabet())
