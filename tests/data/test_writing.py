@@ -11,7 +11,7 @@ from modeling_triaffine.data import FEATURES, load_nested_ner, load_texts, write
 from modeling_triaffine.data.loading import read_parts
 from modeling_triaffine.data.writing import PREDICTION_WRITERS, WRITERS
 from modeling_triaffine.model.text_triaffine import word_splitter
-from tests.helpers.corpora import bare, conllu, read, spelled, triples, write_files
+from tests.helpers.corpora import bare, conllu, entity, read, spelled, triples, write_files
 from tests.helpers.format_cases import CASES
 
 EXACTLY = {"word_splitter": word_splitter("whitespace"), "sentence_splitter": "lines"}
@@ -27,7 +27,7 @@ def record(tokens, *entities, number=0, doc_id="a", **fields):
         "sent_id": number,
         "tokens": tokens.split() if isinstance(tokens, str) else tokens,
         "pos": [],
-        "entities": [{"start": start, "end": end, "type": kind} for start, end, kind in entities],
+        "entities": [entity(*one) for one in entities],
         "left_tokens": None,
         "right_tokens": None,
         **fields,
@@ -36,8 +36,7 @@ def record(tokens, *entities, number=0, doc_id="a", **fields):
 
 def document(text, *entities, doc_id="a", borders=()):
     """A text; its entities are (start, end, type)."""
-    found = [{"start": start, "end": end, "type": kind} for start, end, kind in entities]
-    return {"doc_id": doc_id, "text": text, "entities": found, "borders": list(borders)}
+    return {"doc_id": doc_id, "text": text, "entities": [entity(*one) for one in entities], "borders": list(borders)}
 
 
 def write(form, rows, folder):

@@ -91,6 +91,7 @@ WRONG = {
         lines({"tokens": ["Ana", "ran"], "entities": [{"start": 0, "end": 2, "type": "X", "text": "Ana"}]}),
         r"'entities\[0\]\.text' is 'Ana', but the words 0 to 2 are 'Ana ran'",
     ),
+    "UTF-16 without a mark": ({"a.jsonl": json.dumps({"text": "a"}).encode("utf-16-le")}, "NUL.*as UTF-8"),
     "line ends of Windows": (
         {"a.txt": "He slept.\r\nShe likes Orsk.", "a.ann": "T1\tCity 20 24\tOrsk\r\n"},
         r"a\.ann, line 1: field 'T1' quotes 'Orsk'.*--offsets.*line ends of one",
