@@ -41,7 +41,7 @@ BUDGET = {
     "publishing": (729, 654),
     "serving": (979, 941),
     "tagging": (441, 535),
-    "training": (2_759, 2_546),
+    "training": (2_759, 2_545),
     "helpers": (0, 1_763),
 }
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from modeling_triaffine.new_model import number_names
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from modeling_triaffine.training.word_vectors import read_word_vectors, vectors_of
 from tests.helpers.micro_training import micro_records, run_arguments, write_corpus, write_recipe
@@ -68,7 +67,7 @@ def test_damaged_files_and_files_of_other_forms(tmp_path, content, message):
 
 
 def test_the_table_has_the_mean_for_unknown_words():
-    vocabulary = number_names(NUMBERS)
+    vocabulary = {name: number for number, name in enumerate(["[PAD]", "[UNK]", *NUMBERS])}
     table = vectors_of(vocabulary, NUMBERS).numpy()
     assert table.shape == (len(STORED) + 2, SIZE)
     assert not table[0].any()
