@@ -42,7 +42,7 @@ BUDGET = {
     "serving": (979, 941),
     "tagging": (441, 535),
     "training": (2_759, 2_545),
-    "helpers": (0, 1_763),
+    "helpers": (0, 1_768),
 }
 
 

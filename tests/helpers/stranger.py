@@ -48,6 +48,11 @@ def load(name, save_to=None, by_all_names=False, **options):
     return {"scores": scores.double().tolist(), "found": found, "labels": labels}
 
 
+def find(name, **options):
+    found = pipeline("ner", model=name, trust_remote_code=True, device="cpu", **options)(text, threshold=0.2)
+    return sorted((entity["start"], entity["end"]) for entity in found)
+
+
 def make_of_objects(name, **options):
     '''What transformers' `pipeline` finds with a model object, its processor given by either name or left out.'''
     model = AutoModelForTokenClassification.from_pretrained(name, trust_remote_code=True, **options)
