@@ -35,7 +35,7 @@ def test_models_load_in_any_order_of_imports(saved_model, order):
     [
         ("version", "dir(sys.modules['modeling_triaffine'])"),
         ("evaluation", "score_entities([[]], [[]])"),
-        ("data.record_checker", "RecordChecker('bars.txt')"),
+        ("data.schema", "RecordChecker('bars.txt')"),
         ("drawing", "draw_entities_html('a', [])"),
         ("commands.predict", "read_rows('-', None, TextOptions())"),
         ("commands.train", "command"),

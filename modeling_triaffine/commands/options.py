@@ -142,8 +142,7 @@ def load_split(
     Raises:
         ValueError: the corpus has no such split.
     """
-    from ..data.corpus_files import SPLIT_OF_NAME
-    from ..data.loading import read_parts
+    from ..data.loading import SPLIT_OF_NAME, read_parts
 
     wanted = SPLIT_OF_NAME.get(split or "validation", split or "validation")
     parts = read_parts(corpus, corpus_format, max_bad_records=max_bad_records, only=wanted)

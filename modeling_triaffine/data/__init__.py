@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING
 from ..lazy import on_first_use
 
 if TYPE_CHECKING:
-    from .context import add_context as add_context
     from .features import ENTITY_FEATURES as ENTITY_FEATURES
     from .features import FEATURES as FEATURES
+    from .features import adapt_dataset as adapt_dataset
+    from .features import add_context as add_context
     from .formats import FORMATS as FORMATS
     from .formats import CorpusFormat as CorpusFormat
     from .formats import register_format as register_format
-    from .loading import adapt_dataset as adapt_dataset
     from .loading import load_nested_ner as load_nested_ner
     from .loading import load_texts as load_texts
     from .reading import document_name as document_name
     from .reading import numbered_lines as numbered_lines
-    from .record_checker import RecordChecker as RecordChecker
     from .schema import CorpusError as CorpusError
     from .schema import Entity as Entity
+    from .schema import RecordChecker as RecordChecker
     from .schema import Text as Text
     from .statistics import corpus_statistics as corpus_statistics
     from .texts import align_entities as align_entities

@@ -1,11 +1,25 @@
-"""The schema of a corpus as the library `datasets` holds it."""
+"""Sentences of words in the library `datasets`: schema, other data sets and texts in this schema, context.
 
-from collections.abc import Iterable, Mapping
+Which words the context of a sentence has is decided in `text_triaffine.py`, for raw text and records alike; the
+processor decides how many of their sub-words the encoder sees.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
-from datasets import ClassLabel, Dataset, DatasetDict, Features, LargeList, List, Value
+from datasets import ClassLabel, Dataset, DatasetDict, Features, LargeList, List, NamedSplit, Value
+from datasets.fingerprint import Hasher
 
-from .schema import TO_DATASET
+from ..model.options_triaffine import MODEL_OPTIONS
+from ..model.text_triaffine import neighbouring_words
+from .formats.bioc import BIGBIO_KB, bigbio_text
+from .formats.text_spans import annotated_text
+from .formats.words import tagged_sentences
+from .reading import JsonObject
+from .schema import CONTEXT_FIELDS, TO_DATASET, RecordChecker, Text
+from .texts import DEFAULT_SENTENCE_SPLITTER, WordSplitter, sentences_of
 
 AnyDataset = TypeVar("AnyDataset", Dataset, DatasetDict)
 
@@ -98,3 +112,145 @@ def readable(value: Any, feature: Any) -> Any:
         columns = [values or [] for values in fields.values()]
         return [dict(zip(fields, row, strict=True)) for row in zip(*columns, strict=True)]
     return value
+
+
+def dataset_of_texts(texts: Iterable[Text], check: RecordChecker, split: str | None, *splitters: Any) -> Dataset:
+    """The sentences of texts in the schema."""
+    rows = [record for text in texts for record in sentences_of(text, check, *splitters)]
+    columns = {name: [row[name] for row in rows] for name in FEATURES}  # type: ignore[literal-required]
+    return Dataset.from_dict(columns, features=FEATURES, split=None if split is None else NamedSplit(split))
+
+
+# ---- Data sets ----
+
+
+def adapt_dataset(
+    dataset: AnyDataset,
+    columns: Mapping[str, Any] | str,
+    *,
+    word_splitter: WordSplitter | None = None,
+    sentence_splitter: str = DEFAULT_SENTENCE_SPLITTER,
+    offsets: str | None = None,
+) -> AnyDataset:
+    """Converts a data set loaded by `datasets.load_dataset` to the schema of this package (`FEATURES`).
+
+    Args:
+        dataset: rows of tokens or of texts; a `DatasetDict` is converted split by split.
+        columns: a mapping of fields to columns, or "bigbio_kb" for a data set with that schema. With `tokens`,
+            `entities` are one or several columns of tags (strings, class labels, numbers of the tags `names`, or lists
+            of these, one for each level of nesting) or of spans by tokens. With `text`, they are a column of spans by
+            characters. `start`, `end` and `type` name the fields of a span (by default start, end and label);
+            `inclusive_end` says that the end is the last token or character. `id`, `pos` and `doc_id` are optional;
+            without `doc_id`, every row is a document.
+        word_splitter, sentence_splitter, offsets: as of `load_nested_ner`.
+
+    Returns:
+        A data set of the same kind; what was dropped is logged as one warning for each split and kept in
+        `info.description`.
+
+    Raises:
+        CorpusError: a row is invalid; the message names split, row and field.
+        TypeError: it is no data set of `datasets`, or a streaming one.
+        ValueError: `columns` or `offsets` is wrong.
+
+    Examples:
+        >>> from datasets import Dataset
+        >>> from modeling_triaffine.data import adapt_dataset
+        >>> rows = Dataset.from_list([{"words": ["mayor", "of", "Orsk"], "ner": ["B-Person", "I-Person", "I-Person"]}])
+        >>> adapt_dataset(rows, {"tokens": "words", "entities": "ner"})[0]["entities"]
+        [{'start': 0, 'end': 3, 'type': 'Person'}]
+    """
+
+    def adapted(part: Dataset, split: str) -> Dataset:
+        check = RecordChecker(split, offsets=offsets)
+        texts = check.numbered(_texts_of_rows(part, columns, split, check))
+        rows = dataset_of_texts(texts, check, part.split, word_splitter, sentence_splitter)
+        rows.info.description = check.report()
+        check.tell()
+        return rows
+
+    if isinstance(dataset, DatasetDict):
+        return DatasetDict({split: adapted(part, split) for split, part in dataset.items()})
+    return adapted(dataset, str(getattr(dataset, "split", None) or "dataset"))
+
+
+def _texts_of_rows(
+    dataset: Dataset, columns: Mapping[str, Any] | str, name: str, check: RecordChecker
+) -> Iterator[Text]:
+    values = _values(as_records(dataset, (), "adapt_dataset"), check)
+    if not isinstance(columns, Mapping) and columns != BIGBIO_KB.name:
+        raise ValueError(f"`columns` is {columns!r}. Give a mapping of fields to columns, or {BIGBIO_KB.name!r}.")
+    if isinstance(columns, Mapping) and "text" not in columns:
+        return tagged_sentences(values, columns, name, check)
+    read: Any = partial(annotated_text, columns=columns) if isinstance(columns, Mapping) else bigbio_text
+    rows = (JsonObject(row, where, check, number=number) for number, (row, where) in enumerate(values))
+    return filter(None, (read(row, f"{name}:{row.number}") for row in rows))
+
+
+def _values(dataset: Dataset, check: RecordChecker) -> Iterator[tuple[object, str]]:
+    """The rows as [`readable`] makes them, each with its place."""
+    features = dataset.features  # a deep copy at every access
+    for number, row in enumerate(dataset):
+        for column, value in row.items():
+            try:
+                row[column] = readable(value, features[column])
+            except ValueError as error:
+                raise check.error(f"row {number}", f"field '{column}': {error}", "Correct the row") from None
+        yield row, f"row {number}"
+
+
+# ---- Context ----
+
+
+def add_context(dataset: AnyDataset, context: str, max_tokens: int) -> AnyDataset:
+    """Fills in `left_tokens` and `right_tokens` if the corpus has no context of its own.
+
+    Neighbours are the sentences of the same `doc_id`, in the order of `sent_id`, within the data set (within each split
+    of a `DatasetDict`); a sentence without a `doc_id` has none. Records with their own context (lists, not null) are
+    not changed.
+
+    Args:
+        dataset: with `tokens`, and `doc_id` and `sent_id` unless `context` is "none"; order and columns are kept.
+        context: "none": both sides are empty; "previous_sentence": the previous sentence on the left, nothing on the
+            right (the published setting on GENIA); "document": all neighbouring words on both sides.
+        max_tokens: the maximum number of words on each side, the nearest ones.
+
+    Raises:
+        ValueError: `context` is none of these, or a column is missing.
+        TypeError: the data set is a streaming one.
+
+    Examples:
+        >>> from datasets import Dataset
+        >>> from modeling_triaffine.data import add_context
+        >>> columns = {"doc_id": ["1", "1"], "sent_id": [0, 1], "tokens": [["Rain", "."], ["Sun"]]}
+        >>> add_context(Dataset.from_dict(columns), "document", max_tokens=128)["left_tokens"][:]
+        [[], ['Rain', '.']]
+    """
+    MODEL_OPTIONS["context"].check(context)
+    if isinstance(dataset, DatasetDict):
+        return DatasetDict({split: add_context(part, context, max_tokens) for split, part in dataset.items()})
+    dataset = as_records(dataset, ["tokens"] if context == "none" else ["tokens", "doc_id", "sent_id"], "add_context")
+    documents: dict[str | int, list[tuple[int, int]]] = defaultdict(list)
+    if context != "none":
+        for row, (doc_id, sent_id) in enumerate(zip(dataset["doc_id"], dataset["sent_id"], strict=True)):
+            documents[row if doc_id is None else doc_id].append((sent_id, row))
+    tokens = dataset["tokens"][:] if documents else []
+    places: dict[int, tuple[list[list[str]], int]] = {}  # row → the sentences of its document, and its position
+    for members in documents.values():
+        rows = [row for _, row in sorted(members)]
+        sentences = [tokens[row] for row in rows]
+        places |= {row: (sentences, position) for position, row in enumerate(rows)}
+
+    def fill_in(record: dict[str, Any], row: int) -> dict[str, list[str]]:
+        if any(record.get(side) is not None for side in CONTEXT_FIELDS):
+            return {side: record.get(side) or [] for side in CONTEXT_FIELDS}
+        around = neighbouring_words(*places.get(row, ([], 0)), context, max_tokens)
+        return dict(zip(CONTEXT_FIELDS, around, strict=True))
+
+    return dataset.map(
+        fill_in,
+        with_indices=True,
+        features=Features({**dataset.features, **{side: FEATURES[side] for side in CONTEXT_FIELDS}}),
+        new_fingerprint=Hasher.hash([dataset._fingerprint, context, max_tokens]),  # otherwise all words are hashed
+        desc="Adding context",
+    )

@@ -1,26 +1,56 @@
-"""A corpus in any known format, or the rows of a data set → texts → sentences of words in the library `datasets`."""
+"""A corpus in any known format → its texts, and sentences of words in the library `datasets`.
 
+A path is that of files of splits, which are in the name of a file or folder, or are given. All files of a split have
+one format, which is detected by name or content of a file, and by the keys of its JSON.
+"""
+
+from __future__ import annotations
+
+import glob
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
-from datasets import Dataset, DatasetDict, NamedSplit
+from datasets import Dataset, DatasetDict
 
-from .corpus_files import CorpusPath, SplitFiles, find_splits, split_of
-from .features import FEATURES, AnyDataset, as_records, readable
-from .formats.bioc import BIGBIO_KB, bigbio_text
-from .formats.text_spans import annotated_text
-from .formats.words import tagged_sentences
-from .reading import JsonObject, read_head
-from .record_checker import WITHOUT_SPANS, RecordChecker
-from .schema import CorpusError, Text
-from .texts import DEFAULT_SENTENCE_SPLITTER, WordSplitter, is_written, numbered, sentences_of
+from .features import dataset_of_texts
+from .formats import FORMATS, IN_LIST, CorpusFormat
+from .reading import plain_name, read_head, record_keys, visible_files
+from .schema import OF_TABLES, TO_DATASET, WITHOUT_SPANS, CorpusError, RecordChecker, Text
+from .texts import DEFAULT_SENTENCE_SPLITTER, WordSplitter, is_written
 
 logger = logging.getLogger(__name__)
+
+SPLIT_OF_NAME = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(
+        ("dev", "devel", "develop", "development", "val", "valid", "eval", "validation", "testa"), "validation"
+    ),
+    **dict.fromkeys(("test", "testing", "testb"), "test"),
+}
+"""Name of a file, folder or key of `path` → its split. CoNLL-2002 and 2003 call theirs testa and testb."""
+
+SPLIT_IN_NAME = re.compile(rf"(?<![a-z0-9])({'|'.join(SPLIT_OF_NAME)})(?:set)?(?![a-z0-9])")
+TABLES = (".parquet", ".arrow", ".xlsx")
+EACH_BY_ITSELF = 'Give one by itself: --train_file, --validation_file, --test_file, in Python {"train": …}'
+REMEDY = (
+    "docs/corpora.md shows all forms that are read: name one (--format, format=), or where the fields of JSON have "
+    "other names, convert it with triaffine-ner convert --columns 'text=… entities=… start=… end=… type=…'"
+)
+SHOWN, SHOWN_KEYS = 3, 12
+
+PathLike = str | os.PathLike[str]
+Paths = PathLike | Sequence[PathLike]
+CorpusPath = Paths | Mapping[str, Paths]
+"""A corpus: a file, a folder or a pattern such as "gum/*.conllu"; several of them; or a mapping of splits to these."""
 
 
 def load_nested_ner(
@@ -139,7 +169,7 @@ class CorpusPart:
         """The splits in the schema; see [`load_nested_ner`] and [`sentences_of`]."""
         check = deepcopy(self.check)
         splitters = word_splitter, sentence_splitter or DEFAULT_SENTENCE_SPLITTER, own_words
-        splits = {split: _as_dataset(texts, check, split, *splitters) for split, texts in self.texts.items()}
+        splits = {split: dataset_of_texts(texts, check, split, *splitters) for split, texts in self.texts.items()}
         report = check.report()
         if not any(map(len, splits.values())):
             raise check.error("", "it has no sentences", report.removesuffix(".") or "Check whether it is complete")
@@ -147,13 +177,6 @@ class CorpusPart:
         for rows in splits.values():
             rows.info.description = report
         return splits
-
-
-def _as_dataset(texts: Iterable[Text], check: RecordChecker, split: str | None, *splitters: Any) -> Dataset:
-    """The sentences of texts in the schema."""
-    rows = [record for text in texts for record in sentences_of(text, check, *splitters)]
-    columns = {name: [row[name] for row in rows] for name in FEATURES}  # type: ignore[literal-required]
-    return Dataset.from_dict(columns, features=FEATURES, split=None if split is None else NamedSplit(split))
 
 
 def read_parts(
@@ -185,7 +208,7 @@ def read_parts(
             raise CorpusError.at(files.path, "", f"the format {known.name!r} has no columns", "Leave them out")
         read_as = f"Read as {known.name!r} ({known.description}); {how}"
         part = CorpusPart(RecordChecker(files.path, read_as, offsets, max_bad_records))
-        for text in numbered(_texts(files, part.check, {} if columns is None else {"columns": columns}), part.check):
+        for text in part.check.numbered(_texts(files, part.check, {} if columns is None else {"columns": columns})):
             part.texts.setdefault(split or text.get("split") or "train", []).append(text)
         part.texts = part.texts or {split or "train": []}
         if split is None and not any("split" in text for text in part.texts.get("train", ())):
@@ -211,79 +234,240 @@ def _texts(files: SplitFiles, check: RecordChecker, options: Mapping[str, Any]) 
         raise check.error("", "no text has a field of spans", remedy)
 
 
-# ---- Data sets ----
+# ---- The files of a split ----
 
 
-def adapt_dataset(
-    dataset: AnyDataset,
-    columns: Mapping[str, Any] | str,
-    *,
-    word_splitter: WordSplitter | None = None,
-    sentence_splitter: str = DEFAULT_SENTENCE_SPLITTER,
-    offsets: str | None = None,
-) -> AnyDataset:
-    """Converts a data set loaded by `datasets.load_dataset` to the schema of this package (`FEATURES`).
+@dataclass(frozen=True)
+class SplitFiles:
+    """The files of a split, all of one format; `path` is what messages name: the file, or the folder around them."""
 
-    Args:
-        dataset: rows of tokens or of texts; a `DatasetDict` is converted split by split.
-        columns: a mapping of fields to columns, or "bigbio_kb" for a data set with that schema. With `tokens`,
-            `entities` are one or several columns of tags (strings, class labels, numbers of the tags `names`, or lists
-            of these, one for each level of nesting) or of spans by tokens. With `text`, they are a column of spans by
-            characters. `start`, `end` and `type` name the fields of a span (by default start, end and label);
-            `inclusive_end` says that the end is the last token or character. `id`, `pos` and `doc_id` are optional;
-            without `doc_id`, every row is a document.
-        word_splitter, sentence_splitter, offsets: as of `load_nested_ner`.
+    path: Path
+    files: tuple[Path, ...]
+    format: CorpusFormat
 
-    Returns:
-        A data set of the same kind; what was dropped is logged as one warning for each split and kept in
-        `info.description`.
+
+def split_of(path: Path) -> str | None:
+    """The split that is in the name of a file or folder; None if none is, or several are."""
+    names = SPLIT_IN_NAME.findall(plain_name(path))
+    return SPLIT_OF_NAME[names[0]] if len(names) == 1 else None
+
+
+# ---- Splits ----
+
+
+def find_splits(path: CorpusPath, format: str | None) -> dict[str | None, SplitFiles]:
+    """Finds the files of each split. The split is None if no name tells one: its texts say it, or it is all `train`.
 
     Raises:
-        CorpusError: a row is invalid; the message names split, row and field.
-        TypeError: it is no data set of `datasets`, or a streaming one.
-        ValueError: `columns` or `offsets` is wrong.
+        CorpusError: several files or folders could be one split, or a split has files of several formats.
+        FileNotFoundError: a path has no file of a known format.
+    """
+    if format is not None and format not in FORMATS:
+        raise ValueError(f"There is no format {format!r}. Choose {', '.join(sorted(FORMATS))}, or none to detect it.")
+    known = None if format is None else FORMATS[format]
+    splits: dict[str | None, SplitFiles] = {}
+    if not isinstance(path, Mapping):
+        given = GivenFiles(path, known)
+        splits.update(given.named_splits())
+        return splits or {None: given.together(given.folder)}
+    for name, of_split in path.items():
+        split = SPLIT_OF_NAME.get(name, name)
+        if split in splits:
+            raise ValueError(f"Two files are given for the split {split!r}. Give one, or a list of both.")
+        given = GivenFiles(of_split, known)
+        named = given.named_splits() if len(given.paths) == 1 else {}
+        if split not in named and len(named) > 1:
+            problem = f"it is given for {split}, and has {', '.join(sorted(named))}"
+            raise CorpusError.at(given.folder, "", problem, "Give the files")
+        splits[split] = named.get(split) or given.together(given.folder)
+    return splits
 
-    Examples:
-        >>> from datasets import Dataset
-        >>> from modeling_triaffine.data import adapt_dataset
-        >>> rows = Dataset.from_list([{"words": ["mayor", "of", "Orsk"], "ner": ["B-Person", "I-Person", "I-Person"]}])
-        >>> adapt_dataset(rows, {"tokens": "words", "entities": "ner"})[0]["entities"]
-        [{'start': 0, 'end': 3, 'type': 'Person'}]
+
+class GivenFiles:
+    """The files below some paths, and the formats of those that are read.
+
+    Attributes:
+        folder: the only path, or the folder around several, which messages name.
+        formats: file → the `known` format, or its own, or that of its neighbours.
     """
 
-    def adapted(part: Dataset, split: str) -> Dataset:
-        check = RecordChecker(split, offsets=offsets)
-        texts = numbered(_texts_of_rows(part, columns, split, check), check)
-        rows = _as_dataset(texts, check, part.split, word_splitter, sentence_splitter)
-        rows.info.description = check.report()
-        check.tell()
-        return rows
+    def __init__(self, given: object, known: CorpusFormat | None):
+        self.paths, self.known = _existing(given), known
+        self.folder = self.paths[0] if len(self.paths) == 1 else Path(os.path.commonpath(self.paths))
+        self.files = [*dict.fromkeys(file for path in self.paths for file in visible_files(path))]
+        self.formats: dict[Path, CorpusFormat] = {}
+        for kind in [known] if known else FORMATS.values():
+            if kind.documents is not None:
+                found = (file for path in self.paths for file in kind.documents(path))
+                self.formats |= dict.fromkeys(found, kind)
+        documents = {_stem(file) for file in self.formats}  # whose texts are called alike
+        for file in self.files:
+            own = self._own_format(file) if known or _stem(file) not in documents else None
+            if own is not None and (own.documents is None or file == self.folder):
+                self.formats[file] = own
+        # What is wrong with a file that could be like its neighbours is said by their reader.
+        near = {_suffix(file): kind for file, kind in self.formats.items() if kind.documents is None}
+        for file in self.files:
+            neighbours = near.get(_suffix(file)) if file not in self.formats else None
+            if neighbours and (split_of(file) or _suffix(file) in neighbours.suffixes):
+                self.formats[file] = neighbours
 
-    if isinstance(dataset, DatasetDict):
-        return DatasetDict({split: adapted(part, split) for split, part in dataset.items()})
-    return adapted(dataset, str(getattr(dataset, "split", None) or "dataset"))
+    def _own_format(self, file: Path) -> CorpusFormat | None:
+        """The format of a file by its name and content; None if it has none, or not the known one."""
+        if self.known and (file in self.paths or plain_name(file).endswith(self.known.suffixes)):
+            return self.known
+        with suppress(CorpusError):
+            if self.known is None:
+                return format_of_file(file)
+            return self.known if self.known in formats_recognizing(read_head(file)) else None
+        return None
+
+    def named_splits(self) -> dict[str, SplitFiles]:
+        """The splits that names of files tell, or of folders around them, below the paths.
+
+        The least deep count. Files beside them that are not read are told.
+        """
+        # Of what could be one split, the first is it: the least deep, the one of just its name, a file.
+        ranks: dict[str, dict[Path, tuple[int, bool, bool]]] = defaultdict(dict)
+        given = {*self.paths, *(folder for path in self.paths for folder in path.parents)}
+        for file in sorted(self.formats):
+            if found := self._place_of(file):
+                split, place, is_exact = found
+                depth = 0 if place in given else len(place.parts)
+                ranks[split][place] = (depth, not is_exact, place != file)
+        least_deep = min((depth for places in ranks.values() for depth, *_ in places.values()), default=0)
+        splits: dict[str, SplitFiles] = {}
+        for split in (split for split in dict.fromkeys(SPLIT_OF_NAME.values()) if split in ranks):
+            first = min(ranks[split].values())
+            if first[0] > least_deep:
+                continue
+            place, *others = [place for place, rank in ranks[split].items() if rank == first]
+            if others:
+                problem = f"{_shown(self.folder, [place, *others])} could each be its {split} split"
+                raise CorpusError.at(self.folder, "", problem, EACH_BY_ITSELF)
+            splits[split] = self.together(place)
+        read = {file for files in splits.values() for file in files.files}
+        kinds = {files.format.name for files in splits.values()}
+        left_out = {file for file, kind in self.formats.items() if kind.name in kinds}
+        names = {_stem(file) for file in read}
+        left_out |= {file for file in self.files if splits and split_of(file) and _stem(file) not in names}
+        _tell(self.folder, "files outside all splits left out", sorted(left_out - read))
+        return splits
+
+    def _place_of(self, file: Path) -> tuple[str, Path, bool] | None:
+        """The split of a file, the outermost folder or else the file that names it, and whether it has just that name.
+
+        None if nothing names one; but a document may have any name.
+        """
+        below = [place for place in (*reversed(file.parents), file) if self.folder in place.parents]
+        told = {place: split for place in below if (split := split_of(place))}
+        if not told:
+            return None
+        place, split = next(iter(told.items()))
+        is_exact = SPLIT_IN_NAME.fullmatch(_stem(place)) is not None
+        is_document = self.formats[file].documents is not None
+        if len({*told.values()}) > 1 and not is_exact and not is_document:
+            problem = f"{_shown(self.folder, [file])} has the names of several splits"
+            remedy = f"Give the folder that contains the splits. {EACH_BY_ITSELF}"
+            raise CorpusError.at(self.folder, "", problem, remedy)
+        return None if place == file and is_document and not is_exact else (split, place, is_exact)
+
+    def together(self, place: Path) -> SplitFiles:
+        """All files at a place as one split. Documents come before other files, which may describe them."""
+        files = [file for file in self.files if place == file or place in file.parents]
+        read = {file: self.formats[file] for file in files if file in self.formats}
+        documents = {file: kind for file, kind in read.items() if kind.documents is not None}
+        examples = {kind.name: file for file, kind in (documents or read).items()}
+        if len(examples) > 1:
+            forms = ", ".join(f"{name!r} ({os.path.relpath(file, place)})" for name, file in examples.items())
+            remedy = f"Give the folder of one, or name one: --format (format=) {next(iter(examples))}"
+            raise CorpusError.at(place, "", f"it has files of several forms, {forms}", remedy)
+        if not examples:
+            for file in files if self.known is None else ():
+                if len(files) == 1 or split_of(file):
+                    format_of_file(file)  # whose error says more
+            wanted = f"the format {self.known.name}" if self.known else "a known format"
+            raise FileNotFoundError(
+                f"{place}: it has no documents or files of {wanted}. It contains {_shown(place, files) or 'no files'}. "
+                f"Give a corpus file, or a folder with train, dev and test; `predict` reads texts without entities. "
+                f"{OF_TABLES}."
+            )
+        if not documents:
+            _tell(place, "files of unknown formats left out", [file for file in files if file not in read])
+        (name,) = examples
+        return SplitFiles(place, tuple(documents or read), FORMATS[name])
 
 
-def _texts_of_rows(
-    dataset: Dataset, columns: Mapping[str, Any] | str, name: str, check: RecordChecker
-) -> Iterator[Text]:
-    values = _values(as_records(dataset, (), "adapt_dataset"), check)
-    if not isinstance(columns, Mapping) and columns != BIGBIO_KB.name:
-        raise ValueError(f"`columns` is {columns!r}. Give a mapping of fields to columns, or {BIGBIO_KB.name!r}.")
-    if isinstance(columns, Mapping) and "text" not in columns:
-        return tagged_sentences(values, columns, name, check)
-    read: Any = partial(annotated_text, columns=columns) if isinstance(columns, Mapping) else bigbio_text
-    rows = (JsonObject(row, where, check, number=number) for number, (row, where) in enumerate(values))
-    return filter(None, (read(row, f"{name}:{row.number}") for row in rows))
+def _existing(given: object) -> list[Path]:
+    """The files and folders of a path, a pattern, or several of either."""
+    found: list[Path] = []
+    for entry in given if isinstance(given, (list, tuple)) else [given]:
+        if not isinstance(entry, (str, os.PathLike)):
+            raise TypeError(
+                f"A corpus is a file or folder, but the data is of type {type(entry).__name__}. Data in memory is for "
+                f"adapt_dataset, which takes a Dataset. {TO_DATASET}."
+            )
+        path = Path(entry).expanduser()
+        matching = [path] if path.exists() else sorted(map(Path, glob.glob(str(path), recursive=True)))
+        if not matching:
+            raise FileNotFoundError(f"{path}: no such file. Give a corpus file, or a folder with train, dev, test.")
+        found += matching
+    if not found:
+        raise ValueError("No file is given. Give the path of a corpus file or folder.")
+    if len(found) == 1 and found[0].name:
+        return found
+    # "." has no name, and the folder around several is absolute.
+    return [*dict.fromkeys(Path(os.path.abspath(path)) for path in found)]
 
 
-def _values(dataset: Dataset, check: RecordChecker) -> Iterator[tuple[object, str]]:
-    """The rows as [`readable`] makes them, each with its place."""
-    features = dataset.features  # a deep copy at every access
-    for number, row in enumerate(dataset):
-        for column, value in row.items():
-            try:
-                row[column] = readable(value, features[column])
-            except ValueError as error:
-                raise check.error(f"row {number}", f"field '{column}': {error}", "Correct the row") from None
-        yield row, f"row {number}"
+def _stem(path: Path) -> str:
+    return plain_name(path).partition(".")[0]
+
+
+def _suffix(path: Path) -> str:
+    return Path(plain_name(path)).suffix
+
+
+def _tell(folder: Path, what: str, files: Sequence[Path]) -> None:
+    if files:
+        logger.warning("%s: %s: %d (%s).", folder, what, len(files), _shown(folder, files))
+
+
+def _shown(folder: Path, files: Sequence[Path]) -> str:
+    names = [os.path.relpath(file, folder) for file in files]
+    return ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
+
+
+# ---- The format of a file ----
+
+
+def format_of_file(path: Path) -> CorpusFormat:
+    """The format of a file by its content, or else its suffix; CorpusError if it is empty, or of no known format."""
+    name = plain_name(path)
+    is_table = name.endswith(TABLES)
+    recognized = [] if is_table else formats_recognizing(read_head(path))
+    named = [known for known in FORMATS.values() if name.endswith(known.suffixes) and not known.keys]
+    if recognized or len(named) == 1:  # .xml is of several, and of much else
+        return [*recognized, *named][0]
+    if is_table or name.endswith(".csv"):
+        raise CorpusError.at(path, "", "tables are not read", OF_TABLES)
+    if "\0" in read_head(path):
+        raise CorpusError.at(path, "", "it has characters NUL, as UTF-16 and no text has", "Save the file as UTF-8")
+    problem = f"its format cannot be detected; it begins with {read_head(path)[:40]!r}"
+    if keys := sorted(record_keys(read_head(path))):
+        shown = ", ".join(map(repr, keys[:SHOWN_KEYS])) + (", …" if len(keys) > SHOWN_KEYS else "")
+        problem = f"its JSON is of no known form; the keys of its first record are {shown}"
+    raise CorpusError.at(path, "", problem, REMEDY)
+
+
+def formats_recognizing(head: str) -> list[CorpusFormat]:
+    """The formats that recognize a file by its first characters most specifically.
+
+    Of several that know keys of its JSON, that is the one with most of them. A test sees to it that one format of this
+    package does; those registered at run time come after it.
+    """
+    keys = record_keys(head)
+    keys |= {IN_LIST} if keys and head.startswith("[") else set()
+    fits = {known.name: known.fit(head, keys) for known in FORMATS.values()}
+    best = max(fits.values())
+    return [FORMATS[name] for name, fit in fits.items() if fit == best] if best else []

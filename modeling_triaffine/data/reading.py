@@ -10,7 +10,7 @@ import gzip
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from io import BytesIO
 from itertools import groupby
@@ -24,8 +24,7 @@ from pydantic_core import from_json
 
 from ..files import paths_below
 from ..parsing import GZIP_MAGIC, NO_TEXT, DataError, decode_json, decode_text
-from .record_checker import BYTE_ORDER_MARK, RecordChecker, Value, names_of
-from .schema import CorpusError, Text
+from .schema import BYTE_ORDER_MARK, CorpusError, Entity, RecordChecker, Text, Value, names_of
 
 Decoded = TypeVar("Decoded")
 
@@ -353,3 +352,43 @@ def json_reader(
                     yield text
 
     return read
+
+
+# ---- Texts as JSON ----
+
+LAYERS: dict[str, tuple[Any, str]] = {
+    "borders": (list[int], "text"),
+    "sentences": (list[Pair], "text"),
+    "sentence_ids": (list[str], "sentences"),
+    "first_sentence": (int, "sentences"),
+    "left_tokens": (list[str], "sentence_ids"),
+    "right_tokens": (list[str], "sentence_ids"),
+    "words": (list[Pair], "text"),
+    "pos": (list[str], "words"),
+    "forms": (list[str], "words"),
+    "word_entities": (list[Entity], "words"),
+}
+"""The fields that a text may have beside its entities → type, and what the field belongs to."""
+
+
+def layers_of(record: JsonObject, text: str) -> dict[str, Any]:
+    """The layers of a text in JSON; a field of another type is none of them. CorpusError if they do not fit it."""
+    found: dict[str, Any] = {"text": text}
+    for name, (kind, owner) in LAYERS.items():
+        if record.fields.get(name) is not None and owner in found:
+            with suppress(CorpusError):
+                found[name] = record.value(name, kind)
+    if "borders" in found:
+        found["borders"] = sorted(border for border in found["borders"] if 0 < border < len(text))
+    for name in {"sentences", "words"} & found.keys():
+        starts = [0, *(start for start, _ in found[name])]
+        if starts != sorted(starts) or not all(start < end <= len(text) for start, end in found[name]):
+            raise record.error(name, "is not in order or outside of the text", "Give [start, end] in characters")
+    for name in [name for name in ("sentence_ids", "pos", "forms") if name in found]:
+        size, owner = len(found[name]), LAYERS[name][1]
+        if size != len(found[owner]):
+            raise record.error(name, f"has {size} values for {len(found[owner])} {owner}", "Give one for each")
+    if "word_entities" in found:
+        found["word_entities"] = record.check.entities(found["word_entities"], len(found["words"]), record.where)
+    del found["text"]
+    return found

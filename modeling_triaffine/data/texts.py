@@ -1,26 +1,22 @@
 """Texts → records: cut into sentences of the wanted words, with the entities that align with them; and the way back.
 
 Texts are split as raw text is split for prediction (`text_triaffine.py`), unless the words of the corpus are wanted.
-Entities that cannot be aligned are dropped, counted and shown in context. As JSON, a text has all that it has here.
+Entities that cannot be aligned are dropped, counted and shown in context.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from functools import partial
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..model.options_triaffine import ProcessorOptions
 from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, INVISIBLE_SPACES, Offsets, check_words, split_text
 from ..model.text_triaffine import sentence_splitter as named_sentence_splitter
 from ..model.text_triaffine import word_splitter as named_word_splitter
-from .reading import JsonObject, Pair
-from .record_checker import FoundEntity, RecordChecker, in_context, without_space
-from .schema import CorpusError, Entity, Record, Text
+from .schema import LOST_ACROSS_SENTENCES, Entity, Record, RecordChecker, Text, in_context, without_space
 
 DEFAULT_SENTENCE_SPLITTER = ProcessorOptions.sentence_splitter
 
@@ -85,16 +81,6 @@ def text_of_sentences(sentences: Iterable[WrittenSentence], where: str = "", spl
     return made
 
 
-def annotated(
-    doc_id: str, text: str, found: Iterable[Entity | None], where: str, borders: Iterable[int] | None = None
-) -> Text:
-    """A text as written with what was found in it, in which None stands for an entity that was dropped."""
-    made = Text(doc_id=doc_id, text=text, entities=[entity for entity in found if entity], where=where)
-    if borders is not None:
-        made["borders"] = sorted({border for border in borders if 0 < border < len(text)})
-    return made
-
-
 def moved(entity: Entity, by: int) -> Entity:
     return Entity(start=entity["start"] + by, end=entity["end"] + by, type=entity["type"])
 
@@ -103,53 +89,6 @@ def is_written(text: Text) -> bool:
     """The text is as written, not the words of a corpus joined by spaces, one sentence per line."""
     gaps = (text["text"][end:start] for (_, end), (start, _) in pairwise(text.get("words", ())))
     return "words" not in text or any(gap not in (" ", "\n") for gap in gaps)
-
-
-# ---- Texts as JSON ----
-
-LAYERS: dict[str, tuple[Any, str]] = {
-    "borders": (list[int], "text"),
-    "sentences": (list[Pair], "text"),
-    "sentence_ids": (list[str], "sentences"),
-    "first_sentence": (int, "sentences"),
-    "left_tokens": (list[str], "sentence_ids"),
-    "right_tokens": (list[str], "sentence_ids"),
-    "words": (list[Pair], "text"),
-    "pos": (list[str], "words"),
-    "forms": (list[str], "words"),
-    "word_entities": (list[FoundEntity], "words"),
-}
-"""The fields that a text may have beside its entities → type, and what the field belongs to."""
-
-
-def json_of_text(text: Text) -> dict[str, Any]:
-    """The text as an object of JSON; [`layers_of`] reads what is not usual in it."""
-    spans = [{"start": entity["start"], "end": entity["end"], "label": entity["type"]} for entity in text["entities"]]
-    layers = {name: value for name, value in text.items() if name in LAYERS and value is not None}
-    return {"id": text["doc_id"], "text": text["text"], "entities": spans, **layers}
-
-
-def layers_of(record: JsonObject, text: str) -> dict[str, Any]:
-    """The layers of a text in JSON; a field of another type is none of them. CorpusError if they do not fit it."""
-    found: dict[str, Any] = {"text": text}
-    for name, (kind, owner) in LAYERS.items():
-        if record.fields.get(name) is not None and owner in found:
-            with suppress(CorpusError):
-                found[name] = record.value(name, kind)
-    if "borders" in found:
-        found["borders"] = sorted(border for border in found["borders"] if 0 < border < len(text))
-    for name in {"sentences", "words"} & found.keys():
-        starts = [0, *(start for start, _ in found[name])]
-        if starts != sorted(starts) or not all(start < end <= len(text) for start, end in found[name]):
-            raise record.error(name, "is not in order or outside of the text", "Give [start, end] in characters")
-    for name in [name for name in ("sentence_ids", "pos", "forms") if name in found]:
-        size, owner = len(found[name]), LAYERS[name][1]
-        if size != len(found[owner]):
-            raise record.error(name, f"has {size} values for {len(found[owner])} {owner}", "Give one for each")
-    if "word_entities" in found:
-        found["word_entities"] = record.check.entities(found["word_entities"], len(found["words"]), record.where)
-    del found["text"]
-    return found
 
 
 # ---- Texts → sentences of words ----
@@ -231,7 +170,7 @@ def _aligned(
         aligned, dropped = text["word_entities"], []
     else:
         aligned, lost = align_entities(text["text"], text["entities"], words)
-        dropped = [(LOST_IN_A_WORD, entity) for entity in lost]
+        dropped = [("entities with a boundary inside a word dropped", entity) for entity in lost]
     first_words = list(accumulate(map(len, sentences), initial=0))
     inside: list[list[Entity]] = [[] for _ in sentences]
     for entity in aligned:
@@ -247,30 +186,11 @@ def _aligned(
     return inside
 
 
-def numbered(texts: Iterable[Text], check: RecordChecker) -> Iterator[Text]:
-    """The texts, those with the name of an earlier one numbered, as exports have the pages of one document.
-
-    Where the sentences have ids of their own, texts of one name are parts of one.
-    """
-    found = Counter[str]()
-    for text in texts:
-        if "sentence_ids" not in text:
-            found[text["doc_id"]] += 1
-            if (number := found[text["doc_id"]]) > 1:
-                text["doc_id"] += f"#{number}"
-                example = f"{text.get('where', '')}: {text['doc_id']}"
-                check.note("texts with the name of an earlier one, numbered", example=example)
-        yield text
-
-
 # ---- Text ↔ words ----
 
 
 WordSplitter = Callable[[str], Sequence[tuple[int, int]]]
 """Text → its words as (start, end) in characters, end exclusive, in order and without overlaps."""
-
-LOST_IN_A_WORD = "entities with a boundary inside a word dropped"
-LOST_ACROSS_SENTENCES = "entities across sentences dropped"
 
 CONTRACTIONS = ("'s", "'t", "n't", "'re", "'ve", "'ll", "'d", "'m")
 NO_SPACE_BEFORE = frozenset([*",.;:?!%)]}”’", *CONTRACTIONS, *(end.replace("'", "’") for end in CONTRACTIONS)])

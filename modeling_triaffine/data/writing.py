@@ -19,9 +19,9 @@ from datasets import Dataset
 from ..files import SURROGATES, new_folder
 from .formats.brat import ANNOTATION_SUFFIX, TEXT_SUFFIX
 from .formats.cas import make_cas
-from .record_checker import RecordChecker
-from .schema import CONTEXT_FIELDS, Text
-from .texts import WrittenSentence, json_of_text, moved, text_of_sentences
+from .reading import LAYERS
+from .schema import CONTEXT_FIELDS, RecordChecker, Text
+from .texts import WrittenSentence, moved, text_of_sentences
 
 SOURCE = "triaffine-ner"
 WRITERS = ("json_lines", "brat")
@@ -87,6 +87,13 @@ def _as_text(row: Mapping[str, Any], where: str, check: RecordChecker) -> Text:
         if not 0 <= entity["start"] < entity["end"] <= len(row["text"]):
             raise check.error(where, f"the entity {dict(entity)} is outside of its text", "Correct its offsets")
     return Text(**{name: value for name, value in row.items() if value is not None})  # type: ignore[typeddict-item]
+
+
+def json_of_text(text: Text) -> dict[str, Any]:
+    """The text as an object of JSON; [`layers_of`] reads what is not usual in it."""
+    spans = [{"start": entity["start"], "end": entity["end"], "label": entity["type"]} for entity in text["entities"]]
+    layers = {name: value for name, value in text.items() if name in LAYERS and value is not None}
+    return {"id": text["doc_id"], "text": text["text"], "entities": spans, **layers}
 
 
 # ---- brat ----

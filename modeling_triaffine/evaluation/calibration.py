@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ..data.windows import Windows
+from ..data.collator import Windows
 from ..model.decoding_triaffine import entity_mask, final_scores
 from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.options_triaffine import PredictionOptions

@@ -11,8 +11,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from ..data import add_context
-from ..data.collator import encode_records
-from ..data.windows import Windows
+from ..data.collator import Windows, encode_records
 from ..model.batches_triaffine import BatchReader
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.decoding_triaffine import CopiedScores, FoundInText, Threshold, final_scores, find_entities

@@ -16,10 +16,9 @@ import numpy as np
 from torch.utils.data import Dataset, Sampler
 from tqdm import tqdm
 
-from ..data.collator import encode_words, with_fields
+from ..data.collator import Windows, encode_words, with_fields
 from ..data.features import as_records
 from ..data.schema import ENTITY_FIELDS
-from ..data.windows import Windows
 from ..model.batches_triaffine import batches_by_length, feature_size
 from ..model.processing_triaffine import TriaffineProcessor
 from ..parsing import shown

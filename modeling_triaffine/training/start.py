@@ -16,8 +16,8 @@ from datasets import Dataset, DatasetDict
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PretrainedConfig, PreTrainedTokenizerFast, set_seed
 
+from ..data.collator import Windows, spans_of
 from ..data.statistics import repeated_sentences
-from ..data.windows import Windows, spans_of
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.kinds_triaffine import NONE_LABEL
 from ..model.model_triaffine import TriaffineForNestedNER

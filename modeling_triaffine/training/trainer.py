@@ -24,9 +24,8 @@ from transformers import DataCollatorForTokenClassification, EvalPrediction, Tra
 from transformers.trainer import OPTIMIZER_NAME, TRAINER_STATE_NAME, TRAINING_ARGS_NAME
 from transformers.trainer_utils import EvalLoopOutput, IntervalStrategy, TrainOutput, denumpify_detensorize
 
-from ..data.collator import DataCollatorForNestedNER
+from ..data.collator import DataCollatorForNestedNER, Windows
 from ..data.schema import CONTEXT_FIELDS
-from ..data.windows import Windows
 from ..evaluation.prediction import candidate_spans
 from ..evaluation.scoring import candidate_recall, score_entities, without_labels
 from ..files import write_text

@@ -8,7 +8,7 @@ import pytest
 from modeling_triaffine.commands import COMMANDS, COMPLETION, convert, main, predict
 from modeling_triaffine.commands.options import read_threshold
 from modeling_triaffine.conversion import CORPORA
-from modeling_triaffine.data.record_checker import OFFSET_UNITS
+from modeling_triaffine.data.schema import OFFSET_UNITS
 from modeling_triaffine.data.writing import PREDICTION_WRITERS, WRITERS
 from modeling_triaffine.model.kinds_triaffine import ATTENTIONS, OVERLAPS
 from modeling_triaffine.model.options_triaffine import MODEL_OPTIONS

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from modeling_triaffine.data import FORMATS, CorpusError, load_nested_ner, load_texts
-from modeling_triaffine.data.corpus_files import find_splits, formats_recognizing
 from modeling_triaffine.data.formats import CorpusFormat
+from modeling_triaffine.data.loading import find_splits, formats_recognizing
 from modeling_triaffine.data.reading import record_keys
 from modeling_triaffine.parsing import JSON_SUFFIXES
 from tests.helpers.corpora import (

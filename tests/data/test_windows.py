@@ -5,7 +5,7 @@ import pickle
 import pytest
 from datasets import Dataset
 
-from modeling_triaffine.data.windows import Windows
+from modeling_triaffine.data.collator import Windows
 from modeling_triaffine.evaluation.calibration import score_spans
 from modeling_triaffine.evaluation.prediction import predict_words
 from modeling_triaffine.model.pipeline_triaffine import NestedNERPipeline

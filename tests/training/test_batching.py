@@ -16,7 +16,7 @@ from transformers import TrainingArguments
 
 from modeling_triaffine import NestedNERTrainer, start_from_recipe
 from modeling_triaffine.data import add_context
-from modeling_triaffine.data.windows import Windows
+from modeling_triaffine.data.collator import Windows
 from modeling_triaffine.training.batching import EncodedRecords, TrainingBatchSampler
 from tests.helpers.micro_training import micro_dataset, micro_records, micro_trainer, trainer_like, write_recipe
 

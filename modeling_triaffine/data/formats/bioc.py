@@ -13,9 +13,7 @@ from xml.etree.ElementTree import Element
 from ...model.text_triaffine import Offsets
 from ...parsing import JSON_SUFFIXES
 from ..reading import JsonObject, Pair, json_reader, json_values, read_head, xml_elements
-from ..record_checker import RecordChecker, positions
-from ..schema import Text
-from ..texts import annotated
+from ..schema import RecordChecker, Text, annotated, positions
 from . import CorpusFormat
 
 WRAPPERS = ("documents", "PubTator3")

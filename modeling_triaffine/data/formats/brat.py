@@ -9,9 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..reading import name_in_corpus, numbered_lines, read_text, visible_files
-from ..record_checker import RecordChecker
-from ..schema import Entity, Text
-from ..texts import annotated
+from ..schema import Entity, RecordChecker, Text, annotated
 from . import CorpusFormat
 
 TEXT_SUFFIX, ANNOTATION_SUFFIX = ".txt", ".ann"

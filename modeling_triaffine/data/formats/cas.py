@@ -18,9 +18,7 @@ from xml.etree import ElementTree
 from ...errors import importing_extra
 from ...model.text_triaffine import Offsets
 from ..reading import name_in_corpus, open_corpus, parse_xml, read_head, record_keys, visible_files
-from ..record_checker import RecordChecker
-from ..schema import CorpusError, Text
-from ..texts import annotated
+from ..schema import CorpusError, RecordChecker, Text, annotated
 from . import CorpusFormat, check_columns
 
 if TYPE_CHECKING:

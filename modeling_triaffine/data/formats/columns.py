@@ -21,8 +21,7 @@ from typing import Any
 
 from ...model.text_triaffine import Offsets
 from ..reading import HEAD_SIZE, document_name, numbered_lines, numbered_paragraphs, read_head
-from ..record_checker import RecordChecker
-from ..schema import OF_TABLES, Entity, Text
+from ..schema import OF_TABLES, Entity, RecordChecker, Text
 from ..texts import WrittenSentence, text_of_sentences
 from . import CorpusFormat, check_columns
 from .tags import INSIDE, LAST, OUTSIDE, RULE, STANDARD, WITHOUT_PREFIXES, TagScheme, decode_tags, scheme_of

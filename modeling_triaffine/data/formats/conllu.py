@@ -14,9 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..reading import numbered_paragraphs, read_head
-from ..record_checker import DISCONTINUOUS, RecordChecker
-from ..schema import Entity, Text
-from ..texts import LOST_ACROSS_SENTENCES
+from ..schema import DISCONTINUOUS, LOST_ACROSS_SENTENCES, Entity, RecordChecker, Text
 from . import CorpusFormat
 from .columns import Layout, Rows, read_columns
 

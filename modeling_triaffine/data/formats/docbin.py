@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import importing_extra
 from ..reading import document_name, open_corpus
-from ..record_checker import RecordChecker
-from ..schema import Entity, Text
-from ..texts import annotated
+from ..schema import Entity, RecordChecker, Text, annotated
 from . import CorpusFormat, check_columns
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from pathlib import Path
 from xml.etree.ElementTree import Element
 
 from ..reading import xml_elements
-from ..record_checker import OF_WHITE_SPACE, RecordChecker
-from ..schema import Entity, Text
+from ..schema import OF_WHITE_SPACE, Entity, RecordChecker, Text
 from ..texts import WrittenSentence, align_entities, text_of_sentences
 from . import CorpusFormat
 

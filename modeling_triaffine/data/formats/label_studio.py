@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from ..reading import JsonObject, json_reader
-from ..schema import Entity, Text
-from ..texts import annotated
+from ..schema import Entity, Text, annotated
 from . import CorpusFormat
 from .text_spans import entity_of_each_type
 

@@ -19,9 +19,7 @@ from xml.etree.ElementTree import Element
 
 from ...model.text_triaffine import Offsets
 from ..reading import name_in_corpus, open_corpus, parse_xml, read_text, visible_files
-from ..record_checker import BYTE_ORDER_MARK, RecordChecker
-from ..schema import Text
-from ..texts import annotated
+from ..schema import BYTE_ORDER_MARK, RecordChecker, Text, annotated
 from . import CorpusFormat
 
 TAG = re.compile(r"<[^<>]+>")

@@ -11,9 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..reading import numbered_paragraphs
-from ..record_checker import RecordChecker
-from ..schema import Text
-from ..texts import annotated
+from ..schema import RecordChecker, Text, annotated
 from . import CorpusFormat
 
 TEXT_LINE = re.compile(r"([^|\t\n]+)\|([ta])\|(.*)")

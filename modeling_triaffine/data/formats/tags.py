@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..record_checker import RecordChecker
-from ..schema import Entity
+from ..schema import Entity, RecordChecker
 
 OUTSIDE = "O"
 INSIDE, LAST, SINGLE = "IM", "EL", "SU"

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ...model.text_triaffine import Offsets
-from ..reading import JsonObject, json_reader, json_values
-from ..record_checker import WITHOUT_SPANS, RecordChecker, same_but_for_space
-from ..schema import Entity, Text
-from ..texts import annotated, layers_of
+from ..reading import JsonObject, json_reader, json_values, layers_of
+from ..schema import WITHOUT_SPANS, Entity, RecordChecker, Text, annotated, same_but_for_space
 from . import CorpusFormat, check_columns
 
 TEXTS = ("text", "sentence", "full_text", "content", "data")

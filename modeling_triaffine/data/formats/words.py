@@ -26,8 +26,7 @@ from ..reading import (
     name_in_corpus,
     numbered_paragraphs,
 )
-from ..record_checker import DISCONTINUOUS, RecordChecker
-from ..schema import Entity, Text
+from ..schema import DISCONTINUOUS, Entity, RecordChecker, Text
 from ..texts import WrittenSentence, text_of_sentences
 from . import IN_LIST, CorpusFormat, check_columns
 from .tags import RULE, STANDARD, Tag, TagScheme, decode_tags, scheme_of

@@ -3,7 +3,7 @@
 import pytest
 
 from modeling_triaffine.data import CorpusError
-from modeling_triaffine.data.corpus_files import find_splits
+from modeling_triaffine.data.loading import find_splits
 from tests.helpers.corpora import CAS_LAYER, NESTED, TEXT, TOKENS, cas_json, read, spelled, write_files
 from tests.helpers.format_cases import SAMPLES
 
