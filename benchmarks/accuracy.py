@@ -27,7 +27,7 @@ from measuring import describe_machine, source_revision
 
 from modeling_triaffine.data import load_nested_ner
 from modeling_triaffine.evaluation import score_entities, scores_by_depth
-from modeling_triaffine.evaluation.significance import paired_bootstrap
+from modeling_triaffine.evaluation.analysis import paired_bootstrap
 
 TRAIN = [sys.executable, str(Path(__file__).resolve().parents[1] / "examples" / "train.py")]
 # Options of a training that chooses nothing and is scored after its last update.

@@ -35,7 +35,7 @@ from peers import environment
 
 from modeling_triaffine.data import load_nested_ner
 from modeling_triaffine.evaluation import score_entities
-from modeling_triaffine.evaluation.significance import paired_bootstrap
+from modeling_triaffine.evaluation.analysis import paired_bootstrap
 from modeling_triaffine.files import write_text
 
 VARIABLES = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}

@@ -30,18 +30,18 @@ SHARED_FILES = {file.stem for file in PACKAGE.glob("*.py")} - {"demo", "registra
 BUDGET = {
     ".": (1_193, 1_810),
     "acceleration": (1_156, 707),
-    "commands": (1_133, 675),
+    "commands": (1_132, 675),
     "conversion": (709, 590),
     "data": (4_841, 2_316),
     "drawing": (644, 461),
-    "evaluation": (1_249, 625),
+    "evaluation": (1_148, 621),
     "explanation": (406, 280),
     "model": (4_744, 3_432),
     "page": (343, 585),
     "publishing": (729, 654),
     "serving": (979, 941),
     "tagging": (441, 535),
-    "training": (2_757, 2_545),
+    "training": (2_756, 2_545),
     "helpers": (0, 1_768),
 }
 

@@ -32,8 +32,7 @@ def command(
             f"--model {model} is not the folder of a trained model, in which thresholds are saved. Give such a folder; "
             "download a model on the Hub first: hf download NAME --local-dir FOLDER."
         )
-    from ..evaluation.calibration import calibrate
-    from ..evaluation.calibration_result import threshold_table
+    from ..evaluation.calibration import calibrate, threshold_table
     from ..evaluation.prediction import unknown_labels, with_context
     from ..model.pipeline_triaffine import NestedNERPipeline
     from ..publishing.repository import save_calibration

@@ -44,7 +44,7 @@ def command(
         shared.check_new(report, "--report")
     from ..evaluation.analysis import analyse, summarize, write_report
     from ..evaluation.prediction import score_raw_text
-    from ..evaluation.scores import RATIO_NAMES, percentages, with_nulls
+    from ..evaluation.scores import RATIOS, percentages, with_nulls
     from ..files import new_folder, open_output
 
     pipeline = shared.open_model(model, device, bf16, batch_size=batch_size)
@@ -71,7 +71,7 @@ def command(
         shown = sys.stderr if str(output) == "-" else sys.stdout  # where JSON goes to standard output
         print(summarize(analysis), file=shown)
         if "raw_text" in scores:
-            ratios = zip(RATIO_NAMES, percentages(scores["raw_text"]), strict=True)
+            ratios = zip(RATIOS.values(), percentages(scores["raw_text"]), strict=True)
             print("Raw text:", ", ".join(f"{name} {ratio or '–'}" for name, ratio in ratios), file=shown)
     if report is not None:
         print(f"The report: {report / 'report.html'}", file=shown)

@@ -3,9 +3,16 @@
 Imports only modules in plain Python; `metric.py` needs `evaluate`, and the modules that run a model need torch.
 """
 
-from .error_analysis import confusion
-from .scores import Counts, Scores, format_scores
-from .scoring import candidate_recall, score_entities, scores_by_depth, scores_by_length
+from .scores import (
+    Counts,
+    Scores,
+    candidate_recall,
+    confusion,
+    format_scores,
+    score_entities,
+    scores_by_depth,
+    scores_by_length,
+)
 
 __all__ = [
     "Counts",

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from datasets import Dataset
 
 from ..data.texts import join_tokens
@@ -18,30 +19,13 @@ from ..model.decoding_triaffine import Threshold
 from ..model.kinds_triaffine import Keep
 from ..model.options_triaffine import PredictionOptions
 from ..model.pipeline_triaffine import NestedNERPipeline
-from .error_analysis import (
-    CORRECT,
-    GOLD_OUTCOMES,
-    PREDICTED_OUTCOMES,
-    SPURIOUS,
-    confusion,
-    error_examples,
-)
+from . import scores as scoring
 from .prediction import predict_words, unknown_labels, with_context
-from .scores import (
-    PARTS_NOTE,
-    PARTS_TITLE,
-    RATIO_NAMES,
-    defined_ratios,
-    percentages,
-    score_table,
-    unannotated_note,
-    with_nulls,
-)
-from .scoring import score_entities, scores_by_depth, scores_by_length
-from .significance import paired_bootstrap
+from .scores import Sentences, paired_sentences
 
 MOST_EXAMPLES = 20
 MOST_LABELS, WIDTH = 10, 100  # of the summary
+CONFIDENCE = 0.95  # of the interval of a difference
 Analysis = Mapping[str, Any]  # as `analyse` returns it
 
 
@@ -77,7 +61,7 @@ def analyse(
         other_predictions = predict(other)[1]
         comparison = {
             "model": other_name,
-            "scores": score_entities(other_predictions, references, config.entity_labels),
+            "scores": scoring.score_entities(other_predictions, references, config.entity_labels),
             "bootstrap": paired_bootstrap(predictions, other_predictions, references),
         }
     return {
@@ -85,18 +69,60 @@ def analyse(
         "corpus": corpus_name,
         "sentences": len(records),
         "unknown_labels": unknown_labels(records, config),
-        "scores": score_entities(predictions, references, config.entity_labels),
-        "by_length": scores_by_length(predictions, references),
-        "by_depth": scores_by_depth(predictions, references),
-        "errors": confusion(predictions, references, config.entity_labels),
-        "examples": error_examples(predictions, records),
+        "scores": scoring.score_entities(predictions, references, config.entity_labels),
+        "by_length": scoring.scores_by_length(predictions, references),
+        "by_depth": scoring.scores_by_depth(predictions, references),
+        "errors": scoring.confusion(predictions, references, config.entity_labels),
+        "examples": scoring.error_examples(predictions, records),
         "comparison": comparison,
+    }
+
+
+def paired_bootstrap(
+    predictions: Sentences, other_predictions: Sentences, references: Sentences, samples: int = 10_000, seed: int = 0
+) -> dict[str, Any]:
+    """Compares the micro-averaged F1 of two models on the same sentences.
+
+    A sample draws as many sentences as the corpus has, with replacement, with both models' predictions for them; δ is
+    the difference in F1 on the corpus, δ* that on a sample. Sentences of one document count as independent, and samples
+    of few sentences hardly differ, so that p and the interval are then too small.
+
+    Sampling, `wins` and the interval are those of Koehn (EMNLP 2004). The p-value is that of Berg-Kirkpatrick, Burkett
+    and Klein (EMNLP 2012), which takes δ* − δ as the distribution of the difference of equally good models; here it is
+    two-sided, and the corpus itself counts as a sample, so that p is never 0.
+
+    Returns:
+        `difference` (δ), `interval` (2.5 % and 97.5 % quantiles of δ*), `p_value`, `wins` (the share of samples with
+        δ* > 0), `confidence` (of the interval, 0.95), `samples`, `seed`.
+    """
+    sides = zip(paired_sentences(predictions, references), paired_sentences(other_predictions, references), strict=True)
+    # Correct predictions, and predictions plus gold entities: [sentences, models, 2].
+    rows = [[(len(found & gold), len(found) + len(gold)) for found, gold in models] for models in sides]
+    counts = np.array(rows, dtype=float)
+    generator, share = np.random.default_rng(seed), np.full(len(counts), 1 / len(counts))
+    times = (generator.multinomial(len(counts), share) for _ in range(samples))
+    totals = np.stack([counts.sum(axis=0), *(np.tensordot(of_sample, counts, axes=1) for of_sample in times)])
+    correct, entities = totals[..., 0], totals[..., 1]
+    f1 = np.divide(2 * correct, entities, out=np.zeros(correct.shape), where=entities > 0)
+    differences = f1[:, 0] - f1[:, 1]
+    whole, drawn = differences[0], differences[1:]
+    # Differences that are equal up to rounding count as equal.
+    as_extreme = np.abs(drawn - whole) >= abs(whole) - 1e-12
+    tail = (1 - CONFIDENCE) / 2
+    return {
+        "difference": float(whole),
+        "interval": [float(value) for value in np.quantile(drawn, [tail, 1 - tail])],
+        "p_value": (1 + int(as_extreme.sum())) / (1 + samples),
+        "wins": float((drawn > 0).mean()),
+        "confidence": CONFIDENCE,
+        "samples": samples,
+        "seed": seed,
     }
 
 
 def write_report(analysis: Analysis, folder: Path) -> None:
     """Writes `report.html` and `report.json`, with null for undefined ratios, into an existing folder."""
-    data = json.dumps(with_nulls(analysis), ensure_ascii=False, indent=2)
+    data = json.dumps(scoring.with_nulls(analysis), ensure_ascii=False, indent=2)
     for name, text in (("report.html", html_report(analysis)), ("report.json", data)):
         (folder / name).write_text(f"{text}\n", encoding="utf-8", errors=SURROGATES)
 
@@ -115,14 +141,14 @@ def html_report(analysis: Analysis) -> str:
         analysis=analysis,
         title=f"Analysis of {analysis['model']}",
         introduction=_introduction(analysis),
-        totals=list(zip(RATIO_NAMES, percentages(scores), strict=True)),
-        score_tables={name: score_table(name, rows[name]) for name in rows},
-        bars={name: [(title, *defined_ratios(row)) for title, row in rows[name]] for name in rows},
-        parts=(PARTS_TITLE, PARTS_NOTE, score_table("", parts)),
+        totals=list(zip(scoring.RATIOS.values(), scoring.percentages(scores), strict=True)),
+        score_tables={name: scoring.score_table(name, rows[name]) for name in rows},
+        bars={name: [(title, *scoring.defined_ratios(row)) for title, row in rows[name]] for name in rows},
+        parts=(scoring.PARTS_TITLE, scoring.PARTS_NOTE, scoring.score_table("", parts)),
         error_tables=list(_error_tables(analysis["errors"])),
         examples=[_draw_example(example, list(scores["by_label"])) for example in analysis["examples"][:MOST_EXAMPLES]],
         difference=comparison and _difference(comparison),
-        other_scores=comparison and score_table("", comparison["scores"].rows()),
+        other_scores=comparison and scoring.score_table("", comparison["scores"].rows()),
         drawing_style=drawing_style(len(scores["by_label"])),
         shorten=lambda name: shorten(name, LONGEST_LABEL),
     )
@@ -136,14 +162,14 @@ def summarize(analysis: Analysis) -> str:
     notes = _introduction(analysis)
     if left_out:
         notes.append(f"The {MOST_LABELS} labels with the most entities are shown, of {len(labels)}.")
-    counts = {kind: sum(row[kind] for row in errors["by_gold_label"].values()) for kind in GOLD_OUTCOMES}
-    counts[SPURIOUS] = sum(row[SPURIOUS] for row in errors["by_predicted_label"].values())
-    kinds = (f"{kind.replace('_', ' ')} {count:,}" for kind, count in counts.items() if kind != CORRECT)
+    counts = {kind: sum(row[kind] for row in errors["by_gold_label"].values()) for kind in scoring.GOLD_OUTCOMES}
+    counts[scoring.SPURIOUS] = sum(row[scoring.SPURIOUS] for row in errors["by_predicted_label"].values())
+    kinds = (f"{kind.replace('_', ' ')} {count:,}" for kind, count in counts.items() if kind != scoring.CORRECT)
     notes.append(f"Errors: {', '.join(kinds)}.")
     if analysis["comparison"] is not None:
         notes.append(_difference(analysis["comparison"]))
     lines = (textwrap.fill(textwrap.shorten(clean(note), 3 * WIDTH, placeholder=" …"), WIDTH) for note in notes)
-    table = score_table("", [(name, row) for name, row in scores.rows() if name not in left_out])
+    table = scoring.score_table("", [(name, row) for name, row in scores.rows() if name not in left_out])
     return "\n".join([table.text(), "", *lines])
 
 
@@ -153,31 +179,28 @@ def _introduction(analysis: Analysis) -> list[str]:
         f"The model finds {scores['found']} of the {scores['gold']} entities in {analysis['sentences']} sentences of "
         f"{analysis['corpus']}; {scores['correct']} of its {scores['predicted']} predictions are correct.",
         unknown and f"The model cannot find entities of types that are not among its labels: {unknown}.",
-        unannotated_note(scores),
+        scoring.unannotated_note(scores),
     ]
     return list(filter(None, paragraphs))
 
 
 def _error_tables(errors: Mapping[str, Any]) -> Iterator[Table]:
     for caption, side, key, outcomes in (
-        ("Gold entities by outcome", "gold", "by_gold_label", GOLD_OUTCOMES),
-        ("Predictions by outcome", "predicted", "by_predicted_label", PREDICTED_OUTCOMES),
+        ("Gold entities by outcome", "gold", "by_gold_label", scoring.GOLD_OUTCOMES),
+        ("Predictions by outcome", "predicted", "by_predicted_label", scoring.PREDICTED_OUTCOMES),
     ):
         rows = [[label, *row.values(), sum(row.values())] for label, row in errors[key].items()]
         yield Table([f"{side} label", *(outcome.replace("_", " ") for outcome in outcomes), "all"], rows, caption)
     caption = "Gold entities whose span was predicted, by gold and predicted label"
-    yield Table(
-        ["gold label", *errors["types"]], [[gold, *row.values()] for gold, row in errors["types"].items()], caption
-    )
+    rows = [[gold, *row.values()] for gold, row in errors["types"].items()]
+    yield Table(["gold label", *errors["types"]], rows, caption)
 
 
 def _draw_example(example: Mapping[str, Any], labels: Sequence[str]) -> tuple[str, dict[str, str]]:
-    sides = {"Gold": example["gold"], "Predicted": example["predicted"]}
-    drawings = {
-        side: draw_entities_html(*join_tokens(example["tokens"], entities), labels, embedded=True)
-        for side, entities in sides.items()
-    }
-    return example["id"], drawings
+    def draw(side: str) -> str:
+        return draw_entities_html(*join_tokens(example["tokens"], example[side]), labels, embedded=True)
+
+    return example["id"], {"Gold": draw("gold"), "Predicted": draw("predicted")}
 
 
 def _difference(comparison: Mapping[str, Any]) -> str:

@@ -7,8 +7,8 @@ between probability and share of correct predictions, over bins of equal width w
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -16,15 +16,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from ..data.collator import Windows
+from ..drawing.tables import Cell, Code, Table
 from ..model.decoding_triaffine import entity_mask, final_scores
 from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.options_triaffine import PredictionOptions
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.triaffine_ops import label_probabilities
-from .calibration_result import Calibration, LabelCalibration
 from .prediction import read_records
-from .scores import Counts
-from .scoring import read_entities
+from .scores import RATIOS, Counts, percentages, read_entities
 
 logger = logging.getLogger(__name__)
 
@@ -33,12 +32,52 @@ BINS = 10
 LEAST_PROBABILITY = 1e-6
 # The temperature is fitted on predictions of at least this probability.
 LEAST_FITTED_PROBABILITY = 0.1
-TEMPERATURES = 0.1, 10.0
 # With fewer gold entities of a label, the threshold with its best F1 is chance.
 LEAST_ENTITIES = 5
 # Expected calibration error below which half of F1 is the best threshold.
 CALIBRATED = 0.05
-ROUNDS = 20
+
+
+@dataclass
+class LabelCalibration:
+    """The scores of a label on the calibration sentences.
+
+    Attributes:
+        before, after: `Counts.scores()` without and with the threshold.
+        threshold: None if the label keeps the default, because it has few entities or would gain little.
+    """
+
+    before: dict[str, Any]
+    after: dict[str, Any]
+    threshold: float | None = None
+
+
+@dataclass
+class Calibration:
+    """The temperature and thresholds of a model, and their effect on the calibration sentences.
+
+    `errors` are the expected calibration error without and with the temperature, from 0 to 1.
+    """
+
+    split: str
+    sentences: int
+    temperature: float
+    errors: tuple[float, float]
+    labels: dict[str, LabelCalibration] = field(default_factory=dict)
+
+    @property
+    def thresholds(self) -> dict[str, float]:
+        return {name: label.threshold for name, label in self.labels.items() if label.threshold is not None}
+
+
+def threshold_table(labels: Mapping[str, LabelCalibration]) -> Table:
+    """Thresholds, and precision, recall and F1 in percent without and with them."""
+    ratios = [*RATIOS.values(), *(f"{name} before" for name in RATIOS.values())]
+    rows: list[list[Cell]] = []
+    for name, label in labels.items():
+        threshold = "default" if label.threshold is None else f"{label.threshold:.3f}"
+        rows.append([Code(name), label.after["gold"], threshold, *percentages(label.after), *percentages(label.before)])
+    return Table(["Label", "Entities", "Threshold", *ratios], rows)
 
 
 @dataclass(frozen=True)
@@ -83,8 +122,7 @@ def calibrate(
         records: sentences with `tokens` and `entities`, and context if the model reads it; `split` is their name.
     """
     config = model.config
-    types = {entity["type"] for record in records for entity in record["entities"]}
-    if types.isdisjoint(config.entity_labels):
+    if {entity["type"] for record in records for entity in record["entities"]}.isdisjoint(config.entity_labels):
         labels = ", ".join(config.entity_labels)
         raise ValueError(f"None of the {len(records)} sentences has an entity of the model's labels ({labels}).")
     spans = score_spans(model, processor, records, batch_size)
@@ -105,8 +143,7 @@ def score_spans(
     batch_size: int | None = PredictionOptions.batch_size,
 ) -> ScoredSpans:
     """Runs the model on at least one record; arguments as in [`calibrate`]."""
-    config = model.config
-    names = config.entity_labels
+    config, names = model.config, model.config.entity_labels
 
     def read(inputs: dict[str, Tensor]) -> list[tuple[Tensor, Tensor]]:
         logits, spans, mask = final_scores(model(**inputs, return_dict=True))
@@ -150,12 +187,10 @@ def fit_temperature(spans: ScoredSpans) -> float:
     if len(is_correct.unique()) == 2:
         optimizer.step(loss)
         temperature = float(exponent.detach().exp())
-        if TEMPERATURES[0] < temperature < TEMPERATURES[1]:
+        if 0.1 < temperature < 10.0:
             return temperature
-    wrong = int((1 - is_correct).sum())
-    logger.warning(
-        "The temperature stays 1: of %d predictions, %d are wrong. Use more sentences.", len(is_correct), wrong
-    )
+    counts = len(is_correct), int((1 - is_correct).sum())
+    logger.warning("The temperature stays 1: of %d predictions, %d are wrong. Use more sentences.", *counts)
     return 1.0
 
 
@@ -201,7 +236,7 @@ def shared_threshold(spans: ScoredSpans, temperature: float) -> float | None:
     could_be = spans.found_of_gold_labels(0.0)
     scores, gold = spans.probabilities(temperature)[could_be], spans.gold[could_be]
     threshold = 0.5
-    for _ in range(ROUNDS):
+    for _ in range(20):
         following = _count(gold[scores >= threshold], sum(spans.entities)).f1 / 2
         if abs(following - threshold) < 1e-3:
             break
@@ -218,8 +253,8 @@ def choose_threshold(scores: Tensor, gold: Tensor, entities: int) -> float:
     """The threshold with the best F1, halfway between two scores.
 
     Args:
-        scores: [S], positive probabilities of a label; gold: [S], whether the spans have it; entities: number of gold
-            entities, including those without a score.
+        scores, gold: [S], positive probabilities of a label, and whether the spans have it.
+        entities: number of gold entities, including those without a score.
     """
     order = scores.argsort(descending=True, stable=True)
     ranked, correct = scores[order], gold[order].cumsum(0)

@@ -1,4 +1,4 @@
-"""`NestedNERMetric`: the scores of `scoring.py` behind the interface of Hugging Face `evaluate`."""
+"""`NestedNERMetric`: the scores of `scores.py` behind the interface of Hugging Face `evaluate`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -6,8 +6,7 @@ from typing import Any
 import evaluate
 from datasets import Features, List, Value
 
-from .scores import Scores
-from .scoring import Sentences, as_dicts, paired_sentences, score_entities
+from .scores import Scores, Sentences, as_dicts, paired_sentences, score_entities
 
 Entities = Sequence[Mapping[str, Any]]
 

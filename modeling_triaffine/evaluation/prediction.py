@@ -24,8 +24,7 @@ from ..model.text_triaffine import Offsets
 from ..model.triaffine_ops import label_probabilities
 from ..model.triaffine_weights import ACCELERATION
 from ..nesting import Span
-from .scores import Scores
-from .scoring import score_entities, without_labels
+from .scores import Scores, score_entities, without_labels
 
 Result = TypeVar("Result")
 
@@ -59,14 +58,9 @@ def read_records(
     `doing` is the text of the progress bar. Sentences of similar length run together, without dropout and gradients.
     """
     processor.check_fits(model.config)
-    with evaluating(model), tqdm(total=len(records), desc=doing, leave=False, disable=None) as progress:
-
-        def run(inputs: dict[str, Tensor]) -> Any:
-            progress.update(len(inputs["num_words"]))
-            return read(inputs)
-
-        reader = BatchReader(processor.pad, run, finish, model.device, batch_size)
-        return [found for _, found in reader.read(records, partial(encode_records, processor))]
+    reader = BatchReader(processor.pad, read, finish, model.device, batch_size, inside=partial(evaluating, model))
+    found = reader.read(records, partial(encode_records, processor))
+    return [result for _, result in tqdm(found, doing, len(records), leave=False, disable=None)]
 
 
 def predict_words(
@@ -106,7 +100,7 @@ def candidate_spans(output: Any) -> list[list[Span]]:
 
 def score_raw_text(
     pipeline: NestedNERPipeline,
-    documents: Iterable[Mapping[str, Any]],
+    documents: Sequence[Mapping[str, Any]],
     unscored: Collection[str] = (),
     **decoding: Any,
 ) -> Scores:
@@ -119,7 +113,6 @@ def score_raw_text(
         unscored: labels whose predictions do not count.
         decoding: options of the pipeline.
     """
-    documents = list(documents)
     gold = [document["entities"] for document in documents]
     found = pipeline((document["text"] for document in documents), **decoding)
     predictions = list(tqdm(found, total=len(documents), desc="Reading", leave=False, disable=None))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from ..drawing.tables import Cell, Code, Strong, Table
-from ..evaluation.calibration_result import threshold_table
+from ..evaluation.calibration import threshold_table
 from ..evaluation.scores import ALL, Scores, percent, score_table, summary_metrics
 from .run_summary import Epoch, RunSummary
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from huggingface_hub.utils import validate_repo_id
 from transformers.utils import CONFIG_NAME, PROCESSOR_NAME
 
-from ..evaluation.calibration_result import Calibration
+from ..evaluation.calibration import Calibration
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import VOCABULARIES_FILE, TriaffineProcessor

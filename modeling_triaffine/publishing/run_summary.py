@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from ..evaluation.calibration_result import Calibration
+from ..evaluation.calibration import Calibration
 from ..files import write_text
 from ..model.configuration_triaffine import TriaffineConfig
 

@@ -19,8 +19,7 @@ from transformers import PrinterCallback, ProgressCallback
 from ..data.collator import DataCollatorForNestedNER
 from ..evaluation.calibration import fit_temperature, score_spans, shared_threshold
 from ..evaluation.prediction import score_raw_text
-from ..evaluation.scores import format_scores
-from ..evaluation.scoring import score_entities, scores_by_length, without_labels
+from ..evaluation.scores import format_scores, score_entities, scores_by_length, without_labels
 from ..files import write_text
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..publishing.run_summary import Evaluation

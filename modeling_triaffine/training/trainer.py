@@ -27,7 +27,7 @@ from transformers.trainer_utils import EvalLoopOutput, IntervalStrategy, TrainOu
 from ..data.collator import DataCollatorForNestedNER, Windows
 from ..data.schema import CONTEXT_FIELDS
 from ..evaluation.prediction import candidate_spans
-from ..evaluation.scoring import candidate_recall, score_entities, without_labels
+from ..evaluation.scores import candidate_recall, score_entities, without_labels
 from ..files import write_text
 from ..model.batches_triaffine import batches_by_length
 from ..model.decoding_triaffine import find_entities

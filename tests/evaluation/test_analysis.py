@@ -8,13 +8,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from modeling_triaffine.evaluation.analysis import MOST_EXAMPLES, analyse, html_report, summarize, write_report
-from modeling_triaffine.evaluation.error_analysis import error_examples
+from modeling_triaffine.evaluation.analysis import analyse, html_report, paired_bootstrap, summarize, write_report
 from modeling_triaffine.evaluation.prediction import predict_words
-from modeling_triaffine.evaluation.scores import Counts, Scores, percentages
-from modeling_triaffine.evaluation.scoring import score_entities
-from modeling_triaffine.evaluation.significance import paired_bootstrap
-from tests.evaluation.test_scoring import entities
+from modeling_triaffine.evaluation.scores import Counts, Scores, error_examples, percentages, score_entities
+from tests.evaluation.test_scores import entities
 from tests.helpers.micro_training import micro_dataset
 from tests.helpers.tiny import tiny_model, tiny_pipeline, tiny_processor
 
@@ -127,12 +124,12 @@ def test_numbers_of_the_report(analysis):
 
 
 def test_the_report_shows_some_sentences_with_errors_and_json_all(analysis, tmp_path):
-    many = [{**analysis["examples"][0], "id": f"many-{n}"} for n in range(MOST_EXAMPLES + 3)]
+    many = [{**analysis["examples"][0], "id": f"many-{n}"} for n in range(23)]
     write_report({**analysis, "model": "a\ud800", "examples": many}, tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"report.html", "report.json"}
     page = (tmp_path / "report.html").read_text()
-    assert f"23 of the 3 sentences have errors; the {MOST_EXAMPLES} with the most are shown" in page
-    assert re.findall("<h3>(many-\\d+)", page) == [example["id"] for example in many[:MOST_EXAMPLES]]
+    assert "23 of the 3 sentences have errors; the 20 with the most are shown" in page
+    assert re.findall("<h3>(many-\\d+)", page) == [example["id"] for example in many[:20]]
     written = json.loads((tmp_path / "report.json").read_text())
     assert [example["id"] for example in written["examples"]] == [example["id"] for example in many]
     assert written["model"] == "a\ud800"

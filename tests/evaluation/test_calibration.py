@@ -13,7 +13,7 @@ from modeling_triaffine.evaluation.calibration import (
     score_spans,
 )
 from modeling_triaffine.evaluation.prediction import predict_words
-from modeling_triaffine.evaluation.scoring import score_entities
+from modeling_triaffine.evaluation.scores import score_entities
 from modeling_triaffine.model.triaffine_ops import label_probabilities
 from tests.helpers.tiny import tiny_model, tiny_processor
 

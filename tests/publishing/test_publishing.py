@@ -12,7 +12,7 @@ import torch
 from huggingface_hub import ModelCard, constants
 
 from modeling_triaffine import NestedNERPipeline, TriaffineConfig, TriaffineForNestedNER, TriaffineProcessor
-from modeling_triaffine.evaluation.calibration_result import Calibration
+from modeling_triaffine.evaluation.calibration import Calibration
 from modeling_triaffine.model.handler import EndpointHandler
 from modeling_triaffine.model.repository_triaffine import AUTO_MAP, CUSTOM_PIPELINES, REMOTE_CODE_FILES
 from modeling_triaffine.publishing import RunSummary, publish_folder

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from modeling_triaffine.evaluation.calibration_result import Calibration, LabelCalibration
+from modeling_triaffine.evaluation.calibration import Calibration, LabelCalibration
 from modeling_triaffine.publishing.run_summary import SUMMARY_FILE, RunSummary
 from tests.helpers.cards import make_row, make_summary
 

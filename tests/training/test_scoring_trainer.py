@@ -4,7 +4,7 @@ import pytest
 
 from modeling_triaffine import NestedNERTrainer
 from modeling_triaffine.evaluation.prediction import predict_words
-from modeling_triaffine.evaluation.scoring import candidate_recall, score_entities
+from modeling_triaffine.evaluation.scores import candidate_recall, score_entities
 from tests.helpers.micro_training import micro_dataset, micro_records, micro_trainer
 from tests.helpers.portable import near
 

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from transformers import DataCollatorForTokenClassification, TrainingArguments
 
 from modeling_triaffine import NestedNERTrainer, TriaffineProcessor
-from modeling_triaffine.evaluation.scoring import score_entities
+from modeling_triaffine.evaluation.scores import score_entities
 from modeling_triaffine.publishing.run_summary import RunSummary
 from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training.interruptions import list_checkpoints

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from torch.multiprocessing.spawn import ProcessException, start_processes
 from transformers import AutoModel
 
-from modeling_triaffine.evaluation.scoring import score_entities
+from modeling_triaffine.evaluation.scores import score_entities
 from modeling_triaffine.training.interruptions import list_checkpoints
 from tests.helpers.faults import RECORDS, UPDATES, SignalAfter, assert_same_weights, failing_at_batch, make_loss_nan
 from tests.helpers.micro_training import micro_records, micro_trainer, weights_after_training

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modeling_triaffine.evaluation.error_analysis import GOLD_OUTCOMES, PREDICTED_OUTCOMES, confusion, error_examples
+from modeling_triaffine.evaluation import candidate_recall, confusion, score_entities, scores_by_depth, scores_by_length
 from modeling_triaffine.evaluation.metric import NestedNERMetric
-from modeling_triaffine.evaluation.scores import PARTS, format_scores
-from modeling_triaffine.evaluation.scoring import candidate_recall, score_entities, scores_by_depth, scores_by_length
+from modeling_triaffine.evaluation.scores import GOLD_OUTCOMES, PARTS, PREDICTED_OUTCOMES, error_examples, format_scores
 
 
 def entities(*triples):
