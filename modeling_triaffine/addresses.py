@@ -1,19 +1,11 @@
-"""The address that the demo page and the HTTP service listen on, and the names that they show for models."""
+"""The address that the demo page and the HTTP service listen on, and the names under which they answer there."""
 
 import ipaddress
-import os
-import re
 import socket
-from collections.abc import Sequence
-from pathlib import Path
 
 HOST = "127.0.0.1"  # this machine only
 PAGE_PORT = 7860
-ALL_ADDRESSES = ("0.0.0.0", "::")
-LOOPBACK_NAMES = ["localhost", "*.localhost", "127.0.0.1", "[::1]"]
 BACKLOG = 128  # connections waiting to be accepted
-# Names of folders that training chooses.
-_GENERIC_NAME = re.compile(r"model|checkpoint-\d+")
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -38,7 +30,7 @@ def listen(host: str, port: int) -> socket.socket:
 def url_of(listener: socket.socket) -> str:
     """The URL under which a browser or client on this machine reaches the socket."""
     host, port = listener.getsockname()[:2]
-    if host in ALL_ADDRESSES:
+    if host in ("0.0.0.0", "::"):  # all addresses
         host = "localhost"
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
@@ -52,24 +44,4 @@ def answered_hosts(host: str) -> list[str]:
         is_loopback = ipaddress.ip_address(host).is_loopback
     except ValueError:
         is_loopback = host == "localhost"
-    return [host, *LOOPBACK_NAMES] if is_loopback else ["*"]
-
-
-def public_names(places: Sequence[str | os.PathLike[str]]) -> list[str]:
-    """Returns display names of models that do not reveal where on this machine they are stored.
-
-    A Hub id is its own display name. A folder is named by its last part, or by its last two where the last is generic
-    (`model`, `checkpoint-500`); equal names are numbered.
-    """
-    names = [_short_name(str(place)) for place in places]
-    return [
-        f"{name} ({names[:place].count(name) + 1})" if names.count(name) > 1 else name
-        for place, name in enumerate(names)
-    ]
-
-
-def _short_name(place: str) -> str:
-    if not os.path.isdir(place):
-        return place
-    parts = Path(place).resolve().parts
-    return Path(*parts[-2 if _GENERIC_NAME.fullmatch(parts[-1]) else -1 :]).as_posix()
+    return [host, "localhost", "*.localhost", "127.0.0.1", "[::1]"] if is_loopback else ["*"]

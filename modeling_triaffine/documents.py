@@ -1,23 +1,26 @@
-"""Texts to find entities in, as `predict` and `tag` read them: lines, JSON lines and .txt files, and counts of them.
+"""Texts to find entities in, as `predict` and `tag` read them: lines, JSON lines and .txt files; counts, and progress.
 
 Not in `data/`, which imports the library `datasets`: `predict` would start a second later.
 """
 
 import re
+import sys
 from codecs import BOM_UTF8
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from .files import NO_TEXT, DataError, decode_object, decode_text
 from .model.kinds_triaffine import TextEntity
-from .parsing import NO_TEXT, DataError, decode_object, decode_text
 
+Item = TypeVar("Item")
 # The first line of a list or an object on several lines, which people take for JSON lines.
 SEVERAL_LINES = re.compile(rb"\s*([\[{]|\[.*,)\s*")
 REJECTED = 3
 """Exit code of a command that has rejected a text."""
+SECONDS_OF_A_LINE = 60  # of progress
 
 
 @dataclass
@@ -45,10 +48,46 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class TextOptions:
-    """The fields or columns with the text and for the entities."""
+    """The fields or columns with the text and for the entities, and the rows of what has them."""
 
     text_column: str = "text"
     entities_column: str = "entities"
+
+    def read_lines(self, lines: Iterable[bytes], file: str, is_json: bool | None = False) -> Iterator[Row]:
+        """Yields a row for each line, also for a blank one unless it is JSON; None: as the first character tells."""
+        for number, line in enumerate(lines, start=1):
+            if number == 1:
+                is_json = line.removeprefix(BOM_UTF8).lstrip().startswith(b"{") if is_json is None else is_json
+                try:
+                    check_beginning(line, is_json)
+                except DataError as error:
+                    yield Row(file, None, outcome=str(error))
+                    return
+            if is_json and not line.strip():
+                continue
+            try:
+                text = None if is_json else decode_text(line.removeprefix(BOM_UTF8).rstrip(b"\r\n"))
+                record = decode_object(line) if is_json else {self.text_column: text}
+                self.check_names(record)
+            except DataError as error:
+                yield Row(file, number, outcome=" ".join(str(error).split()))
+            else:
+                yield self.row(file, number, record, record[self.text_column])
+
+    def read_document(self, file: str, path: Path, name: str) -> Row:
+        """The row of a .txt file, whose record has the name as its `id`; that of a file of another kind is rejected."""
+        try:
+            data = path.read_bytes().removeprefix(BOM_UTF8)
+            check_beginning(data, False)
+            if path.suffix.lower() != ".txt":
+                problem = "it is no .txt, .jsonl or .parquet file"
+                raise DataError(problem, "Extract its text, as pdftotext does for a PDF")
+            text = decode_text(data)
+            record = {"id": name, self.text_column: text}
+            self.check_names(record)
+        except (DataError, OSError) as error:
+            return Row(file, None, outcome=str(error))
+        return self.row(file, None, record, text)
 
     def check_names(self, names: Collection[str]) -> None:
         """Raises a DataError if columns or fields lack the text, or have entities already."""
@@ -63,43 +102,6 @@ class TextOptions:
         found = "null" if text is None else type(text).__name__
         reason = None if isinstance(text, str) else f"expected a text under {self.text_column!r}, found {found}."
         return Row(file, number, record, text, reason)
-
-
-def read_document(file: str, path: Path, name: str, options: TextOptions) -> Row:
-    """The row of a .txt file, whose record has the name as its `id`; that of a file of another kind is rejected."""
-    try:
-        data = path.read_bytes().removeprefix(BOM_UTF8)
-        check_beginning(data, False)
-        if path.suffix.lower() != ".txt":
-            raise DataError("it is no .txt, .jsonl or .parquet file", "Extract its text, as pdftotext does for a PDF")
-        text = decode_text(data)
-        record = {"id": name, options.text_column: text}
-        options.check_names(record)
-    except (DataError, OSError) as error:
-        return Row(file, None, outcome=str(error))
-    return options.row(file, None, record, text)
-
-
-def read_lines(lines: Iterable[bytes], file: str, options: TextOptions, is_json: bool | None = False) -> Iterator[Row]:
-    """Yields a row for each line, also for a blank one unless it is JSON; None: as the first character tells."""
-    for number, line in enumerate(lines, start=1):
-        if number == 1:
-            is_json = line.removeprefix(BOM_UTF8).lstrip().startswith(b"{") if is_json is None else is_json
-            try:
-                check_beginning(line, is_json)
-            except DataError as error:
-                yield Row(file, None, outcome=str(error))
-                return
-        if is_json and not line.strip():
-            continue
-        try:
-            text = None if is_json else decode_text(line.removeprefix(BOM_UTF8).rstrip(b"\r\n"))
-            record = decode_object(line) if is_json else {options.text_column: text}
-            options.check_names(record)
-        except DataError as error:
-            yield Row(file, number, outcome=" ".join(str(error).split()))
-        else:
-            yield options.row(file, number, record, record[options.text_column])
 
 
 def check_beginning(line: bytes, is_json: bool) -> None:
@@ -142,3 +144,19 @@ class Counts:
         labels = ", ".join(f"{clean(label)} {number:,}" for label, number in self.entities.most_common())
         entities = f"{self.entities.total():,}{f' ({labels})' if labels else ''}"
         return f"Documents: {self.documents:,}. Entities: {entities}. Rejected: {self.rejected:,}."
+
+
+def with_progress(items: Iterable[Item], total: int | None = None) -> Generator[Item]:
+    """Passes documents on, and prints to standard error how many of `total` there were, their rate and the time left.
+
+    On a terminal this is a bar, elsewhere a line a minute.
+    """
+    from tqdm import tqdm
+
+    line = "{n_fmt}{unit} of {total_fmt}, {remaining} left, {rate_fmt}\n"
+    seconds = SECONDS_OF_A_LINE
+    lines: dict[str, Any] = {"bar_format": line, "mininterval": seconds, "delay": seconds, "miniters": 1}
+    with tqdm(total=total, unit=" documents", **({} if sys.stderr.isatty() else lines)) as bar:
+        for item in items:
+            yield item
+            bar.update()

@@ -3,6 +3,8 @@
 import json
 import logging
 import os
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,6 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_MODEL = "names-en"
 """The model that is used where none is named."""
-WEIGHTS = "model.safetensors"
 
 
 def library() -> Path:
@@ -22,7 +23,7 @@ def library() -> Path:
 
 def installed_models() -> dict[str, Path]:
     """The folders of the models in the package, by name."""
-    return {path.parent.name: path.parent for path in sorted(library().glob(f"*/{WEIGHTS}"))}
+    return {path.parent.name: path.parent for path in sorted(library().glob("*/model.safetensors"))}
 
 
 def find_model(name: str | None = None) -> str:
@@ -69,3 +70,20 @@ def find_and_name(name: str | os.PathLike[str] | None) -> str:
         facts = DEFAULT_MODEL, ", ".join(labels), card["language"], 100 * score, card["license"]
         logger.warning("%s finds %s; language %s; F1 %.1f; license %s", *facts)
     return found
+
+
+def public_names(places: Sequence[str | os.PathLike[str]]) -> list[str]:
+    """Display names of models, which do not reveal where on this machine these are.
+
+    A Hub id is its own display name. A folder is named by its last part, or by its last two where training chose the
+    last (`model`, `checkpoint-500`); equal names are numbered.
+    """
+    names = []
+    for place in map(str, places):
+        parts = Path(place).resolve().parts
+        named = parts[-2:] if re.fullmatch(r"model|checkpoint-\d+", parts[-1]) else parts[-1:]
+        names.append(Path(*named).as_posix() if os.path.isdir(place) else place)
+    return [
+        f"{name} ({names[:place].count(name) + 1})" if names.count(name) > 1 else name
+        for place, name in enumerate(names)
+    ]

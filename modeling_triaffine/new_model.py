@@ -64,14 +64,12 @@ def model_on_encoder(
         raise ValueError(f"from_encoder: TriaffineConfig has no field {', '.join(map(repr, unknown))}.")
     # By default transformers asks whether to run the encoder's own code, and reads the answer from stdin.
     encoder_config = AutoConfig.from_pretrained(name_or_path, trust_remote_code=False, **origin)
-    if config is None:
-        config = config_class(encoder_config=encoder_config, **config_kwargs)
-    elif config_kwargs:
-        raise ValueError("from_encoder: give either `config` or its fields as keywords, not both.")
-    else:
-        given = {key: value for key, value in config.to_dict().items() if key != "hidden_size"}
-        config = type(config)(**{**given, "encoder_config": encoder_config})
-    model = cls(config)
+    if config is not None:
+        if config_kwargs:
+            raise ValueError("from_encoder: give either `config` or its fields as keywords, not both.")
+        config_class, config_kwargs = type(config), config.to_dict()
+        config_kwargs.pop("hidden_size")  # that of the other encoder
+    model = cls(config_class(**{**config_kwargs, "encoder_config": encoder_config}))
     if attn_implementation is not None:
         model.set_attn_implementation(attn_implementation)
     pretrained, report = AutoModel.from_pretrained(
@@ -104,17 +102,13 @@ def match_low_rank_start(model: TriaffineForNestedNER, drawn: Collection[str] | 
         return
     with evaluating(model):
         moment = words_of_random_subwords(model).square().mean().item()
+    # The factors read the output of a new two-layer MLP. torch initializes weights and biases of a layer with n inputs
+    # with variance 1/(3n): outputs of the first layer have variance (mean square + 1/H) / 3, ReLU halves their mean
+    # square, and the d outputs of the second layer have a third of that.
+    config = model.config
+    squared_norm = config.triaffine_dim * (moment + 1 / config.hidden_size) / 18 + SMALLEST_SQUARED_NORM
     for tensor in tensors:
-        tensor.match_inputs(mlp_squared_norm(moment, model.config.hidden_size, model.config.triaffine_dim))
-
-
-def mlp_squared_norm(second_moment: float, hidden_size: int, dim: int) -> float:
-    """Expected squared norm of a new two-layer MLP's output for inputs whose components have this moment.
-
-    torch initializes weights and biases of a layer with n inputs with variance 1/(3n): outputs of the first layer have
-    variance (second moment + 1/H) / 3, ReLU halves the mean square, and the d outputs of the second layer have a third.
-    """
-    return dim * (second_moment + 1 / hidden_size) / 18 + SMALLEST_SQUARED_NORM
+        tensor.match_inputs(squared_norm)
 
 
 def words_of_random_subwords(model: TriaffineForNestedNER) -> Tensor:

@@ -24,7 +24,7 @@ def register_with_transformers() -> None:
 class _Watcher(MetaPathFinder):
     """Finds modules as everybody else does, and calls the function of each named one that has been imported.
 
-    It does so once the outermost import of transformers' modules and of those in `model/` has ended: they import each
+    It does so once the outermost import of transformers' modules and of this package's has ended: they import each
     other, and until then, what a function imports may be half imported.
     """
 
@@ -39,8 +39,7 @@ class _Watcher(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        is_watched = fullname.partition(".")[0] == "transformers" or fullname.startswith(f"{__package__}.model.")
-        if not self.calls or not is_watched:
+        if not self.calls or fullname.partition(".")[0] not in ("transformers", __package__):
             return None
         others = [finder for finder in sys.meta_path if finder is not self]
         spec = next(filter(None, (finder.find_spec(fullname, path, target) for finder in others)), None)

@@ -1,10 +1,10 @@
-"""The address that page and service listen on, and the display names of their models."""
+"""The address that page and service listen on."""
 
 import socket
 
 import pytest
 
-from modeling_triaffine.addresses import listen, public_names, url_of
+from modeling_triaffine.addresses import listen, url_of
 
 
 def test_an_address_that_is_taken_or_not_of_this_machine_is_refused():
@@ -29,16 +29,3 @@ def test_the_url_is_one_that_clients_can_open():
         pytest.skip("this machine has no IPv6")
     with listener:
         assert url_of(listener) == f"http://[::1]:{listener.getsockname()[1]}"
-
-
-def test_display_names_are_short_and_differ(tmp_path):
-    for place in ("a/model", "b/model", "b/other", "c/b/model", "a/checkpoint-12"):
-        (tmp_path / place).mkdir(parents=True)
-
-    def names(*places):
-        return public_names([tmp_path / place for place in places])
-
-    assert names("b/other") == ["other"]
-    assert names("a/model", "a/checkpoint-12", "b/other") == ["a/model", "a/checkpoint-12", "other"]
-    assert names("b/model", "b/other", "c/b/model") == ["b/model (1)", "other", "b/model (2)"]
-    assert public_names([tmp_path / "b/other", "owner/other"]) == ["other", "owner/other"]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from modeling_triaffine import NestedNERPipeline, TriaffineForNestedNER
 from modeling_triaffine.data import CorpusError
-from modeling_triaffine.parsing import JSON_SUFFIXES
+from modeling_triaffine.files import JSON_SUFFIXES
 from tests.conftest import EXAMPLES
 from tests.helpers.corpora import bare, read, write_files
 from tests.helpers.format_cases import CASES

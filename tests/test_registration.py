@@ -21,6 +21,7 @@ ORDERS = [
     "import modeling_triaffine; from transformers import pipeline",  # before the Auto classes are complete
     pytest.param("import transformers.models.auto; import modeling_triaffine", marks=pytest.mark.nightly),
     pytest.param("import modeling_triaffine.model.pipeline_triaffine", marks=pytest.mark.nightly),
+    pytest.param("import modeling_triaffine.new_model", marks=pytest.mark.nightly),
 ]
 
 

@@ -8,7 +8,7 @@ from safetensors import safe_open
 
 from benchmarks.thirty_sentences import compare
 from modeling_triaffine import NestedNERPipeline
-from modeling_triaffine.installed_models import find_model, installed_models
+from modeling_triaffine.installed_models import find_model, installed_models, public_names
 
 LABELS = {
     "genia": ["DNA", "RNA", "cell_line", "cell_type", "protein"],
@@ -37,6 +37,19 @@ def test_unknown_name_is_refused_with_the_models_that_there_are():
             find_model(name)
     for name, folder in installed_models().items():
         assert find_model(name) == str(folder)
+
+
+def test_display_names_are_short_and_differ(tmp_path):
+    for place in ("a/model", "b/model", "b/other", "c/b/model", "a/checkpoint-12"):
+        (tmp_path / place).mkdir(parents=True)
+
+    def names(*places):
+        return public_names([tmp_path / place for place in places])
+
+    assert names("b/other") == ["other"]
+    assert names("a/model", "a/checkpoint-12", "b/other") == ["a/model", "a/checkpoint-12", "other"]
+    assert names("b/model", "b/other", "c/b/model") == ["b/model (1)", "other", "b/model (2)"]
+    assert public_names([tmp_path / "b/other", "owner/other"]) == ["other", "owner/other"]
 
 
 @pytest.mark.parametrize("name", LABELS)

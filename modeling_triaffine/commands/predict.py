@@ -27,11 +27,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from ..documents import REJECTED, Counts, Row, TextOptions, check_usable, read_document, read_lines
-from ..files import atomic_path, open_output, paths_below
+from ..documents import REJECTED, Counts, Row, TextOptions, check_usable, with_progress
+from ..files import JSON_SUFFIXES, atomic_path, open_output, paths_below
 from ..model.kinds_triaffine import TextEntity
 from ..model.options_triaffine import PredictionOptions
-from ..parsing import JSON_SUFFIXES
 from . import options as shared
 
 TABLES = (".csv", ".tsv", ".parquet", ".xlsx")
@@ -108,10 +107,10 @@ def read_rows(name: str, text: str | None, options: TextOptions) -> Iterator[Row
     """Yields the rows of a text, of the lines of a file or of standard input, or of the .txt files of a folder."""
     path = Path(name)
     if text is not None:
-        yield from read_lines([text.encode(errors="surrogateescape")], "text", options)
+        yield from options.read_lines([text.encode(errors="surrogateescape")], "text")
     elif name == STANDARD_INPUT:
         lines = iter(_read_typed, b"") if sys.stdin.isatty() else sys.stdin.buffer
-        yield from read_lines(lines, "stdin", options, is_json=None)
+        yield from options.read_lines(lines, "stdin", is_json=None)
     elif not os.path.exists(name):  # for which an empty name is no folder
         raise FileNotFoundError(f"There is no file {name!r}. Give a file of texts, a folder of .txt files, or --text.")
     elif path.is_dir():
@@ -121,12 +120,12 @@ def read_rows(name: str, text: str | None, options: TextOptions) -> Iterator[Row
         if not shown:
             raise ValueError(f"{name} is a folder without .txt files. Save its documents as text, one in each file.")
         for inside, file in shown.items():
-            yield read_document(str(file), file, inside.with_suffix("").as_posix(), options)
+            yield options.read_document(str(file), file, inside.with_suffix("").as_posix())
     elif name.lower().endswith(TABLES):
         raise ValueError(f"{name} is a table, whose lines are not texts. Write its rows as JSON lines (.jsonl).")
     else:
         with open(path, "rb") as lines:
-            yield from read_lines(lines, name, options, is_json=name.lower().endswith(JSON_SUFFIXES))
+            yield from options.read_lines(lines, name, is_json=name.lower().endswith(JSON_SUFFIXES))
 
 
 def _read_typed() -> bytes:
@@ -167,12 +166,11 @@ def write_rows(
     """Writes or draws rows with their entities, and counts them; returns them if they are for a page."""
     from ..drawing import draw_entities
     from ..drawing.safe_text import visible_json
-    from ..progress import with_progress
 
     is_drawn = output is None and html is None and sys.stdout.isatty()
     kept = []
     with open_output(output) as written:
-        for row, entities in found if is_drawn else with_progress(found, "documents", total):
+        for row, entities in found if is_drawn else with_progress(found, total):
             counts.add(entities)
             if html is not None:
                 kept.append((row, entities))

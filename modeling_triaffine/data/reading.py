@@ -22,8 +22,7 @@ from xml.parsers import expat
 from pydantic import Strict
 from pydantic_core import from_json
 
-from ..files import paths_below
-from ..parsing import GZIP_MAGIC, NO_TEXT, DataError, decode_json, decode_text
+from ..files import GZIP_MAGIC, NO_TEXT, DataError, decode_json, decode_text, paths_below
 from .schema import BYTE_ORDER_MARK, CorpusError, Entity, RecordChecker, Text, Value, names_of
 
 Decoded = TypeVar("Decoded")

@@ -19,9 +19,9 @@ from typing import Annotated, Any, NotRequired, TypeVar, cast
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
+from ..files import JOINERS, shown
 from ..model.kinds_triaffine import NONE_LABEL
 from ..model.text_triaffine import INVISIBLE_SPACES, Offsets, composed
-from ..parsing import JOINERS, shown
 
 CONTEXT_FIELDS = ("left_tokens", "right_tokens")
 TO_DATASET = (

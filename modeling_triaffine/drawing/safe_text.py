@@ -7,7 +7,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from ..parsing import JOINERS
+from ..files import JOINERS
 
 LONGEST_LABEL = 20  # characters
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"

@@ -7,8 +7,7 @@ from functools import lru_cache
 from huggingface_hub import metadata_load
 from transformers.utils import cached_file
 
-from ..addresses import public_names
-from ..installed_models import find_model
+from ..installed_models import find_model, public_names
 from ..model.pipeline_triaffine import NestedNERPipeline
 
 MOST_LOADED = 4

@@ -11,11 +11,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..documents import Row, TextOptions, read_document, read_lines
-from ..files import paths_below
+from ..documents import Row, TextOptions
+from ..files import JSON_SUFFIXES, paths_below
 from ..model.decoding_triaffine import Threshold
 from ..model.options_triaffine import PredictionOptions
-from ..parsing import JSON_SUFFIXES
 
 PARQUET = ".parquet"
 TEXTS = "texts-{}.jsonl"  # outputs of documents that are files of their own
@@ -111,12 +110,12 @@ def read_rows(file: str, path: str, options: TextOptions) -> Iterator[Row]:
     """Yields the rows of a file; if it cannot be read to its end, the last one says why, and has no number."""
     try:
         if is_document(path):
-            yield read_document(file, Path(path), file, options)
+            yield options.read_document(file, Path(path), file)
         elif path.lower().endswith(PARQUET):
             yield from read_parquet(file, path, options)
         else:
             with open(path, "rb") as lines:
-                yield from read_lines(lines, file, options, is_json=True)
+                yield from options.read_lines(lines, file, is_json=True)
     except (OSError, ValueError, pa.ArrowException) as error:
         yield Row(file, None, outcome=" ".join(str(error).split()))
 

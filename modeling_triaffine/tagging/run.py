@@ -17,12 +17,11 @@ from filelock import FileLock
 from huggingface_hub import snapshot_download
 from transformers.utils import logging as transformers_logging
 
-from ..documents import Row, check_usable
+from ..documents import Row, check_usable, with_progress
 from ..installed_models import find_and_name
 from ..model.kinds_triaffine import TextEntity
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import FILES, VOCABULARIES_FILE
-from ..progress import with_progress
 from .output import LOCK, OutputFolder
 from .reading import TagOptions, outputs_to_write, read_all
 
@@ -72,7 +71,7 @@ def write_outputs(output: OutputFolder, files: dict[str, str], options: TagOptio
         total = sum(1 for _ in read_all(left, options))  # reading takes next to no time beside prediction
         with connected():
             tagged = tag_rows(read_all(left, options), options.fitted(ray.cluster_resources()))
-            output.write(with_progress(tagged, "documents", total), outputs)
+            output.write(with_progress(tagged, total), outputs)
 
 
 @contextlib.contextmanager

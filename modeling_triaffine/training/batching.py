@@ -19,9 +19,9 @@ from tqdm import tqdm
 from ..data.collator import Windows, encode_words, with_fields
 from ..data.features import as_records
 from ..data.schema import ENTITY_FIELDS
+from ..files import shown
 from ..model.batches_triaffine import batches_by_length, feature_size
 from ..model.processing_triaffine import TriaffineProcessor
-from ..parsing import shown
 
 # Sentences are sorted by length within pools of this many batches: large enough for little padding, small enough for
 # other batches in every epoch.

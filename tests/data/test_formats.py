@@ -11,7 +11,7 @@ from modeling_triaffine.data import FORMATS, CorpusError, load_nested_ner, load_
 from modeling_triaffine.data.formats import CorpusFormat
 from modeling_triaffine.data.loading import find_splits, formats_recognizing
 from modeling_triaffine.data.reading import record_keys
-from modeling_triaffine.parsing import JSON_SUFFIXES
+from modeling_triaffine.files import JSON_SUFFIXES
 from tests.helpers.corpora import (
     BIGBIO_RECORD,
     NESTED,

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ...parsing import JSON_SUFFIXES
+from ...files import JSON_SUFFIXES
 
 if TYPE_CHECKING:
     from ..schema import Text

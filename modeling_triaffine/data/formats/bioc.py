@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
+from ...files import JSON_SUFFIXES
 from ...model.text_triaffine import Offsets
-from ...parsing import JSON_SUFFIXES
 from ..reading import JsonObject, Pair, json_reader, json_values, read_head, xml_elements
 from ..schema import RecordChecker, Text, annotated, positions
 from . import CorpusFormat

@@ -16,7 +16,7 @@ from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any, cast
 
-from ...parsing import shown
+from ...files import shown
 from ..reading import (
     JsonObject,
     TypedSpan,
