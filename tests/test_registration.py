@@ -17,15 +17,17 @@ print(*(part.__module__ for part in known))
 import modeling_triaffine
 assert isinstance(models[1], modeling_triaffine.TriaffineForNestedNER), "a module was imported twice"
 """
-ORDERS = [
-    "import modeling_triaffine; from transformers import pipeline",  # before the Auto classes are complete
-    pytest.param("import transformers.models.auto; import modeling_triaffine", marks=pytest.mark.nightly),
-    pytest.param("import modeling_triaffine.model.pipeline_triaffine", marks=pytest.mark.nightly),
-    pytest.param("import modeling_triaffine.new_model", marks=pytest.mark.nightly),
-]
 
 
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    "order",
+    [
+        "import modeling_triaffine; from transformers import pipeline",  # before the Auto classes are complete
+        pytest.param("import transformers.models.auto; import modeling_triaffine", marks=pytest.mark.nightly),
+        pytest.param("import modeling_triaffine.model.pipeline_triaffine", marks=pytest.mark.nightly),
+        pytest.param("import modeling_triaffine.new_model", marks=pytest.mark.nightly),
+    ],
+)
 def test_models_load_in_any_order_of_imports(saved_model, order):
     modules = run_program(sys.executable, "-c", f"folder = {str(saved_model)!r}\n{order}{LOAD}").split()
     assert [module.split(".")[0] for module in modules] == ["modeling_triaffine"] * 5
