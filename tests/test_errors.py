@@ -1,4 +1,4 @@
-"""How commands end: exit codes and messages."""
+"""What commands say on standard error of their progress and their end, and their exit codes."""
 
 import importlib
 import io
@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from modeling_triaffine import documents
 from modeling_triaffine.errors import INTERRUPTED, ending_plainly
 from modeling_triaffine.files import open_output
 
@@ -74,3 +75,11 @@ def test_a_missing_extra_is_named_with_the_way_to_install_it(monkeypatch, module
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(ImportError, match=rf"{need}.*, of the extra `{extra}`.*pip install '\.\[{extra}\]'"):
         importlib.import_module(name)
+
+
+def test_elsewhere_than_on_a_terminal_a_line_says_rate_and_time_left(monkeypatch, capsys):
+    assert list(documents.with_progress("abc", total=3)) == [*"abc"]
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(documents, "SECONDS_OF_A_LINE", 0)
+    assert list(documents.with_progress("abcdefg", total=7)) == [*"abcdefg"]
+    assert "3 documents of 7, 00:00 left, " in capsys.readouterr().err
