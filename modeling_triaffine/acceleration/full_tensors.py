@@ -21,6 +21,7 @@ from ..model.triaffine_blocks import Plan
 from ..model.triaffine_ops import Factor, autocast
 from ..model.triaffine_weights import FullWeight
 from .onednn import multiply_transposed, write_product
+from .span_stage import uses_kernels
 
 # The axes of d+1 are padded to a multiple of this on CUDA: 16 bytes in half precision.
 ALIGNMENT = 8
@@ -32,13 +33,10 @@ KEPT_SHARE = 0.25
 
 
 class GradientBuffer:
-    """The gradient of a tensor, to which the contractions of one forward pass add their parts, some labels at a time.
+    """The gradient of a tensor [R, d, d+1, d+1], to which the contractions of a forward pass add their parts by labels.
 
     It belongs to one run of the backward pass: parts of an earlier, partial run (`autograd.grad` of something else
     through the same graph) are discarded.
-
-    Args:
-        tensor: [R, d, d+1, d+1].
     """
 
     def __init__(self, tensor: Tensor):
@@ -210,14 +208,14 @@ def _groups(tensor: Tensor, like: Tensor) -> list[slice]:
     return [slice(first, min(first + size, len(tensor))) for first in range(0, len(tensor), size)]
 
 
-def labels_that_fit(attention: Factor, scoring: Factor) -> int:
-    """The number of labels for which kernels of the span stage contract words with full tensors at once.
+def labels_at_once(attention: Factor, scoring: Factor) -> int:
+    """The number of labels for which the span stage contracts words with full tensors at once: by kernels all that fit.
 
-    One, if all labels share their attention: the kernels would need copies of it.
+    Else one, also if all labels share their attention: the kernels would need copies of it.
     """
-    if attention.is_full and attention.labels < scoring.labels:
-        return 1
     insides = autocast(scoring.insides)
+    if (attention.is_full and attention.labels < scoring.labels) or not uses_kernels(insides.device):
+        return 1
     batch, num_words = insides.shape[:2]
     width = max(factor.width for factor in (attention, scoring) if factor.is_full)
     # The contracted words, these contracted with the heads, and the copied weights.

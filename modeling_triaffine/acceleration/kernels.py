@@ -69,17 +69,12 @@ Factors = ProductFactors | KeyFactors
 
 
 def triton_span_scores(attention: Factors, scoring: Factors) -> Tensor:
-    """p_ij of every group without its label bias, differentiable once.
+    """p_ij of every group without its label bias: [G, N, N] in float32 or float64, 0 where i > j. Differentiable once.
 
-    Softmax and sums are computed in float32, or float64 if a factor is; products in each factor's own type, of float32
-    by `torch.backends.cuda.matmul.fp32_precision`. Tensors may have any strides; `keys` and `insides` are not copied.
-    `keys` are not used at k < i.
-
-    Args:
-        attention, scoring: the factors of s and of o, of the same G and N; w may differ.
-
-    Returns:
-        [G, N, N] in float32 or float64; entries with i > j are 0.
+    attention, scoring: the factors of s and of o, of the same G and N; w may differ. Tensors may have any strides;
+    `keys` and `insides` are not copied, and `keys` are not used at k < i. Softmax and sums are computed in float32, or
+    float64 if a factor is; products in each factor's own type, of float32 by
+    `torch.backends.cuda.matmul.fp32_precision`.
     """
     return _SpanScores.apply(type(attention), type(scoring), *attention, *scoring)
 

@@ -24,11 +24,8 @@ def linear_layers(module: nn.Module) -> contextlib.AbstractContextManager[Any]:
     """Computes linear layers by oneDNN inside the block, if it is faster on this processor.
 
     `torch.backends.mkldnn.enabled = False` switches it off. So do, inside the block, autocast, devices other than the
-    CPU and precisions other than float32, layer by layer.
-
-    Args:
-        module: runs inside the block. If it recomputes activations in the backward pass, outside the block, torch
-            computes all of it: both passes must keep the same tensors.
+    CPU and precisions other than float32, layer by layer. A module that recomputes activations in the backward pass,
+    outside the block, is left to torch: both passes must keep the same tensors.
     """
     recomputes = module.training and any(getattr(part, "gradient_checkpointing", False) for part in module.modules())
     left = recomputes or not _is_wanted()

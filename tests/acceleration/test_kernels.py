@@ -297,7 +297,7 @@ def check_span_stage(kinds):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(full_tensors, "_padding", lambda values: -values.shape[-1] % full_tensors.ALIGNMENT)
         patch.setattr(full_tensors, "_at_once", lambda *_: 2)
-        patch.setattr(ACCELERATION, "labels_at_once", full_tensors.labels_that_fit)
+        patch.setattr(full_tensors, "uses_kernels", lambda device: True)
         patch.setattr(ACCELERATION, "attend_inside", lambda *cubes: (span_stage.attend_by_kernels(*cubes[:3]), None))
         attention, scoring = (test_ops.make_factor((2, 3, 3, 4), kind, seed) for seed, kind in enumerate(kinds))
         lengths = torch.tensor([3, 2])
@@ -327,8 +327,8 @@ def check_trial():
     with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
         span_stage.try_kernels(device)
         with pytest.MonkeyPatch.context() as patch:
-            scores = span_stage.triton_span_scores
-            patch.setattr(span_stage, "triton_span_scores", lambda *factors: 1.1 * scores(*factors))
+            scores = kernels.triton_span_scores
+            patch.setattr(kernels, "triton_span_scores", lambda *factors: 1.1 * scores(*factors))
             with pytest.raises(AssertionError):
                 span_stage.try_kernels(device)
 
@@ -337,7 +337,7 @@ def check_trial():
 @needs_triton
 def test_kernels_are_tried_before_they_are_used(interpreted):
     interpreted(check_trial)
-    assert not span_stage.kernels_work(torch.device("cpu"))
+    assert not span_stage.uses_kernels(torch.device("cpu"))
 
 
 @pytest.mark.gpu

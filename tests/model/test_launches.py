@@ -10,7 +10,7 @@ import transformers.masking_utils
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from modeling_triaffine import TriaffineConfig, TriaffineForNestedNER, acceleration
+from modeling_triaffine import TriaffineConfig, TriaffineForNestedNER
 from modeling_triaffine.acceleration import span_stage
 from modeling_triaffine.installed_models import installed_models
 from modeling_triaffine.model.decoding_triaffine import CopiedScores
@@ -94,7 +94,7 @@ def as_on_cuda() -> Iterator[None]:
         return contextlib.nullcontext() if device == "meta" else enter(device, *arguments, **options)
 
     with (
-        mock.patch.object(acceleration, "uses_kernels", return_value=True),
+        mock.patch.object(span_stage, "uses_kernels", return_value=True),
         mock.patch.object(span_stage, "attend_by_kernels", _span_stage),
         mock.patch.object(torch.nn.functional, "scaled_dot_product_attention", _attend),
         mock.patch.object(torch.nn.LSTM, "forward", _read),
