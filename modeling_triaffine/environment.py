@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from .model.triaffine_weights import multiplies_bfloat16
+from .model.triaffine_blocks import multiplies_bfloat16
 from .version import __version__
 
 SOFTWARE = ("torch", "transformers", "accelerate", "datasets", "tokenizers")

@@ -65,7 +65,7 @@ def _register_model() -> None:
 
     from .acceleration import accelerate
     from .model.configuration_triaffine import PipelineTasks, TriaffineConfig
-    from .model.triaffine_weights import ACCELERATION
+    from .model.triaffine_blocks import ACCELERATION
 
     PipelineTasks.is_installed = True  # by `_register_task`, as soon as there are tasks
     from .model.model_triaffine import TriaffineForNestedNER

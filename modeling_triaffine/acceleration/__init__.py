@@ -3,7 +3,7 @@
 Nothing here travels with a model: its own code, without the package, computes by torch's own operations.
 """
 
-from ..model.triaffine_weights import Acceleration
+from ..model.triaffine_blocks import Acceleration
 from .full_tensors import buffered_weight, labels_at_once, labels_to_keep
 from .graphs import run_model
 from .onednn import linear_layers

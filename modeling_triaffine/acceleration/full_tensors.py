@@ -17,9 +17,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from ..model.triaffine_blocks import Plan
+from ..model.triaffine_blocks import FullWeight, Plan
 from ..model.triaffine_ops import Factor, autocast
-from ..model.triaffine_weights import FullWeight
 from .onednn import multiply_transposed, write_product
 from .span_stage import uses_kernels
 

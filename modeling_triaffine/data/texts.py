@@ -13,7 +13,7 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from ..model.options_triaffine import ProcessorOptions
-from ..model.text_triaffine import DEFAULT_WORD_SPLITTER, INVISIBLE_SPACES, Offsets, check_words, split_text
+from ..model.text_triaffine import INVISIBLE_SPACES, Offsets, check_words, split_text
 from ..model.text_triaffine import sentence_splitter as named_sentence_splitter
 from ..model.text_triaffine import word_splitter as named_word_splitter
 from .schema import LOST_ACROSS_SENTENCES, Entity, Record, RecordChecker, Text, in_context, without_space
@@ -115,7 +115,7 @@ def sentences_of(
         for start, end in named_sentence_splitter(sentence_splitter)(written[first:last])
     ]
     in_own_words = "words" in text and (own_words or word_splitter is None)
-    splitter = partial(split_words, word_splitter=word_splitter or named_word_splitter(DEFAULT_WORD_SPLITTER))
+    splitter = partial(split_words, word_splitter=word_splitter or named_word_splitter(ProcessorOptions.word_splitter))
     if in_own_words:
         sentences = list(_own_words(text, spans))
     else:

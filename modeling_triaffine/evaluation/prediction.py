@@ -21,8 +21,8 @@ from ..model.options_triaffine import PredictionOptions
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.text_triaffine import Offsets
+from ..model.triaffine_blocks import ACCELERATION
 from ..model.triaffine_ops import label_probabilities
-from ..model.triaffine_weights import ACCELERATION
 from ..nesting import Span
 from .scores import Scores, score_entities, without_labels
 

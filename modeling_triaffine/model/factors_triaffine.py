@@ -14,8 +14,8 @@ from transformers import initialization as init
 
 from .configuration_triaffine import TriaffineConfig
 from .kinds_triaffine import Kind
+from .triaffine_blocks import ACCELERATION
 from .triaffine_ops import Factor, TriaffineWeight, additive_factor, append_one, triaffine_factor
-from .triaffine_weights import ACCELERATION
 
 # By the module that made them: [B, N, d], of boundaries [2, B, N, d].
 WordVectors = dict[nn.Module, Tensor]

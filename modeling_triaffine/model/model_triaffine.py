@@ -32,7 +32,7 @@ from .repository_triaffine import (
     register_task,
 )
 from .span_head_triaffine import SpanHeadOutput, TriaffineSpanHead
-from .triaffine_weights import ACCELERATION
+from .triaffine_blocks import ACCELERATION
 from .words_triaffine import WordRepresentation, pool_subwords
 
 logger = logging.get_logger(__name__)

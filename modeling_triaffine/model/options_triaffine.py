@@ -140,15 +140,11 @@ class ModelOptions:
         unset="none, for full tensors",
         metavar="N|none",
     )
-    max_candidates: int = _size(
-        30, "Number m of candidate spans per sentence that enter the cross-span stage", most=2**12
-    )
+    max_candidates: int = _size(30, "Number m of candidate spans of a sentence, for the cross-span stage", most=2**12)
     max_span_width: int | None = _size(
         None, "Widest span that is scored, in words", most=2**16, unset="none, for all spans", metavar="N|none"
     )
-    multi_label: bool = option(
-        False, "Whether each label of a span has its own probability, so that a span can have several labels"
-    )
+    multi_label: bool = option(False, "Whether a span can have several labels, each with a probability of its own")
     auxiliary_labels: list[str] | None = option(  # noqa: RUF009 - as all the others, of immutable types
         None,
         "Labels that are trained and never predicted: types that the corpus annotates beside the wanted ones",
@@ -156,28 +152,24 @@ class ModelOptions:
         metavar="LABEL …",
         many=True,
     )
-    attention: str = option("triaffine", "How the words inside a span are weighted", ATTENTIONS, metavar="KIND")
-    scoring: str = option("triaffine", "What a span is scored from", SCORINGS, metavar="KIND")
+    attention: str = option("triaffine", "How the words inside a span are weighted", ATTENTIONS)
+    scoring: str = option("triaffine", "What a span is scored from", SCORINGS)
     cross_span: bool = option(True, "Whether candidates attend to each other; false is ablation (g)")
     cross_span_axis: str = option(
         "key",
         "What the softmax of the attention between candidates runs over",
         {"key": "the related spans, as in the paper", "query": "the scored spans, as in the published code"},
-        metavar="AXIS",
     )
     cross_span_residual: bool = option(False, "Whether the final scores are the sum of the span and cross-span scores")
     share_triaffine: bool = option(
         True, "Whether the cross-span stage reuses the tensors W, V and the label bias of the span stage"
     )
-    triaffine_init_std: float | int = option(
-        0.01, "Standard deviation of full tensors at initialization", least=1e-9, below=math.inf
-    )
-    aux_loss_weight: float | int = option(1.0, "Weight of the span stage's loss", least=0, below=math.inf)
+    triaffine_init_std: float | int = option(0.01, "Initial standard deviation of full tensors", least=1e-9)
+    aux_loss_weight: float | int = option(1.0, "Weight of the span stage's loss", least=0)
     loss_reduction: str = option(
         "sentence",
         "How the loss of a batch is averaged",
         {"sentence": "over the spans of a sentence, then over sentences", "batch": "over all spans"},
-        metavar="WAY",
     )
     boundary_smoothing: float | int = option(
         0.0, "Share ε of an entity's probability that neighboring spans get in the loss; 0: off", least=0, below=1
@@ -189,16 +181,15 @@ class ModelOptions:
         "none",
         "Neighboring sentences that the encoder reads as context",
         {"none": "", "previous_sentence": "", "document": "as many as fit, on both sides"},
-        metavar="CONTEXT",
     )
     max_subwords: int = _size(
         192, "Sub-words that the encoder reads at once, with special tokens; longer sentences are windowed", most=2**16
     )
     subword_pooling: str = option(
-        "max", "How a word's sub-words become one vector", {"max": "", "first": "", "mean": ""}, metavar="WAY"
+        "max", "How a word's sub-words become one vector", {"max": "", "first": "", "mean": ""}
     )
     mix_layers: bool = option(
-        False, "Whether word vectors are a learned average of all encoder layers, not the last layer"
+        False, "Whether words are read from a learned average of all encoder layers, not the last"
     )
     word_vocab_size: int = _vocabulary("static word vectors")
     word_embedding_size: int = _part("Width of static word vectors")
@@ -211,7 +202,6 @@ class ModelOptions:
         "both_ends",
         "Where the character BiLSTM is read",
         {"both_ends": "the last state of each direction", "last_character": "both directions at the last character"},
-        metavar="WAY",
     )
     lstm_hidden_size: int = _part("Width of the BiLSTM over words in each direction", default=512)
     lstm_layers: int = _size(2, "Layers of the BiLSTM over words", most=16)
@@ -240,17 +230,13 @@ class ProcessorOptions:
             "characters": "at every character",
             "whitespace": "at white space alone",
         },
-        metavar="HOW",
     )
     sentence_splitter: str = option(
         "punctuation",
         "Where sentences end",
         {"punctuation": "at punctuation", "lines": "at each line", "none": "with the text"},
-        metavar="HOW",
     )
-    max_sentence_words: int = _size(
-        256, "Words of a sentence of raw text that are scored together, not in windows", 2**12
-    )
+    max_sentence_words: int = _size(256, "Most words of a sentence of raw text that is not scored in windows", 2**12)
 
 
 PROCESSOR_OPTIONS = options_of(ProcessorOptions)
@@ -274,7 +260,7 @@ class PredictionOptions:
         most=2**20,
         unset="32, or as many as fit on a GPU",
     )
-    overlap: str = option("all", "Which overlapping entities to keep", OVERLAPS, metavar="POLICY")
+    overlap: str = option("all", "Which overlapping entities to keep", OVERLAPS)
 
 
 PREDICTION_OPTIONS = options_of(PredictionOptions)

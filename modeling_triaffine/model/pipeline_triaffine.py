@@ -24,7 +24,7 @@ from .options_triaffine import PREDICTION_OPTIONS, PredictionOptions
 from .processing_triaffine import PosTagger, TriaffineProcessor
 from .repository_triaffine import ORIGIN_OPTIONS, complete_import
 from .text_triaffine import Piece, TextSplitter, check_words
-from .triaffine_weights import ACCELERATION, multiplies_bfloat16
+from .triaffine_blocks import ACCELERATION, multiplies_bfloat16
 
 logger = logging.get_logger(__name__)
 

@@ -31,7 +31,6 @@ from .text_triaffine import (
     TextSplitter,
     clean_text,
     composed,
-    in_windows,
     neighbouring_words,
     sentence_splitter,
     sentences_by,
@@ -235,24 +234,28 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
     ) -> Iterator[Piece]:
         """A sentence as the model reads it: whole, or if it is long in windows that overlap.
 
-        The context of a window is what stands around it: words of its sentence, then of `left` and `right`, which are
-        the context of that. `offsets` are those of the words in their text; None: their numbers, (0, 1), (1, 2), …
+        A window has a quarter of `max_sentence_words`, and shares a quarter of these with the next. The time for a word
+        grows with the length of what is scored together: windows as long as the longest sentence would take several
+        times as long as prose. The context of a window is what stands around it: words of its sentence, then of `left`
+        and `right`, which are the context of that. `offsets` are those of the words in their text; None: their numbers,
+        (0, 1), (1, 2), …
         """
         offsets = [(number, number + 1) for number in range(len(words))] if offsets is None else offsets
         if len(words) <= self.max_sentence_words:
             yield Piece(offsets, 0, 0, words, left, right)
             return
-        reach, end = self.max_subwords, 0
-        for piece in in_windows(offsets, self.max_sentence_words):
-            start = end - piece.shared_before
-            end = start + len(piece.offsets)
+        size = max(1, self.max_sentence_words // 4)
+        shared, reach = size // 4, self.max_subwords
+        for start in range(0, len(words) - shared, size - shared):
+            end = start + size
             before, after = words[max(0, start - reach) : start], words[end : end + reach]
             if self.context == "document":
                 sides = [*left, *before][-reach:], [*after, *right][:reach]
             else:
                 nearest = before if self.context == "previous_sentence" else ()
                 sides = list(nearest if start else left), list(() if after else right)
-            yield Piece(*piece[:3], words[start:end], *sides)
+            shares = shared if start else 0, shared if after else 0
+            yield Piece(offsets[start:end], *shares, words[start:end], *sides)
 
     def encode(
         self,

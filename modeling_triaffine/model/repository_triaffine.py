@@ -29,7 +29,6 @@ REMOTE_CODE_FILES = (
     "span_head_triaffine.py",
     "factors_triaffine.py",
     "triaffine_ops.py",
-    "triaffine_weights.py",
     "triaffine_blocks.py",
     "configuration_triaffine.py",
     "options_triaffine.py",

@@ -14,9 +14,7 @@ from typing import Any, NamedTuple
 from tokenizers import Regex, pre_tokenizers
 
 from .checks_triaffine import shortened
-from .options_triaffine import PROCESSOR_OPTIONS, ProcessorOptions
-
-DEFAULT_WORD_SPLITTER = ProcessorOptions.word_splitter
+from .options_triaffine import PROCESSOR_OPTIONS
 
 # (start, end) in characters, end exclusive.
 Offsets = tuple[int, int]
@@ -292,22 +290,6 @@ def check_words(words: Iterable[Any], text: str, splitter: str, last: int = 0) -
         checked.append((start, end))
         last = end
     return checked
-
-
-def in_windows(words: Sequence[Offsets], max_sentence_words: int) -> Iterator[Piece]:
-    """Cuts a sentence of more than `max_sentence_words` into windows of a quarter as many; another stays whole.
-
-    A window shares a quarter of its words with the next. The time for a word grows with the length of what is scored
-    together, so that windows as long as the longest sentence would take several times as long as prose.
-    """
-    if len(words) <= max_sentence_words:
-        yield Piece(words)
-        return
-    size = max(1, max_sentence_words // 4)
-    shared = size // 4
-    for first in range(0, len(words) - shared, size - shared):
-        is_last = first + size >= len(words)
-        yield Piece(words[first : first + size], shared if first else 0, 0 if is_last else shared)
 
 
 def neighbouring_words(

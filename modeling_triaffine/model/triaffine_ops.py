@@ -6,8 +6,7 @@ g related candidate; a, c, e the width of head, inside and tail vectors (d+1, d,
 
 A *factor* stands for the scores s_ijkr or o_ijkr: the projected words and the weights they are computed from. Each
 stage has two forms with one signature: plain einsums as the reference (`…_reference`), and a fast form. The fast form
-of the span stage never stores the cube s_ijkr: `triaffine_blocks.py`, or what [`Acceleration`] has in its place;
-contractions with full tensors are in `triaffine_weights.py`.
+of the span stage never stores the cube s_ijkr: `triaffine_blocks.py`, or what [`Acceleration`] has in its place.
 """
 
 from collections.abc import Sequence
@@ -17,8 +16,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from .triaffine_blocks import Cube, FullCube, Plan, ProductCube, at_least_float32, plan_blocks
-from .triaffine_weights import ACCELERATION, FullWeight
+from .triaffine_blocks import ACCELERATION, Cube, FullCube, FullWeight, Plan, ProductCube, at_least_float32, plan_blocks
 
 # Full: [R, d, d+1, d+1], axes label, inside, head, tail; as a tensor, or prepared for one forward pass.
 # Low rank: head [R, d+1, ρ], inside [R, d, ρ], tail [R, d+1, ρ].

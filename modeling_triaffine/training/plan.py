@@ -30,7 +30,7 @@ from transformers.utils import CONFIG_NAME, is_torch_tf32_available
 
 from ..installed_models import installed_models, library
 from ..model.options_triaffine import MODEL_OPTIONS, Option
-from ..model.triaffine_weights import multiplies_bfloat16
+from ..model.triaffine_blocks import multiplies_bfloat16
 from .options import INHERITED, OWN_OPTIONS, RECIPE, TRAIN_OPTIONS, RunOptions, TrainingOptions, read_value
 
 logger = logging.getLogger(__name__)

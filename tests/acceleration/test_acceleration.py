@@ -6,7 +6,7 @@ from dataclasses import fields
 import torch
 
 from modeling_triaffine.acceleration import accelerate
-from modeling_triaffine.model.triaffine_weights import Acceleration
+from modeling_triaffine.model.triaffine_blocks import Acceleration
 
 
 def test_the_package_sets_every_operation_and_without_it_torch_computes_linear_layers():

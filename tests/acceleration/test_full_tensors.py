@@ -5,7 +5,7 @@ import torch
 
 from modeling_triaffine.acceleration import full_tensors
 from modeling_triaffine.acceleration.full_tensors import buffered_weight
-from modeling_triaffine.model.triaffine_weights import FullWeight
+from modeling_triaffine.model.triaffine_blocks import FullWeight
 from tests.model.test_span_head import make_head, random_labels
 
 WORDS = torch.arange(15, dtype=torch.double).view(5, 3).cos()

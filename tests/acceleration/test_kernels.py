@@ -28,8 +28,7 @@ from modeling_triaffine.acceleration.kernels import (
     triton_span_scores,
 )
 from modeling_triaffine.model import triaffine_ops
-from modeling_triaffine.model.triaffine_blocks import pack_words
-from modeling_triaffine.model.triaffine_weights import ACCELERATION
+from modeling_triaffine.model.triaffine_blocks import ACCELERATION, pack_words
 from tests.model import test_triaffine_ops as test_ops
 from tests.model.test_span_head import make_head
 

@@ -6,7 +6,7 @@ from transformers import pipeline
 
 from modeling_triaffine import NestedNERPipeline, NestedNERTrainingArguments
 from modeling_triaffine.model import pipeline_triaffine
-from modeling_triaffine.model.triaffine_weights import multiplies_bfloat16
+from modeling_triaffine.model.triaffine_blocks import multiplies_bfloat16
 from modeling_triaffine.training import plan
 
 WARNING = "multiplies float32 faster than bfloat16"

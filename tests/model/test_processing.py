@@ -4,6 +4,7 @@ import itertools
 import math
 import threading
 import unicodedata
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -89,6 +90,26 @@ def test_a_word_of_several_subwords_is_read_from_one_window(processor, word):
 def test_word_longer_than_any_window_counts_with_all_its_subwords(processor):
     [feature] = processor.encode([["x", "y" * 50, "z"]])
     assert [(feature["word_index"] == word).sum() for word in range(3)] == [1, 50, 1]
+
+
+@given(st.integers(1, 70), st.integers(1, 40))
+def test_windows_of_a_long_sentence_own_each_entity_once(processor, length, longest):
+    processor.max_sentence_words = longest
+    windows = list(processor.windows(["x"] * length))
+    owned = Counter()
+    seen = set()
+    for window in windows:
+        words = [start for start, _ in window.offsets]
+        for start, end in itertools.combinations(range(len(words) + 1), 2):
+            span = words[start], words[end - 1] + 1
+            seen.add(span)
+            owned[span] += window.owns(start, end)
+    assert set(owned.values()) == {1}
+    size = max(1, longest // 4) if length > longest else length
+    complete = size // 4 + 1 if length > longest else length
+    assert seen >= {(start, start + width) for width in range(1, complete + 1) for start in range(length - width + 1)}
+    assert [len(window.offsets) for window in windows[:-1]] == [size] * (len(windows) - 1)
+    assert [window.shared_before for window in windows] == [0, *[size // 4] * (len(windows) - 1)]
 
 
 def test_padding_only_fills_up(processor):

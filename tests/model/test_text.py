@@ -2,7 +2,6 @@
 
 import itertools
 import unicodedata
-from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -12,7 +11,6 @@ from modeling_triaffine.model import text_triaffine
 from modeling_triaffine.model.text_triaffine import (
     INVISIBLE_SPACES,
     clean_text,
-    in_windows,
     sentence_splitter,
     split_at_punctuation,
     split_text,
@@ -120,32 +118,13 @@ def test_splitters_that_there_are_not():
 @given(st.text(st.characters(exclude_categories=()), max_size=60))
 def test_offsets_slice_back_to_all_that_is_no_white_space(text):
     cut = split_text(text, split_at_punctuation(text), word_splitter("punctuation"))
-    offsets = [offset for words in cut for piece in in_windows(words, 3) for offset in piece.offsets]
+    offsets = [offset for words in cut for offset in words]
     assert offsets == sorted(offsets)
     assert all(start < end for start, end in offsets)
     assert all(first[1] <= second[0] for first, second in itertools.pairwise(offsets))
     # The tokenizers library and Python differ on a few control characters: these may stand inside a word.
     assert "".join("".join(pieces(text, offsets)).split()) == "".join(text.translate(INVISIBLE_SPACES).split())
     assert len(clean_text(text)) == len(text)
-
-
-@given(st.integers(1, 70), st.integers(1, 40))
-def test_windows_of_a_long_sentence_own_each_entity_once(length, longest):
-    windows = list(in_windows([(n, n + 1) for n in range(length)], longest))
-    owned = Counter()
-    seen = set()
-    for window in windows:
-        words = [start for start, _ in window.offsets]
-        for start, end in itertools.combinations(range(len(words) + 1), 2):
-            span = words[start], words[end - 1] + 1
-            seen.add(span)
-            owned[span] += window.owns(start, end)
-    assert set(owned.values()) == {1}
-    size = max(1, longest // 4) if length > longest else length
-    complete = size // 4 + 1 if length > longest else length
-    assert seen >= {(start, start + width) for width in range(1, complete + 1) for start in range(length - width + 1)}
-    assert [len(window.offsets) for window in windows[:-1]] == [size] * (len(windows) - 1)
-    assert [window.shared_before for window in windows] == [0, *[size // 4] * (len(windows) - 1)]
 
 
 RULE = "─" * 9

@@ -6,7 +6,13 @@ import pytest
 import torch
 
 from modeling_triaffine.model import triaffine_blocks, triaffine_ops
-from modeling_triaffine.model.triaffine_blocks import pack_words, plan_blocks, without_tiny_gradients
+from modeling_triaffine.model.triaffine_blocks import (
+    ACCELERATION,
+    Acceleration,
+    pack_words,
+    plan_blocks,
+    without_tiny_gradients,
+)
 from modeling_triaffine.model.triaffine_ops import (
     ProductFactor,
     TriaffineFactor,
@@ -19,7 +25,6 @@ from modeling_triaffine.model.triaffine_ops import (
     triaffine_pairs,
     triaffine_pairs_reference,
 )
-from modeling_triaffine.model.triaffine_weights import ACCELERATION, Acceleration
 from modeling_triaffine.model.words_triaffine import BiLSTM, pool_subwords
 
 # Sentences, words, labels, width of the triaffine. One word; one label; ragged; a kept cube of attention scores (width²
