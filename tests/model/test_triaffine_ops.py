@@ -6,13 +6,7 @@ import pytest
 import torch
 
 from modeling_triaffine.model import triaffine_blocks, triaffine_ops
-from modeling_triaffine.model.triaffine_blocks import (
-    ACCELERATION,
-    Acceleration,
-    pack_words,
-    plan_blocks,
-    without_tiny_gradients,
-)
+from modeling_triaffine.model.triaffine_blocks import ACCELERATION, plan_blocks
 from modeling_triaffine.model.triaffine_ops import (
     ProductFactor,
     TriaffineFactor,
@@ -100,7 +94,7 @@ def kept_bytes(request, monkeypatch):
     """Bytes to keep for the backward pass, or the code that has no choice, and smaller blocks without gradients."""
     if request.param != "plain":
         return request.param
-    for name, operation in vars(Acceleration()).items():
+    for name, operation in vars(triaffine_blocks.Acceleration()).items():
         monkeypatch.setattr(ACCELERATION, name, operation)
     monkeypatch.setattr(triaffine_blocks, "CACHED_NUMBERS", 2000)
     return None
@@ -174,7 +168,7 @@ def test_pairs_of_candidates_are_their_definition(sizes, kind):
 def test_gradients_on_a_cpu_have_no_denormal_numbers(dtype, kept):
     """A product with these takes many times as long."""
     values = torch.zeros(3, dtype=dtype, requires_grad=True)
-    without_tiny_gradients(values).backward(torch.tensor([1e-40, 1e-20, 1e-10], dtype=dtype))
+    triaffine_blocks.without_tiny_gradients(values).backward(torch.tensor([1e-40, 1e-20, 1e-10], dtype=dtype))
     assert values.grad.tolist() == pytest.approx(kept, rel=1e-5, abs=0)
 
 
@@ -192,7 +186,7 @@ def test_layouts_of_other_devices_change_nothing(layout, kinds, monkeypatch):
         monkeypatch.setattr(triaffine_blocks, "pack_words", lambda *_: padded)
     else:
         packed = torch.tensor([b * 10 + k for k in range(10) for b in range(3) if lengths[b] > k])
-        assert torch.equal(pack_words(lengths, 10)[0], packed)
+        assert torch.equal(triaffine_blocks.pack_words(lengths, 10)[0], packed)
         monkeypatch.setattr(triaffine_ops, "plan_blocks", lambda lengths, *rest: plan_blocks(lengths.to("meta"), *rest))
     assert_same(span_stage(span_scores, attention, scoring, lengths, packed=packed), expected, 1e-12)
 
