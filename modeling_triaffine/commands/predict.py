@@ -91,7 +91,7 @@ def command(
         with open_output(html) as page:  # before the prediction: what cannot be written is known at once
             drawn = write_rows(predicted(rows, pipeline, decoding), total, output, html, entities_column, counts)
             if html is not None:
-                from ..drawing.predictions_page import predictions_page
+                from ..drawing.pages import predictions_page
 
                 texts, names = [(row.text, found) for row, found in drawn], [name_of(row) for row, _ in drawn]
                 page.write(predictions_page(texts, f"Entities in {input}", rejected, names))

@@ -4,7 +4,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..nesting import Span, nesting_heights
+from ..nesting import nesting_heights
 
 TYPE_KEYS = ("type", "entity_group")  # of records, and of the pipeline's output
 
@@ -16,10 +16,6 @@ class DrawnEntity(NamedTuple):
     end: int
     label: str
     score: float | None
-
-    @property
-    def span(self) -> Span:
-        return self.start, self.end
 
 
 def read_entity(entity: Mapping[str, Any], where: str, longest: int | None = None) -> tuple[int, int, str]:
@@ -43,11 +39,7 @@ def read_entity(entity: Mapping[str, Any], where: str, longest: int | None = Non
 
 
 def read_entities(entities: Iterable[Mapping[str, Any]], text: str, show: Callable[[str], str]) -> list[DrawnEntity]:
-    """The distinct entities of a text, by start, then longest first, then by label; `show` gives the label as shown.
-
-    Raises:
-        ValueError: an entity lacks a field or lies outside the text.
-    """
+    """The distinct entities of a text, by start, then longest first, then by label; `show` gives the label as shown."""
     found: dict[tuple[int, int, str], DrawnEntity] = {}
     for index, entity in enumerate(entities):
         start, end, label = read_entity(entity, f"Entity {index}", len(text))
@@ -60,8 +52,8 @@ def read_entities(entities: Iterable[Mapping[str, Any]], text: str, show: Callab
 def from_inside(entities: Iterable[DrawnEntity]) -> list[DrawnEntity]:
     """The entities in the order of their brackets: each after those that it contains, and then by start."""
     entities = list(entities)
-    heights = nesting_heights(entity.span for entity in entities)
-    return sorted(entities, key=lambda entity: (heights[entity.span], entity.start))
+    heights = nesting_heights(entity[:2] for entity in entities)
+    return sorted(entities, key=lambda entity: (heights[entity[:2]], entity.start))
 
 
 def choose_lanes(brackets: Sequence[tuple[int, int, int]]) -> list[int]:

@@ -63,25 +63,19 @@ def draw_entities_html(
         True
     """
     ordered = read_entities(entities, text, clean_text)
-    others = {entity.label for entity in ordered}.difference(labels)
-    kinds = {label: kind for kind, label in enumerate([*labels, *sorted(others)])}
+    counts = Counter(entity.label for entity in ordered)
+    kinds = {label: kind for kind, label in enumerate([*labels, *sorted(counts.keys() - {*labels})])}
     brackets = from_inside(ordered)
     lanes = choose_lanes([(entity.start, entity.end, entity.end) for entity in brackets])
     lane_of = dict(zip(brackets, lanes, strict=True))
     drawn = "".join(_draw_text(clean_text(text), lane_of, kinds, is_reachable=not embedded))
-    before = "" if embedded else f"<style>{drawing_style(len(kinds))}</style>{_legend(ordered, kinds)}"
+    before = "" if embedded else f"<style>{drawing_style(len(kinds))}</style>{_legend(counts, kinds)}"
     return f'<div class="nested-entities">{before}<div class="text" dir="auto">{drawn}</div></div>'
 
 
 @dataclass(frozen=True, repr=False)
 class Drawing:
-    """A text with its entities: drawn in characters where it is printed, in HTML where a notebook shows it.
-
-    Attributes:
-        text: the text.
-        entities: as [`NestedNERPipeline`] returns them.
-        labels: the model's, in whose order HTML assigns colours.
-    """
+    """A text with its entities: drawn in characters where it is printed, in HTML where a notebook shows it."""
 
     text: str
     entities: list[dict[str, Any]]
@@ -144,11 +138,7 @@ def _start_tag(entity: DrawnEntity, is_continued: bool, is_cut: bool, is_reachab
     )
 
 
-def _legend(entities: Iterable[DrawnEntity], kinds: Mapping[str, int]) -> str:
-    counts = Counter(entity.label for entity in entities)
-    items = [
-        f'<li class="kind-{kind}">{html.escape(label)} {counts[label]}</li>'
-        for label, kind in kinds.items()
-        if counts[label]
-    ]
-    return f'<ul class="legend" aria-label="Labels found">{"".join(items)}</ul>' if items else ""
+def _legend(counts: Mapping[str, int], kinds: Mapping[str, int]) -> str:
+    found = [(kind, f"{html.escape(label)} {counts[label]}") for label, kind in kinds.items() if counts[label]]
+    items = "".join(f'<li class="kind-{kind}">{counted}</li>' for kind, counted in found)
+    return f'<ul class="legend" aria-label="Labels found">{items}</ul>' if items else ""

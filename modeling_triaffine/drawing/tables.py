@@ -8,7 +8,7 @@ a|b         –      0
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .safe_text import clean, inline_code, markdown_text, text_width
@@ -42,15 +42,12 @@ class Table:
 
     def text(self) -> str:
         """Plain text with aligned columns; leading spaces indent a cell."""
-        lines = [[_text_cell(cell) for cell in line] for line in (self.columns, *self.rows)]
         caption = [clean(self.caption), ""] if self.caption else []
-        return "\n".join([*caption, *(GAP.join(line).rstrip() for line in self._padded(lines))])
+        return "\n".join([*caption, *(GAP.join(line).rstrip() for line in self._padded(_text_cell))])
 
     def markdown(self) -> str:
         """A Markdown table (GFM) with aligned source."""
-        header, *rows = self._padded(
-            [[_markdown_cell(cell) for cell in line] for line in (self.columns, *self.rows)], 3
-        )
+        header, *rows = self._padded(_markdown_cell, least=3)
         rule = [
             "-" * (text_width(cell) - 1) + (":" if is_right else "-")
             for cell, is_right in zip(header, self.right_aligned(), strict=True)
@@ -64,14 +61,15 @@ class Table:
         filled = ([cell for cell in cells if cell not in ("", MISSING)] for cells in written)
         return [bool(cells) and all(map(_NUMBER.fullmatch, cells)) for cells in filled]
 
-    def _padded(self, lines: Sequence[Sequence[str]], least: int = 0) -> list[list[str]]:
-        """The cells of each line, padded to the width of their columns, at least `least`."""
+    def _padded(self, write: Callable[[Cell], str], least: int = 0) -> list[tuple[str, ...]]:
+        """The cells of each line as `write` gives them, padded to the width of their columns, at least `least`."""
         padded = []
-        for cells, is_right in zip(zip(*lines, strict=True), self.right_aligned(), strict=True):
+        for column, is_right in zip(zip(self.columns, *self.rows, strict=True), self.right_aligned(), strict=True):
+            cells = [write(cell) for cell in column]
             widths = [text_width(cell) for cell in cells]
             rooms = [" " * (max(least, *widths) - width) for width in widths]
             padded.append([room + cell if is_right else cell + room for cell, room in zip(cells, rooms, strict=True)])
-        return list(map(list, zip(*padded, strict=True)))
+        return [*zip(*padded, strict=True)]
 
 
 def _written(cell: Cell) -> str:

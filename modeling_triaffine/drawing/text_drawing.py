@@ -12,7 +12,7 @@ line ends in ▸ and starts with ▸ there, with its label in both. ┴ is an en
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from .entities import DrawnEntity, choose_lanes, from_inside, read_entities
 from .safe_text import text_width, visible_character
@@ -35,15 +35,6 @@ class _Line:
     def column(self, character: int) -> int:
         """The column of a character of the text; of one outside, the nearer end of the line."""
         return min(text_width(self.characters[: max(0, character - self.start)]), self.width)
-
-
-class _Bracket(NamedTuple):
-    """The part of an entity in one line: its columns, the end of its label, and the bracket with its label."""
-
-    start: int
-    end: int
-    label_end: int
-    drawn: str
 
 
 def draw_entities(text: str, entities: Iterable[Mapping[str, Any]], width: int = 100) -> str:
@@ -115,23 +106,20 @@ def _visible(text: str) -> str:
 def _draw_brackets(entities: Iterable[DrawnEntity], line: _Line) -> list[str]:
     """The lanes below a line of text, from top to bottom, with the brackets of entities from the left to the right."""
     brackets = [_bracket(entity, line) for entity in from_inside(entities)]
-    lanes = choose_lanes([(bracket.start, bracket.end, bracket.label_end + NEXT_GAP) for bracket in brackets])
+    lanes = choose_lanes([bracket[:3] for bracket in brackets])
     drawn = [""] * (max(lanes) + 1)
-    for lane, bracket in sorted(zip(lanes, brackets, strict=True)):
-        drawn[lane] += " " * (bracket.start - text_width(drawn[lane])) + bracket.drawn
+    for lane, (start, *_, bracket) in sorted(zip(lanes, brackets, strict=True)):
+        drawn[lane] += " " * (start - text_width(drawn[lane])) + bracket
     return drawn
 
 
-def _bracket(entity: DrawnEntity, line: _Line) -> _Bracket:
+def _bracket(entity: DrawnEntity, line: _Line) -> tuple[int, int, int, str]:
+    """The part of an entity in a line: columns of start, end and the next bracket, and the bracket with its label."""
     start = line.column(entity.start)
-    width = line.column(entity.end) - start
+    width = max(1, line.column(entity.end) - start)
     opening = "╰" if line.start <= entity.start else "▸"  # which begins before this line
     closing = "╯" if entity.end <= line.end else "▸"
-    if width > 1:
-        drawn = opening + "─" * (width - 2) + closing
-    elif (opening, closing) == ("╰", "╯"):
-        drawn = "┴"
-    else:
-        drawn = opening if opening == "╰" else closing
+    narrow = {"╰╯": "┴", "╰▸": "╰"}.get(opening + closing, closing)
+    drawn = narrow if width == 1 else opening + "─" * (width - 2) + closing
     drawn += " " * LABEL_GAP + entity.label
-    return _Bracket(start, start + max(1, width), start + text_width(drawn), drawn)
+    return start, start + width, start + text_width(drawn) + NEXT_GAP, drawn

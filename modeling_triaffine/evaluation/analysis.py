@@ -11,9 +11,9 @@ from datasets import Dataset
 
 from ..data.texts import join_tokens
 from ..drawing import draw_entities_html, drawing_style
+from ..drawing.pages import render_html
 from ..drawing.safe_text import LONGEST_LABEL, clean, shorten
 from ..drawing.tables import Table
-from ..drawing.templates import render_html
 from ..files import SURROGATES
 from ..model.decoding_triaffine import Threshold
 from ..model.kinds_triaffine import Keep

@@ -8,8 +8,8 @@ from typing import Any
 from markupsafe import escape
 
 from ..drawing import draw_entities_html
+from ..drawing.pages import render_html
 from ..drawing.safe_text import LONGEST_LABEL, shorten
-from ..drawing.templates import render_html
 from ..explanation import Explanation, explain, format_explanation
 from ..explanation.tables import Row, describe_span, likeliest_labels, make_stages, number_text, probability_text
 from ..model.kinds_triaffine import NONE_LABEL

@@ -13,8 +13,8 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
-from ..drawing.templates import render_html
 from ..installed_models import public_names
+from ..drawing.pages import render_html
 from ..version import __version__
 from .annotation_tools import inception_routes, label_studio_routes
 from .answering import Answering, Metrics, Predictor

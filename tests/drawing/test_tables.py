@@ -6,9 +6,9 @@ from xml.etree import ElementTree
 import pytest
 from markdown_it import MarkdownIt
 
+from modeling_triaffine.drawing.pages import ENVIRONMENT
 from modeling_triaffine.drawing.safe_text import text_width, visible_json
 from modeling_triaffine.drawing.tables import Code, Strong, Table
-from modeling_triaffine.drawing.templates import ENVIRONMENT
 
 # Cell → what is shown of it.
 HOSTILE = {
