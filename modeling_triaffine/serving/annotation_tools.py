@@ -19,9 +19,8 @@ from starlette.responses import Response
 from ..data.writing import FROM_NAME, TO_NAME, label_studio_prediction
 from ..drawing.safe_text import clean
 from ..model.kinds_triaffine import TextEntity
-from .answering import Outcome, Predictor
+from .answering import INCEPTION, LABEL_STUDIO, MAX_ITEMS, Outcome, Predictor, json_answer
 from .batching import Item
-from .schema import INCEPTION, LABEL_STUDIO, MAX_ITEMS, json_answer
 
 logger = logging.getLogger(__name__)
 
@@ -74,10 +73,7 @@ class LabelStudioRequest(BaseModel):
 class Project:
     """The tags of a project: the first `<Labels>` whose `toName` is a `<Text>`, and the labels of the model in it.
 
-    `labels` is None if the labels are in a field of each task.
-
-    Raises:
-        HTTPException: The model cannot predict anything for such a project.
+    `labels` is None if the labels are in a field of each task. A project that the model cannot serve is refused.
     """
 
     def __init__(self, label_config: str, labels: Sequence[str]):
@@ -142,12 +138,11 @@ def label_studio_routes(find: Predictor, model: str, labels: Sequence[str]) -> A
         no_text = HTTPException(422, f"The task has no text in data.{project.text_field}.")
         items = [Item(text, labels=project.labels) if isinstance(text, str) else no_text for text in texts]
         outcomes = await find.each(items, request, ANSWER_SECONDS)
-        pairs = zip(body.tasks, outcomes, strict=True)
-        refused = [f"{task.id}: {outcome.detail}" for task, outcome in pairs if isinstance(outcome, HTTPException)]
-        if refused:
+        results = [project.prediction(text, outcome, model) for text, outcome in zip(texts, outcomes, strict=True)]
+        pairs = zip(body.tasks, results, strict=True)
+        if refused := [f"{task.id}: {result['error']}" for task, result in pairs if "error" in result]:
             problem = f"tasks without a prediction: {len(refused)}, the first of them {refused[0]}"
             logger.warning("POST %s/predict: %s", LABEL_STUDIO, clean(problem))
-        results = [project.prediction(text, outcome, model) for text, outcome in zip(texts, outcomes, strict=True)]
         return json_answer({"results": results, "model_version": model})
 
     return routes
@@ -178,11 +173,7 @@ class RecommenderRequest(BaseModel):
 
 
 class Cas:
-    """The document of a request, with its text.
-
-    Raises:
-        HTTPException: It cannot be read, has no text, or its layer lacks the features for suggestions.
-    """
+    """The document of a request, with its text; one whose layer lacks the features for suggestions is refused."""
 
     def __init__(self, request: RecommenderRequest):
         self.layer, self.feature = request.metadata.layer, request.metadata.feature

@@ -3,31 +3,55 @@
 import asyncio
 import base64
 import contextlib
+import json
+import logging
 import os
 import secrets
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import HTTPException, Request
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from pydantic import BaseModel
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ..drawing.safe_text import clean, shorten, visible_json
+from ..files import SURROGATES
 from ..model.kinds_triaffine import TextEntity
 from .batching import Batcher, Item
-from .schema import Limits, problem_answer
+
+logger = logging.getLogger(__name__)
 
 API_KEYS = "TRIAFFINE_API_KEYS"
 """Environment variable with the API keys, separated by commas; if unset, no key is required."""
 OPEN_PATHS = ("/health",)  # without a key, for monitoring
+HUB_PATH = "/"
+LABEL_STUDIO, INCEPTION = ANNOTATION_TOOLS = "/label-studio", "/inception"  # of their routes
 OTHER = "other"  # the route of unknown paths: a label for each would let clients exhaust the memory
 SECONDS = (*Histogram.DEFAULT_BUCKETS[:-1], 30, 60, 90, 120, 300)
 """Bounds of the times; Label Studio waits for minutes."""
 CLIENT_GONE = 499  # as in nginx; nobody reads the response
+LONGEST_PROBLEM = 300  # characters
+MAX_ITEMS = 10_000
+"""Of texts, tasks and labels. A list ends at its first error: each error takes a kilobyte."""
 
 Outcome = list[TextEntity] | HTTPException
 """The entities of an item, or why it has none."""
+
+
+class Limits(BaseModel):
+    """Limits of the server: a larger body is answered with 413, more or longer texts with 422.
+
+    waiting: Requests that wait for their answer; further ones get 503.
+    """
+
+    body_bytes: int
+    texts: int
+    text_characters: int
+    waiting: int
 
 
 def read_api_keys() -> list[str]:
@@ -56,15 +80,6 @@ class Metrics:
         self.characters = Counter("triaffine_characters", "Characters of answered texts.", registry=registry)
         self.entities = Counter("triaffine_entities", "Entities found.", ["label"], registry=registry)
         self.waiting = Gauge("triaffine_waiting_requests", "Requests waiting for the model.", registry=registry)
-
-    def count(self, outcomes: Iterable[tuple[str, Any]]) -> None:
-        """Counts the texts that have entities, and these."""
-        for text, entities in outcomes:
-            if isinstance(entities, list):
-                self.texts.inc()
-                self.characters.inc(len(text))
-                for entity in entities:
-                    self.entities.labels(entity["entity_group"]).inc()
 
 
 class Answering:
@@ -134,7 +149,7 @@ class Predictor:
         """
         if len(items) > self.limits.texts:
             raise HTTPException(422, f"There are {len(items)} texts, the limit is {self.limits.texts}.")
-        refused = [item for item in map(self.check, items) if isinstance(item, HTTPException)]
+        refused = [item for item in map(self._check, items) if isinstance(item, HTTPException)]
         outcomes: list[Any] = refused or await self.each(items, request)
         for outcome in outcomes:
             if isinstance(outcome, HTTPException):
@@ -151,7 +166,7 @@ class Predictor:
         if self.waiting >= self.limits.waiting:
             problem = f"The queue is full (limit: {self.limits.waiting}). Try again later."
             raise HTTPException(503, problem, {"Retry-After": "1"})
-        checked = [self.check(item) for item in items]
+        checked = [self._check(item) for item in items]
         fitting = [item for item in checked if isinstance(item, Item)]
         answers = [asyncio.wrap_future(answer) for answer in self.batcher.submit(fitting)]
         everything = asyncio.gather(*answers, return_exceptions=True)
@@ -161,33 +176,50 @@ class Predictor:
             await asyncio.wait((everything, disconnection), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if disconnection.done() and not everything.done():
                 raise HTTPException(CLIENT_GONE, "The client did not wait for the answer.")
-            outcomes = [outcome_of(answer, seconds) for answer in answers]
+            found = iter([self._outcome(*pair, seconds) for pair in zip(fitting, answers, strict=True)])
         finally:
             self.waiting -= 1
             disconnection.cancel()
             for answer in answers:
                 answer.cancel()
-        self.metrics.count((item.text, found) for item, found in zip(fitting, outcomes, strict=True))
-        answered = iter(outcomes)
-        return [next(answered) if isinstance(item, Item) else item for item in checked]
+        return [next(found) if isinstance(item, Item) else item for item in checked]
 
-    def check(self, item: Item | HTTPException) -> Item | HTTPException:
+    def _check(self, item: Item | HTTPException) -> Item | HTTPException:
         """The item, or the problem of a text that is too long."""
         most = self.limits.text_characters
         if isinstance(item, Item) and len(item.text) > most:
             return HTTPException(422, f"A text has {len(item.text)} characters, the limit is {most}.")
         return item
 
-
-def outcome_of(answer: asyncio.Future[list[TextEntity]], seconds: float | None) -> Outcome:
-    if not answer.done():
-        return HTTPException(503, f"There was no time for it within {seconds} seconds; ask again.")
-    if answer.exception() is not None:  # the batcher has logged the traceback
-        return HTTPException(500, "The model failed on this request; see the server's log.")
-    return answer.result()
+    def _outcome(self, item: Item, answer: asyncio.Future[list[TextEntity]], seconds: float | None) -> Outcome:
+        if not answer.done():
+            return HTTPException(503, f"There was no time for it within {seconds} seconds; ask again.")
+        if answer.exception() is not None:  # the batcher has logged the traceback
+            return HTTPException(500, "The model failed on this request; see the server's log.")
+        self.metrics.texts.inc()
+        self.metrics.characters.inc(len(item.text))
+        for entity in answer.result():
+            self.metrics.entities.labels(entity["entity_group"]).inc()
+        return answer.result()
 
 
 async def wait_for_disconnection(request: Request) -> None:
     """Returns when the client has disconnected. The body of the request must have been read."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
+
+
+def problem_answer(scope: Scope, status: int, problem: str, headers: Mapping[str, str] | None = None) -> Response:
+    """The response to an error. Those to annotation tools, which show a person little of it, are logged."""
+    path, problem = scope["path"], shorten(problem, LONGEST_PROBLEM)
+    if path.startswith(ANNOTATION_TOOLS):
+        logger.warning("%s %s: %d: %s", scope["method"], clean(path), status, problem)
+    answer = json_answer({"error" if path == HUB_PATH else "detail": problem}, status)
+    answer.headers.update(headers or {})
+    return answer
+
+
+def json_answer(content: Any, status: int = 200) -> Response:
+    """A JSON response in UTF-8; controls, and lone surrogates, which UTF-8 cannot encode, become JSON escapes."""
+    body = visible_json(json.dumps(content, ensure_ascii=False, separators=(",", ":")))
+    return Response(body.encode("utf-8", SURROGATES), status, media_type="application/json")

@@ -1,25 +1,90 @@
-"""The HTTP application: routes and error responses.
+"""The HTTP application: requests, routes and error responses.
 
 Responses are JSON, errors {"detail": "one paragraph"}. The schema is at `/openapi.json`, without a page that displays
 it, because such pages load scripts from other servers.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Sequence, Set
+from typing import Annotated, Any, Literal
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from ..installed_models import public_names
 from ..drawing.pages import render_html
+from ..model.kinds_triaffine import OVERLAPS
+from ..model.options_triaffine import PREDICTION_OPTIONS, PredictionOptions
 from ..version import __version__
 from .annotation_tools import inception_routes, label_studio_routes
-from .answering import Answering, Metrics, Predictor
-from .batching import Batcher
-from .schema import HUB_PATH, Entity, HubRequest, Limits, PredictionRequest, json_answer, problem_answer
+from .answering import HUB_PATH, MAX_ITEMS, Answering, Limits, Metrics, Predictor, json_answer, problem_answer
+from .batching import Batcher, Item
+
+Probability = Annotated[float, Field(ge=0, le=1)]
+Strings = Annotated[list[str], Field(fail_fast=True, max_length=MAX_ITEMS)]
+
+_THRESHOLD = PREDICTION_OPTIONS["threshold"]
+
+
+class Options(BaseModel):
+    """Options of a prediction; other fields are errors."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    threshold: Probability | dict[str, Probability] | None = Field(
+        None,
+        description=f"{_THRESHOLD.doc}, {{label: t}}: all spans whose best entity label has it, even if no entity is "
+        f"likelier. Labels without one, or all with null: {_THRESHOLD.unset}.",
+    )
+    labels: Strings | None = Field(None, description="Labels of the entities to return; null: all.")
+    overlap: str = Field(
+        PredictionOptions.overlap,
+        pattern=f"^({'|'.join(OVERLAPS)})$",
+        description=f"Overlapping entities to keep: {'; '.join(f'{n}: {p.meaning}' for n, p in OVERLAPS.items())}.",
+    )
+
+
+class PredictionRequest(Options):
+    """One text or several, with options for all."""
+
+    text: str | None = Field(None, description="Raw text; the model splits it into sentences and words.")
+    texts: Strings | None = Field(None, description="Several independent texts; may be empty.")
+
+    @model_validator(mode="after")
+    def _has_one_form(self) -> "PredictionRequest":
+        if (self.text is None) == (self.texts is None):
+            raise ValueError("give one of text and texts")
+        return self
+
+
+class HubParameters(Options):
+    """The Hub's parameters, and those of `/predict`."""
+
+    # Without effect: entities are whole spans of words, and "none", which asks for sub-words, is an error.
+    aggregation_strategy: Literal["simple", "first", "average", "max"] | None = None
+    stride: int | None = None
+    ignore_labels: Strings | None = Field(None, description="Labels of the entities to leave out.")
+
+
+class HubRequest(BaseModel):
+    """A request of `huggingface_hub.InferenceClient.token_classification`; other fields are ignored."""
+
+    inputs: str | Strings = Field(description="A raw text, or several independent ones.")
+    parameters: HubParameters | None = None
+
+
+class Entity(BaseModel):
+    """One entity: its label, probability, text[start:end], and offsets in code points; others may be inside it."""
+
+    entity_group: str
+    score: float
+    word: str
+    start: int
+    end: int
+
 
 Entities = list[Entity] | list[list[Entity]]
 
@@ -49,15 +114,28 @@ def create_application(
     application.add_middleware(Answering, metrics=metrics, keys=api_keys)
     find = Predictor(batcher, limits, metrics)
 
+    async def answer(
+        text: str | list[str], options: Options, request: Request, ignored: Set[str] = frozenset()
+    ) -> list[Any]:
+        """The entities of a text, or of each of several."""
+        thresholds = options.threshold if isinstance(options.threshold, dict) else ()
+        if not {*thresholds, *(options.labels or ()), *ignored} <= {*labels}:
+            raise HTTPException(422, "The model does not have all of these labels; see /health.")
+        kept = {*(labels if options.labels is None else options.labels)} - ignored
+        texts = [text] if isinstance(text, str) else text
+        entities = await find([Item(one, options.threshold, options.overlap, kept) for one in texts], request)
+        return entities[0] if isinstance(text, str) else entities
+
     @application.post("/predict", summary="Entities of one text or of several", response_model=dict[str, Entities])
     async def predict(body: PredictionRequest, request: Request) -> Response:
-        found = await find(body.to_items(labels), request)
-        return json_answer({"entities": found if body.text is None else found[0]})
+        text = body.texts or [] if body.text is None else body.text
+        return json_answer({"entities": await answer(text, body, request)})
 
     @application.post(HUB_PATH, summary="Requests of the Hub's client", response_model=Entities)
     async def predict_for_hub(body: HubRequest, request: Request) -> Response:
-        found = await find(body.to_items(labels), request)
-        return json_answer(found[0] if isinstance(body.inputs, str) else found)
+        options = body.parameters or HubParameters.model_validate({})
+        ignored = {*(options.ignore_labels or ())} - {"O"}  # which clients of the Hub ignore by default
+        return json_answer(await answer(body.inputs, options, request, ignored))
 
     @application.get("/", include_in_schema=False)
     async def home(request: Request) -> Response:

@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
-from itertools import accumulate, count
+from itertools import count
 from typing import Any, NamedTuple
 
 from ..model.decoding_triaffine import FoundInText, Threshold
@@ -91,15 +91,13 @@ class Batcher:
     def submit(self, items: Sequence[Item]) -> list[Future[list[TextEntity]]]:
         """Queues the texts of one request. A batch whose answers are all cancelled ends at the next forward pass."""
         with self._changed:
-            turns = accumulate(
-                (len(item.text) for item in items), lambda turn, length: turn + length, initial=self._turn
-            )
-            next(turns)
-            jobs = [Job(turn, next(self._numbers), item, Future()) for turn, item in zip(turns, items, strict=True)]
-            for job in jobs:
-                heapq.heappush(self._waiting, job)
+            turn, answers = self._turn, []
+            for item in items:
+                turn += len(item.text)
+                answers.append(Future[list[TextEntity]]())
+                heapq.heappush(self._waiting, Job(turn, next(self._numbers), item, answers[-1]))
             self._changed.notify()
-        return [job.answer for job in jobs]
+        return answers
 
     def between_passes(self, model: Any, *_: object) -> None:
         """Ends a batch that nobody waits for, and lets shorter ones go first: a forward pre-hook of the model."""

@@ -17,13 +17,14 @@ from filelock import FileLock
 from huggingface_hub import snapshot_download
 from transformers.utils import logging as transformers_logging
 
-from ..documents import Row, check_usable, with_progress
+from ..documents import Row, TextOptions, check_usable, with_progress
 from ..installed_models import find_and_name
+from ..model.decoding_triaffine import Threshold
 from ..model.kinds_triaffine import TextEntity
+from ..model.options_triaffine import PredictionOptions
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import FILES, VOCABULARIES_FILE
-from .output import LOCK, OutputFolder
-from .reading import TagOptions, outputs_to_write, read_all
+from .files import LOCK, OutputFolder, read_all
 
 # The files of a model that determine its predictions.
 MODEL_FILES = ["config.json", *FILES, VOCABULARIES_FILE, "*.safetensors"]
@@ -35,8 +36,39 @@ CHUNK, RETRIES, CHUNKS_AHEAD = 256, 3, 4
 FREE_OPTIONS = {"revision", "batch_size", "actors", "gpus_per_actor"}
 
 
+@dataclass(frozen=True)
+class TagOptions(TextOptions):
+    """The options of [`tag_corpus`].
+
+    Args:
+        model, revision: As for [`find_model`], and a branch, tag or commit on the Hub.
+        threshold, overlap, batch_size, bf16: As for [`NestedNERPipeline`].
+        actors: Number of processes with the model, each with a CPU; None: as many as fit on the cluster.
+        gpus_per_actor: None: a GPU if there are any. Two actors with half a GPU share one.
+    """
+
+    model: str | None
+    revision: str | None = None
+    threshold: Threshold | None = None
+    overlap: str = PredictionOptions.overlap
+    batch_size: int | None = PredictionOptions.batch_size
+    bf16: bool = False
+    actors: int | None = None
+    gpus_per_actor: float | None = None
+
+    def fitted(self, resources: dict[str, float]) -> "TagOptions":
+        """Returns the options with all actors counted; ValueError if they do not fit, since Ray would wait for room."""
+        gpus = float(resources.get("GPU", 0) > 0) if self.gpus_per_actor is None else self.gpus_per_actor
+        needs = {"CPU": 1.0, "GPU": gpus}
+        room = min(int(resources.get(kind, 0) / each) for kind, each in needs.items() if each)
+        count = self.actors or max(room, 1)
+        if count > room:
+            raise ValueError(f"{count} actors, each of {needs}, do not fit: Ray has room for {room}. Request less.")
+        return replace(self, actors=count, gpus_per_actor=gpus)
+
+
 def tag_corpus(files: dict[str, str], output_dir: Path, options: TagOptions) -> OutputFolder:
-    """Writes an output for each of the files, {name: path}, that has none yet; see `output.py`.
+    """Writes an output for each of the files, {name: path}, that has none yet; see [`OutputFolder`].
 
     Runs on the Ray cluster that this process is connected to, else on the one that `ray.init` finds: that of
     RAY_ADDRESS, that of this machine, or a new one for the duration of the call.
@@ -55,23 +87,19 @@ def tag_corpus(files: dict[str, str], output_dir: Path, options: TagOptions) -> 
     output_dir.mkdir(parents=True, exist_ok=True)
     with FileLock(output_dir / LOCK, timeout=0):
         output = OutputFolder(output_dir, fixed, options.entities_column)
+        outputs = output.outputs_to_write(files)
+        left = {file: files[file] for file in outputs}
         try:
-            write_outputs(output, files, options)
+            if left:
+                total = sum(1 for _ in read_all(left, options))  # takes next to no time beside prediction
+                with connected():
+                    tagged = tag_rows(read_all(left, options), options.fitted(ray.cluster_resources()))
+                    output.write(with_progress(tagged, total), outputs)
         except ray.exceptions.RayError as error:
             cause = error.cause if isinstance(error, ray.exceptions.RayTaskError) else error  # of the actor, or Ray
             problem = f"{type(cause).__name__}: {cause} Existing outputs are complete; repeat the call to continue."
             raise RuntimeError(f"Tagging stopped: {problem}") from error
     return output
-
-
-def write_outputs(output: OutputFolder, files: dict[str, str], options: TagOptions) -> None:
-    if outputs := outputs_to_write(files, output.folder):
-        output.forget_rejections(outputs)
-        left = {file: files[file] for file in outputs}
-        total = sum(1 for _ in read_all(left, options))  # reading takes next to no time beside prediction
-        with connected():
-            tagged = tag_rows(read_all(left, options), options.fitted(ray.cluster_resources()))
-            output.write(with_progress(tagged, total), outputs)
 
 
 @contextlib.contextmanager

@@ -11,8 +11,7 @@ from fastapi import HTTPException, Request
 from prometheus_client import parser
 
 from modeling_triaffine.serving import read_api_keys
-from modeling_triaffine.serving.answering import API_KEYS, Metrics, Predictor
-from modeling_triaffine.serving.schema import MAX_ITEMS, Limits
+from modeling_triaffine.serving.answering import API_KEYS, MAX_ITEMS, Limits, Metrics, Predictor
 from modeling_triaffine.version import __version__
 from tests.helpers.portable import near
 from tests.helpers.served_model import TEXTS, WAIT, Finder, batcher_of, client_of, found_in, items, wait_until
@@ -220,7 +219,7 @@ def test_an_unexpected_error_is_counted_and_says_nothing(client, monkeypatch):
     def fail(*_):
         raise KeyError("secret")
 
-    monkeypatch.setattr("modeling_triaffine.serving.schema.Item", fail)
+    monkeypatch.setattr("modeling_triaffine.serving.application.Item", fail)
     answer = client.post("/predict", json={"text": "x"})
     assert (answer.status_code, "secret" in answer.text) == (500, False)
     assert 'triaffine_requests_total{route="/predict",status="500"} 1.0' in client.get("/metrics").text

@@ -26,9 +26,8 @@ from modeling_triaffine.commands import main
 from modeling_triaffine.commands.tag import command
 from modeling_triaffine.documents import Row, check_usable
 from modeling_triaffine.model import pipeline_triaffine
-from modeling_triaffine.tagging import TagOptions, find_files, output, reading, run, tag_corpus
-from modeling_triaffine.tagging.output import LOCK, OutputFolder
-from modeling_triaffine.tagging.reading import outputs_to_write, read_all, read_rows
+from modeling_triaffine.tagging import TagOptions, files, find_files, run, tag_corpus
+from modeling_triaffine.tagging.files import LOCK, OutputFolder, read_all
 from modeling_triaffine.tagging.run import HARMLESS_TEXT, Tagger, identify_model
 from tests.helpers.corpora import json_lines, write_files
 from tests.helpers.portable import near
@@ -234,12 +233,12 @@ def test_code_of_a_model_does_not_run_when_tagging_starts_in_its_folder(saved_mo
 
 
 def read(path: Path, **options) -> list[Row]:
-    return list(read_rows(path.name, str(path), TagOptions("m", **options)))
+    return list(read_all({path.name: str(path)}, TagOptions("m", **options)))
 
 
 class TestReading:
     def test_rows_of_parquet(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(reading, "ROWS_OF_A_BATCH", 3)
+        monkeypatch.setattr(files, "ROWS_OF_A_BATCH", 3)
         table = pa.table({"id": [1, 2, 3, 4], "text": ["a", None, "long", "b"]})
         table = table.replace_schema_metadata({"made by": "somebody"})
         pq.write_table(table, tmp_path / "a.parquet")
@@ -263,21 +262,22 @@ class TestReading:
             assert expected in read(tmp_path / name)[-1].outcome
 
     def test_finished_files_and_documents_are_not_read_again(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(reading, "TEXTS_OF_AN_OUTPUT", 2)
+        monkeypatch.setattr(files, "TEXTS_OF_AN_OUTPUT", 2)
         names = [f"{number}.txt" for number in range(5)]
         outputs = [f"texts-0000{number}.jsonl" for number in (0, 0, 1, 1, 2, 2)]
-        first = outputs_to_write(["a.jsonl", *names], tmp_path)
+        folder = OutputFolder(tmp_path, {}, "entities")
+        first = folder.outputs_to_write(["a.jsonl", *names])
         assert [*first.items()] == [("a.jsonl", "a.jsonl"), *zip(names, outputs, strict=False)]
         write_lines(tmp_path / outputs[0], [{"id": name} for name in names[:2]])
         write_lines(tmp_path / "a.jsonl", [])
-        second = outputs_to_write(["a.jsonl", "00.txt", *names], tmp_path)
+        second = folder.outputs_to_write(["a.jsonl", "00.txt", *names])
         assert [*second.items()] == [*zip(["00.txt", *names[2:]], outputs[2:], strict=True)]
 
     def test_files_without_a_usable_row_are_refused_at_once(self, tmp_path):
         lines = write_lines(tmp_path / "a.jsonl", [{"txt": "a", "id": 1}])
-        files = {"0.parquet": "/nowhere.parquet", "1.txt": "/nowhere.txt", "a.jsonl": str(lines)}
+        given = {"0.parquet": "/nowhere.parquet", "1.txt": "/nowhere.txt", "a.jsonl": str(lines)}
         check_usable(read(write_lines(tmp_path / "empty.jsonl", [])))
-        check_usable(read_all(files, TagOptions("m", text_column="txt")))
+        check_usable(read_all(given, TagOptions("m", text_column="txt")))
         for options, problem in (
             ({}, "no 'text', but 'txt', 'id'"),
             ({"text_column": "txt", "entities_column": "id"}, "'id' already"),
@@ -285,7 +285,7 @@ class TestReading:
             with pytest.raises(ValueError, match=problem):
                 check_usable(read(lines, **options))
         with pytest.raises(ValueError, match=r"No text can be read\. 0\.parquet: "):
-            check_usable(read_all(files, TagOptions("m")))
+            check_usable(read_all(given, TagOptions("m")))
 
     def test_files_are_found(self, tmp_path):
         names = ("in/a.jsonl", "in/b/a.parquet", "in/_a.json", "in/note.pdf", "in/out/a.parquet", "c/a.jsonl")
@@ -333,8 +333,6 @@ class TestOutput:
         assert not list(tmp_path.rglob("a.jsonl*"))
         with open(folder.rejections, "a", encoding="utf-8") as file:
             file.write('{"file": "a.js')  # as a killed process leaves it
-        folder.forget_rejections(["a.jsonl"])
-        assert rejections(tmp_path) == []
         folder.write([*good, row(2)], names)
         assert read_lines(tmp_path / "a.jsonl") == [{"n": number, "found": found} for number in (1, 3, 4)]
         assert rejections(tmp_path) == [("a.jsonl", 2, "bad")]
@@ -343,7 +341,7 @@ class TestOutput:
         assert later == "Documents: 0. Entities: 0. Rejected: 1.\n  1: bad"
 
     def test_rows_of_tables_are_joined_to_row_groups(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(output, "ROWS_OF_A_BATCH", 3)
+        monkeypatch.setattr(files, "ROWS_OF_A_BATCH", 3)
         entity = {"start": 0, "end": 1, "entity_group": "A", "score": 1.0, "word": "x"}
         rows = [row(n, pa.table({"n": [n]}), [entity] if n > 2 else [], "sub/a.parquet") for n in range(1, 8)]
         names = {"sub/a.parquet": "sub/a.parquet"}

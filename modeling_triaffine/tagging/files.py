@@ -1,7 +1,8 @@
-"""The output folder of a tagged corpus.
+"""The input files of a run with their rows, and the folder with the outputs.
 
     options.json      the options that the outputs depend on; a run with other options is refused
     NAME              the output of one input, Parquet or JSON lines as it is, written atomically and only once
+    texts-*.jsonl     the outputs of documents, which are files of their own
     rejected.jsonl    {"file", "row", "reason"} of each row that could not be tagged
 
 The rejections of an input are written before its output is renamed to its final name, and a run first removes the
@@ -9,10 +10,12 @@ rejections of the inputs that it reads. So even if a run is killed, each row end
 """
 
 import contextlib
+import glob
 import json
+import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import groupby, islice
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count, groupby, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,13 +24,80 @@ import pyarrow.parquet as pq
 from datasets import Features
 
 from ..data.features import ENTITY_FEATURES
-from ..documents import Counts, Row
-from ..files import atomic_path, open_output, write_text
-from .reading import PARQUET, ROWS_OF_A_BATCH, is_document
+from ..documents import Counts, Row, TextOptions
+from ..files import JSON_SUFFIXES, atomic_path, open_output, paths_below, write_text
 
+PARQUET = ".parquet"
+TEXTS = "texts-{}.jsonl"
+TEXTS_OF_AN_OUTPUT = 256
+ROWS_OF_A_BATCH = 1000  # of Parquet
 ENTITIES: pa.DataType = Features({"entities": ENTITY_FEATURES}).arrow_schema.field("entities").type
 LOCK = ".lock"
 MOST_REASONS = 10
+
+
+def is_document(name: str) -> bool:
+    """True for a file that is one row: a text, or what cannot be read."""
+    return not name.lower().endswith((PARQUET, *JSON_SUFFIXES))
+
+
+def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
+    """Returns name → absolute path of all input files, sorted by name.
+
+    A folder stands for all files in it, named by their relative paths, a pattern for the files that it matches. Names
+    that begin with "." or "_", and files in the output folder, are no inputs.
+
+    Raises:
+        ValueError: There is no file, or two files have one name.
+    """
+    found: dict[str, str] = {}
+    for given in inputs:
+        folder = Path(given)
+        if folder.is_dir():
+            named = {path: path.relative_to(folder) for path in paths_below(folder)}
+        else:
+            matching = glob.glob(given) or glob.glob(glob.escape(given))
+            named = {Path(path): Path(os.path.basename(path)) for path in matching}
+        named = {path: name for path, name in named.items() if not any(part[0] in "._" for part in name.parts)}
+        readable = [path for path in named if path.is_file() or not path.exists()]  # a broken link is rejected
+        paths = [path for path in readable if output_dir.resolve() not in path.resolve().parents]
+        if not paths:
+            raise ValueError(f"{given}: no such file, or no file in it. Give .txt, .jsonl or .parquet files.")
+        for path in paths:
+            name, place = named[path].as_posix(), os.path.abspath(path)
+            if Path("/", name).match(f"/{TEXTS}".format("*")):
+                raise ValueError(f"{place} has the name of an output of .txt files. Rename it.")
+            if found.setdefault(name, place) != place:
+                raise ValueError(f"{found[name]} and {place} would have the same output. Tag them into two folders.")
+    return dict(sorted(found.items()))
+
+
+def read_all(files: Mapping[str, str], options: TextOptions) -> Iterator[Row]:
+    """Yields the rows of all files, {name: path}.
+
+    If a file cannot be read to its end, its last row says why, and has no number.
+    """
+    for file, path in files.items():
+        try:
+            if is_document(path):
+                yield options.read_document(file, Path(path), file)
+            elif path.lower().endswith(PARQUET):
+                yield from read_parquet(file, path, options)
+            else:
+                with open(path, "rb") as lines:
+                    yield from options.read_lines(lines, file, is_json=True)
+        except (OSError, ValueError, pa.ArrowException) as error:
+            yield Row(file, None, outcome=" ".join(str(error).split()))
+
+
+def read_parquet(file: str, path: str, options: TextOptions) -> Iterator[Row]:
+    with pq.ParquetFile(path) as parquet:
+        options.check_names(parquet.schema_arrow.names)
+        numbers = count(1)
+        for batch in parquet.iter_batches(ROWS_OF_A_BATCH):
+            table = pa.Table.from_batches([batch], parquet.schema_arrow)
+            for place, text in enumerate(table[options.text_column].to_pylist()):
+                yield options.row(file, next(numbers), table.slice(place, 1), text)
 
 
 class OutputFolder:
@@ -51,10 +121,15 @@ class OutputFolder:
             if (was := before.get(name)) != now:
                 raise ValueError(f"{folder} has other options: {name} was {was}, now it is {now}. Give another folder.")
 
-    def forget_rejections(self, files: Collection[str]) -> None:
-        """Removes the rejections of inputs that are read again."""
-        with open_output(self.rejections) as output:
-            output.writelines(json.dumps(line) + "\n" for line in self.read_rejections() if line["file"] not in files)
+    def outputs_to_write(self, files: Iterable[str]) -> dict[str, str]:
+        """Returns file → output for each file without output yet. Documents share outputs."""
+        outputs = sorted(self.folder.glob(TEXTS.format("*")))
+        done = {json.loads(line)["id"] for output in outputs for line in output.read_bytes().splitlines()}
+        left = [name for name in files if name not in done and not (self.folder / name).is_file()]
+        first = int(outputs[-1].stem.rpartition("-")[2]) + 1 if outputs else 0
+        documents = enumerate(filter(is_document, left), first * TEXTS_OF_AN_OUTPUT)
+        found = {name: name for name in left if not is_document(name)}
+        return found | {name: TEXTS.format(f"{number // TEXTS_OF_AN_OUTPUT:05}") for number, name in documents}
 
     def read_rejections(self) -> Iterator[dict[str, Any]]:
         """Reads complete lines only: a truncated last line belongs to an unfinished input."""
@@ -65,8 +140,11 @@ class OutputFolder:
     def write(self, rows: Iterable[Row], outputs: Mapping[str, str]) -> None:
         """Writes the rows with entities or the reason why they have none to the outputs of their files, in this order.
 
-        A file that cannot be read to its end, or has no row with entities, gets rejections, and no output.
+        Their former rejections are removed. A file that cannot be read to its end, or has no row with entities, gets
+        rejections, and no output.
         """
+        with open_output(self.rejections) as output:
+            output.writelines(json.dumps(line) + "\n" for line in self.read_rejections() if line["file"] not in outputs)
         for name, of_output in groupby(rows, key=lambda row: outputs[row.file]):
             write = write_parquet if name.lower().endswith(PARQUET) else write_json_lines
             with (
