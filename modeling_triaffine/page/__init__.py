@@ -1,7 +1,7 @@
 """The demo page: draws, lists and explains the nested entities of a text (the extra `demo`).
 
-`models.py` loads the offered models, `answers.py` runs them and turns results and explanations into HTML, `app.py`
-defines components and events and serves them; `page.css` and `choose_entity.js` are for the browser.
+`answers.py` loads and runs the offered models and turns results and explanations into HTML, `app.py` defines components
+and events and serves them; `page.css` and `choose_entity.js` are for the browser.
 """
 
 from ..errors import importing_extra

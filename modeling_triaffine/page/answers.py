@@ -1,23 +1,29 @@
-"""The responses of the page as HTML: drawing and table, explanation, or an error message; all input is escaped."""
+"""The offered models, and their answers as HTML: drawing and table, explanation, or an error; all input is escaped."""
 
 import logging
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
+from huggingface_hub import metadata_load
 from markupsafe import escape
+from transformers.utils import cached_file
 
 from ..drawing import draw_entities_html
 from ..drawing.pages import render_html
 from ..drawing.safe_text import LONGEST_LABEL, shorten
 from ..explanation import Explanation, explain, format_explanation
 from ..explanation.tables import Row, describe_span, likeliest_labels, make_stages, number_text, probability_text
+from ..installed_models import find_model, public_names
 from ..model.kinds_triaffine import NONE_LABEL
+from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.text_triaffine import clean_text
-from .models import Models
 
 logger = logging.getLogger(__name__)
 
+MOST_LOADED = 4  # models
 # Characters. All visitors share one model, and a running text cannot be interrupted.
 LONGEST_TEXT = 200_000
 MOST_LABELS = 3  # of an explanation, whose columns fit on a phone; its text version has all
@@ -33,6 +39,33 @@ CHOOSE_ONE = HINT.format(
     "entities, and Enter chooses."
 )
 NOT_AT_HAND = HINT.format("This result has expired. Find the entities again, then choose one.")
+
+
+class Models:
+    """Models by display name, of which the last used ones stay loaded.
+
+    Args:
+        places: Folders or Hub ids, displayed by their [`public_names`].
+        device: As in torch; None: a GPU if available.
+    """
+
+    def __init__(self, places: Sequence[str | os.PathLike[str]], device: str | None = None):
+        paths = [find_model(str(place)) for place in places]
+        self.places = dict(zip(public_names(paths), paths, strict=True))
+        self.device = device
+        self.pipeline = lru_cache(MOST_LOADED)(self._load)
+
+    def _load(self, name: str) -> NestedNERPipeline:
+        # The package's own classes load the model from safetensors; code in its repository never runs.
+        return NestedNERPipeline(model=self.places[name], device=self.device, disable_mmap=True)  # a file may change
+
+    def examples(self) -> list[str]:
+        """Returns the widget texts of the first model's card, which is optional."""
+        try:
+            card = cached_file(next(iter(self.places.values())), "README.md") or ""
+            return [str(example["text"]) for example in (metadata_load(card) or {})["widget"]]
+        except Exception:  # of a stranger's YAML, too
+            return []
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,7 @@ from ..addresses import HOST, PAGE_PORT, answered_hosts
 from ..drawing.pages import predictions_page
 from ..files import SURROGATES
 from ..model.kinds_triaffine import OVERLAPS
-from .answers import CHOOSE_ONE, NOTHING_YET, Marked, explain_entity, find_entities
-from .models import Models
+from .answers import CHOOSE_ONE, NOTHING_YET, Marked, Models, explain_entity, find_entities
 
 FOLDER = Path(__file__).parent
 SHEET: dict[str, Any] = {"elem_classes": "sheet", "apply_default_css": False}
@@ -135,14 +134,14 @@ def start_page(page: gr.Blocks, host: str = HOST, port: int = PAGE_PORT, open_br
     hosts = Middleware(TrustedHostMiddleware, allowed_hosts=answered_hosts(host))
     # Gradio's limit of size lets empty files in.
     uploads = Route("/gradio_api/upload", PlainTextResponse("The page has no uploads.", 403))
-    options = {"docs_url": None, "redoc_url": None, "openapi_url": None, "routes": [uploads]}
+    options = {"docs_url": None, "redoc_url": None, "openapi_url": None, "routes": [uploads], "middleware": [hosts]}
     _, address, _ = page.launch(
         server_name=host,
         server_port=port,
         inbrowser=open_browser,
         prevent_thread_lock=True,
         quiet=True,
-        app_kwargs={**options, "middleware": [hosts]},
+        app_kwargs=options,
         footer_links=[],
         run_history=False,
         ssr_mode=False,

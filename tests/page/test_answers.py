@@ -14,8 +14,14 @@ pytest.importorskip("gradio", reason="needs the extra demo")
 from modeling_triaffine import page
 from modeling_triaffine.explanation import explain
 from modeling_triaffine.page import build_page
-from modeling_triaffine.page.answers import LONGEST_TEXT, NO_TEXT, explain_entity, find_entities, show_explanation
-from modeling_triaffine.page.models import Models
+from modeling_triaffine.page.answers import (
+    LONGEST_TEXT,
+    NO_TEXT,
+    Models,
+    explain_entity,
+    find_entities,
+    show_explanation,
+)
 from tests.helpers.portable import near
 from tests.page.conftest import HOSTILE, PATIENCE, TEXT, find, save_model
 
