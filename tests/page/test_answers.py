@@ -13,15 +13,8 @@ pytest.importorskip("gradio", reason="needs the extra demo")
 
 from modeling_triaffine import page
 from modeling_triaffine.explanation import explain
-from modeling_triaffine.page import build_page
-from modeling_triaffine.page.answers import (
-    LONGEST_TEXT,
-    NO_TEXT,
-    Models,
-    explain_entity,
-    find_entities,
-    show_explanation,
-)
+from modeling_triaffine.page import answers, build_page
+from modeling_triaffine.page.answers import LONGEST_TEXT, NO_TEXT, Models, explain_entity, find_entities
 from tests.helpers.portable import near
 from tests.page.conftest import HOSTILE, PATIENCE, TEXT, find, save_model
 
@@ -94,7 +87,7 @@ def test_an_entity_is_explained_by_the_threshold_that_found_it(models):
         explanation = explain(offered.pipeline("tiny"), marked.text, (entity["start"], entity["end"]), 0.05)
         assert entity["entity_group"] in {explanation.predicted, *explanation.also_predicted}
         answer = explain_entity(offered, marked, entity["start"], entity["end"])
-        assert answer == show_explanation(explanation)
+        assert answer == answers.show_explanation(explanation)
 
 
 # ---- the command
