@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from .conversion.onnx_predictor import OnnxNestedNER as OnnxNestedNER
     from .data.collator import DataCollatorForNestedNER as DataCollatorForNestedNER
     from .data.loading import load_nested_ner as load_nested_ner
-    from .drawing.html_drawing import draw_entities_html as draw_entities_html
-    from .drawing.text_drawing import draw_entities as draw_entities
+    from .drawing.entities import draw_entities as draw_entities
+    from .drawing.entities import draw_entities_html as draw_entities_html
     from .evaluation.metric import NestedNERMetric as NestedNERMetric
     from .model.configuration_triaffine import TriaffineConfig as TriaffineConfig
     from .model.model_triaffine import TriaffineForNestedNER as TriaffineForNestedNER

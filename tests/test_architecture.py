@@ -33,7 +33,7 @@ BUDGET = {
     "commands": (1_130, 675),
     "conversion": (709, 590),
     "data": (4_840, 2_316),
-    "drawing": (610, 461),
+    "drawing": (594, 454),
     "evaluation": (1_148, 621),
     "explanation": (406, 280),
     "model": (4_701, 3_431),

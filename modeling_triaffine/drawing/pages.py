@@ -9,8 +9,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from ..model.text_triaffine import clean_text
-from .entities import read_entities
-from .html_drawing import draw_entities_html, drawing_style
+from .entities import draw_entities_html, drawing_style, read_entities
 from .safe_text import clean
 from .tables import Table
 

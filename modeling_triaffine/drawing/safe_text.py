@@ -59,10 +59,8 @@ def visible_character(character: str) -> tuple[str, int]:
     code, category = ord(character), unicodedata.category(character)
     if character in _MERGING:
         return "", 0
-    if code < 0x20:
-        return chr(0x2400 + code), 1  # the control pictures, ␀ to ␟
-    if code == 0x7F:
-        return "\N{SYMBOL FOR DELETE}", 1
+    if code < 0x20 or code == 0x7F:
+        return chr(0x2400 + min(code, 0x21)), 1  # the control pictures, ␀ to ␟ and ␡
     if category in ("Cc", "Cf", "Cs", "Zl", "Zp"):
         return REPLACEMENT, 1
     if category in ("Mn", "Me") or 0x1160 <= code <= 0x11FF:  # the latter: vowels and finals of decomposed Hangul

@@ -192,7 +192,7 @@ class NestedNERPipeline(ChunkPipeline):
 
         `options` are those of a call. Needs the package `modeling_triaffine`.
         """
-        drawing = import_module("modeling_triaffine.drawing.html_drawing")
+        drawing = import_module("modeling_triaffine.drawing")
         return drawing.Drawing(text, self(text, **options), self.model.config.entity_labels)
 
     def save_pretrained(self, save_directory: str | os.PathLike[str], **kwargs: Any) -> None:

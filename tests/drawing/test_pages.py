@@ -3,7 +3,7 @@
 import re
 
 from modeling_triaffine import NestedNERPipeline
-from modeling_triaffine.drawing.html_drawing import Drawing
+from modeling_triaffine.drawing import Drawing
 from modeling_triaffine.drawing.pages import MOST_NAMES, MOST_TEXTS, predictions_page
 
 
