@@ -1,8 +1,4 @@
-"""Sentences of given words as the model reads them: long ones in windows, encoded, and in batches with their labels.
-
-Memory and time for a sentence grow faster than its length, and corpora have sentences of any length: a newspaper in
-columns without blank lines is one of 200,000 words.
-"""
+"""Sentences of given words as the model reads them: long ones in windows, encoded, and in batches with their labels."""
 
 from __future__ import annotations
 
@@ -12,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from datasets import Dataset
 from torch import Tensor
 
 from ..model.batches_triaffine import INPUT_NAMES
@@ -23,6 +20,8 @@ from ..model.triaffine_ops import span_mask
 from ..nesting import Span
 from .schema import CONTEXT_FIELDS
 from .texts import moved
+
+# ---- Windows ----
 
 WHOLE = Piece([])
 """Stands for all words of a record."""
@@ -37,19 +36,13 @@ class Window(NamedTuple):
 
 
 class Windows(Sequence[dict[str, Any]]):
-    """Records as the model reads them: those of more than the processor's `max_sentence_words` in windows.
+    """Records of which those of more than the processor's `max_sentence_words` are in windows, as records of their own.
 
-    A window is a record, too: its words with their parts of speech, the entities inside it, and what stands around it
-    as context. Other records are as they were.
-
-    Args:
-        records: with `tokens`, and the other fields of records if they have them.
-        processor: the model's processor; None: all records stay whole.
+    Memory and time for a sentence grow faster than its length, and corpora have sentences of any length: a newspaper in
+    columns without blank lines is one of 200,000 words. Without a processor, all records stay whole.
     """
 
     def __init__(self, records: Sequence[Mapping[str, Any]], processor: TriaffineProcessor | None = None):
-        from datasets import Dataset
-
         self.records = records
         sentences: Iterable[Sequence[str]] = (record["tokens"] for record in records)
         if isinstance(records, Dataset) and "tokens" in records.column_names:  # a transform may add the column
@@ -57,7 +50,7 @@ class Windows(Sequence[dict[str, Any]]):
         self._windows: list[Window] = []
         for row, tokens in enumerate(sentences):
             is_long = processor is not None and len(tokens) > processor.max_sentence_words
-            self._windows += _cut(row, records[row], processor) if is_long else [Window(row)]
+            self._windows += _windows_of(row, records[row], processor) if is_long else [Window(row)]
 
     def __len__(self) -> int:
         return len(self._windows)
@@ -87,8 +80,8 @@ class Windows(Sequence[dict[str, Any]]):
         return [[(span["start"], span["end"]) for span in spans] for spans in joined]
 
 
-def _cut(row: int, record: Mapping[str, Any], processor: Any) -> Iterator[Window]:
-    """The windows of a long record."""
+def _windows_of(row: int, record: Mapping[str, Any], processor: Any) -> Iterator[Window]:
+    """The windows of a long record: its words and their parts of speech, the entities inside, what stands around it."""
     entities = sorted(record.get("entities") or (), key=lambda entity: entity["start"])
     starts = [entity["start"] for entity in entities]
     for piece in processor.windows(record["tokens"], *(record.get(side) or () for side in CONTEXT_FIELDS)):
@@ -108,30 +101,25 @@ def spans_of(record: Mapping[str, Any]) -> set[Span]:
     return {(entity["start"], entity["end"]) for entity in record["entities"]}
 
 
-# ---- Batches ----
-
+# ---- Features and batches ----
 
 # Which of nested entities a corpus annotates, if only some.
 FLAT_ANNOTATIONS = ("outermost",)
 
 
 def encode_records(processor: TriaffineProcessor, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Encodes records with `tokens` and optionally `pos`, `left_tokens`, `right_tokens`.
-
-    Their other fields, such as `entities` and `id`, stay beside what the model reads, for a collator.
-    """
+    """Encodes records as [`encode_words`], with their other fields, such as `entities` and `id`, for a collator."""
     features = encode_words(processor, records)
     return [with_fields(feature, record) for feature, record in zip(features, records, strict=True)]
 
 
 def encode_words(processor: TriaffineProcessor, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Encodes records as the model reads them, without their other fields."""
+    """Encodes what the model reads of records: `tokens`, and `pos`, `left_tokens`, `right_tokens` where given."""
     optional = {name: [record.get(name) for record in records] for name in ("pos", "left_tokens", "right_tokens")}
     return processor.encode([record["tokens"] for record in records], **optional)
 
 
 def with_fields(feature: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
-    """A record's feature with its other fields."""
     return {**feature, **{name: value for name, value in record.items() if name not in INPUT_NAMES}}
 
 

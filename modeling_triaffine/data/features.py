@@ -1,8 +1,4 @@
-"""Sentences of words in the library `datasets`: schema, other data sets and texts in this schema, context.
-
-Which words the context of a sentence has is decided in `text_triaffine.py`, for raw text and records alike; the
-processor decides how many of their sub-words the encoder sees.
-"""
+"""Sentences of words in the library `datasets`: the schema, other data sets in this schema, context."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +14,7 @@ from .formats.bioc import BIGBIO_KB, bigbio_text
 from .formats.text_spans import annotated_text
 from .formats.words import tagged_sentences
 from .reading import JsonObject
-from .schema import CONTEXT_FIELDS, TO_DATASET, RecordChecker, Text
+from .schema import CONTEXT_FIELDS, OF_TABLES, RecordChecker, Text
 from .texts import DEFAULT_SENTENCE_SPLITTER, WordSplitter, sentences_of
 
 AnyDataset = TypeVar("AnyDataset", Dataset, DatasetDict)
@@ -35,8 +31,8 @@ FEATURES = Features(
         "right_tokens": List(Value("string")),
     }
 )
-"""The columns of every reader. `left_tokens` and `right_tokens` are null if the corpus has no context and a (possibly
-empty) list if it brings its own: `add_context` fills in the former and keeps the latter.
+"""The columns of every reader. `left_tokens` and `right_tokens` are null unless the corpus brings its own context:
+`add_context` fills in null and keeps lists, also empty ones.
 
 Examples:
     >>> from modeling_triaffine.data import FEATURES
@@ -65,13 +61,10 @@ Examples:
 
 
 def as_records(dataset: object, columns: Iterable[str], function: str) -> Dataset:
-    """The data set with rows of Python types, whatever its format, and types of entities by name.
-
-    `function` is named in messages.
-    """
+    """The data set with rows of Python types and types of entities by name; messages name the `function`."""
     if not isinstance(dataset, Dataset):
         found = type(dataset).__name__
-        raise TypeError(f"{function} needs a Dataset or DatasetDict, but the data is of type {found}. {TO_DATASET}.")
+        raise TypeError(f"{function} needs a Dataset or DatasetDict, but the data is of type {found}. {OF_TABLES}.")
     if missing := [name for name in columns if name not in dataset.column_names]:
         raise ValueError(
             f"{function} needs the columns {missing}, but the data set has {dataset.column_names}. adapt_dataset "

@@ -1,7 +1,7 @@
-"""A corpus in any known format → its texts, and sentences of words in the library `datasets`.
+"""A path → the files of each split and their format → texts → sentences of words in the library `datasets`.
 
-A path is that of files of splits, which are in the name of a file or folder, or are given. All files of a split have
-one format, which is detected by name or content of a file, and by the keys of its JSON.
+A split is in the name of a file or folder, or given. All its files have one format, which is detected by the name or
+content of a file, and by the keys of its JSON.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from datasets import Dataset, DatasetDict
 from .features import dataset_of_texts
 from .formats import FORMATS, IN_LIST, CorpusFormat
 from .reading import plain_name, read_head, record_keys, visible_files
-from .schema import OF_TABLES, TO_DATASET, WITHOUT_SPANS, CorpusError, RecordChecker, Text
+from .schema import OF_TABLES, WITHOUT_SPANS, CorpusError, RecordChecker, Text
 from .texts import DEFAULT_SENTENCE_SPLITTER, WordSplitter, is_written
 
 logger = logging.getLogger(__name__)
@@ -40,15 +40,18 @@ SPLIT_OF_NAME = {
 
 SPLIT_IN_NAME = re.compile(rf"(?<![a-z0-9])({'|'.join(SPLIT_OF_NAME)})(?:set)?(?![a-z0-9])")
 TABLES = (".parquet", ".arrow", ".xlsx")
+GIVE_FILES = "Give a corpus file, or a folder with train, dev and test"
 EACH_BY_ITSELF = 'Give one by itself: --train_file, --validation_file, --test_file, in Python {"train": …}'
 REMEDY = (
-    "docs/corpora.md shows all forms that are read: name one (--format, format=), or where the fields of JSON have "
-    "other names, convert it with triaffine-ner convert --columns 'text=… entities=… start=… end=… type=…'"
+    "docs/corpora.md shows all forms that are read: name one (--format, format=), or convert JSON whose fields have "
+    "other names (triaffine-ner convert --columns 'text=… entities=… start=… end=… type=…')"
 )
 SHOWN, SHOWN_KEYS = 3, 12
 
 PathLike = str | os.PathLike[str]
 Paths = PathLike | Sequence[PathLike]
+Rank = tuple[int, bool, bool]
+"""Of what could be one split, the first is it: the least deep, the one of just its name, a file."""
 CorpusPath = Paths | Mapping[str, Paths]
 """A corpus: a file, a folder or a pattern such as "gum/*.conllu"; several of them; or a mapping of splits to these."""
 
@@ -141,17 +144,12 @@ def load_texts(
 
 @dataclass
 class CorpusPart:
-    """The contents of files that belong together: the texts of a split, or of all splits of GENIA's XML.
-
-    Attributes:
-        check: the counts of reading them.
-        texts: split → its texts.
-        name: name of the split in place of `train` if nobody names it: the split in the file's name, or that name.
-    """
+    """The contents of files that belong together: the texts of a split, or of all splits of GENIA's XML."""
 
     check: RecordChecker
     texts: dict[str, list[Text]] = field(default_factory=dict)
     name: str | None = None
+    """In place of `train`, if nobody names the split: the split in the file's name, or that name."""
 
     @property
     def has_words(self) -> bool:
@@ -190,9 +188,7 @@ def read_parts(
 ) -> list[CorpusPart]:
     """Reads the files of a corpus, each once, whatever is made of them: sentences of one or other words, and texts.
 
-    Args:
-        path, format, columns, offsets, max_bad_records: as of [`load_nested_ner`].
-        only: the split to read, if others are other files.
+    Where splits are files of their own, `only` is the one to read; see [`load_nested_ner`] for the others.
     """
     if columns is not None and not isinstance(columns, Mapping):
         raise TypeError(f"`columns` is {columns!r}. Give a mapping, such as {{'tokens': 0, 'entities': [1, 2]}}.")
@@ -234,9 +230,6 @@ def _texts(files: SplitFiles, check: RecordChecker, options: Mapping[str, Any]) 
         raise check.error("", "no text has a field of spans", remedy)
 
 
-# ---- The files of a split ----
-
-
 @dataclass(frozen=True)
 class SplitFiles:
     """The files of a split, all of one format; `path` is what messages name: the file, or the folder around them."""
@@ -252,16 +245,11 @@ def split_of(path: Path) -> str | None:
     return SPLIT_OF_NAME[names[0]] if len(names) == 1 else None
 
 
-# ---- Splits ----
+# ---- The files of each split ----
 
 
 def find_splits(path: CorpusPath, format: str | None) -> dict[str | None, SplitFiles]:
-    """Finds the files of each split. The split is None if no name tells one: its texts say it, or it is all `train`.
-
-    Raises:
-        CorpusError: several files or folders could be one split, or a split has files of several formats.
-        FileNotFoundError: a path has no file of a known format.
-    """
+    """Finds the files of each split. The split is None if no name tells one: its texts say it, or it is all `train`."""
     if format is not None and format not in FORMATS:
         raise ValueError(f"There is no format {format!r}. Choose {', '.join(sorted(FORMATS))}, or none to detect it.")
     known = None if format is None else FORMATS[format]
@@ -284,18 +272,15 @@ def find_splits(path: CorpusPath, format: str | None) -> dict[str | None, SplitF
 
 
 class GivenFiles:
-    """The files below some paths, and the formats of those that are read.
-
-    Attributes:
-        folder: the only path, or the folder around several, which messages name.
-        formats: file → the `known` format, or its own, or that of its neighbours.
-    """
+    """The files below some paths, and the formats of those that are read."""
 
     def __init__(self, given: object, known: CorpusFormat | None):
         self.paths, self.known = _existing(given), known
+        # The only path, or the folder around several, which messages name.
         self.folder = self.paths[0] if len(self.paths) == 1 else Path(os.path.commonpath(self.paths))
+        self.above = {*self.paths, *(folder for path in self.paths for folder in path.parents)}
         self.files = [*dict.fromkeys(file for path in self.paths for file in visible_files(path))]
-        self.formats: dict[Path, CorpusFormat] = {}
+        self.formats: dict[Path, CorpusFormat] = {}  # the known one, that of the file, or of its neighbours
         for kind in [known] if known else FORMATS.values():
             if kind.documents is not None:
                 found = (file for path in self.paths for file in kind.documents(path))
@@ -323,29 +308,22 @@ class GivenFiles:
         return None
 
     def named_splits(self) -> dict[str, SplitFiles]:
-        """The splits that names of files tell, or of folders around them, below the paths.
-
-        The least deep count. Files beside them that are not read are told.
-        """
-        # Of what could be one split, the first is it: the least deep, the one of just its name, a file.
-        ranks: dict[str, dict[Path, tuple[int, bool, bool]]] = defaultdict(dict)
-        given = {*self.paths, *(folder for path in self.paths for folder in path.parents)}
+        """The splits that names of files or folders tell, the least deep ones. Files that are left out are logged."""
+        ranked: dict[str, set[tuple[Rank, Path]]] = defaultdict(set)
         for file in sorted(self.formats):
             if found := self._place_of(file):
-                split, place, is_exact = found
-                depth = 0 if place in given else len(place.parts)
-                ranks[split][place] = (depth, not is_exact, place != file)
-        least_deep = min((depth for places in ranks.values() for depth, *_ in places.values()), default=0)
+                split, rank, place = found
+                ranked[split].add((rank, place))
+        best = {split: min(ranked[split]) for split in dict.fromkeys(SPLIT_OF_NAME.values()) if split in ranked}
+        least_deep = min((rank[0] for rank, _ in best.values()), default=0)
         splits: dict[str, SplitFiles] = {}
-        for split in (split for split in dict.fromkeys(SPLIT_OF_NAME.values()) if split in ranks):
-            first = min(ranks[split].values())
-            if first[0] > least_deep:
-                continue
-            place, *others = [place for place, rank in ranks[split].items() if rank == first]
-            if others:
-                problem = f"{_shown(self.folder, [place, *others])} could each be its {split} split"
+        for split, (rank, place) in best.items():
+            alike = [other for of_other, other in sorted(ranked[split]) if of_other == rank]
+            if rank[0] == least_deep and len(alike) > 1:
+                problem = f"{_shown(self.folder, alike)} could each be its {split} split"
                 raise CorpusError.at(self.folder, "", problem, EACH_BY_ITSELF)
-            splits[split] = self.together(place)
+            if rank[0] == least_deep:
+                splits[split] = self.together(place)
         read = {file for files in splits.values() for file in files.files}
         kinds = {files.format.name for files in splits.values()}
         left_out = {file for file, kind in self.formats.items() if kind.name in kinds}
@@ -354,11 +332,8 @@ class GivenFiles:
         _tell(self.folder, "files outside all splits left out", sorted(left_out - read))
         return splits
 
-    def _place_of(self, file: Path) -> tuple[str, Path, bool] | None:
-        """The split of a file, the outermost folder or else the file that names it, and whether it has just that name.
-
-        None if nothing names one; but a document may have any name.
-        """
+    def _place_of(self, file: Path) -> tuple[str, Rank, Path] | None:
+        """The split of a file, and the outermost folder or else the file that names it, with its rank; None if none."""
         below = [place for place in (*reversed(file.parents), file) if self.folder in place.parents]
         told = {place: split for place in below if (split := split_of(place))}
         if not told:
@@ -370,7 +345,9 @@ class GivenFiles:
             problem = f"{_shown(self.folder, [file])} has the names of several splits"
             remedy = f"Give the folder that contains the splits. {EACH_BY_ITSELF}"
             raise CorpusError.at(self.folder, "", problem, remedy)
-        return None if place == file and is_document and not is_exact else (split, place, is_exact)
+        if place == file and is_document and not is_exact:  # a document may have any name
+            return None
+        return split, (0 if place in self.above else len(place.parts), not is_exact, place != file), place
 
     def together(self, place: Path) -> SplitFiles:
         """All files at a place as one split. Documents come before other files, which may describe them."""
@@ -389,8 +366,7 @@ class GivenFiles:
             wanted = f"the format {self.known.name}" if self.known else "a known format"
             raise FileNotFoundError(
                 f"{place}: it has no documents or files of {wanted}. It contains {_shown(place, files) or 'no files'}. "
-                f"Give a corpus file, or a folder with train, dev and test; `predict` reads texts without entities. "
-                f"{OF_TABLES}."
+                f"{GIVE_FILES}; `predict` reads texts without entities. {OF_TABLES}."
             )
         if not documents:
             _tell(place, "files of unknown formats left out", [file for file in files if file not in read])
@@ -403,14 +379,12 @@ def _existing(given: object) -> list[Path]:
     found: list[Path] = []
     for entry in given if isinstance(given, (list, tuple)) else [given]:
         if not isinstance(entry, (str, os.PathLike)):
-            raise TypeError(
-                f"A corpus is a file or folder, but the data is of type {type(entry).__name__}. Data in memory is for "
-                f"adapt_dataset, which takes a Dataset. {TO_DATASET}."
-            )
+            found_type = type(entry).__name__
+            raise TypeError(f"A corpus is a file or folder, but the data is of type {found_type}. {OF_TABLES}.")
         path = Path(entry).expanduser()
         matching = [path] if path.exists() else sorted(map(Path, glob.glob(str(path), recursive=True)))
         if not matching:
-            raise FileNotFoundError(f"{path}: no such file. Give a corpus file, or a folder with train, dev, test.")
+            raise FileNotFoundError(f"{path}: no such file. {GIVE_FILES}.")
         found += matching
     if not found:
         raise ValueError("No file is given. Give the path of a corpus file or folder.")
@@ -461,10 +435,9 @@ def format_of_file(path: Path) -> CorpusFormat:
 
 
 def formats_recognizing(head: str) -> list[CorpusFormat]:
-    """The formats that recognize a file by its first characters most specifically.
+    """The formats that recognize a file by its first characters best: in JSON, those that require most of its keys.
 
-    Of several that know keys of its JSON, that is the one with most of them. A test sees to it that one format of this
-    package does; those registered at run time come after it.
+    A test sees to it that one format of this package does; those registered at run time come after it.
     """
     keys = record_keys(head)
     keys |= {IN_LIST} if keys and head.startswith("[") else set()

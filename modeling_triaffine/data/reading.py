@@ -1,7 +1,4 @@
-"""Access to the contents of corpora: gzip, UTF-8, JSON and XML, with errors that say where a file is damaged.
-
-Knows nothing about corpus formats; they are in the modules of their readers.
-"""
+"""Access to the contents of corpora: gzip, UTF-8, JSON and XML, with errors that say where a file is damaged."""
 
 from __future__ import annotations
 
@@ -55,12 +52,10 @@ def open_corpus(path: Path) -> Iterator[BinaryIO]:
 
 
 def visible_files(path: Path) -> list[Path]:
-    """The visible files in a folder, searched recursively, in the order of names; or the file itself.
-
-    Hidden files and folders are skipped: annotation tools write none, but archives of some systems leave them behind.
-    """
+    """The files in a folder, also further down, but hidden ones, in the order of names; or the file itself."""
     if path.is_file():
         return [path]
+    # Annotation tools write no hidden files, but archives of some systems leave them behind.
     named = ((file, file.relative_to(path).parts) for file in paths_below(path) if file.is_file())
     return [file for file, parts in named if not any(part.startswith(".") for part in parts)]
 
@@ -175,10 +170,10 @@ def decoded(data: bytes, check: RecordChecker, where: str, decode: Callable[[byt
 
 
 def xml_elements(path: Path, check: RecordChecker) -> Iterator[ElementTree.Element]:
-    """The elements of an XML file in the order of their end tags, the root last. Safe for files from strangers.
+    """The elements of an XML file in the order of their end tags, the root last; `clear()` them to save memory.
 
-    No other file is opened and no connection made: external DTDs and entities are never fetched, and expat limits the
-    growth of declared entities. To read in constant memory, call `clear()` on elements that are no longer needed.
+    Safe for files from strangers: external DTDs and entities are never fetched, and expat limits the growth of
+    declared entities.
     """
     with open_corpus(path) as file:
         yield from _elements(file, check, "")
@@ -224,6 +219,7 @@ def _events(file: BinaryIO) -> Iterator[Any]:
 # ---- JSON ----
 
 
+SEE_DOCS = "See docs/corpora.md"
 HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]..")
 """Escapes of surrogates, of which pydantic refuses half ones."""
 Pair = Annotated[tuple[int, int], Strict(False)]
@@ -232,10 +228,7 @@ TypedSpan = Annotated[tuple[int, int, str], Strict(False)]
 
 
 def json_values(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]]:
-    """The values of JSON lines, of one JSON list, or one value of several lines; each with its place in the file.
-
-    Lines are read one by one; a list is parsed as a whole, so that memory grows with the file.
-    """
+    """The values of JSON lines, of one JSON list, or one value of several lines; each with its place in the file."""
     head = read_head(path)
     first, continues, _ = head.partition("\n")
     with open_corpus(path) as file:
@@ -264,19 +257,12 @@ class JsonObject:
 
     Args:
         raw: what was found; CorpusError, with the `remedy`, unless it is an object.
-        where: its place in the file: "line 3".
-        name: of the object in that place: "passages[0].annotations[2]"; empty for the record itself.
+        where, name: its place in the file ("line 3"), and in that ("passages[0]"; empty: the record itself).
         number: of the record in its file.
     """
 
     def __init__(
-        self,
-        raw: object,
-        where: str,
-        check: RecordChecker,
-        name: str = "",
-        remedy: str = "See docs/corpora.md",
-        number: int = 0,
+        self, raw: object, where: str, check: RecordChecker, name: str = "", remedy: str = SEE_DOCS, number: int = 0
     ):
         self.fields: dict[str, Any] = check.valid(raw, dict, where, name, remedy)
         self.where, self.check, self.name, self.number = where, check, name, number
@@ -306,7 +292,7 @@ class JsonObject:
     def object(self, field: str, remedy: str) -> JsonObject:
         return JsonObject(self.fields.get(field), self.where, self.check, self.name_of(field), remedy)
 
-    def objects(self, field: str, remedy: str = "See docs/corpora.md", optional: bool = False) -> Iterator[JsonObject]:
+    def objects(self, field: str, remedy: str = SEE_DOCS, optional: bool = False) -> Iterator[JsonObject]:
         """The objects in a list; none if the list is `optional` and missing or null."""
         found = self.value(field, list) if not optional or self.fields.get(field) is not None else []
         for index, raw in enumerate(found):
@@ -315,8 +301,7 @@ class JsonObject:
     def first_of(self, names: Sequence[str]) -> str:
         """Returns the first of several names of a field that has a value; CorpusError if none is there."""
         has_value = (name for name in names if self.get(name) is not None)
-        found = next(has_value, None) or next((name for name in names if name in self.fields), None)
-        if found:
+        if found := next(has_value, None) or next((name for name in names if name in self.fields), None):
             return found
         plain = " or ".join(name for name in names if "." not in name)
         raise self.error(names[0], f"is missing; the fields are {names_of(self.fields)}", f"Name it {plain}")
@@ -336,9 +321,8 @@ def json_reader(
 
     Args:
         text_of: `text_of(record, name)` → the text of a `JsonObject`, None if it is not to be read. The name is that
-            of the file with the number of the record. Options of the reader (`columns`) are passed on.
+            of the file (`file_name`) with the number of the record. Options of the reader (`columns`) are passed on.
         fields: what a record is expected to have, for messages.
-        file_name: the name of a file, before the number.
         values: the records of a file, each with its place.
     """
 

@@ -1,7 +1,4 @@
-"""The one schema of all corpora: texts, sentences of words, entities; and `RecordChecker`, to which readers report.
-
-Needs no library but pydantic; `features.py` has the schema as the library `datasets` holds it.
-"""
+"""The one schema of all corpora: texts, sentences of words, entities; and `RecordChecker`, to which readers report."""
 
 from __future__ import annotations
 
@@ -24,13 +21,9 @@ from ..model.kinds_triaffine import NONE_LABEL
 from ..model.text_triaffine import INVISIBLE_SPACES, Offsets, composed
 
 CONTEXT_FIELDS = ("left_tokens", "right_tokens")
-TO_DATASET = (
-    "Make a data set of one record for each text or sentence with datasets.Dataset.from_list; "
-    "docs/corpora.md#a-table-spreadsheet-or-dataframe shows how to group the rows of a table"
-)
 OF_TABLES = (
     "docs/corpora.md#a-table-spreadsheet-or-dataframe converts a table of entities with pandas; adapt_dataset converts "
-    "a data set"
+    "a data set, which Dataset.from_list makes of one record for each text or sentence"
 )
 
 
@@ -238,13 +231,10 @@ class RecordChecker:
         return list(unique.values())
 
     def numbered(self, texts: Iterable[Text]) -> Iterator[Text]:
-        """The texts, those with the name of an earlier one numbered, as exports have the pages of one document.
-
-        Where the sentences have ids of their own, texts of one name are parts of one.
-        """
+        """The texts, those with the name of an earlier one numbered, as exports have the pages of one document."""
         found = Counter[str]()
         for text in texts:
-            if "sentence_ids" not in text:
+            if "sentence_ids" not in text:  # else texts of one name are parts of one
                 found[text["doc_id"]] += 1
                 if (number := found[text["doc_id"]]) > 1:
                     text["doc_id"] += f"#{number}"
@@ -271,9 +261,10 @@ class RecordChecker:
         """Sums up in one line what was kept and what was not; empty if nothing was dropped or noted."""
         if not self.counts:
             return ""
-        noted = [f"sentences: {self.sentences}"] if self.sentences else []
+        noted = []
         if self.sentences:  # of texts, the entities kept are not counted
-            noted.append(f"entities kept: {self.entities_kept} of {self.entities_kept + self.entities_dropped}")
+            found = self.entities_kept + self.entities_dropped
+            noted = [f"sentences: {self.sentences}", f"entities kept: {self.entities_kept} of {found}"]
         for what, count in sorted(self.counts.items()):
             examples = self._examples[what]
             more = ["…"] if len(examples) < count else []
@@ -288,24 +279,16 @@ class RecordChecker:
     # ---- Checks ----
 
     def entity(
-        self,
-        text: str,
-        fragments: Sequence[Offsets],
-        type: str,
-        quote: str | None = None,
-        where: str = "",
-        name: str = "",
+        self, text: str, fragments: list[Offsets], type: str, quote: str | None = None, where: str = "", name: str = ""
     ) -> Entity | None:
-        """Returns an entity of a text by its characters, without white space at its ends; None if it is dropped.
+        """Returns an entity of a text by its characters, without white space at its ends.
 
-        An entity is dropped, and counted, if it is white space alone, or has several fragments that anything but white
-        space separates.
+        None if it is dropped and counted: white space alone, or fragments that anything but white space separates.
 
         Args:
             fragments: (start, end exclusive), in the unit of `offsets`.
             quote: the entity's text as the tool wrote it, to be compared; None if it wrote none.
-            where: the place in the file, for messages.
-            name: of the entity in that place: "entities[2]".
+            where, name: the place in the file, and the entity in that place: "entities[2]".
 
         Raises:
             CorpusError: the entity is outside of its text, differs from its quote or has no valid type, and more are
@@ -348,26 +331,23 @@ class RecordChecker:
             raise self.error(where, f"{problem}'{in_context(text, *parts[0])}'", OFFSETS)
         return parts
 
-    def __call__(self, raw: object, where: str) -> Record:
+    def __call__(self, raw: Mapping[str, Any], where: str) -> Record:
         """Checks one sentence in the words of the corpus and returns its record, with each entity once.
 
-        Args:
-            raw: the fields of `FEATURES` as found. `pos` may be missing (no tags), and so may the context fields; if
-                one of these is given, the other side is empty.
-            where: the place in the file, for messages: "line 3".
+        `where` is the place in the file, for messages: "line 3". If one side of the context is given, the other side
+        is empty.
         """
-        found: Any = self.valid(raw, Record, where)
-        given = cast("Mapping[str, Any]", raw)
-        self.note_other_fields(given, RECORD_FIELDS)
-        size, pos = len(found["tokens"]), found.get("pos") or []
+        record = self.valid(raw, Record, where)
+        self.note_other_fields(raw, RECORD_FIELDS)
+        size, pos = len(record["tokens"]), record.get("pos") or []
         if pos and len(pos) != size:
             problem = f"field 'pos' has {len(pos)} tags for {size} tokens"
             raise self.error(where, problem, "Give one tag for each token, or an empty list")
-        entities = self.unique(self.entities(given["entities"], size, where))
-        left, right = found.get("left_tokens"), found.get("right_tokens")
+        entities = self.unique(self.entities(raw["entities"], size, where))
+        left, right = record.get("left_tokens"), record.get("right_tokens")
         if left is not None or right is not None:
             left, right = left or [], right or []
-        return cast(Record, {**found, "pos": pos, "entities": entities, "left_tokens": left, "right_tokens": right})
+        return Record(**{**record, "pos": pos, "entities": entities, "left_tokens": left, "right_tokens": right})
 
     def entities(self, given: Sequence[Mapping[str, Any]], size: int, where: str) -> list[Entity]:
         """Checks the entities of a sentence of `size` tokens, which have their fields."""
@@ -380,11 +360,9 @@ class RecordChecker:
         return [Entity(start=entity["start"], end=entity["end"], type=entity["type"]) for entity in given]
 
     def valid(self, raw: object, kind: type[Value], where: str, name: str = "", remedy: str = "") -> Value:
-        """Returns the value as one of a type that pydantic knows: str, int, list[int], a TypedDict with `STRICT`.
+        """Returns the value of a field (`name`; empty: of the record) as one of a type that pydantic knows.
 
-        Args:
-            name: of the field that has it; empty for the record itself.
-            remedy: what to do if it is of another type; by default what pydantic says of that.
+        The type is str, int, list[int], or a TypedDict with `STRICT`. The default `remedy` is what pydantic says.
         """
         try:
             return cast(Value, _adapter(cast(Any, kind)).validate_python(raw))

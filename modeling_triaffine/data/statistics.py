@@ -1,7 +1,4 @@
-"""Statistics of a corpus: those reported in papers, and those needed to choose a configuration.
-
-Contains the counting only; `commands/statistics.py` prints the table.
-"""
+"""Statistics of a corpus: those reported in papers, and those needed to choose a configuration."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -36,8 +33,7 @@ def corpus_statistics(records: Iterable[Any], max_candidates: int = ModelOptions
         >>> corpus_statistics([{"tokens": ["The", "mayor", "of", "Orsk"], "entities": [person, city]}])["nesting_depth"]
         2
     """
-    totals = Counter[str]()
-    types = Counter[str]()
+    totals, types = Counter[str](), Counter[str]()
     names = ("sentence_lengths", "entity_lengths", "entities_per_sentence", "entity_depths")
     sentence_lengths, entity_lengths, entities_per_sentence, entity_depths = counts = [Counter[int]() for _ in names]
     needed = 0
@@ -47,9 +43,8 @@ def corpus_statistics(records: Iterable[Any], max_candidates: int = ModelOptions
         totals["nested_entities"] += sum(span in nested for span in spans)
         totals["inner_entities"] += sum(depths[span] > 1 for span in spans)
         totals["sentences_with_pos"] += bool(record.get("pos"))
-        candidates = len({*spans})
-        totals["spans_above_max_candidates"] += max(candidates - max_candidates, 0)
-        needed = max(needed, candidates)
+        totals["spans_above_max_candidates"] += max(len(depths) - max_candidates, 0)
+        needed = max(needed, len(depths))
         types.update(entity["type"] for entity in record["entities"])
         sentence_lengths[len(record["tokens"])] += 1
         entity_lengths.update(end - start for start, end in spans)

@@ -1,7 +1,6 @@
-"""Texts → records: cut into sentences of the wanted words, with the entities that align with them; and the way back.
+"""Texts → sentences of the wanted words, with the entities that align with them; and words of a corpus → texts.
 
 Texts are split as raw text is split for prediction (`text_triaffine.py`), unless the words of the corpus are wanted.
-Entities that cannot be aligned are dropped, counted and shown in context.
 """
 
 from __future__ import annotations

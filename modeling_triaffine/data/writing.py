@@ -1,7 +1,6 @@
 """Texts → corpora on disk (JSON lines, brat), and predictions → files that annotation tools import.
 
-Sentences of words are texts of their own. What a form would change into something else is an error that names the text;
-what it has no place for is counted.
+What a form would change into something else is an error that names the text; what it has no place for is counted.
 """
 
 import json
@@ -9,7 +8,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
 from pathlib import Path, PurePosixPath
 from typing import Any
 from xml.etree import ElementTree
@@ -99,33 +97,27 @@ def json_of_text(text: Text) -> dict[str, Any]:
 # ---- brat ----
 
 
-def _documents(texts: Iterable[Text], check: RecordChecker) -> Iterator[dict[str, Any]]:
-    """The texts, those of a document that is given in parts, as sentences of words are, joined by line ends.
-
-    Values that brat has no place for are counted.
-    """
+def _documents(texts: Iterable[Text], check: RecordChecker) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
+    """Names, texts and entities of documents; texts that are parts of one, as sentences are, joined by line ends."""
     documents: dict[Any, list[Text]] = {}
     for number, text in enumerate(texts):
         for name in ("borders", "pos", *CONTEXT_FIELDS):
             check.note(f"values of {name}", bool(text.get(name)))
         documents.setdefault(text["doc_id"] if "sentence_ids" in text else number, []).append(text)
     for parts in documents.values():
-        starts = accumulate((len(part["text"]) + 1 for part in parts), initial=0)
-        placed = [(start, entity) for start, part in zip(starts, parts, strict=False) for entity in part["entities"]]
-        yield {
-            "doc_id": parts[0]["doc_id"],
-            "text": "\n".join(part["text"] for part in parts),
-            "entities": [{**entity, **moved(entity, start)} for start, entity in placed],
-        }
+        start, entities = 0, []
+        for part in parts:
+            entities += [{**entity, **moved(entity, start)} for entity in part["entities"]]
+            start += len(part["text"]) + 1
+        yield parts[0]["doc_id"], "\n".join(part["text"] for part in parts), entities
 
 
 def write_brat(texts: Iterable[Any], folder: Path, check: RecordChecker) -> None:
     """Writes a `.txt` and an `.ann` for every document; the score of a prediction is a note on its entity."""
     folder.mkdir(exist_ok=True)
-    for document in _documents(texts, check):
-        name, text = check_file_name(document["doc_id"], "brat"), document["text"]
-        lines = []
-        for number, entity in enumerate(document["entities"], start=1):
+    for doc_id, text, entities in _documents(texts, check):
+        name, lines = check_file_name(doc_id, "brat"), []
+        for number, entity in enumerate(entities, start=1):
             start, end, kind = entity["start"], entity["end"], entity["type"]
             # A line end ends a fragment; in the quote it is a space.
             pieces = [(start + part.start(), start + part.end()) for part in re.finditer(r"[^\r\n]+", text[start:end])]
@@ -143,7 +135,7 @@ def write_brat(texts: Iterable[Any], folder: Path, check: RecordChecker) -> None
 
 
 def check_file_name(name: str, form: str) -> str:
-    """Returns the name of a document; ValueError if it is none of a file inside a folder."""
+    """Returns the name of a document; ValueError unless it can be that of a file inside a folder."""
     path = PurePosixPath(name)
     is_hidden = any(part.startswith(".") for part in path.parts)  # also of "..", which leads out of the folder
     if is_hidden or str(path) != name or not path.name or path.is_absolute() or "\0" in name:
@@ -203,10 +195,7 @@ def label_studio_config(labels: Iterable[str]) -> str:
 def label_studio_prediction(
     text: str, entities: Sequence[Mapping[str, Any]], from_name: str = FROM_NAME, to_name: str = TO_NAME
 ) -> dict[str, Any]:
-    """A prediction of Label Studio for the tags `<Labels>` and `<Text>` with these names.
-
-    Its score is that of the least sure entity, 1 without any.
-    """
+    """A prediction of Label Studio for its tags with these names; the score is that of the least sure entity, or 1."""
     tags = {"from_name": from_name, "to_name": to_name, "type": "labels"}
     regions = []
     for number, entity in enumerate(entities, start=1):

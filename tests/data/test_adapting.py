@@ -174,5 +174,5 @@ def test_rows_without_annotation_are_errors():
 def test_wrong_columns(columns, problem):
     with pytest.raises(ValueError, match=problem):
         adapt_dataset(TAGGED, columns)
-    with pytest.raises(TypeError, match=r"adapt_dataset .*type DataFrame\. Make a data set .*from_list"):
+    with pytest.raises(TypeError, match=r"adapt_dataset .*type DataFrame\. .*from_list"):
         adapt_dataset(TAGGED.to_pandas(), LEVELS)

@@ -122,7 +122,7 @@ def test_documents_lie_beside_other_files(tmp_path, given, format):
 
 @pytest.mark.parametrize("given", [Dataset.from_list([RECORD]), {"train": Dataset.from_list([RECORD])}, [RECORD]])
 def test_data_in_memory(given):
-    with pytest.raises(TypeError, match=r"is of type (Dataset|dict)\. .* adapt_dataset, .*from_list"):
+    with pytest.raises(TypeError, match=r"is of type (Dataset|dict)\. .* adapt_dataset converts .*from_list"):
         load(given)
 
 
