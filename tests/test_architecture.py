@@ -32,7 +32,7 @@ BUDGET = {
     "acceleration": (1_109, 706),
     "commands": (1_130, 675),
     "conversion": (709, 590),
-    "data": (4_840, 2_316),
+    "data": (4_739, 2_286),
     "drawing": (594, 454),
     "evaluation": (1_148, 621),
     "explanation": (406, 280),

@@ -1,17 +1,201 @@
-"""`load_nested_ner`: options, reports, bad records, and what reading costs."""
+"""`load_nested_ner`: which files are which split, options, reports, bad records, and what reading costs."""
 
 import json
 from pathlib import Path
 
 import pytest
+from datasets import Dataset, DatasetDict
 
 from modeling_triaffine.data import FEATURES, FORMATS, CorpusError, load_texts, register_format
 from modeling_triaffine.data import load_nested_ner as load
 from modeling_triaffine.data.schema import Text
 from modeling_triaffine.model.text_triaffine import word_splitter
-from tests.helpers.corpora import TEXT, changed, entity, json_lines, spelled, write_files
+from tests.helpers.corpora import RECORD, TEXT, changed, entity, json_lines, spelled, write_files
 from tests.helpers.corpora import write_json as write
-from tests.helpers.format_cases import SAMPLES
+from tests.helpers.format_cases import CASES, SAMPLES
+
+ROW = "{}\tB-X\n\nslept\tO\n"
+BRAT = {"x.txt": "The mayor of Orsk.", "x.ann": "T1\tCity 13 17\tOrsk\n", "y.txt": "No one.", "y.ann": ""}
+LINE = json.dumps(RECORD)
+LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 12\n"
+
+
+def tokens(corpus):
+    return {split: [row[0] for row in rows["tokens"]] for split, rows in corpus.items()}
+
+
+def columns(*names):
+    return {name: f"{name}\tB-X\n" for name in names}
+
+
+SPLITS = {
+    "names of splits": (columns("train.conll", "Dev.conll", "test.conll"), "train.conll Dev.conll test.conll"),
+    "other names of them": (columns("training.tsv", "testa.tsv", "testb.tsv"), "training.tsv testa.tsv testb.tsv"),
+    "as endings": (columns("e.train", "e.valid", "e.test"), "e.train e.valid e.test"),
+    "inside names": (columns("v1.0-train-de.tsv", "v1.0-dev-de.tsv"), "v1.0-train-de.tsv v1.0-dev-de.tsv"),
+    "with set": (columns("trainset.tsv", "x_testSet_2.tsv"), "trainset.tsv - x_testSet_2.tsv"),
+    "folders further down": (columns("v1/train/a.tsv", "v1/dev/test.tsv"), "v1/train/a.tsv v1/dev/test.tsv"),
+    "files further down": (columns("data/dev.tsv", "data/train.tsv"), "data/train.tsv data/dev.tsv"),
+    "the least deep": (columns("x-train.tsv", "raw/train.tsv", "dev.tsv", "raw/test.tsv"), "x-train.tsv dev.tsv"),
+    "a file beside a folder": (columns("train.tsv", "train/a.tsv", "dev/b.tsv", "dev/.c"), "train.tsv dev/b.tsv"),
+    "no split": (columns("a.tsv", "in/b.tsv", "latest.tsv", "contest.tsv"), "a.tsv+contest.tsv+in/b.tsv+latest.tsv"),
+    "a split of O alone": ({**columns("train.ner"), "test.ner": "test.ner\tO\n"}, "train.ner - test.ner"),
+    "files of O alone": ({**columns("a.txt"), "b.txt": "b.txt\tO\n", "c.txt": "No columns"}, "a.txt+b.txt"),
+}
+
+
+@pytest.mark.parametrize(("files", "expected"), SPLITS.values(), ids=SPLITS)
+@pytest.mark.parametrize("named", [None, "iob2"])
+def test_of_a_folder(tmp_path, files, expected, named):
+    write_files(tmp_path, files)
+    splits = zip(("train", "validation", "test"), expected.split(), strict=False)
+    assert tokens(load(tmp_path, named)) == {split: names.split("+") for split, names in splits if names != "-"}
+
+
+def test_of_a_mapping_and_of_a_folder_for_one_split(tmp_path):
+    """Of a folder with splits, the one that is asked for, never all of them together."""
+    write_files(tmp_path, {"c/train.jsonl": LINE, "c/dev.jsonl": json.dumps(changed(id="d")), "d/x_dev.jsonl": LINE})
+    corpus = load({"dev": tmp_path / "c", "held_out": str(tmp_path / "c/train.jsonl"), "test": tmp_path / "d"})
+    assert {split: rows["id"][:] for split, rows in corpus.items()} == {
+        "validation": ["d"],
+        "held_out": ["a:0"],
+        "test": ["a:0"],
+    }
+    assert all(str(rows.split) == split for split, rows in corpus.items())
+    with pytest.raises(CorpusError, match=r"c: it is given for test, and has train, validation"):
+        load({"test": tmp_path / "c"})
+    write_files(tmp_path / "c", {"dev.jsonl": ""})  # is not read
+    assert list(load({"train": tmp_path / "c"})) == ["train"]
+
+
+ERRORS = {
+    "two files of a split": (
+        {"dev.jsonl": LINE, "valid.jsonl": LINE},
+        "dev.jsonl, valid.jsonl could each be its valid",
+    ),
+    "two series": (columns("de_train.tsv", "da_train.tsv"), "da_train.tsv, de_train.tsv could each be"),
+    "two forms": (
+        {"a.tsv": ROW, "b.jsonl": LINE},
+        r"several forms, 'iob2' \(a.tsv\), 'json_lines' \(b.jsonl\).*--format",
+    ),
+    "two folders": (columns("v1/train/a.tsv", "v2/train/a.tsv"), "v1/train, v2/train could each be"),
+    "an empty file": ({"train.jsonl": LINE, "test.jsonl": ""}, r"test\.jsonl: the file is empty"),
+    "a pointer of Git LFS": (
+        {"x_dev.jsonl": LINE, "x_train.jsonl": LFS},
+        r"x_train\.jsonl: .* pointer of Git LFS.*pull",
+    ),
+    "a pointer among files": ({"a.jsonl": LINE, "b.jsonl": LFS}, r"b\.jsonl: .* pointer of Git LFS"),
+    "names of two splits": (
+        {"training_data/train.jsonl": LINE, "training_data/dev.jsonl": LINE},
+        r"training_data/dev\.jsonl has the names of several splits.*Give the folder that contains the splits",
+    ),
+    "of no format": ({"a.xml": "<TEI>x</TEI>"}, r"a\.xml: .*cannot be detected"),
+    "alone of its kind": ({"train.txt": "The mayor slept."}, r"train\.txt: .*cannot be detected"),
+    "a table": ({"train.xlsx": "x"}, r"tables are not read.*docs/corpora.md#a-table"),
+}
+
+
+@pytest.mark.parametrize(("files", "problem"), ERRORS.values(), ids=ERRORS)
+def test_that_are_not_clear_are_errors(tmp_path, files, problem):
+    write_files(tmp_path, files)
+    with pytest.raises(CorpusError, match=problem):
+        load(tmp_path)
+
+
+def test_files_that_are_not_read_are_told(tmp_path, caplog):
+    write_files(tmp_path, {**columns("train.tsv", "held_out.tsv", "news-train.tsv", ".x.tsv"), "labels.json": "{}"})
+    assert list(load(tmp_path)) == ["train"]
+    assert caplog.messages.pop().endswith("files outside all splits left out: 2 (held_out.tsv, news-train.tsv).")
+    write_files(tmp_path, {"test.json": '{"x": 1}', "train.parquet": "PAR1", "train_old.md": "x"})
+    load(tmp_path)
+    names = "held_out.tsv, news-train.tsv, test.json, …"
+    assert caplog.messages.pop().endswith(f"files outside all splits left out: 4 ({names}).")
+    write_files(tmp_path / "in", {**columns("a.conll"), "notes.md": "not a sentence", "notes.xml": "<TEI>x</TEI>"})
+    load(tmp_path / "in")
+    assert caplog.messages.pop().endswith("files of unknown formats left out: 2 (notes.md, notes.xml).")
+
+
+@pytest.mark.parametrize("format", [None, "ace"])
+@pytest.mark.parametrize("given", ["", "*"])
+def test_documents_lie_beside_other_files(tmp_path, given, format):
+    write_files(tmp_path, {**CASES["ace"].sample(), "notes.xml": "<source_file"})
+    assert len(load(tmp_path / given, format=format)["train"]) == 1
+
+
+@pytest.mark.parametrize("given", [Dataset.from_list([RECORD]), {"train": Dataset.from_list([RECORD])}, [RECORD]])
+def test_data_in_memory(given):
+    with pytest.raises(TypeError, match=r"is of type (Dataset|dict)\. .* adapt_dataset converts .*from_list"):
+        load(given)
+
+
+def test_other_paths(tmp_path):
+    DatasetDict(train=Dataset.from_list([RECORD])).save_to_disk(tmp_path / "saved")
+    with pytest.raises(FileNotFoundError, match=r"dataset_dict\.json.* adapt_dataset converts a data set"):
+        load(tmp_path / "saved")
+    for path in (tmp_path / "nowhere.jsonl", {"train": tmp_path / "*.jsonl"}):
+        with pytest.raises(FileNotFoundError, match=r"\.jsonl: no such file"):
+            load(path)
+    with pytest.raises(ValueError, match="No file is given"):
+        load([])
+    write(tmp_path / "a.jsonl", RECORD)
+    with pytest.raises(ValueError, match="Two files are given for the split 'validation'"):
+        load({"dev": tmp_path, "valid": tmp_path})
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileNotFoundError, match=r"no documents or files of a known format.* no files"):
+        load({"train": tmp_path / "empty"})
+
+
+class TestManyFiles:
+    """A folder, a list or a pattern of files of one form is one split, and each file a document."""
+
+    @pytest.fixture
+    def folder(self, tmp_path):
+        write_files(tmp_path, {f"{name}.tsv": ROW.format(name) for name in ("b", "in/a", "in/c")})
+        return tmp_path
+
+    @pytest.mark.parametrize("given", [".", "**/*.tsv", ["b.tsv", "*.tsv", "in"]])
+    @pytest.mark.parametrize("base", ["absolute", "relative"])
+    def test_are_documents(self, folder, given, base, monkeypatch):
+        monkeypatch.chdir(folder)
+        here = folder if base == "absolute" else Path()
+        path = [here / one for one in given] if isinstance(given, list) else here / given
+        for corpus in (path, {"train": path}):
+            rows = load(corpus)["train"]
+            assert rows["doc_id"][:] == ["b", "b", "in/a", "in/a", "in/c", "in/c"]
+            assert (rows["sent_id"][:], rows["tokens"][2]) == ([0, 1] * 3, ["in/a"])
+
+    def test_named_by_the_user(self, tmp_path):
+        """Whatever they have, if they are given one by one."""
+        write_files(tmp_path, {"a.txt": "Orsk\tB-X\n", "b.txt": "He\tO\n"})
+        assert tokens(load([tmp_path / "a.txt", tmp_path / "b.txt"], "iob2")) == {"train": ["Orsk", "He"]}
+        assert tokens(load(tmp_path / "b.txt", "iob2")) == {"train": ["He"]}
+
+    def test_keep_the_documents_that_they_name(self, folder):
+        (folder / "b.tsv").write_text("# newdoc id = x\nOrsk\tB-X\n\n# newdoc id = y\nslept\tO\n")
+        assert load(folder)["train"]["doc_id"][:2] == ["x", "y"]
+        write_files(folder / "u", {f"{name}.conllu": SAMPLES["conllu"]["a.conllu"] for name in "ab"})
+        assert [text["doc_id"] for text in load_texts(folder / "u")["train"]] == ["a", "b"]
+
+    def test_pages_with_the_id_of_their_document_are_numbered_and_counted(self, tmp_path, caplog):
+        pages = [{"id": 7, "text": f"Page {number}.", "entities": [[0, 4, "Word"]]} for number in range(3)]
+        rows = load(write(tmp_path / "a.jsonl", *pages))["train"]
+        assert rows["id"][:] == ["7:0", "7#2:0", "7#3:0"]
+        assert "texts with the name of an earlier one, numbered: 2 (line 2: 7#2 | line 3: 7#3)" in caplog.text
+        write(tmp_path / "b.jsonl", *pages[1:])
+        assert load({"train": tmp_path})["train"]["doc_id"][:] == ["7", "7#2", "7#3", "7#4", "7#5"]
+
+    def test_of_brat(self, tmp_path):
+        write_files(tmp_path, {f"texts/{name}": content for name, content in BRAT.items()})
+        (tmp_path / "LICENSE").write_text("not a form")
+        assert load(tmp_path / "texts")["train"]["doc_id"][:] == ["x", "y"]
+        assert load(tmp_path)["train"]["doc_id"][:] == ["texts/x", "texts/y"]
+        write_files(tmp_path / "named", {f"{split}.{end}": "" for split in ("dev", "test") for end in ("ann", "txt")})
+        assert [*load_texts(tmp_path / "named")] == ["validation", "test"]
+        write_files(
+            tmp_path / "other", {f"my-{split}.{end}": "" for split in ("dev", "test") for end in ("ann", "txt")}
+        )
+        assert [text["doc_id"] for text in load_texts(tmp_path / "other")["train"]] == ["my-dev", "my-test"]
+
 
 CITY = entity(0, 1, "City")
 GOOD = {"tokens": ["Orsk", "slept"], "entities": [CITY]}

@@ -1,14 +1,15 @@
-"""Texts annotated by characters: what is checked, how they are cut, and what becomes of their entities."""
+"""Texts annotated by characters: what is checked, how they are cut and aligned, and what becomes of their entities."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modeling_triaffine.data import CorpusError, RecordChecker
+from modeling_triaffine.data import CorpusError, RecordChecker, align_entities
 from modeling_triaffine.data.schema import Text
-from modeling_triaffine.data.texts import sentences_of
-from modeling_triaffine.model.text_triaffine import word_splitter
-from tests.helpers.corpora import bare, cut, read, spelled, write_json
+from modeling_triaffine.data.texts import sentences_of, split_words
+from modeling_triaffine.model.text_triaffine import sentences_by, word_splitter
+from tests.helpers.corpora import bare, cut, entity, read, spelled, write_json
+from tests.helpers.tiny import tiny_processor
 
 
 def entity_of(text, *fragments, quote=None, **options):
@@ -155,9 +156,58 @@ def test_any_text_is_cut_and_every_entity_kept_or_counted(text, sentence_splitte
     words = "".join(token for record in records for token in record["tokens"])
     assert bare(words) == bare(text)
     kept = [(record, entity) for record in records for entity in record["entities"]]
-    for record, entity in kept:
-        fragments = spans[int(entity["type"][1:])]
+    for record, aligned in kept:
+        fragments = spans[int(aligned["type"][1:])]
         start, end = min(start for start, _ in fragments), max(end for _, end in fragments)
-        assert bare("".join(record["tokens"][entity["start"] : entity["end"]])) == bare(text[start:end])
+        assert bare("".join(record["tokens"][aligned["start"] : aligned["end"]])) == bare(text[start:end])
     assert check.entities_kept == len(kept)
     assert check.entities_kept + check.entities_dropped == len(spans)
+
+
+TEXT = "a (CD28)-like one"
+WORDS = [(0, 1), (3, 7), (9, 13), (14, 17)]  # brackets and hyphen belong to no word
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "expected"),
+    [
+        (3, 7, (1, 2)),
+        (2, 8, (1, 2)),  # what no word covers is no obstacle
+        (1, 9, (1, 2)),
+        (0, 17, (0, 4)),
+        (3, 13, (1, 3)),
+        (4, 7, None),  # begins inside a word
+        (3, 6, None),  # ends inside one
+        (10, 12, None),  # lies inside one
+        (7, 9, None),  # covers none
+        (1, 2, None),  # white space
+    ],
+)
+def test_borders(start, end, expected):
+    aligned, lost = align_entities(TEXT, [entity(start, end)], WORDS)
+    assert aligned == ([entity(*expected)] if expected else [])
+    assert lost == ([] if expected else [entity(start, end)])
+
+
+@pytest.mark.parametrize(("start", "end"), [(-1, 2), (2, 2), (3, 1), (0, 99)])
+def test_outside_the_text(start, end):
+    with pytest.raises(ValueError, match="17 characters"):
+        align_entities(TEXT, [entity(start, end)], WORDS)
+
+
+@pytest.mark.parametrize(
+    "words", [[(0, 0)], [(2, 3), (0, 1)], [(0, 2), (1, 3)], [(0, 18)], [(-1, 2)], ["a"], [(None, 2)]]
+)
+def test_words_of_a_splitter_are_checked(words):
+    with pytest.raises(ValueError, match="The word splitter returned"):
+        split_words(TEXT, lambda text: words)
+    with pytest.raises(ValueError, match="The word splitter returned no word"):
+        split_words(TEXT, lambda text: [])
+    with pytest.raises(ValueError, match="sentence 1"):
+        list(sentences_by(lambda text: [[(0, 1)], words], "a b c"))
+
+
+def test_long_sentences_of_a_splitter_are_windowed(encoder):
+    processor = tiny_processor(encoder, max_sentence_words=16)
+    processor.text_splitter = lambda text: [[(0, 4)], [(n, n + 1) for n in range(5, 22)]]
+    assert [len(part.words) for part in processor.read_text("x" * 22)] == [1, 4, 4, 4, 4, 4, 2]
