@@ -30,7 +30,7 @@ SHARED_FILES = {file.stem for file in PACKAGE.glob("*.py")} - {"demo", "registra
 BUDGET = {
     ".": (1_165, 1_810),
     "acceleration": (1_109, 706),
-    "commands": (1_130, 675),
+    "commands": (1_037, 675),
     "conversion": (709, 590),
     "data": (4_739, 2_286),
     "drawing": (594, 454),

@@ -41,7 +41,7 @@ def test_models_load_in_any_order_of_imports(saved_model, order):
         ("data.schema", "RecordChecker('bars.txt')"),
         ("drawing", "draw_entities_html('a', [])"),
         ("commands.predict", "read_rows('-', None, TextOptions())"),
-        ("commands.train", "command"),
+        ("commands.train", "train"),
     ],
 )
 def test_what_computes_nothing_needs_no_library_that_does(folder, used):

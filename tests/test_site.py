@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import modeling_triaffine
-from modeling_triaffine.commands import COMMANDS
+from modeling_triaffine.commands import build_application
 from modeling_triaffine.model.options_triaffine import MODEL_OPTIONS
 from modeling_triaffine.training.plan import training_options
 from tests.helpers.processes import run_program
@@ -68,7 +68,7 @@ def test_the_cards_of_the_recipes_are_up_to_date(folder):
 def test_every_option_can_be_found_by_its_name(site):
     names = ("commands", "configuration", "options")
     pages = {name: (site / "reference" / f"{name}.html").read_text(encoding="utf-8") for name in names}
-    assert [name for name in COMMANDS if f'<h2 id="{name}">' not in pages["commands"]] == []
+    assert [name for name in build_application().commands if f'<h2 id="{name}">' not in pages["commands"]] == []
     for name in training_options():
         page, place = (pages["configuration"], "h3") if name in MODEL_OPTIONS else (pages["options"], "h3|code")
         assert re.search(rf'<(?:{place})(?: id="|>--){name}\b', page), name

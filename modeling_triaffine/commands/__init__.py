@@ -1,12 +1,11 @@
-"""The command line, `triaffine-ner COMMAND …`: one module per command, and what they share.
+"""The command line, `triaffine-ner COMMAND …`.
 
-A command is the function `command` of its module, whose parameters are the options; the docstring of the module is its
-help. The other folders do the work; they are imported when the command runs, so that help and usage errors appear at
-once.
+A command is a function with its name, whose parameters are the options and whose docstring is the help. The other
+folders do the work; they are imported when the command runs, so that help and usage errors appear at once.
 """
 
 import gc
-import importlib
+import inspect
 import os
 import sys
 from collections.abc import Sequence
@@ -16,10 +15,6 @@ from ..errors import ending_plainly
 
 PROGRAM = "triaffine-ner"
 COMPLETION = "_TRIAFFINE_NER_COMPLETE"  # set by the shell when it requests completions
-COMMANDS = (
-    *("train", "evaluate", "predict", "explain", "calibrate", "statistics"),
-    *("convert", "tag", "serve", "page", "publish", "export"),
-)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -58,6 +53,7 @@ def build_application() -> Any:
     import typer
 
     from ..version import __version__
+    from . import corpora, evaluate, predict, servers, sharing, train
 
     def print_version(wanted: bool) -> None:
         if wanted:
@@ -73,16 +69,16 @@ def build_application() -> Any:
 
     @application.callback()
     def common(
-        version: bool = typer.Option(
-            False, "--version", is_eager=True, callback=print_version, help="Print the version."
-        ),
+        show: bool = typer.Option(False, "--version", is_eager=True, callback=print_version, help="Print the version."),
     ) -> None:
         """Options of the program itself."""
 
-    for name in COMMANDS:
-        module = importlib.import_module(f".{name}", __package__)
+    for command in (
+        *(train.train, evaluate.evaluate, predict.predict, predict.explain, evaluate.calibrate, corpora.statistics),
+        *(corpora.convert, predict.tag, servers.serve, servers.page, sharing.publish, sharing.export),
+    ):
         # The sign \b keeps the lines of an indented paragraph, which would else be wrapped.
-        text = (module.__doc__ or "").replace("\n\n    ", "\n\n\b\n    ")
-        short = text.partition("\n")[0]
-        application.command(name, help=text, short_help=short, cls=getattr(module, "CLASS", None))(module.command)
+        text = (inspect.getdoc(command) or "").replace("\n\n    ", "\n\n\b\n    ")
+        kind = train.TrainCommand if command is train.train else None
+        application.command(command.__name__, help=text, short_help=text.partition("\n")[0], cls=kind)(command)
     return typer.main.get_command(application)

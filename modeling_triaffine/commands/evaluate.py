@@ -1,31 +1,18 @@
-"""Scores a trained model on a corpus, and analyses its errors.
-
-    triaffine-ner evaluate outputs/demo/corpus --model outputs/demo/model --split test
-    triaffine-ner evaluate outputs/demo/corpus --model outputs/demo/model --report outputs/demo/report
-    triaffine-ner evaluate GENIAcorpus3.02.xml --model outputs/genia --output scores.json
-
-Prints precision, recall and F1 on the words of the corpus, for all entities, by label and for groups such as nested
-entities, and the kinds of errors. If the corpus has its text, raw text is scored, too: the model splits sentences and
-words itself, and an entity is correct if its characters and label are correct.
-
---report writes a new folder with report.html (a single file) and report.json: scores by label, length and depth of
-nesting, errors by label, the sentences with the most errors, and with --compare a paired bootstrap test against
-another model.
-"""
+"""`evaluate` and `calibrate`: a trained model on a split of a corpus."""
 
 import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
 from ..installed_models import DEFAULT_MODEL
 from ..model.options_triaffine import PredictionOptions
 from . import options as shared
 
 
-def command(
+def evaluate(
     corpus: shared.Corpus,
     model: shared.Model = None,
     split: shared.Split = None,
@@ -36,12 +23,25 @@ def command(
     batch_size: shared.BatchSize = PredictionOptions.batch_size,
     device: shared.Device = None,
     bf16: shared.Bf16 = False,
-    output: Annotated[Path | None, typer.Option(help="File for all scores as JSON, with null for –.")] = None,
-    report: Annotated[Path | None, typer.Option(help="New folder for the report.")] = None,
-    compare: Annotated[str | None, typer.Option(help="Another model to compare with.", metavar="MODEL")] = None,
+    output: Annotated[Path | None, Option(help="File for all scores as JSON, with null for –.")] = None,
+    report: Annotated[Path | None, Option(help="New folder for the report.")] = None,
+    compare: Annotated[str | None, Option(help="Another model to compare with.", metavar="MODEL")] = None,
 ) -> None:
-    if report is not None:
-        shared.check_new(report, "--report")
+    """Scores a trained model on a corpus, and analyses its errors.
+
+        triaffine-ner evaluate outputs/demo/corpus --model outputs/demo/model --split test
+        triaffine-ner evaluate outputs/demo/corpus --model outputs/demo/model --report outputs/demo/report
+        triaffine-ner evaluate GENIAcorpus3.02.xml --model outputs/genia --output scores.json
+
+    Prints precision, recall and F1 on the words of the corpus, for all entities, by label and for groups such as nested
+    entities, and the kinds of errors. If the corpus has its text, raw text is scored, too: the model splits sentences
+    and words itself, and an entity is correct if its characters and label are correct.
+
+    --report writes a new folder with report.html (a single file) and report.json: scores by label, length and depth of
+    nesting, errors by label, the sentences with the most errors, and with --compare a paired bootstrap test against
+    another model.
+    """
+    shared.check_new(report, "--report")
     from ..evaluation.analysis import analyse, summarize, write_report
     from ..evaluation.prediction import score_raw_text
     from ..evaluation.scores import RATIOS, percentages, with_nulls
@@ -49,14 +49,11 @@ def command(
 
     pipeline = shared.open_model(model, device, bf16, batch_size=batch_size)
     name, records, texts = shared.load_split(corpus, corpus_format, split, pipeline.processor, max_bad_records)
-    others = [(compare, shared.open_model(compare, device))] if compare else []
+    models = [(model or DEFAULT_MODEL, pipeline)]
+    if compare:
+        models.append((compare, shared.open_model(compare, device)))
     decoding: dict[str, Any] = {"threshold": threshold, "overlap": overlap, "batch_size": batch_size}
-    analysis = analyse(
-        [(model or DEFAULT_MODEL, pipeline), *others],
-        records,
-        corpus[0] if corpus[0].endswith(name) else f"{corpus[0]}, {name}",
-        **decoding,
-    )
+    analysis = analyse(models, records, corpus[0] if corpus[0].endswith(name) else f"{corpus[0]}, {name}", **decoding)
     scores = {"given_words": analysis["scores"]}
     if texts:
         scores["raw_text"] = score_raw_text(pipeline, texts, **decoding)
@@ -75,3 +72,56 @@ def command(
             print("Raw text:", ", ".join(f"{name} {ratio or '–'}" for name, ratio in ratios), file=shown)
     if report is not None:
         print(f"The report: {report / 'report.html'}", file=shown)
+
+
+def calibrate(
+    corpus: shared.Corpus,
+    model: Annotated[Path, Option(help="Folder of a trained model.", metavar="FOLDER")],
+    split: shared.Split = None,
+    corpus_format: shared.Format = None,
+    max_bad_records: shared.MaxBadRecords = 0,
+    batch_size: shared.BatchSize = PredictionOptions.batch_size,
+    device: shared.Device = None,
+) -> None:
+    """Tunes thresholds by label, and a temperature that calibrates probabilities; saves both in the model.
+
+        triaffine-ner calibrate outputs/demo/corpus --model outputs/demo/model --split validation
+
+    Each label gets the threshold with the best F1 on these sentences. Prediction uses them unless you pass another
+    threshold. Calibrate on sentences that were used neither for training nor for the scores in the model card. The card
+    shows thresholds and expected calibration error.
+    """
+    if not (model / "config.json").is_file():
+        raise ValueError(
+            f"--model {model} is not the folder of a trained model, in which thresholds are saved. Give such a folder; "
+            "download a model on the Hub first: hf download NAME --local-dir FOLDER."
+        )
+    from ..evaluation import calibration
+    from ..evaluation.prediction import unknown_labels, with_context
+    from ..model.pipeline_triaffine import NestedNERPipeline
+    from ..publishing import RunSummary
+    from ..publishing.repository import save_calibration
+
+    pipeline = NestedNERPipeline(model, device=device)
+    name, records, _ = shared.load_split(corpus, corpus_format, split, pipeline.processor, max_bad_records)
+    # Thresholds would be too good on the sentences of the training and on those that were scored. These are recognized
+    # by the name of their split, or by the numbers of sentences and of entities.
+    summary = RunSummary.load(model) or RunSummary()
+    scored, numbers = summary.evaluation, (len(records), sum(map(len, records["entities"])))
+    is_known = name not in ("validation", "test") and len(records) == summary.training_sentences
+    if scored is not None:
+        is_known |= name == scored.split or numbers == (scored.sentences, scored.scores["gold"])
+    if is_known:
+        raise ValueError(
+            f"The model was trained on these {len(records)} sentences, or its card has their scores. Thresholds would "
+            "be too good there: calibrate on others (--split, or another file)."
+        )
+    in_context = with_context(records, pipeline.processor)
+    if unknown := unknown_labels(in_context, pipeline.model.config):
+        print(f"The model has no label {', '.join(unknown)}; such entities do not count.", file=sys.stderr)
+    found = calibration.calibrate(pipeline.model, pipeline.processor, in_context, name, batch_size)
+    before, after = (f"{100 * error:.2f} %" for error in found.errors)
+    save_calibration(model, found)  # before the tables, whose reader may close the pipe
+    print(calibration.threshold_table(found.labels).text())
+    print(f"\nExpected calibration error: {after} with temperature {found.temperature:.3f}, {before} without.")
+    print(f"{model}: saved in config.json.")

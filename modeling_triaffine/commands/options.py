@@ -4,24 +4,25 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
+from typer import Argument, BadParameter, Option
 
 from ..data.formats import FORMATS
 from ..installed_models import DEFAULT_MODEL, find_and_name
-from ..model.options_triaffine import PREDICTION_OPTIONS, Option
+from ..model.options_triaffine import PREDICTION_OPTIONS
+from ..model.options_triaffine import Option as DeclaredOption
 from ..training.options import OWN_OPTIONS
 
 METAVARS = {int: "N", float: "NUMBER", bool: "BOOL", str: "TEXT", object: "VALUE"}
 BATCH_SIZE, THRESHOLD, OVERLAP = (PREDICTION_OPTIONS[name] for name in ("batch_size", "threshold", "overlap"))
 
 
-def described(option: Option) -> str:
+def described(option: DeclaredOption) -> str:
     """Returns the meaning of an option, with its choices and theirs."""
     choices = [f"{name} ({meaning})" if meaning else name for name, meaning in option.meanings.items()]
     return f"{option.doc}: {', '.join(choices)}." if choices else f"{option.doc}."
 
 
-def describe(option: Option) -> str:
+def describe(option: DeclaredOption) -> str:
     """Returns the meaning of an option, its choices, and its default."""
     text = described(option)
     default = as_written(option.default) if option.default is not None else option.unset
@@ -37,7 +38,7 @@ def as_written(value: Any) -> str:
     return f"{value:g}".replace("e-0", "e-") if isinstance(value, float) else str(value)
 
 
-def as_typed(option: Option) -> str:
+def as_typed(option: DeclaredOption) -> str:
     """Returns the option and what stands for its value: `--threshold PROBABILITY`."""
     value = option.metavar or ("CHOICE" if option.meanings else METAVARS[option.type])
     value = f"[{value}]" if option.bare else value
@@ -55,60 +56,54 @@ def read_threshold(text: str) -> float | dict[str, float]:
         check_threshold(threshold)
     except ValueError:
         problem = f"{text!r} is neither a number from 0 to 1 nor one for each label, as in protein=0.4,DNA=0.6."
-        raise typer.BadParameter(problem) from None
+        raise BadParameter(problem) from None
     return threshold
 
 
 Model = Annotated[
-    str | None,
-    typer.Option(help=f"Folder, model of the package, or Hub name.  [default: {DEFAULT_MODEL}]", metavar="MODEL"),
+    str | None, Option(help=f"Folder, model of the package, or Hub name.  [default: {DEFAULT_MODEL}]", metavar="MODEL")
 ]
 Corpus = Annotated[
-    list[str], typer.Argument(help="Corpus: a file, a folder with train, dev and test, or several files of one format.")
+    list[str], Argument(help="Corpus: a file, a folder with train, dev and test, or several files of one format.")
 ]
-Device = Annotated[
-    str | None, typer.Option(help="cpu, cuda, cuda:1, …  [default: a GPU if there is one]", metavar="DEVICE")
-]
+Device = Annotated[str | None, Option(help="cpu, cuda, cuda:1, …  [default: a GPU if there is one]", metavar="DEVICE")]
 BatchSize = Annotated[
     int | None,
-    typer.Option(min=1, max=BATCH_SIZE.most, help=f"{BATCH_SIZE.doc}.  [default: {BATCH_SIZE.unset}]", metavar="N"),
+    Option(min=1, max=BATCH_SIZE.most, help=f"{BATCH_SIZE.doc}.  [default: {BATCH_SIZE.unset}]", metavar="N"),
 ]
-TextColumn = Annotated[str, typer.Option(help="Field or column that has the text.")]
-EntitiesColumn = Annotated[str, typer.Option(help="Field or column to add.")]
+TextColumn = Annotated[str, Option(help="Field or column that has the text.")]
+EntitiesColumn = Annotated[str, Option(help="Field or column to add.")]
 Bf16 = Annotated[
-    bool,
-    typer.Option("--bf16", help="Compute in bfloat16, on a GPU or a CPU that is faster with it; otherwise in float32."),
+    bool, Option("--bf16", help="Compute in bfloat16, on a GPU or a CPU that is faster with it; otherwise in float32.")
 ]
 Threshold = Annotated[
     Any,
-    typer.Option(
+    Option(
         parser=read_threshold,
         help=f"{THRESHOLD.doc}: 0.5 or protein=0.4,DNA=0.6.  [default: {THRESHOLD.unset}]",
         metavar=THRESHOLD.metavar,
     ),
 ]
-Overlap = Annotated[Literal["all", "nested", "flat"], typer.Option(help=described(OVERLAP))]
+Overlap = Annotated[Literal["all", "nested", "flat"], Option(help=described(OVERLAP))]
 Format = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--format",
         autocompletion=lambda: sorted(FORMATS),
         help=f"Format of the corpus: {', '.join(sorted(FORMATS))}.  [default: recognized by content and name]",
         metavar="FORMAT",
     ),
 ]
-MaxBadRecords = Annotated[int, typer.Option(min=0, help=f"{OWN_OPTIONS['max_bad_records'].doc}.", metavar="N")]
-Split = Annotated[
-    str | None, typer.Option(help="train, validation (dev) or test.  [default: validation, or the only split]")
-]
+MaxBadRecords = Annotated[int, Option(min=0, help=f"{OWN_OPTIONS['max_bad_records'].doc}.", metavar="N")]
+Split = Annotated[str | None, Option(help="train, validation (dev) or test.  [default: validation, or the only split]")]
 
 
 def count(meaning: str) -> Any:
     """An option that is a number of things."""
-    return typer.Option(min=1, metavar="N", help=meaning)
+    return Option(min=1, metavar="N", help=meaning)
 
 
-Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: a free one.", metavar="PORT")]
+Port = Annotated[int, Option(min=0, max=65535, help="Port to listen on; 0: a free one.", metavar="PORT")]
 
 
 def open_model(name: str | None, device: str | None = None, bf16: bool = False, **options: Any) -> Any:
@@ -121,9 +116,9 @@ def open_model(name: str | None, device: str | None = None, bf16: bool = False, 
     return open_pipeline(found, device=device, **options)
 
 
-def check_new(output: Path, option: str = "--output") -> None:
+def check_new(output: Path | None, option: str = "--output") -> None:
     """Raises ValueError if the folder to write exists."""
-    if output.exists():
+    if output is not None and output.exists():
         raise ValueError(f"{option} {output} exists already. Give the name of a new folder.")
 
 
@@ -132,15 +127,11 @@ def load_split(
 ) -> tuple[str, Any, list[Any]]:
     """Reads a split of a corpus, by default the validation split, or the only one.
 
-    The split of a single file, which training reads as `train`, is called what the name of the file tells, or as the
-    file.
+    The split of a single file, which training reads as `train`, is called what the name of the file tells, or as it.
 
     Returns:
         The name of the split; its sentences in the words of the corpus or else the model's; and its texts, none if the
         corpus has words alone.
-
-    Raises:
-        ValueError: the corpus has no such split.
     """
     from ..data.loading import SPLIT_OF_NAME, read_parts
 

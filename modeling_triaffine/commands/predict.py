@@ -1,20 +1,4 @@
-"""Finds nested entities in texts, and writes them as JSON lines, as a page, or for an annotation tool.
-
-    triaffine-ner predict texts.txt --model outputs/demo/model --output entities.jsonl
-    triaffine-ner predict documents/ --model outputs/demo/model --html report.html
-    triaffine-ner predict --model outputs/demo/model --text "The mayor of Port Velmar resigned."
-    triaffine-ner predict texts.txt --model outputs/demo/model --to label_studio --output tasks.json
-
-A plain file has one text per line, a folder one in each .txt file. In JSON lines (.jsonl, .ndjson, .json), each line is
-an object with the text under "text"; its other fields are kept. The output is each of these objects with
-"entities": [{"entity_group", "score", "word", "start", "end"}], offsets in characters; on a terminal, texts are drawn.
-Without input in a terminal, each line that you type is answered. An output file appears when it is complete. In a pipe,
-results appear batch by batch; with --batch-size 1, as soon as a line has been read.
-
-Texts that cannot be read are named, counted and left out; the exit code is then 3. --to writes predictions for an
-annotation tool; `train`, `evaluate` and `convert` read the exports of these tools (docs/annotation_loop.md). The model
-may also be a folder that `triaffine-ner export` wrote.
-"""
+"""`predict`, `tag` and `explain`: the entities of texts, of a large corpus, and why a span is one."""
 
 import json
 import os
@@ -25,9 +9,10 @@ from itertools import tee
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
+from typer import Argument, Option
 
 from ..documents import REJECTED, Counts, Row, TextOptions, check_usable, with_progress
+from ..errors import ending_plainly
 from ..files import JSON_SUFFIXES, atomic_path, open_output, paths_below
 from ..model.kinds_triaffine import TextEntity
 from ..model.options_triaffine import PredictionOptions
@@ -41,18 +26,17 @@ MOST_NAMED = 20
 Found = tuple[Row, list[TextEntity]]
 
 
-def command(
-    input: Annotated[str, typer.Argument(help="File of texts, folder of .txt files, or - for standard input.")] = "-",
+def predict(
+    input: Annotated[str, Argument(help="File of texts, folder of .txt files, or - for standard input.")] = "-",
     model: shared.Model = None,
-    text: Annotated[str | None, typer.Option(help="A text to read in place of a file.")] = None,
+    text: Annotated[str | None, Option(help="A text to read in place of a file.")] = None,
     output: Annotated[
-        Path | None,
-        typer.Option(help="File to write; for brat and inception, a new folder.  [default: standard output]"),
+        Path | None, Option(help="File to write; for brat and inception, a new folder.  [default: standard output]")
     ] = None,
-    html: Annotated[Path | None, typer.Option(help="Page to write, with the drawn texts and their entities.")] = None,
+    html: Annotated[Path | None, Option(help="Page to write, with the drawn texts and their entities.")] = None,
     to: Annotated[
         Literal["json_lines", "label_studio", "brat", "doccano", "inception"],
-        typer.Option(help="JSON lines, or what an annotation tool imports."),
+        Option(help="JSON lines, or what an annotation tool imports."),
     ] = "json_lines",
     uncertain: Annotated[int | None, shared.count("With --to: write the N least certain texts, these first.")] = None,
     text_column: shared.TextColumn = "text",
@@ -63,6 +47,23 @@ def command(
     device: shared.Device = None,
     bf16: shared.Bf16 = False,
 ) -> int:
+    """Finds nested entities in texts, and writes them as JSON lines, as a page, or for an annotation tool.
+
+        triaffine-ner predict texts.txt --model outputs/demo/model --output entities.jsonl
+        triaffine-ner predict documents/ --model outputs/demo/model --html report.html
+        triaffine-ner predict --model outputs/demo/model --text "The mayor of Port Velmar resigned."
+        triaffine-ner predict texts.txt --model outputs/demo/model --to label_studio --output tasks.json
+
+    A plain file has one text per line, a folder one in each .txt file. In JSON lines (.jsonl, .ndjson, .json), each
+    line is an object with the text under "text"; its other fields are kept. The output is each of these objects with
+    "entities": [{"entity_group", "score", "word", "start", "end"}], offsets in characters; on a terminal, texts are
+    drawn. Without input in a terminal, each line that you type is answered. An output file appears when it is complete.
+    In a pipe, results appear batch by batch; with --batch-size 1, as soon as a line has been read.
+
+    Texts that cannot be read are named, counted and left out; the exit code is then 3. --to writes predictions for an
+    annotation tool; `train`, `evaluate` and `convert` read the exports of these tools (docs/annotation_loop.md). The
+    model may also be a folder that `triaffine-ner export` wrote.
+    """
     options = TextOptions(text_column=text_column, entities_column=entities_column)
     if text is not None and input != STANDARD_INPUT:
         raise ValueError(f"There are two inputs, {input} and --text. Give one of them.")
@@ -73,7 +74,7 @@ def command(
         raise ValueError("--html is written beside JSON lines. Give it a name of its own, and no --to.")
     if to == "json_lines" and uncertain is not None:
         raise ValueError("--uncertain needs --to with an annotation tool.")
-    if to in FOLDERS and output is not None:
+    if to in FOLDERS:
         shared.check_new(output)
     if to != "json_lines" and (output is None or str(output) == "-" or output.is_dir()):
         raise ValueError(f"{to} imports a {'new folder' if to in FOLDERS else 'file'}. Give its name as --output.")
@@ -87,17 +88,19 @@ def command(
     pipeline = shared.open_model(model, device, bf16)
     if output is None or to == "json_lines":
         if is_standard and sys.stdin.isatty():
-            decoding |= {"batch_size": 1}  # answers each line before it reads the next
+            decoding["batch_size"] = 1  # answers each line before it reads the next
+        rows, read = tee(rows)
+        found = zip(rows, pipeline((row.text for row in read), **decoding), strict=True)
         with open_output(html) as page:  # before the prediction: what cannot be written is known at once
-            drawn = write_rows(predicted(rows, pipeline, decoding), total, output, html, entities_column, counts)
+            drawn = write_rows(found, total, output, html, entities_column, counts)
             if html is not None:
                 from ..drawing.pages import predictions_page
 
                 texts, names = [(row.text, found) for row, found in drawn], [name_of(row) for row, _ in drawn]
                 page.write(predictions_page(texts, f"Entities in {input}", rejected, names))
     else:
-        named = ((name_of(row), row.text) for row in rows)
-        write_for_tool(to, output, named, pipeline, counts, uncertain, decoding)
+        for read_text in write_for_tool(to, output, rows, pipeline, uncertain, decoding):
+            counts.add(read_text.entities)
     counts.rejected = len(rejected)
     print(counts, file=sys.stderr)
     return REJECTED if rejected else 0
@@ -114,13 +117,13 @@ def read_rows(name: str, text: str | None, options: TextOptions) -> Iterator[Row
     elif not os.path.exists(name):  # for which an empty name is no folder
         raise FileNotFoundError(f"There is no file {name!r}. Give a file of texts, a folder of .txt files, or --text.")
     elif path.is_dir():
-        files = (file for file in paths_below(path) if file.suffix.lower() in DOCUMENTS and not file.is_dir())
-        named = {file.relative_to(path): file for file in files}
-        shown = {inside: file for inside, file in named.items() if not any(part[0] == "." for part in inside.parts)}
+        files = [file for file in paths_below(path) if file.suffix.lower() in DOCUMENTS and not file.is_dir()]
+        named = {file: file.relative_to(path) for file in files}
+        shown = [file for file in files if not any(part[0] == "." for part in named[file].parts)]
         if not shown:
             raise ValueError(f"{name} is a folder without .txt files. Save its documents as text, one in each file.")
-        for inside, file in shown.items():
-            yield options.read_document(str(file), file, inside.with_suffix("").as_posix())
+        for file in shown:
+            yield options.read_document(str(file), file, named[file].with_suffix("").as_posix())
     elif name.lower().endswith(TABLES):
         raise ValueError(f"{name} is a table, whose lines are not texts. Write its rows as JSON lines (.jsonl).")
     else:
@@ -154,12 +157,6 @@ def name_of(row: Row) -> str:
     return str(row.record.get("id") or f"{Path(row.file).stem}-{row.number:05}")
 
 
-def predicted(rows: Iterable[Row], pipeline: Any, decoding: dict[str, Any]) -> Iterator[Found]:
-    """Yields the rows with their entities."""
-    rows, read = tee(rows)
-    return zip(rows, pipeline((row.text for row in read), **decoding), strict=True)
-
-
 def write_rows(
     found: Iterable[Found], total: int | None, output: Path | None, html: Path | None, column: str, counts: Counts
 ) -> list[Found]:
@@ -183,24 +180,18 @@ def write_rows(
 
 
 def write_for_tool(
-    tool: str,
-    output: Path,
-    texts: Iterable[tuple[str, str]],
-    pipeline: Any,
-    counts: Counts,
-    uncertain: int | None,
-    decoding: dict[str, Any],
-) -> None:
-    """Writes predictions for texts with names, as an annotation tool imports them.
+    tool: str, output: Path, rows: Iterable[Row], pipeline: Any, uncertain: int | None, decoding: dict[str, Any]
+) -> list[Any]:
+    """Writes predictions as an annotation tool imports them: all, or first the `uncertain` least certain ones.
 
-    `uncertain` is the number of texts to write, the least certain ones first; None writes all, in their order.
+    Returns what was read, also of texts that are not written.
     """
     from ..data.formats.cas import make_cas
     from ..data.writing import PREDICTION_WRITERS, check_file_name, label_studio_config
     from ..evaluation.prediction import read_texts
     from ..model.text_triaffine import clean_text
 
-    named = [*texts]
+    named = [(name_of(row), row.text) for row in rows]
     if tool in FOLDERS:  # before the prediction, which can take hours
         times = Counter(check_file_name(name, tool) for name, _ in named)
         more = [name for name, number in times.items() if number > 1]
@@ -222,8 +213,77 @@ def write_for_tool(
             document = {"doc_id": name, "text": clean_text(text.text), "entities": entities, "words": text.sentences}
             documents.append({**document, "fields": {"uncertainty": round(text.uncertainty, 6)}})
         PREDICTION_WRITERS[tool](documents, unfinished)
-    for text in read:
-        counts.add(text.entities)
     print(f"{len(documents):,} of {len(named):,} texts written to {output}.", file=sys.stderr)
     if tool == "label_studio":
         print(f"Labelling configuration: {label_studio_config(pipeline.model.config.entity_labels)}", file=sys.stderr)
+    return read
+
+
+def tag(
+    inputs: Annotated[list[str], Argument(help="Folders, files and patterns of .parquet, .jsonl and .txt.")],
+    output_dir: Annotated[Path, Option(help="New folder, or that of a run to continue.")],
+    model: shared.Model = None,
+    text_column: shared.TextColumn = "text",
+    entities_column: shared.EntitiesColumn = "entities",
+    threshold: shared.Threshold = None,
+    overlap: shared.Overlap = PredictionOptions.overlap,  # type: ignore[assignment]
+    batch_size: shared.BatchSize = PredictionOptions.batch_size,
+    bf16: shared.Bf16 = False,
+    actors: Annotated[
+        int | None, shared.count("Processes with the model, a CPU each.  [default: as many as fit]")
+    ] = None,
+    gpus_per_actor: Annotated[
+        float | None, Option(min=0, metavar="NUMBER", help="GPUs of each actor; 0.5: two share one.")
+    ] = None,
+) -> int:
+    """Tags a corpus of many files, on one machine or on a Ray cluster.
+
+        triaffine-ner tag corpus/ --model outputs/demo/model --output-dir tagged
+
+    Reads Parquet and JSON lines with one text per row, and .txt files with one document each. For each file, it writes
+    one of the same name and form to the output folder, with "entities": [{"start", "end", "entity_group", "score",
+    "word"}]; documents go to texts-00000.jsonl and so on. Rows that cannot be tagged are listed in rejected.jsonl, with
+    file, row (from 1) and reason. After an interruption, the same command continues with what has no output yet.
+
+    Runs on the Ray cluster that RAY_ADDRESS names or that this machine belongs to, otherwise on this machine alone. The
+    exit code is 0 if every row is tagged, 3 if some are rejected, and 2 if an option is invalid.
+    """
+    from ..tagging import TagOptions, find_files, tag_corpus
+
+    columns: dict[str, Any] = {"text_column": text_column, "entities_column": entities_column}
+    decoding: dict[str, Any] = {"threshold": threshold, "overlap": overlap, "batch_size": batch_size, "bf16": bf16}
+    options = TagOptions(model, actors=actors, gpus_per_actor=gpus_per_actor, **columns, **decoding)
+    with ending_plainly(RuntimeError):  # of Ray or the model
+        output = tag_corpus(find_files(inputs, output_dir), output_dir, options)
+    is_partial = output.counts.rejected > 0
+    print(f"{output.describe()}\n{output_dir} has the outputs{', and rejected.jsonl' if is_partial else ''}.")
+    return REJECTED if is_partial else 0
+
+
+def explain(
+    text: Annotated[str, Option(help="The text, with the sentences around the span as its context.")],
+    span: Annotated[str | None, Option(help="The span as written, which must occur once in the text.")] = None,
+    offsets: Annotated[
+        tuple[int, int] | None,
+        Option(help="Instead of --span: its character offsets, end exclusive.", metavar="START END"),
+    ] = None,
+    model: shared.Model = None,
+    device: shared.Device = None,
+) -> None:
+    """Explains the scores of a span by the model's attention: which words and candidates contribute to them, by label.
+
+        triaffine-ner explain --model outputs/demo/model --text "The mayor of Velmar resigned." --span "Velmar"
+
+    Prints tables whose columns add up: the contributions of the inside words and the label's bias to the logit before
+    the cross-span stage, those of the candidates and the bias to the logit after it (with `cross_span_residual`, plus
+    the logit before it). Each contribution has its attention weight. `triaffine-ner page` shows them, too.
+    """
+    if span is not None and offsets is None:
+        if text.count(span) != 1:
+            raise ValueError(f"--span {span!r} occurs {text.count(span)} times in the text. Copy it or use --offsets.")
+        offsets = text.index(span), text.index(span) + len(span)
+    elif span is not None or offsets is None:
+        raise ValueError("Give the span either as --span, as it is written, or as --offsets START END.")
+    from .. import explanation
+
+    print(explanation.format_explanation(explanation.explain(shared.open_model(model, device), text, offsets)))

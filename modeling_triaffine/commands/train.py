@@ -1,16 +1,4 @@
-r"""Trains a model on a corpus, scores it, and saves it with its card.
-
-    triaffine-ner train --recipe genia-minilm --train_file my_corpus/ --output_dir outputs/mine
-    triaffine-ner train --recipe demo --train_file my_corpus/ --output_dir outputs/full --triaffine_rank none \
-        --max_candidates 40
-    accelerate launch --num_processes 2 -m modeling_triaffine.commands.train --recipe …  (several GPUs)
-
-The command line overrides the recipe, and the recipe overrides the defaults below. An empty value (--word_vectors=)
-restores the default. Options may be written with underscores or dashes. To resume an interrupted run, repeat the
-command with --resume_from_checkpoint.
-
---help-all lists all options, including those inherited from transformers' TrainingArguments.
-"""
+"""`train`: the command whose options `training/` declares and reads."""
 
 import sys
 from collections.abc import Iterable
@@ -27,8 +15,8 @@ from ..training.options import SECTIONS, TRAIN_OPTIONS
 from .options import as_typed, describe
 
 
-class CLASS(TyperCommand):
-    """A command whose options `training/` declares and reads."""
+class TrainCommand(TyperCommand):
+    """Passes all arguments on, and lists the options of `training/` in its help and to the shell."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.args = args
@@ -60,7 +48,20 @@ class CLASS(TyperCommand):
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
-def command(context: typer.Context) -> None:
+def train(context: typer.Context) -> None:
+    r"""Trains a model on a corpus, scores it, and saves it with its card.
+
+        triaffine-ner train --recipe genia-minilm --train_file my_corpus/ --output_dir outputs/mine
+        triaffine-ner train --recipe demo --train_file my_corpus/ --output_dir outputs/full --triaffine_rank none \
+            --max_candidates 40
+        accelerate launch --num_processes 2 -m modeling_triaffine.commands.train --recipe …  (several GPUs)
+
+    The command line overrides the recipe, and the recipe overrides the defaults below. An empty value (--word_vectors=)
+    restores the default. Options may be written with underscores or dashes. To resume an interrupted run, repeat the
+    command with --resume_from_checkpoint.
+
+    --help-all lists all options, including those inherited from transformers' TrainingArguments.
+    """
     from ..training.interruptions import TrainingFault
     from ..training.run import prepare_run, start_logging, train_and_save
 

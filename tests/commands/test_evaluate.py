@@ -1,12 +1,18 @@
-"""`evaluate`, `statistics` and `convert` through the real command."""
+"""`evaluate` and `calibrate` through the real command: scores and reports; what is saved, shown and refused."""
 
 import json
+import re
+import shutil
 
 import pytest
 
-from modeling_triaffine import TriaffineForNestedNER, TriaffineProcessor
+from modeling_triaffine import NestedNERPipeline, TriaffineConfig, TriaffineForNestedNER, TriaffineProcessor
+from modeling_triaffine.errors import PIPE_CLOSED
 from modeling_triaffine.evaluation.prediction import predict_words, score_raw_text
-from tests.helpers.corpora import json_lines
+from modeling_triaffine.publishing.model_card import card_of_folder
+from modeling_triaffine.publishing.run_summary import RunSummary
+from tests.helpers.cards import make_evaluation, make_summary
+from tests.helpers.corpora import json_lines, write_json
 from tests.helpers.portable import near
 from tests.helpers.tiny import save_tiny_model, tiny_model, tiny_pipeline, tiny_processor
 
@@ -125,44 +131,91 @@ def test_raw_text_is_scored_by_characters(encoder):
     assert score_raw_text(pipeline, [{"text": text, "entities": inside_a_word}], threshold=0.3)["correct"] == 0
 
 
-# ---- statistics and convert
+# ---- calibrate
+
+TEXT = "The gene binds DNA ."
 
 
-@pytest.mark.parametrize(("name", "more"), [("statistics", []), ("convert", ["out", "--to", "brat"])])
-def test_bad_records_of_a_corpus(command, caplog, tmp_path, name, more):
-    good = '{"tokens": ["Orsk"], "entities": [{"start": 0, "end": 1, "type": "City"}]}\n'
-    (tmp_path / "a.jsonl").write_text(f"{good}{{\n{good}")
-    more = [tmp_path / more[0], *more[1:]] if more else []
-    failed = command(name, tmp_path / "a.jsonl", *more)
-    assert (failed.code, "line 2" in failed.err) == (2, True)
-    assert command(name, tmp_path / "a.jsonl", *more, "--max_bad_records", 1).code == 0
-    assert ["bad records dropped: 1 (" in told and "line 2" in told for told in caplog.messages] == [True]
+def sentence(*types, start=1):
+    return {"tokens": TEXT.split(), "entities": [{"start": start, "end": start + 1, "type": kind} for kind in types]}
 
 
-def test_statistics_keep_within_the_line(command, tmp_path):
-    (tmp_path / "a.tsv").write_text(f"Orsk\tB-{200 * 'x'}\tO\nOmsk\tO\tO\n")
-    counted = command("statistics", tmp_path / "a.tsv")
-    assert "entities by type: xxx" in counted.out
-    assert max(map(len, counted.out.splitlines())) <= 100
+@pytest.fixture
+def scored(saved_model, tmp_path):
+    """A copy of the model, with summary and card of a run that was scored on its test split."""
+    folder = tmp_path / "model"
+    shutil.copytree(saved_model, folder)
+    evaluation = make_evaluation("DNA", "protein", sentences=3)
+    evaluation.scores["gold"] = 3
+    summary = make_summary(evaluation=evaluation, training_sentences=5, label_counts={})
+    summary.save(folder)
+    (folder / "README.md").write_text(card_of_folder(folder))
+    return folder
 
 
-def test_several_files_are_one_corpus(command, tmp_path):
-    """Named one by one, as a shell expands a pattern."""
-    for name in ("a", "b"):
-        (tmp_path / f"{name}.tsv").write_text(f"{name}\tB-X\n\nslept\tO\n")
-    files = sorted(tmp_path.glob("*.tsv"))
-    (counted,) = json.loads(command("statistics", *files, "--json").out).values()
-    assert counted["sentences"] == 4
-    assert command("convert", *files, tmp_path / "out").code == 0
-    lines = (tmp_path / "out" / "train.jsonl").read_text().splitlines()
-    assert [json.loads(line)["id"].partition(":")[0] for line in lines] == ["a", "b"]
+@pytest.fixture
+def calibrate(command, scored, tmp_path):
+    """Runs `triaffine-ner calibrate` on a corpus of these sentences, as the split of this name."""
+
+    def run(*records, split="dev", options=()):
+        (tmp_path / "corpus").mkdir(exist_ok=True)
+        corpus = write_json(tmp_path / "corpus" / f"{split}.jsonl", *records).parent
+        return command("calibrate", "--model", scored, corpus, *options)
+
+    return run
 
 
-def test_columns_are_given_one_by_one(command, tmp_path):
-    (tmp_path / "a.tsv").write_text("1\tOrsk\tB-X\tO\n")
-    columns = ("--columns", "tokens=1", "--columns", "entities=2,3")
-    assert command("convert", tmp_path / "a.tsv", tmp_path / "out", *columns).code == 0
-    (record,) = map(json.loads, (tmp_path / "out" / "train.jsonl").read_text().splitlines())
-    assert (record["text"], record["entities"]) == ("Orsk", [{"start": 0, "end": 4, "label": "X"}])
-    assert command("convert", tmp_path / "a.tsv", tmp_path / "a.tsv").code == 2
-    assert (tmp_path / "a.tsv").read_text() == "1\tOrsk\tB-X\tO\n"
+def test_calibration_is_saved_used_and_shown(scored, calibrate):
+    network = TriaffineForNestedNER.from_pretrained(scored)
+    network.head.label_bias.data[-1] += 1.0  # so that it finds nothing without a threshold
+    network.save_pretrained(scored)
+    pipeline = NestedNERPipeline(model=str(scored))
+    likely = max(pipeline(TEXT, threshold=0.0), key=lambda entity: entity["score"])
+    start = len(TEXT[: likely["start"]].split())
+    label, words = likely["entity_group"], likely["word"].split()
+    gold = {"tokens": TEXT.split(), "entities": [{"start": start, "end": start + len(words), "type": label}]}
+    result = calibrate(*[gold] * 6)
+    assert result.code == 0
+    config = TriaffineConfig.from_pretrained(scored)
+    assert list(config.label_thresholds) == [label]
+    assert config.temperature != 1.0
+    assert all(fact in result.out for fact in ("DNA", "protein", "default", "calibration error"))
+    pipeline = NestedNERPipeline(model=str(scored))
+    found = {(entity["word"], entity["entity_group"]) for entity in pipeline(TEXT)}
+    assert (likely["word"], label) in found
+    assert label not in {entity["entity_group"] for entity in pipeline(TEXT, threshold={label: 1.0})}
+    summary = RunSummary.load(scored)
+    assert summary.calibration.sentences == 6
+    assert summary.calibration.split == "validation"
+    card = (scored / "README.md").read_text()
+    assert "# model" in card
+    assert "## Calibration" in card
+    saved = json.loads((scored / "config.json").read_text())
+    again = calibrate(*[gold] * 6)
+    assert re.sub(r"\d", "0", again.out) == re.sub(r"\d", "0", result.out)
+    assert json.loads((scored / "config.json").read_text()) == near(saved)
+
+
+@pytest.mark.parametrize(
+    ("records", "split", "options", "facts"),
+    [
+        ([sentence("DNA")], "test", ["--split", "test"], ["its card has", "--split"]),
+        ([sentence("DNA")] * 3, "dev", [], ["its card has"]),  # the same sentences under another name
+        ([sentence("DNA")] * 5, "train", ["--split", "train"], ["was trained on", "--split"]),
+        ([sentence("DNA")], "dev", ["--model", "tester/model"], ["tester/model", "hf download"]),
+        ([sentence("DNA")], "dev", ["--split", "test"], ["'test'", "--split validation"]),
+        ([sentence()], "dev", [], ["1 sentences", "DNA, protein"]),
+    ],
+)
+def test_failed_calibrations_change_nothing(scored, calibrate, records, split, options, facts):
+    before = {path.name: path.read_bytes() for path in scored.iterdir()}
+    result = calibrate(*records, split=split, options=options)
+    assert (result.code, result.out) == (2, "")
+    assert [fact for fact in facts if fact not in result.err] == []
+    assert {path.name: path.read_bytes() for path in scored.iterdir()} == before
+
+
+def test_calibration_is_saved_although_the_reader_of_the_tables_leaves(scored, calibrate, close_output):
+    close_output()
+    assert calibrate(sentence("DNA"), sentence("DNA")).code == PIPE_CLOSED
+    assert RunSummary.load(scored).calibration.sentences == 2

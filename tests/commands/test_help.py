@@ -5,8 +5,10 @@ import sys
 
 import pytest
 
-from modeling_triaffine.commands import COMMANDS, COMPLETION, convert, main, predict
+from modeling_triaffine.commands import COMPLETION, build_application, main
+from modeling_triaffine.commands.corpora import convert
 from modeling_triaffine.commands.options import read_threshold
+from modeling_triaffine.commands.predict import predict
 from modeling_triaffine.conversion import CORPORA
 from modeling_triaffine.data.schema import OFFSET_UNITS
 from modeling_triaffine.data.writing import PREDICTION_WRITERS, WRITERS
@@ -17,6 +19,7 @@ from modeling_triaffine.training.interruptions import OutOfMemoryError, StoppedE
 from modeling_triaffine.training.options import RunOptions, TrainingOptions
 from tests.helpers.processes import run_program
 
+COMMANDS = [*build_application().commands]
 OWN_OPTIONS = (RunOptions, TrainingOptions)
 
 
@@ -121,7 +124,7 @@ def test_the_shell_completes(command, monkeypatch, words, found):
 )
 def test_choices_are_those_of_the_other_folders(of, option, names):
     """`commands/` names them again, so that help needs no imports."""
-    annotation = str(of.command.__annotations__[option])
+    annotation = str(of.__annotations__[option])
     assert [*names] == re.findall(r"'(\w+)'", annotation.partition("]")[0])
 
 

@@ -23,7 +23,7 @@ from huggingface_hub import HfApi
 
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.commands import main
-from modeling_triaffine.commands.tag import command
+from modeling_triaffine.commands.predict import tag as command
 from modeling_triaffine.documents import Row, check_usable
 from modeling_triaffine.model import pipeline_triaffine
 from modeling_triaffine.tagging import TagOptions, files, find_files, run, tag_corpus
