@@ -100,7 +100,7 @@ def calibrate(
     from ..evaluation.prediction import unknown_labels, with_context
     from ..model.pipeline_triaffine import NestedNERPipeline
     from ..publishing import RunSummary
-    from ..publishing.repository import save_calibration
+    from ..publishing.model_card import save_calibration
 
     pipeline = NestedNERPipeline(model, device=device)
     name, records, _ = shared.load_split(corpus, corpus_format, split, pipeline.processor, max_bad_records)

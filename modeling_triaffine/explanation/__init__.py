@@ -1,9 +1,5 @@
-"""Explains the scores of a span by the model's own attention and contributions.
+"""Explains the scores of a span by the model's own attention and contributions, as plain data and as text."""
 
-`explaining.py` returns plain data, `tables.py` shows it as text.
-"""
-
-from .explaining import Explanation, explain
-from .tables import format_explanation
+from .explaining import Explanation, explain, format_explanation
 
 __all__ = ["Explanation", "explain", "format_explanation"]

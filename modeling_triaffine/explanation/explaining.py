@@ -1,18 +1,21 @@
-"""`explain`: the attention and contributions behind each label's score of a span, as plain data ready for JSON.
+"""`explain`: the attention and contributions behind each label's score of a span, as plain data and as text tables.
 
 Both stages of the model are weighted sums, p_ijr = Σ_k α_ijkr · o_ijkr + b_r and pᶜ_lr = Σ_g β_lgr · t_lgr + b_r,
-so their terms add up to the score exactly. Only o and t are computed here, for the given span; attention and scores
-come from the model's forward pass.
+so their terms add up to the score exactly, with `cross_span_residual` those of pᶜ together with p. Only o and t are
+computed here, for the given span; attention and scores come from the model's forward pass.
 """
 
+import operator
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from ..drawing.safe_text import LONGEST_LABEL, clean, shorten
+from ..drawing.tables import Table
 from ..model.batches_triaffine import Feature
 from ..model.decoding_triaffine import Threshold, find_entities
 from ..model.kinds_triaffine import NONE_LABEL
@@ -22,6 +25,9 @@ from ..model.processing_triaffine import TriaffineProcessor
 from ..model.span_head_triaffine import CrossSpanStage, TriaffineSpanHead
 from ..model.text_triaffine import Offsets
 from ..model.triaffine_ops import candidate_attention, gather_spans, label_probabilities, triaffine_pairs
+
+MOST_WORDS, MOST_CANDIDATES, MOST_LABELS = 20, 8, 6  # in tables
+LONGEST_NAME = 40  # characters
 
 
 @dataclass(frozen=True)
@@ -68,13 +74,12 @@ class Explanation:
     """The exact terms of a span's scores, as computed by the model.
 
     Attributes:
-        span: The span.
-        sentence: The sentence it was scored in, as split by the processor.
+        sentence: The sentence that the span was scored in, as split by the processor.
         words: The inside words, in the order of `attention` and `contributions` in `span_stage`.
         candidates: The candidates, in the order of those in `cross_span_stage`; None if the span is not one.
         labels: The labels in the model's order, the label "None" last (with `multi_label` without it).
-        span_stage: The scores before the cross-span stage, p.
-        cross_span_stage: The scores after it, pᶜ; None if the span is not a candidate.
+        span_stage, cross_span_stage: The scores before the cross-span stage, p, and those after it, pᶜ; None if the
+            span is not a candidate.
         predicted: The label of the span, the likeliest of several; "None" if it is not an entity or not a candidate.
         is_candidate: Whether the span is in the cross-span stage; None for a model without this stage.
         cross_span_axis: "key": the span attends to the candidates; "query": the candidates attend to it; None without
@@ -130,10 +135,10 @@ def explain(
         >>> explain(pipeline, "The mayor of Port Velmar resigned.", (13, 24)).span.text
         'Port Velmar'
     """
-    model = pipeline.model
+    model, processor = pipeline.model, pipeline.processor
     if not hasattr(model, "represent_words"):
         raise ValueError("ONNX graphs cannot be explained; pass a NestedNERPipeline with the original model.")
-    feature, offsets, (i, j) = _locate(pipeline.processor, text, span)
+    feature, offsets, (i, j) = _locate(processor, text, span)
     config = model.config
     if config.max_span_width is not None and j - i >= config.max_span_width:
         raise ValueError(f"The span has {j - i + 1} words; the model scores at most {config.max_span_width}.")
@@ -144,9 +149,7 @@ def explain(
         return TextSpan(text[start:end], start, end)
 
     with evaluating(model):
-        batch: dict[str, Any] = {
-            name: values.to(model.device) for name, values in pipeline.processor.pad([feature]).items()
-        }
+        batch: dict[str, Any] = {name: part.to(model.device) for name, part in processor.pad([feature]).items()}
         packed = batch.pop("packed_words")
         hidden, _ = model.represent_words(**batch)
         output: Any = model.head(hidden, batch["num_words"], packed_words=packed)
@@ -238,19 +241,141 @@ def cross_span_stage_scores(head: TriaffineSpanHead, hidden: Tensor, output: Any
     return _stage_scores(head, True, output.logits[0, position], bias, *chosen)
 
 
-def _stage_scores(
-    head: TriaffineSpanHead,
-    is_final: bool,
-    logits: Tensor,
-    bias: Tensor,
-    attention: Tensor | None = None,
-    values: Tensor | None = None,
-) -> StageScores:
-    """logits, bias [R]; attention and values [R or 1, K]: attention without labels has one row."""
+def _stage_scores(head: TriaffineSpanHead, is_final: bool, logits: Tensor, bias: Tensor, *terms: Tensor) -> StageScores:
+    """logits, bias [R]; terms: attention and values, if any, [R or 1, K]: attention without labels has one row."""
     temperature = head.config.temperature if is_final else 1.0
     probabilities = label_probabilities(logits, head.config.multi_label, temperature)[: len(logits)]
     scores = logits.tolist(), probabilities.tolist(), bias.tolist()
-    if attention is None or values is None:
+    if not terms:
         return StageScores(*scores, None, None)
+    attention, values = terms
     contributions = attention * values.to(attention.dtype)
     return StageScores(*scores, attention.expand_as(contributions).tolist(), contributions.tolist())
+
+
+class Row(NamedTuple):
+    """A number for each label of the model, and its attention, if any; `label` is that of a candidate."""
+
+    name: str
+    numbers: Sequence[float]
+    attention: Sequence[float] | None = None
+    label: str | None = None
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} ({shorten(self.label, LONGEST_LABEL)})" if self.label else self.name
+
+
+class Stage(NamedTuple):
+    """One stage as rows: `terms` and `bias` add up to `logit`.
+
+    `symbol` is that of the attention, if any. Only terms have attention, except a last one that sums up others.
+    """
+
+    heading: str
+    symbol: str | None
+    terms: list[Row]
+    bias: Row
+    logit: Row
+
+    @property
+    def rows(self) -> list[Row]:
+        return [*self.terms, self.bias, self.logit]
+
+
+def make_stages(explanation: Explanation) -> list[Stage]:
+    """The rows of the text tables and of the page: the span stage, and the cross-span stage if the span is a candidate.
+
+    Selects the 20 words and 8 candidates with the largest absolute contributions, averaged over the labels by
+    probability; one more row sums up the others. Words are in text order, candidates in order of contribution.
+    """
+    words = [(shorten(word.text, LONGEST_NAME), None) for word in explanation.words]
+    stages = [_make_stage("Inside words", "word", words, explanation.span_stage)]
+    if explanation.cross_span_stage is not None and explanation.candidates is not None:
+        relation = "the span attends to" if explanation.cross_span_axis == "key" else "attend to the span"
+        candidates = [_name_candidate(candidate, explanation.span) for candidate in explanation.candidates]
+        bias = "logit p + label bias" if explanation.cross_span_residual else "label bias"
+        heading, scores = f"Candidates that {relation}", explanation.cross_span_stage
+        stages.append(_make_stage(heading, "candidate", candidates, scores, bias))
+    return stages
+
+
+def _name_candidate(candidate: Candidate, span: TextSpan) -> tuple[str, str | None]:
+    if (candidate.start, candidate.end) == (span.start, span.end):
+        return "the span itself", None
+    return shorten(candidate.text, LONGEST_NAME), None if candidate.label == NONE_LABEL else candidate.label
+
+
+def _make_stage(
+    heading: str, kind: str, names: Sequence[tuple[str, str | None]], scores: StageScores, bias_name: str = "label bias"
+) -> Stage:
+    """Makes the rows of a stage; `names` are words, or candidates with their labels."""
+    is_word = kind == "word"
+    bias, logit = Row(bias_name, scores.bias), Row("logit p" if is_word else "logit pᶜ", scores.logits)
+    if scores.contributions is None or scores.attention is None:
+        return Stage("First and last word only, without attention to inside words", None, [], bias, logit)
+    contributions, attention = (list(zip(*rows, strict=True)) for rows in (scores.contributions, scores.attention))
+    strengths = [sum(map(operator.mul, scores.probabilities, map(abs, values))) for values in contributions]
+    ranked = sorted(range(len(names)), key=lambda number: -strengths[number])
+    shown = sorted(ranked[:MOST_WORDS]) if is_word else ranked[:MOST_CANDIDATES]
+    terms = [Row(names[n][0], contributions[n], attention[n], names[n][1]) for n in shown]
+    if others := sorted(ranked[len(shown) :]):
+        name = f"{len(others)} other {kind}s" if len(others) > 1 else f"1 other {kind}"
+        terms.append(Row(name, [sum(values) for values in zip(*(contributions[n] for n in others), strict=True)]))
+    return Stage(heading, "α" if is_word else "β", terms, bias, logit)
+
+
+def likeliest_labels(explanation: Explanation) -> list[int]:
+    """The indices of all labels: the predicted one first, then by probability."""
+    labels, logits = explanation.labels, explanation.final.logits
+    return sorted(range(len(labels)), key=lambda n: (labels[n] != explanation.predicted, -logits[n]))
+
+
+def describe_span(explanation: Explanation) -> str:
+    """The predicted labels with their probabilities, in one line."""
+    if explanation.is_candidate is False:
+        return f"{NONE_LABEL} (not a candidate)"
+    probabilities = dict(zip(explanation.labels, map(probability_text, explanation.final.probabilities), strict=True))
+    predicted = (explanation.predicted, *explanation.also_predicted)
+    return " + ".join(f"{shorten(name, LONGEST_LABEL)} {probabilities.get(name, '')}".rstrip() for name in predicted)
+
+
+def format_explanation(explanation: Explanation) -> str:
+    """The explanation as text tables with the likeliest labels.
+
+    Each column is a sum: the contributions of the inside words and the bias of the label add up to p; those of the
+    candidates and the bias, with `cross_span_residual` also p, add up to pᶜ.
+    """
+    shown = likeliest_labels(explanation)[:MOST_LABELS]
+    names = [shorten(explanation.labels[number], LONGEST_LABEL) for number in shown]
+    by_stage = {"by p": explanation.span_stage, "by pᶜ": explanation.cross_span_stage}
+    probabilities = [
+        [name, *(probability_text(scores.probabilities[number]) for number in shown)]
+        for name, scores in by_stage.items()
+        if scores is not None
+    ]
+    tables = [Table(["probability", *names], probabilities)]
+    for stage in make_stages(explanation):
+        note = f": contribution (attention {stage.symbol})" if stage.symbol else ""
+        rows = [[row.title, *(_cell(row, number) for number in shown)] for row in stage.rows]
+        tables.append(Table(["", *names], rows, stage.heading + note))
+    left_out = len(explanation.labels) - len(shown)
+    notes = [f"Labels left out: {left_out}."] if left_out else []
+    heading = f"“{clean(explanation.span.text)}”\n{describe_span(explanation)}"
+    return "\n\n".join([heading, *(table.text() for table in tables), *notes])
+
+
+def _cell(row: Row, label: int) -> str:
+    number = number_text(row.numbers[label])
+    return f"{number} ({row.attention[label]:.2f})" if row.attention else number
+
+
+def number_text(value: float) -> str:
+    """A contribution or logit, signed and rounded."""
+    digits = 2 if abs(value) < 100 else 0
+    rounded = round(value, digits)
+    return f"{rounded:+.{digits}f}".replace("-", "−") if rounded else "0"
+
+
+def probability_text(value: float) -> str:
+    return "0" if value < 0.005 else f"{value:.2f}"

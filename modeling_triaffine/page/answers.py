@@ -15,7 +15,7 @@ from ..drawing import draw_entities_html
 from ..drawing.pages import render_html
 from ..drawing.safe_text import LONGEST_LABEL, shorten
 from ..explanation import Explanation, explain, format_explanation
-from ..explanation.tables import Row, describe_span, likeliest_labels, make_stages, number_text, probability_text
+from ..explanation.explaining import Row, describe_span, likeliest_labels, make_stages, number_text, probability_text
 from ..installed_models import find_model, public_names
 from ..model.kinds_triaffine import NONE_LABEL
 from ..model.pipeline_triaffine import NestedNERPipeline

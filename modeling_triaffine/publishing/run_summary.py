@@ -23,8 +23,7 @@ class Epoch:
     """Losses, and scores on the validation data, of an evaluation during training.
 
     Attributes:
-        epoch: number of epochs so far; a fraction if validated within an epoch.
-        update: number of updates so far.
+        epoch, update: numbers so far; of epochs a fraction if validated within one.
         training_loss: mean of the losses logged since the previous row; None without any.
         kept: whether the run ended with these weights.
         scores: the scores on the validation data, by `summary_metrics`.
@@ -78,13 +77,10 @@ class RunSummary:
         language: ISO 639 code(s) of the texts.
         license: the Hub's identifier of the model's license.
         settings: hyper-parameters by name.
-        training_sentences: number of sentences in the training data.
-        label_counts: label → number of its entities in the training data.
-        examples: sentences with predictions of the model.
-        training_seconds: duration of the training; None if the model is not trained.
-        resumed: whether the run was resumed; `training_seconds` is then the time since the last resumption.
-        processes, gpus: number of processes that trained together, and of GPUs.
-        parameters: number of parameters of the model.
+        training_sentences, label_counts: of the training data, its number of sentences, and of entities by label.
+        examples: with predictions of the model, on sentences that it was not trained on.
+        training_seconds: since the run began, or was last resumed; None if the model is not trained.
+        processes, gpus, parameters: numbers of processes that trained together, of GPUs, of parameters of the model.
     """
 
     base_model: str | None = None

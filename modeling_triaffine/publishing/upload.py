@@ -1,38 +1,54 @@
-"""Uploads a model, saved or in memory, to the Hub in one commit.
+"""Publishes a model, saved or in memory: assembles its repository in a folder, and uploads it to the Hub in one commit.
 
-Requests wait for the Hub, but not for ever, and their errors are OSErrors in one paragraph.
+The names of files say which may be part of a repository; all others stay behind. Requests wait for the Hub, but not for
+ever, and their errors are OSErrors in one paragraph.
 """
 
 import contextlib
 import logging
+import os
 import shlex
 import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from huggingface_hub import CommitInfo, HfApi, constants, get_session, snapshot_download
 from huggingface_hub.errors import HfHubHTTPError, HTTPError
+from huggingface_hub.utils import validate_repo_id
 from torch import Tensor
+from transformers.utils import CONFIG_NAME, PROCESSOR_NAME
 
+from ..files import write_text
 from ..model.model_triaffine import TriaffineForNestedNER
-from ..model.processing_triaffine import TriaffineProcessor
+from ..model.processing_triaffine import VOCABULARIES_FILE, TriaffineProcessor
+from ..model.repository_triaffine import HANDLER_FILE, REMOTE_CODE_FILES, REQUIREMENTS_FILE
 from ..version import __version__
-from .model_card import CARD_NAME
-from .repository import OUTDATED, TAKEN, WRITTEN, assemble_repository, has_own_card, matches
+from .model_card import CARD_NAME, card_of_folder, has_own_card
+from .run_summary import SUMMARY_FILE
 
 logger = logging.getLogger(__name__)
+
+WEIGHTS = ("model.safetensors", "model-*-of-*.safetensors", "model.safetensors.index.json")
+# The last six are those of other versions of transformers.
+OF_PROCESSOR = (
+    *("tokenizer.json", "tokenizer_config.json", PROCESSOR_NAME, VOCABULARIES_FILE),
+    *("special_tokens_map.json", "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt", "*.model"),
+)
+# Perhaps written by people.
+WRITTEN = ("LICENSE*", "LICENCE*", "COPYING*", "NOTICE*", "CITATION.cff", HANDLER_FILE, REQUIREMENTS_FILE)
+# Taken from the model's folder, where they are; the code is that of this package.
+TAKEN = (*WEIGHTS, *OF_PROCESSOR, *WRITTEN, CONFIG_NAME, SUMMARY_FILE, CARD_NAME)
+# Removed from the Hub where a new version of the model has no such file.
+OUTDATED = (*WEIGHTS, SUMMARY_FILE, "*_triaffine.py", "triaffine_*.py")
 
 Answer = TypeVar("Answer")
 PATIENCE = 120.0  # seconds without a byte from the Hub, whose client would wait for ever
 RETRIES = 5
 LONGEST_WAIT = 600  # seconds that the Hub may ask to wait; it counts requests by five minutes
-
-
-class NotPublishedError(OSError):
-    """A saved model could not be published; the message says how to publish it later."""
 
 
 class Upload(NamedTuple):
@@ -41,6 +57,62 @@ class Upload(NamedTuple):
     commit: CommitInfo
     private: bool
     files: str
+
+
+def assemble_repository(
+    folder: Path,
+    target: Path,
+    repo_id: str,
+    *,
+    new_card: bool = False,
+    tags: Sequence[str] | str | None = None,
+    with_processor: bool = True,
+) -> str:
+    """Fills `target` with the repository of the model saved in `folder`; returns a list of its files to print.
+
+    The code is that of this package. A card is written, from the run's summary, unless the folder has its own.
+
+    Args:
+        folder: folder of the model, which must exist as long as `target`: large files are links.
+        target: empty folder.
+        repo_id: name on the Hub, `"owner/name"`.
+        new_card: whether to write a card in place of the folder's.
+        tags: further tags of a new card.
+        with_processor: False for a model without a processor.
+    """
+    validate_repo_id(repo_id)
+    # First: of another kind of model it says so, where the configuration would warn of each of its fields.
+    processor = TriaffineProcessor.from_pretrained(folder) if with_processor else None
+    model = TriaffineForNestedNER.from_pretrained(folder)
+    names = sorted(os.listdir(folder))
+    for name in (name for name in names if matches(name, TAKEN)):
+        _take(folder / name, target)
+    model.config.save_pretrained(target)  # keeps the folder's own files for an endpoint, as the processor does
+    if processor is not None:
+        processor.check_fits(model.config)
+        processor.save_pretrained(target)
+    if new_card or not has_own_card(folder):
+        write_text(target / CARD_NAME, card_of_folder(folder, repo_id, tags))
+    left_behind = [name for name in names if not (matches(name, TAKEN) or name in REMOTE_CODE_FILES)]
+    lines = [f"{path.stat().st_size / 1000:>12,.1f} kB  {path.name}" for path in sorted(target.iterdir())]
+    return "\n".join([*lines, *([f"Left out: {', '.join(left_behind)}."] if left_behind else [])])
+
+
+def _take(path: Path, target: Path) -> None:
+    """Copies a file into the folder `target`; weights, which may be large, as links where the system has them."""
+    original = path.resolve()
+    if not original.is_relative_to(path.parent.resolve()) or not original.is_file():
+        raise ValueError(f"{path} is a folder, or a link out of the model's folder; put a file in its place.")
+    with contextlib.suppress(OSError):  # Windows asks for a privilege
+        if matches(path.name, WEIGHTS):
+            (target / path.name).symlink_to(original)
+            return
+    shutil.copyfile(original, target / path.name)
+
+
+def matches(name: str, patterns: Sequence[str]) -> bool:
+    """True if a name matches one of the patterns."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def publish_folder(
@@ -125,16 +197,20 @@ def push_model(
     because the weights may differ: [`publish_folder`] publishes a saved model with them.
 
     Args:
-        repo_id: as of [`publish_folder`].
+        repo_id, token: as of [`publish_folder`].
         processor: default: the one saved where the model was loaded from. Without any, the model is published alone,
             and the repository keeps its processor.
         state_dict: weights to publish in place of the model's, as in `save_pretrained`.
         max_shard_size: maximum size of a file of weights; None: 50 GB.
-        token: default: the token of `hf auth login` or `HF_TOKEN`.
         options: of [`publish_folder`], such as `tags`, `private` and `commit_message`.
     """
     with tempfile.TemporaryDirectory() as saved, tempfile.TemporaryDirectory() as fetched:
-        folder, origin = Path(saved), _fetch_origin(model, token, Path(fetched))
+        folder, origin = Path(saved), None
+        place: dict[str, Any] = {"token": token, **model.origin}
+        subfolder = place.pop("subfolder", "")
+        if model.config.name_or_path:
+            with contextlib.suppress(ValueError, OSError):  # it is gone
+                origin = fetch_model(str(model.config.name_or_path), Path(fetched), **place) / subfolder
         if processor is None and origin is not None:
             with contextlib.suppress(FileNotFoundError):
                 processor = TriaffineProcessor.from_pretrained(origin)
@@ -146,28 +222,17 @@ def push_model(
         for path in origin.iterdir() if origin is not None else ():
             if matches(path.name, WRITTEN):
                 shutil.copyfile(path, folder / path.name)
-        has_processor = processor is not None
-        return publish_folder(folder, repo_id, with_processor=has_processor, token=token, **options).commit
-
-
-def _fetch_origin(model: TriaffineForNestedNER, token: str | bool | None, folder: Path) -> Path | None:
-    """Returns the folder that the model was loaded from, or `folder` with its repository; None if it is gone."""
-    given: dict[str, Any] = {"token": token, **model.origin}
-    name, subfolder = str(model.config.name_or_path), given.pop("subfolder", "")
-    try:
-        return fetch_model(name, folder, **given) / subfolder if name else None
-    except (ValueError, OSError):
-        return None
+        return publish_folder(folder, repo_id, with_processor=processor is not None, token=token, **options).commit
 
 
 @contextlib.contextmanager
 def saved_before(folder: Path, repo_id: str) -> Iterator[None]:
-    """Adds to errors of [`publish_folder`] where the model is saved, and how to publish it later."""
+    """Adds to errors of [`publish_folder`], then OSErrors, where the model is saved, and how to publish it later."""
     try:
         yield
     except (ValueError, OSError) as error:
         command = shlex.join(["triaffine-ner", "publish", "--model", str(folder), "--repo-id", repo_id])
-        raise NotPublishedError(f"{error} The model is saved in {folder}; publish it with: {command}") from error
+        raise OSError(f"{error} The model is saved in {folder}; publish it with: {command}") from error
 
 
 def patiently(request: Callable[[], Answer]) -> Answer:

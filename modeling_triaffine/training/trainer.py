@@ -523,7 +523,7 @@ class NestedNERTrainer(Trainer):
         """Saves the model and publishes its repository in one commit, without other files of the output folder.
 
         A new repository is private unless `args.hub_private_repo` is False. `options` are those of
-        `create_model_card`, which then writes a new card. NotPublishedError says how to publish the saved model.
+        `create_model_card`, which then writes a new card. Its errors say how to publish the saved model.
         """
         self.callback_handler.on_push_begin(self.args, self.state, self.control)
         token = token or self.args.hub_token

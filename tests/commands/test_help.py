@@ -14,7 +14,6 @@ from modeling_triaffine.data.schema import OFFSET_UNITS
 from modeling_triaffine.data.writing import PREDICTION_WRITERS, WRITERS
 from modeling_triaffine.model.kinds_triaffine import ATTENTIONS, OVERLAPS
 from modeling_triaffine.model.options_triaffine import MODEL_OPTIONS
-from modeling_triaffine.publishing.upload import NotPublishedError
 from modeling_triaffine.training.interruptions import OutOfMemoryError, StoppedError
 from modeling_triaffine.training.options import RunOptions, TrainingOptions
 from tests.helpers.processes import run_program
@@ -156,7 +155,7 @@ def test_the_help_of_train_has_every_option_of_this_package_and_all_help_those_o
     assert "--output_dir FOLDER Folder for checkpoints and the final model. Required." in text
 
 
-@pytest.mark.parametrize("kind", [ImportError, OutOfMemoryError, StoppedError, NotPublishedError])
+@pytest.mark.parametrize("kind", [ImportError, OutOfMemoryError, StoppedError, OSError])
 def test_a_training_that_cannot_go_on_ends_in_one_paragraph(command, monkeypatch, kind):
     def fail(_run):
         raise kind("what is missing")

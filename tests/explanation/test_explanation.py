@@ -10,8 +10,7 @@ import torch
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.drawing.safe_text import LONGEST_LABEL, shorten
 from modeling_triaffine.explanation import Explanation, explain, explaining, format_explanation
-from modeling_triaffine.explanation.explaining import Candidate, StageScores, TextSpan
-from modeling_triaffine.explanation.tables import MOST_CANDIDATES, MOST_LABELS, MOST_WORDS, make_stages
+from modeling_triaffine.explanation.explaining import Candidate, StageScores, TextSpan, make_stages
 from modeling_triaffine.model import span_head_triaffine
 from modeling_triaffine.model.triaffine_ops import cross_span_scores, inside_attention_reference
 from tests.helpers.factors import FACTORS, HAVE_TENSORS
@@ -250,8 +249,8 @@ LARGE = Explanation(
 
 def test_the_largest_contributions_are_shown_and_the_rest_is_summed():
     words, candidates = make_stages(LARGE)
-    assert (len(words.terms), words.terms[-1].name) == (MOST_WORDS + 1, "15 other words")
-    assert (len(candidates.terms), candidates.terms[-1].name) == (MOST_CANDIDATES + 1, "22 other candidates")
+    assert (len(words.terms), words.terms[-1].name) == (explaining.MOST_WORDS + 1, "15 other words")
+    assert (len(candidates.terms), candidates.terms[-1].name) == (explaining.MOST_CANDIDATES + 1, "22 other candidates")
     assert candidates.heading == "Candidates that attend to the span"
 
     for stage, scores in ((words, LARGE.span_stage), (candidates, LARGE.cross_span_stage)):
@@ -268,7 +267,7 @@ def test_the_largest_contributions_are_shown_and_the_rest_is_summed():
 def test_the_text_has_the_likeliest_labels_and_nothing_that_controls_a_terminal():
     lines = format_explanation(LARGE).splitlines()
     assert lines[3].split()[:2] == ["probability", shorten(LARGE.predicted, LONGEST_LABEL)]
-    assert lines[-1] == f"Labels left out: {len(LARGE.labels) - MOST_LABELS}."
+    assert lines[-1] == f"Labels left out: {len(LARGE.labels) - explaining.MOST_LABELS}."
     assert all(line.isprintable() for line in lines)
 
 

@@ -15,8 +15,7 @@ pytest.importorskip("gradio", reason="needs the extra demo")
 
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.explanation import explain, format_explanation
-from modeling_triaffine.explanation.explaining import StageScores
-from modeling_triaffine.explanation.tables import likeliest_labels, make_stages, number_text
+from modeling_triaffine.explanation.explaining import StageScores, likeliest_labels, make_stages, number_text
 from modeling_triaffine.page.answers import MOST_LABELS, in_plain_words, show_explanation
 from tests.helpers.tiny import tiny_pipeline
 from tests.page.conftest import HOSTILE, HOSTILE_LABELS, LAPTOP, MARKUP, PHONE, TEXT, Watch, find

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from modeling_triaffine.evaluation.scores import summary_metrics
 from modeling_triaffine.publishing import build_model_card
-from modeling_triaffine.publishing.card_tables import EPOCH_COLUMNS
-from modeling_triaffine.publishing.model_card import code_block
+from modeling_triaffine.publishing.model_card import EPOCH_COLUMNS, code_block
 from modeling_triaffine.publishing.run_summary import Example, RunSummary
 from tests.helpers.cards import (
     NESTED,
