@@ -8,7 +8,7 @@ in `outputs/demo/corpus` and `outputs/demo/model`, which every run makes anew.
 
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -26,19 +26,18 @@ SHOWN, LINE = 3, 90  # sentences, and their characters; longer ones would be dra
 
 
 def main() -> None:
-    # Matrices this small gain nothing from threads, which on a busy machine wait for each other.
-    torch.set_num_threads(1)
+    torch.set_num_threads(1)  # matrices this small gain nothing from threads, which wait for each other
     for name, path in installed_models().items():
         print(f"The model {name!r} of the package:\n")
         card: Any = metadata_load(path / "README.md")
-        draw_all(path, [example["text"] for example in card["widget"]])
+        draw_all(path, (example["text"] for example in card["widget"]))
     train()
     print("Loaded again, the model finds nested entities. It knows invented names only:\n")
     by_entities = sorted(load_texts(CORPUS)["test"], key=lambda text: -len(text["entities"]))
     draw_all(MODEL, [text["text"] for text in by_entities if len(text["text"]) <= LINE][:SHOWN])
 
 
-def draw_all(model: Path, texts: Sequence[str]) -> None:
+def draw_all(model: Path, texts: Iterable[str]) -> None:
     """Draws what a model finds in sentences that it was not trained on."""
     find_entities = NestedNERPipeline(model)
     for text in texts:

@@ -1,6 +1,5 @@
 """The trained models that the package brings along, found by a name without a slash: `names-en`, `genia`."""
 
-import json
 import logging
 import os
 import re
@@ -62,9 +61,9 @@ def find_and_name(name: str | os.PathLike[str] | None) -> str:
     if name is None:
         from huggingface_hub import metadata_load
 
-        config = json.loads(Path(found, "config.json").read_bytes())
-        hidden = ("None", *(config["auxiliary_labels"] or ()))
-        labels = [label for label in config["id2label"].values() if label not in hidden]
+        from .model.configuration_triaffine import TriaffineConfig
+
+        labels = TriaffineConfig.from_pretrained(found).entity_labels
         card: Any = metadata_load(Path(found, "README.md"))
         score = card["model-index"][0]["results"][0]["metrics"][0]["value"]
         facts = DEFAULT_MODEL, ", ".join(labels), card["language"], 100 * score, card["license"]

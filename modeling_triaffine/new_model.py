@@ -36,8 +36,6 @@ def model_on_encoder(
     /,
     name_or_path: str,
     config: TriaffineConfig | None = None,
-    *,
-    attn_implementation: str | None = None,
     **config_kwargs: Any,
 ) -> TriaffineForNestedNER:
     """`TriaffineForNestedNER.from_encoder`: an untrained model on a pretrained encoder, in float32.
@@ -48,7 +46,6 @@ def model_on_encoder(
     Args:
         name_or_path: folder or Hub name of any `AutoModel` encoder.
         config: its `encoder_config`, if any, is replaced by the pretrained encoder's.
-        attn_implementation: of the encoder, as in transformers.
         config_kwargs: fields of [`TriaffineConfig`] if `config` is not given, at least the labels; and where the
             encoder is: `revision`, `subfolder`, `cache_dir`, `local_files_only`, `token`.
 
@@ -70,11 +67,8 @@ def model_on_encoder(
         config_class, config_kwargs = type(config), config.to_dict()
         config_kwargs.pop("hidden_size")  # that of the other encoder
     model = cls(config_class(**{**config_kwargs, "encoder_config": encoder_config}))
-    if attn_implementation is not None:
-        model.set_attn_implementation(attn_implementation)
-    pretrained, report = AutoModel.from_pretrained(
-        name_or_path, dtype=torch.float32, output_loading_info=True, **origin
-    )
+    loading = {"dtype": torch.float32, "output_loading_info": True, **origin}
+    pretrained, report = AutoModel.from_pretrained(name_or_path, **loading)
     missing = sorted(set(report["missing_keys"]) & set(model.encoder.state_dict()))
     if missing:
         raise ValueError(f"from_encoder: {name_or_path} has no weights for {', '.join(missing)}; is it an encoder?")

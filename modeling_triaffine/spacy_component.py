@@ -16,6 +16,7 @@ tokens only define the spans of the result. The entities are those of [`NestedNE
 
 import warnings
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -69,24 +70,19 @@ class TriaffineNER(Pipe):
         # A wrong name is an error now, not at the first text; but a saved spaCy pipeline has its model beside it.
         if not nlp._meta.get("pipeline") and find_file(find_model(model), CONFIG_NAME, {}) is None:
             raise FileNotFoundError(f'"{name}": there is no model in {model}, which has no {CONFIG_NAME}.')
-        self.name = name
-        self._source = model
-        self._pipeline: NestedNERPipeline | None = None
-        self._options: dict[str, Any] = {"device": device, "batch_size": batch_size}
-        self._options |= {"threshold": threshold, "overlap": overlap}
+        self.name, self._source = name, model
         self._spans_key, self._set_ents = spans_key, set_ents
+        self._options = dict[str, Any](device=device, batch_size=batch_size, threshold=threshold, overlap=overlap)
 
-    @property
+    @cached_property
     def pipeline(self) -> NestedNERPipeline:
         """The model's own pipeline, loaded at the first access."""
-        if self._pipeline is None:
-            self._pipeline = NestedNERPipeline(self._source, **self._options)
-        return self._pipeline
+        return NestedNERPipeline(self._source, **self._options)
 
     @property
     def labels(self) -> tuple[str, ...]:
         """Entity labels of the model; empty before it is loaded."""
-        return () if self._pipeline is None else tuple(self._pipeline.model.config.entity_labels)
+        return tuple(self.pipeline.model.config.entity_labels) if "pipeline" in vars(self) else ()
 
     def __call__(self, doc: Doc) -> Doc:
         self._annotate([doc])
@@ -114,7 +110,7 @@ class TriaffineNER(Pipe):
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "TriaffineNER":
         """Loads the model saved by `to_disk`; the settings do not change."""
         # An absolute path, so that a missing folder is never taken for a Hub name.
-        self._pipeline = NestedNERPipeline(find_model(str(Path(path).resolve())), **self._options)
+        self.pipeline = NestedNERPipeline(find_model(str(Path(path).resolve())), **self._options)
         return self
 
     def _annotate(self, docs: list[Doc]) -> None:
@@ -136,11 +132,11 @@ class TriaffineNER(Pipe):
 
 
 def _span_group(doc: Doc, name: str, entities: list[dict[str, Any]]) -> SpanGroup:
-    offsets = [(entity["start"], entity["end"]) for entity in entities]
     spans: list[Any] = [  # never None inside the text
-        doc.char_span(*place, label=entity["entity_group"], alignment_mode="expand")
-        for place, entity in zip(offsets, entities, strict=True)
+        doc.char_span(entity["start"], entity["end"], label=entity["entity_group"], alignment_mode="expand")
+        for entity in entities
     ]
+    offsets = [(entity["start"], entity["end"]) for entity in entities]
     attributes = {
         "scores": np.array([entity["score"] for entity in entities], dtype=np.float64),
         "char_offsets": np.array(offsets, dtype=np.int64).reshape(-1, 2),

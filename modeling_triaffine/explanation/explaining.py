@@ -314,7 +314,8 @@ def _make_stage(
     bias, logit = Row(bias_name, scores.bias), Row("logit p" if is_word else "logit pᶜ", scores.logits)
     if scores.contributions is None or scores.attention is None:
         return Stage("First and last word only, without attention to inside words", None, [], bias, logit)
-    contributions, attention = (list(zip(*rows, strict=True)) for rows in (scores.contributions, scores.attention))
+    by_label = (scores.contributions, scores.attention)
+    contributions, attention = ([*map(list, zip(*rows, strict=True))] for rows in by_label)
     strengths = [sum(map(operator.mul, scores.probabilities, map(abs, values))) for values in contributions]
     ranked = sorted(range(len(names)), key=lambda number: -strengths[number])
     shown = sorted(ranked[:MOST_WORDS]) if is_word else ranked[:MOST_CANDIDATES]
