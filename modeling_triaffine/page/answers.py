@@ -42,12 +42,7 @@ NOT_AT_HAND = HINT.format("This result has expired. Find the entities again, the
 
 
 class Models:
-    """Models by display name, of which the last used ones stay loaded.
-
-    Args:
-        places: Folders or Hub ids, displayed by their [`public_names`].
-        device: As in torch; None: a GPU if available.
-    """
+    """Models by display name, that of a folder or Hub id ([`public_names`]); the last used ones stay loaded."""
 
     def __init__(self, places: Sequence[str | os.PathLike[str]], device: str | None = None):
         paths = [find_model(str(place)) for place in places]

@@ -55,11 +55,7 @@ class Limits(BaseModel):
 
 
 def read_api_keys() -> list[str]:
-    """The keys in the environment variable `API_KEYS`; empty if it is unset.
-
-    Raises:
-        ValueError: It is set without a key.
-    """
+    """The keys in the environment variable `API_KEYS`, none if it is unset; ValueError if it is set without a key."""
     keys = [key.strip() for key in os.environ.get(API_KEYS, "").split(",") if key.strip()]
     if API_KEYS in os.environ and not keys:
         raise ValueError(f"{API_KEYS} must have keys, separated by commas; unset it for none.")
@@ -71,8 +67,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
-        by_route = ["route", "status"]
-        self.requests = Counter("triaffine_requests", "Answered requests.", by_route, registry=registry)
+        self.requests = Counter("triaffine_requests", "Answered requests.", ["route", "status"], registry=registry)
         self.seconds = Histogram(
             "triaffine_request_seconds", "Time to the response.", ["route"], buckets=SECONDS, registry=registry
         )
@@ -85,8 +80,7 @@ class Metrics:
 class Answering:
     """Rejects requests without an API key, counts and times responses, and closes connections during the shutdown.
 
-    Args:
-        keys: A request needs one of them, as a bearer token or as the password of basic authentication; none: no key.
+    If there are keys, a request needs one of them, as a bearer token or as the password of basic authentication.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, keys: Sequence[str]):
@@ -142,11 +136,7 @@ class Predictor:
         metrics.waiting.set_function(lambda: self.waiting)
 
     async def __call__(self, items: Sequence[Item], request: Request) -> list[list[TextEntity]]:
-        """The entities of each item.
-
-        Raises:
-            HTTPException: A limit is exceeded, too many requests wait, the model failed, or the client is gone.
-        """
+        """The entities of each item; HTTPException if a limit is exceeded, the model failed, or the client is gone."""
         if len(items) > self.limits.texts:
             raise HTTPException(422, f"There are {len(items)} texts, the limit is {self.limits.texts}.")
         refused = [item for item in map(self._check, items) if isinstance(item, HTTPException)]
@@ -159,10 +149,7 @@ class Predictor:
     async def each(
         self, items: Sequence[Item | HTTPException], request: Request, seconds: float | None = None
     ) -> list[Outcome]:
-        """The outcome of each item, however many there are: one that fails, or is late, does not spoil the others.
-
-        An exception in the place of an item is its outcome.
-        """
+        """The outcome of each item, however many: one that fails, is late or an exception itself spoils no other."""
         if self.waiting >= self.limits.waiting:
             problem = f"The queue is full (limit: {self.limits.waiting}). Try again later."
             raise HTTPException(503, problem, {"Retry-After": "1"})

@@ -73,10 +73,7 @@ def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
 
 
 def read_all(files: Mapping[str, str], options: TextOptions) -> Iterator[Row]:
-    """Yields the rows of all files, {name: path}.
-
-    If a file cannot be read to its end, its last row says why, and has no number.
-    """
+    """Yields the rows of all files, {name: path}; the last one of a file that cannot be read to its end says why."""
     for file, path in files.items():
         try:
             if is_document(path):
@@ -101,11 +98,7 @@ def read_parquet(file: str, path: str, options: TextOptions) -> Iterator[Row]:
 
 
 class OutputFolder:
-    """The folder for the outputs of a run with these options, and the counts of its finished outputs.
-
-    Raises:
-        ValueError: It has outputs of other options, or other files.
-    """
+    """The folder for the outputs of a run with these options, and no others, and the counts of its finished outputs."""
 
     def __init__(self, folder: Path, options: dict[str, Any], entities_column: str):
         self.folder, self.entities_column = folder, entities_column
