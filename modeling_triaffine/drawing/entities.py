@@ -1,20 +1,13 @@
 """Draws a text with its nested entities, given as dicts of a record or of a pipeline's output.
 
-`draw_entities` draws in plain Unicode, for terminals and logs. Inner entities are directly under the text, outer ones
-below them. A label is to the right of its bracket; if it would collide with the next bracket, that one moves down a
-line. Long text is wrapped; an entity that continues in the next line ends in ▸ and starts with ▸ there, with its label
-in both. ┴ is an entity one column wide.
+In Unicode, inner entities are directly under the text, outer ones below them. A label is to the right of its bracket;
+if it would collide with the next bracket, that one moves down a line. Long text is wrapped; an entity that continues in
+the next line ends in ▸ and starts with ▸ there, with its label in both. ┴ is an entity one column wide.
 
-    the mayor of Port Velmar
-                 ╰─────────╯ LOCATION
-    ╰──────────────────────╯ PERSON
-
-`draw_entities_html` draws nested brackets under the text, each with its label at the end. The fragment includes its
-style and needs no script. Brackets are borders of inline elements: they wrap with the text and follow its direction. If
-two entities cross, one of them is drawn in adjacent pieces. Labels are generated content: selecting, copying and
-`textContent` give the original text.
-
-    The [mayor of [Port Velmar LOCATION] PERSON] opened …
+In HTML, brackets nest under the text, each with its label at the end: The [mayor of [Port Velmar LOCATION] PERSON]
+opened. They are borders of inline elements, which wrap with the text and follow its direction. If two entities cross,
+one of them is drawn in adjacent pieces. Labels are generated content: selecting, copying and `textContent` give the
+original text.
 """
 
 import html
@@ -69,8 +62,7 @@ class DrawnEntity(NamedTuple):
 def read_entity(entity: Mapping[str, Any], where: str, longest: int | None = None) -> tuple[int, int, str]:
     """`start`, `end` (exclusive) and the label of an entity in a text of length `longest`.
 
-    Raises:
-        ValueError: they are not a span of the text, or not one label; `where` names the entity.
+    `where` names the entity in the ValueError for what is no span of the text, or has not one label.
     """
     try:
         start, end = operator.index(entity["start"]), operator.index(entity["end"])  # accepts NumPy integers, no float
@@ -98,13 +90,10 @@ def read_entities(entities: Iterable[Mapping[str, Any]], text: str, show: Callab
 
 
 def choose_lanes(brackets: Mapping[DrawnEntity, tuple[int, int, int]]) -> dict[DrawnEntity, int]:
-    """The lane of the bracket of each entity under a text: 0 is that directly under it.
+    """The lanes of brackets, given by columns of start, end, and end of the label; 0 is directly under the text.
 
     A bracket is below those of all entities inside its own, and of those before that it overlaps, and as high as the
     room for its label allows.
-
-    Args:
-        brackets: for each entity, the columns of start, end, and end of the label.
     """
     heights = nesting_heights(entity[:2] for entity in brackets)
     columns = max((room for *_, room in brackets.values()), default=0)
@@ -235,7 +224,7 @@ def _bracket(entity: DrawnEntity, line: _Line) -> tuple[int, int, int, str]:
 def draw_entities_html(
     text: str, entities: Iterable[Mapping[str, Any]], labels: Sequence[str] = (), *, embedded: bool = False
 ) -> str:
-    """Draws the entities of a text as one safe HTML fragment.
+    """Draws the entities of a text as one safe HTML fragment, which needs no script.
 
     Args:
         text: any text; markup is escaped, line breaks are kept.

@@ -62,37 +62,26 @@ def read_api_keys() -> list[str]:
     return keys
 
 
-class Metrics:
-    """The metrics of one application; texts are counted, never stored."""
-
-    def __init__(self) -> None:
-        self.registry = registry = CollectorRegistry()
-        self.requests = Counter("triaffine_requests", "Answered requests.", ["route", "status"], registry=registry)
-        self.seconds = Histogram(
-            "triaffine_request_seconds", "Time to the response.", ["route"], buckets=SECONDS, registry=registry
-        )
-        self.texts = Counter("triaffine_texts", "Answered texts.", registry=registry)
-        self.characters = Counter("triaffine_characters", "Characters of answered texts.", registry=registry)
-        self.entities = Counter("triaffine_entities", "Entities found.", ["label"], registry=registry)
-        self.waiting = Gauge("triaffine_waiting_requests", "Requests waiting for the model.", registry=registry)
-
-
 class Answering:
     """Rejects requests without an API key, counts and times responses, and closes connections during the shutdown.
 
     If there are keys, a request needs one of them, as a bearer token or as the password of basic authentication.
     """
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, keys: Sequence[str]):
-        self.app, self.metrics, self._keys = app, metrics, [key.encode() for key in keys]
+    def __init__(self, app: ASGIApp, registry: CollectorRegistry, keys: Sequence[str]):
+        self.app, self._keys = app, [key.encode() for key in keys]
+        self._requests = Counter("triaffine_requests", "Answered requests.", ["route", "status"], registry=registry)
+        self._seconds = Histogram(
+            "triaffine_request_seconds", "Time to the response.", ["route"], buckets=SECONDS, registry=registry
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         start = time.perf_counter()
 
         def count(status: int) -> None:
             route = scope["path"] if "route" in scope else OTHER  # no route has parameters in its path
-            self.metrics.requests.labels(route, status).inc()
-            self.metrics.seconds.labels(route).observe(time.perf_counter() - start)
+            self._requests.labels(route, status).inc()
+            self._seconds.labels(route).observe(time.perf_counter() - start)
 
         async def send_counted(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -128,12 +117,16 @@ class Answering:
 
 
 class Predictor:
-    """Runs items through the batcher, within the limits, and counts them."""
+    """Runs items through the batcher, within the limits, and counts the texts, which it does not keep."""
 
-    def __init__(self, batcher: Batcher, limits: Limits, metrics: Metrics):
-        self.batcher, self.limits, self.metrics = batcher, limits, metrics
+    def __init__(self, batcher: Batcher, limits: Limits, registry: CollectorRegistry):
+        self.batcher, self.limits = batcher, limits
         self.waiting = 0  # requests
-        metrics.waiting.set_function(lambda: self.waiting)
+        waiting = Gauge("triaffine_waiting_requests", "Requests waiting for the model.", registry=registry)
+        waiting.set_function(lambda: self.waiting)
+        self._texts = Counter("triaffine_texts", "Answered texts.", registry=registry)
+        self._characters = Counter("triaffine_characters", "Characters of answered texts.", registry=registry)
+        self._entities = Counter("triaffine_entities", "Entities found.", ["label"], registry=registry)
 
     async def __call__(self, items: Sequence[Item], request: Request) -> list[list[TextEntity]]:
         """The entities of each item; HTTPException if a limit is exceeded, the model failed, or the client is gone."""
@@ -183,10 +176,10 @@ class Predictor:
             return HTTPException(503, f"There was no time for it within {seconds} seconds; ask again.")
         if answer.exception() is not None:  # the batcher has logged the traceback
             return HTTPException(500, "The model failed on this request; see the server's log.")
-        self.metrics.texts.inc()
-        self.metrics.characters.inc(len(item.text))
+        self._texts.inc()
+        self._characters.inc(len(item.text))
         for entity in answer.result():
-            self.metrics.entities.labels(entity["entity_group"]).inc()
+            self._entities.labels(entity["entity_group"]).inc()
         return answer.result()
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
@@ -20,7 +20,7 @@ from ..model.kinds_triaffine import OVERLAPS
 from ..model.options_triaffine import PREDICTION_OPTIONS, PredictionOptions
 from ..version import __version__
 from .annotation_tools import inception_routes, label_studio_routes
-from .answering import HUB_PATH, MAX_ITEMS, Answering, Limits, Metrics, Predictor, json_answer, problem_answer
+from .answering import HUB_PATH, MAX_ITEMS, Answering, Limits, Predictor, json_answer, problem_answer
 from .batching import Batcher, Item
 
 Probability = Annotated[float, Field(ge=0, le=1)]
@@ -110,9 +110,9 @@ def create_application(
         responses={422: {"description": "The request is invalid, or exceeds a limit."}},
     )
     application.state.stopping = False
-    metrics = Metrics()
-    application.add_middleware(Answering, metrics=metrics, keys=api_keys)
-    find = Predictor(batcher, limits, metrics)
+    registry = CollectorRegistry()
+    application.add_middleware(Answering, registry=registry, keys=api_keys)
+    find = Predictor(batcher, limits, registry)
 
     async def answer(
         text: str | list[str], options: Options, request: Request, ignored: Set[str] = frozenset()
@@ -154,7 +154,7 @@ def create_application(
 
     @application.get("/metrics", summary="Counts, for Prometheus", response_class=PlainTextResponse)
     async def count() -> Response:
-        return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)
+        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
     application.include_router(label_studio_routes(find, name, labels))
     application.include_router(inception_routes(find))

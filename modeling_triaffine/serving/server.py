@@ -42,9 +42,7 @@ class Server(uvicorn.Server):
     """
 
     def __init__(self, application: FastAPI, on_ready: Callable[[], None], stop_seconds: int):
-        self._application = application
-        self._on_ready = on_ready
-        self._stop_seconds = stop_seconds
+        self._application, self._on_ready, self._stop_seconds = application, on_ready, stop_seconds
         self._receiving: dict[Any, float] = {}  # connection and its last request → since when
         self._has_told = False
         super().__init__(

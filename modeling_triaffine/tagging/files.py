@@ -45,10 +45,8 @@ def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
     """Returns name → absolute path of all input files, sorted by name.
 
     A folder stands for all files in it, named by their relative paths, a pattern for the files that it matches. Names
-    that begin with "." or "_", and files in the output folder, are no inputs.
-
-    Raises:
-        ValueError: There is no file, or two files have one name.
+    that begin with "." or "_", and files in the output folder, are no inputs. ValueError: there is no file, or two
+    files have one name.
     """
     found: dict[str, str] = {}
     for given in inputs:

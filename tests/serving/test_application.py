@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from fastapi import HTTPException, Request
-from prometheus_client import parser
+from prometheus_client import CollectorRegistry, parser
 
 from modeling_triaffine.serving import read_api_keys
-from modeling_triaffine.serving.answering import API_KEYS, MAX_ITEMS, Limits, Metrics, Predictor
+from modeling_triaffine.serving.answering import API_KEYS, MAX_ITEMS, Limits, Predictor
 from modeling_triaffine.version import __version__
 from tests.helpers.portable import near
 from tests.helpers.served_model import TEXTS, WAIT, Finder, batcher_of, client_of, found_in, items, wait_until
@@ -179,7 +179,7 @@ def test_texts_of_clients_that_have_gone_do_not_run_and_exit_finishes_the_others
     with batcher_of(finder) as batcher:
         batcher.submit(items("a"))
         assert finder.is_called.wait(WAIT)
-        find = Predictor(batcher, limits, Metrics())
+        find = Predictor(batcher, limits, CollectorRegistry())
         with pytest.raises(HTTPException, match="did not wait"):
             asyncio.run(find(items("b", "c"), Request({"type": "http"}, gone)))
         kept = batcher.submit(items("d"))
