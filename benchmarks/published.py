@@ -9,7 +9,7 @@ import opt_einsum
 import torch
 from torch import Tensor, nn
 
-from modeling_triaffine.model.span_head_triaffine import SpanHeadOutput, TriaffineSpanHead, span_loss
+from modeling_triaffine.model.span_head_triaffine import NestedNEROutput, TriaffineSpanHead, span_loss
 from modeling_triaffine.model.triaffine_ops import (
     append_one,
     gather_spans,
@@ -54,7 +54,7 @@ class PublishedHead(nn.Module):
             for stage in (head.attention, head.scoring)
         )
 
-    def forward(self, hidden: Tensor, lengths: Tensor, labels: Tensor | None = None) -> SpanHeadOutput:
+    def forward(self, hidden: Tensor, lengths: Tensor, labels: Tensor | None = None) -> NestedNEROutput:
         """hidden [B, N, H], lengths [B], labels [B, N, N]: as of [`TriaffineSpanHead`]."""
         head, num_words = self.head, hidden.shape[1]
         words = torch.arange(num_words, device=hidden.device)
@@ -84,7 +84,7 @@ class PublishedHead(nn.Module):
             reduction = head.config.loss_reduction
             loss = span_loss(span_logits.flatten(1, 2), labels.flatten(1), valid.flatten(1), reduction)
             loss = loss + span_loss(logits, gather_spans(labels, candidates), mask, reduction)
-        return SpanHeadOutput(
+        return NestedNEROutput(
             loss=loss, span_logits=span_logits, candidates=candidates, candidate_mask=mask, logits=logits
         )
 

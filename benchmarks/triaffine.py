@@ -21,7 +21,7 @@ from published import PublishedHead
 from torch import Tensor
 
 from modeling_triaffine import TriaffineConfig
-from modeling_triaffine.model.span_head_triaffine import SpanHeadOutput, TriaffineSpanHead
+from modeling_triaffine.model.span_head_triaffine import NestedNEROutput, TriaffineSpanHead
 
 PLAIN_FORMS = ["published", "reference"]
 FORMS = [*PLAIN_FORMS, "full", "low_rank"]
@@ -157,7 +157,7 @@ def make_call(
         output.loss.backward()
         return scores(output) | (triaffine_gradients(head) if exact else {})
 
-    def scores(output: SpanHeadOutput) -> dict[str, Tensor]:
+    def scores(output: NestedNEROutput) -> dict[str, Tensor]:
         # Pairs i > j are no spans, and may have any score.
         of_spans = {"span_logits": output.span_logits.detach().permute(0, 3, 1, 2).triu()}
         return of_spans | ({"logits": output.logits.detach()} if exact else {})

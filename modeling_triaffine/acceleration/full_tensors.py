@@ -18,7 +18,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from ..model.triaffine_blocks import FullWeight, Plan
-from ..model.triaffine_ops import Factor, autocast
+from ..model.triaffine_ops import Factor, TriaffineFactor, autocast
 from .onednn import multiply_transposed, write_product
 from .span_stage import uses_kernels
 
@@ -213,10 +213,11 @@ def labels_at_once(attention: Factor, scoring: Factor) -> int:
     Else one, also if all labels share their attention: the kernels would need copies of it.
     """
     insides = autocast(scoring.insides)
-    if (attention.is_full and attention.labels < scoring.labels) or not uses_kernels(insides.device):
+    shares_attention = isinstance(attention, TriaffineFactor) and attention.labels < scoring.labels
+    if shares_attention or not uses_kernels(insides.device):
         return 1
     batch, num_words = insides.shape[:2]
-    width = max(factor.width for factor in (attention, scoring) if factor.is_full)
+    width = max(factor.width for factor in (attention, scoring) if isinstance(factor, TriaffineFactor))
     # The contracted words, these contracted with the heads, and the copied weights.
     rows = max(batch * num_words * width, batch * num_words**2, width**2)
     return _at_once(rows * width * insides.element_size(), insides.device)
@@ -253,14 +254,15 @@ def _padding(values: Tensor) -> int:
 
 def labels_to_keep(attention: Factor, scoring: Factor, plan: Plan, kept_bytes: int | None) -> float:
     """The number of labels of which contracted words are stored for the backward pass, in this much memory."""
-    if not (torch.is_grad_enabled() and (attention.is_full or scoring.is_full)):
+    full = [factor for factor in (attention, scoring) if isinstance(factor, TriaffineFactor)]
+    if not (torch.is_grad_enabled() and full):
         return math.inf
     if kept_bytes is None:
         kept_bytes = int(KEPT_SHARE * free_bytes(plan.packed.device))
     of_label = sum(
         len(plan.packed) * factor.width**2 * autocast(factor.insides).element_size()
-        for factor in (attention, scoring)
-        if factor.is_full and factor.labels > 1
+        for factor in full
+        if factor.labels > 1
     )
     return kept_bytes // max(1, of_label)
 

@@ -11,10 +11,10 @@ from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME
 
 from ..errors import importing_extra
 from ..model.configuration_triaffine import TriaffineConfig
-from ..model.model_triaffine import NestedNEROutput
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import ORIGIN_OPTIONS, find_file
+from ..model.span_head_triaffine import NestedNEROutput
 
 # As `triaffine-ner export` writes it. A graph of more than 1.5 GB has its weights in a second file, model.onnx.data.
 GRAPH = "model.onnx"

@@ -64,14 +64,14 @@ def lay_out(
     input_ids = np.full(ends[-1], separator_id, dtype=np.int64)
     input_ids[starts] = start_id
     word_index, segments = np.full_like(input_ids, -1), np.zeros_like(input_ids)
-    places = _ranges(starts + first, sizes)
+    places = ranges(starts + first, sizes)
     input_ids[places], word_index[places] = sentences.ids, sentences.word_index
     if sides is not None:
-        input_ids[_ranges(starts + 1, from_left)] = left.ids[_ranges(left.sizes.cumsum() - from_left, from_left)]
+        input_ids[ranges(starts + 1, from_left)] = left.ids[ranges(left.sizes.cumsum() - from_left, from_left)]
         after = starts + first + sizes + 1
-        input_ids[_ranges(after, from_right)] = right.ids[_ranges(right.sizes.cumsum() - right.sizes, from_right)]
-        segments[_ranges(starts, np.where(from_left > 0, first - 1, 0))] = 1
-        segments[_ranges(after, ends - after)] = 1
+        input_ids[ranges(after, from_right)] = right.ids[ranges(right.sizes.cumsum() - right.sizes, from_right)]
+        segments[ranges(starts, np.where(from_left > 0, first - 1, 0))] = 1
+        segments[ranges(after, ends - after)] = 1
     mask = np.ones_like(input_ids)
     features = [
         {
@@ -89,15 +89,10 @@ def lay_out(
     return features
 
 
-def _ranges(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+def ranges(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """start, start + 1, … of each range, one after the other."""
     ends = sizes.cumsum()
     return (starts - ends + sizes).repeat(sizes) + np.arange(ends[-1])
-
-
-def count_within(sizes: np.ndarray) -> np.ndarray:
-    """0, 1, … of each of some groups of these sizes, one after the other."""
-    return _ranges(np.zeros_like(sizes), sizes)
 
 
 def _windows(subwords: np.ndarray, index: np.ndarray, size: int, start_id: int, separator_id: int) -> Feature:
@@ -159,19 +154,19 @@ def batches_by_length(
 
     Args:
         sizes: [`feature_size`] of each sentence. Sentences of equal size stay in order.
-        batch_size: most sentences of a batch; None: no limit.
-        max_subwords: most sub-words of a batch, padding included; a longer sentence is a batch of its own. None: as
-            many as `batch_size` sentences of average length have.
+        batch_size: most sentences of a batch, whose sub-words are at most those of so many sentences of average length.
+        max_subwords: most sub-words of a batch, padding included; a longer sentence is a batch of its own.
     """
     rows = sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True)
-    if max_subwords is None:
-        assert batch_size is not None
-        max_subwords = -(-batch_size * sum(subwords for subwords, _ in sizes) // max(1, len(sizes)))
+    limits = [] if max_subwords is None else [max_subwords]
+    if batch_size is not None:
+        limits.append(-(-batch_size * sum(subwords for subwords, _ in sizes) // max(1, len(sizes))))
+    most = min(limits)
     batches = []
     first = 0
     while first < len(rows):
         longest, _ = sizes[rows[first]]
-        count = max(1, max_subwords // max(1, longest))
+        count = max(1, most // max(1, longest))
         last = first + (count if batch_size is None else min(count, batch_size))
         batches.append(rows[first:last])
         first = last
@@ -187,7 +182,6 @@ class BatchReader:
         start: begins a batch, from its tensors on the device, and returns what `finish` needs. On a GPU, the host
             finishes a batch while the next one runs.
         finish: the results of the sentences of a batch.
-        device: the model's device.
         batch_size: sentences of average length in a batch; batches of long sentences have fewer. By default 32, or as
             many as fit on a GPU.
         batches: number of batches run before the first result; later twice as many each time, up to `BATCHES_AT_ONCE`,
@@ -225,7 +219,6 @@ class BatchReader:
 
     def _run(self, features: Sequence[Feature]) -> list[Any]:
         sizes = [feature_size(feature) for feature in features]
-        limit = -(-(self.batch_size or 1) * sum(subwords for subwords, _ in sizes) // len(sizes))
         results: list[Any] = [None] * len(features)
         started: list[tuple[list[int], Any]] = []
 
@@ -236,8 +229,7 @@ class BatchReader:
 
         waiting = list(range(len(features)))
         while waiting:
-            most = limit if self.max_subwords is None else min(limit, self.max_subwords)
-            batches = batches_by_length([sizes[row] for row in waiting], self.batch_size, most)
+            batches = batches_by_length([sizes[row] for row in waiting], self.batch_size, self.max_subwords)
             rest: list[int] = []
             for number, places in enumerate(batches):
                 rows = [waiting[place] for place in places]
@@ -272,11 +264,16 @@ def subwords_that_fit(free_bytes: int) -> int:
 
 
 def pad_features(features: Sequence[Feature], padding_id: int) -> dict[str, Tensor]:
-    """One batch, as `TriaffineProcessor.pad` describes it; `padding_id` is the tokenizer's."""
+    """One batch of tensors, each array padded to the longest; what the model does not read is left out.
+
+    `packed_words` [n]: index b·N + k of each real word among the B · N padded ones, ordered by k, then b.
+    """
     num_words = np.array([feature["num_words"] for feature in features], dtype=np.int64)
     num_subwords = np.array([len(feature["input_ids"]) for feature in features], dtype=np.int64)
     fills = {"input_ids": padding_id, "word_index": -1}
-    batch = {"num_words": num_words, "packed_words": _packed_words(num_words)}
+    longest = max(1, int(num_words.max()))
+    position, sentence = np.nonzero(np.arange(longest)[:, None] < num_words)
+    batch = {"num_words": num_words, "packed_words": sentence * longest + position}
     for names, sizes in ((OF_SUBWORDS, num_subwords), (OF_WORDS, num_words)):
         # The model reads a batch of empty sentences as one padding word each.
         is_real = np.arange(max(1, sizes.max())) < sizes[:, None]
@@ -289,13 +286,6 @@ def pad_features(features: Sequence[Feature], padding_id: int) -> dict[str, Tens
                     batch[name] = np.full(is_real.shape, fills.get(name, 0), dtype=np.int64)
                     batch[name][is_real] = np.concatenate(arrays)
     return {name: torch.from_numpy(values) for name, values in batch.items()}
-
-
-def _packed_words(num_words: np.ndarray) -> np.ndarray:
-    """Index b·N + k of every word k of every sentence b, ordered by k, then b; N = the longest sentence's words."""
-    longest = max(1, int(num_words.max()))
-    position, sentence = np.nonzero(np.arange(longest)[:, None] < num_words)
-    return sentence * longest + position
 
 
 def _stack_tables(arrays: list[Any]) -> np.ndarray:

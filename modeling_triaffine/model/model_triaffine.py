@@ -7,9 +7,7 @@
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -31,7 +29,7 @@ from .repository_triaffine import (
     refuse_redirections,
     register_task,
 )
-from .span_head_triaffine import SpanHeadOutput, TriaffineSpanHead
+from .span_head_triaffine import NestedNEROutput, TriaffineSpanHead
 from .triaffine_blocks import ACCELERATION
 from .words_triaffine import WordRepresentation, pool_subwords
 
@@ -41,13 +39,6 @@ logger = logging.get_logger(__name__)
 # none to wait for; PyTorch's own workers, those of its DataLoader, do the same.
 if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
     os.register_at_fork(after_in_child=partial(torch.set_num_threads, 1))
-
-
-@dataclass
-class NestedNEROutput(SpanHeadOutput):
-    """[`SpanHeadOutput`] and, if requested, the encoder's hidden states (of long sentences, a row per window)."""
-
-    hidden_states: tuple[Tensor, ...] | None = None
 
 
 class TriaffineForNestedNER(HubMixin, PreTrainedModel):
@@ -118,14 +109,6 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
             )
         except SafetensorError as error:
             raise ValueError(f"{where} are damaged or cut off ({error}); copy or download the file again.") from None
-        except OSError:
-            folder = Path(pretrained_model_name_or_path)
-            if folder.is_dir() and not any(folder.rglob("*.safetensors")):
-                raise FileNotFoundError(
-                    f"{folder} has no model.safetensors; train a model first, copy it, or open a graph of ONNX with "
-                    "OnnxNestedNER."
-                ) from None
-            raise
         model, report = loaded
         model.origin = {name: kwargs[name] for name in ORIGIN_OPTIONS if name in kwargs}
         refuse_broken(where, model)
@@ -185,19 +168,11 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         with torch.device("meta"):
             AutoModel.from_config(self.config.encoder_config, trust_remote_code=False)
 
-    def save_pretrained(  # type: ignore[override]
-        self,
-        save_directory: Any,
-        is_main_process: bool = True,
-        state_dict: dict[str, Tensor] | None = None,
-        push_to_hub: bool = False,
-        **options: Any,
-    ) -> None:
+    def save_pretrained(self, save_directory: Any, push_to_hub: bool = False, **options: Any) -> None:  # type: ignore[override]
         """As in transformers; a push is of the whole repository, by the main process."""
-        weights = self.state_dict() if state_dict is None else state_dict
+        weights = options.get("state_dict") or self.state_dict()
         if any("_orig_mod." in name for name in weights):  # of `model.encoder = torch.compile(model.encoder)`
-            state_dict = {name.replace("_orig_mod.", ""): weight for name, weight in weights.items()}
-        options |= {"is_main_process": is_main_process, "state_dict": state_dict}
+            options["state_dict"] = {name.replace("_orig_mod.", ""): weight for name, weight in weights.items()}
         try:
             super().save_pretrained(save_directory, push_to_hub, **options)
         except SafetensorError as error:
@@ -218,7 +193,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
 
     def resize_token_embeddings(self, *args: Any, **options: Any) -> nn.Module:  # type: ignore[override]
         """Resizes the encoder's embeddings, and updates `vocab_size` in the configuration that is saved."""
-        embeddings: nn.Module = self.encoder.resize_token_embeddings(*args, **options)
+        embeddings = self.encoder.resize_token_embeddings(*args, **options)
         assert self.config.encoder_config is not None
         self.config.encoder_config.vocab_size = self.encoder.config.vocab_size
         return embeddings

@@ -1,8 +1,7 @@
-"""TriaffineProcessor: text or words → tensors, and word spans → character offsets.
+"""TriaffineProcessor: text or words → features of sentences → batches of tensors. The collator adds labels.
 
-A sentence becomes a feature, a dict of arrays. `text_triaffine.py` splits raw text into sentences and words,
-`batches_triaffine.py` lays out sub-words with context or in windows and pads features to batches. Labels are added by
-the collator, which is not remote code.
+`text_triaffine.py` splits raw text into sentences and words, `batches_triaffine.py` lays out sub-words with context or
+in windows, and pads features, dicts of arrays, to batches.
 """
 
 import copy
@@ -20,7 +19,7 @@ from torch import Tensor
 from transformers import BatchFeature, ProcessorMixin
 from transformers.utils import logging
 
-from .batches_triaffine import INPUT_NAMES, Feature, Subwords, count_within, lay_out, pad_features
+from .batches_triaffine import INPUT_NAMES, Feature, Subwords, lay_out, pad_features, ranges
 from .checks_triaffine import reading, shortened
 from .options_triaffine import MODEL_OPTIONS, PROCESSOR_OPTIONS, ModelOptions, ProcessorOptions
 from .repository_triaffine import AUTO_MAP, HubMixin, complete_import, find_file, refuse_redirections, save_remote_code
@@ -325,10 +324,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         return features
 
     def pad(self, features: Sequence[Feature]) -> dict[str, Tensor]:
-        """Makes a batch of the features, each array padded to the longest; drops keys that are not model inputs.
-
-        `packed_words` [n]: index b·N + k of each real word among the B · N padded ones, ordered by k, then b.
-        """
+        """Makes a batch of the features, as [`pad_features`]."""
         return pad_features(features, self._pad_id)
 
     def _look_up(self, sentences: Sequence[Sequence[str]]) -> Sequence[Sequence[Any]]:
@@ -344,10 +340,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         return [[*map(itemgetter(field), found)] for field in range(len(KnownWord._fields))]
 
     def _read_words(self, words: Sequence[str]) -> Iterator[KnownWord]:
-        """The words as the model reads them.
-
-        A word has the same sub-words beside any others: tokenizers read words that are given apart one by one.
-        """
+        """The words as the model reads them; tokenizers read words one by one, so that others beside change nothing."""
         encoded = self.tokenizer(
             [self._word_prefix + beginning(word) for word in words],
             is_split_into_words=True,
@@ -421,17 +414,29 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         kwargs["trust_remote_code"] = bool(kwargs.get("trust_remote_code"))
         if len(commit := Path(__file__).parent.name) == 40:  # where transformers has this code from: no other runs
             kwargs["code_revision"] = commit
+
+        def find(name: str) -> str:
+            path = find_file(pretrained_model_name_or_path, name, kwargs)
+            if path is None:
+                raise FileNotFoundError(
+                    f"{pretrained_model_name_or_path} has no {name}. Give the folder of a trained model; "
+                    "TriaffineProcessor.from_encoder() makes a new processor."
+                )
+            return path
+
         with reading(str(pretrained_model_name_or_path), f"one of config.json, {', '.join(FILES)}"):
             refuse_redirections(pretrained_model_name_or_path, FILES[0], kwargs)
             for name in FILES[:2]:
-                if find_file(pretrained_model_name_or_path, name, kwargs) is None:
-                    raise FileNotFoundError(
-                        f"{pretrained_model_name_or_path} has no {name}. Give the folder of a trained model; "
-                        "TriaffineProcessor.from_encoder() makes a new processor."
-                    )
+                find(name)
             processor = super().from_pretrained(pretrained_model_name_or_path, **kwargs)
-        if parts := processor.vocabulary_parts:
-            processor.vocabularies = _read_vocabularies(pretrained_model_name_or_path, parts, kwargs)
+        if processor.vocabulary_parts:
+            path = find(VOCABULARIES_FILE)
+            with reading(f"{path} is damaged (save the processor again)"):
+                processor.vocabularies = json.loads(Path(path).read_text(encoding="utf-8"))
+                for part in processor.vocabulary_parts:
+                    known = processor.vocabularies.get(part, {})
+                    if UNKNOWN not in known or not {*known.values()} <= {*range(len(known))}:
+                        raise ValueError(f"the vocabulary of {part} lacks {UNKNOWN}, or has other ids than 0, 1, 2, …")
         return processor
 
 
@@ -440,7 +445,7 @@ def _subwords(sentences: Sequence[Sequence[str]], ids: Sequence[bytes], counts: 
     of_words = np.array(counts, dtype=np.int64)
     num_words = np.array([*map(len, sentences)], dtype=np.int64)
     before = np.append(0, of_words.cumsum())[np.append(0, num_words.cumsum())]
-    words = count_within(num_words).repeat(of_words)
+    words = ranges(np.zeros_like(num_words), num_words).repeat(of_words)
     return Subwords(np.frombuffer(b"".join(ids), np.int64), words, np.diff(before))
 
 
@@ -458,11 +463,7 @@ def check_parts(name: str, parts: Iterable[str]) -> None:
 def fill_in_tags(
     sentences: Sequence[Sequence[str]], pos: Iterable[Sequence[str]], tagger: PosTagger | None
 ) -> list[Sequence[str]]:
-    """The parts of speech of each sentence: those given in `pos`, or else the tagger's; without a tagger unknown ones.
-
-    Raises:
-        ValueError: a sentence does not have one tag for each word.
-    """
+    """The parts of speech of each sentence: those in `pos`, or else the tagger's; without a tagger unknown ones."""
     tags = list(pos)
     untagged = [number for number, words in enumerate(sentences) if len(words) and not len(tags[number])]
     found: Iterable[Sequence[str]] = [[UNKNOWN] * len(sentences[number]) for number in untagged]
@@ -496,22 +497,6 @@ def _needs_space(tokenizer: Any) -> bool:
     if last_of(["x", "the"], is_split_into_words=True) == in_text:
         return False
     return last_of(["x", " the"], is_split_into_words=True) == in_text
-
-
-def _read_vocabularies(
-    name_or_path: str | os.PathLike[str], parts: Sequence[str], kwargs: dict[str, Any]
-) -> dict[str, dict[str, int]]:
-    """The vocabularies saved with a processor; `kwargs` are those of `from_pretrained`."""
-    path = find_file(name_or_path, VOCABULARIES_FILE, kwargs)
-    if path is None:
-        raise FileNotFoundError(f"{name_or_path} has no {VOCABULARIES_FILE}: save the processor there again.")
-    with reading(f"{path} is damaged (save the processor again)"):
-        vocabularies: dict[str, dict[str, int]] = json.loads(Path(path).read_text(encoding="utf-8"))
-        for part in parts:
-            known = vocabularies.get(part, {})
-            if UNKNOWN not in known or not {*known.values()} <= {*range(len(known))}:
-                raise ValueError(f"the vocabulary of {part} lacks {UNKNOWN}, or has other ids than 0, 1, 2, …")
-    return vocabularies
 
 
 def _ids(names: Iterable[str], vocabulary: dict[str, int]) -> np.ndarray:

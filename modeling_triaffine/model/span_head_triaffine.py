@@ -6,6 +6,7 @@ algebra is in `triaffine_ops.py`.
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -48,8 +49,8 @@ NO_SPAN_LOGIT = -1e4
 
 
 @dataclass
-class SpanHeadOutput(ModelOutput):
-    """Output of [`TriaffineSpanHead`]. Span indices (i, j) are both inclusive; with `multi_label`, None has no column.
+class NestedNEROutput(ModelOutput):
+    """Output of head and model. Span indices (i, j) are both inclusive; with `multi_label`, None has no column.
 
     Attributes:
         loss: `aux_loss_weight` · loss_aux + loss_main, or loss_aux alone without the cross-span stage.
@@ -59,6 +60,7 @@ class SpanHeadOutput(ModelOutput):
         logits [B, m, R]: pᶜ of the candidates.
         span_attentions [B, m, N, R]: α of the candidates.
         cross_span_attentions [B, m, m, R]: β, axes l, g.
+        hidden_states: the encoder's, if requested (of long sentences, a row per window).
     """
 
     loss: Tensor | None = None
@@ -70,6 +72,7 @@ class SpanHeadOutput(ModelOutput):
     logits: Tensor | None = None
     span_attentions: Tensor | None = None
     cross_span_attentions: Tensor | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
 
 
 class CrossSpanStage(nn.Module):
@@ -164,7 +167,7 @@ class TriaffineSpanHead(nn.Module):
         labels: Tensor | None = None,
         packed_words: Tensor | None = None,
         targets: Tensor | None = None,
-    ) -> SpanHeadOutput:
+    ) -> NestedNEROutput:
         """Scores all spans, and with `labels` also their losses.
 
         hidden [B, N, H]: word representations; lengths [B]: words of each sentence. The others are those of
@@ -188,12 +191,12 @@ class TriaffineSpanHead(nn.Module):
         # All other pairs of words are scored as None, so that callers need no mask.
         none_columns = 0 if self.config.multi_label else 1
         no_span = functional.pad(scores.new_full((scores.shape[-1] - none_columns,), NO_SPAN_LOGIT), (0, none_columns))
-        fields = {"span_logits": torch.where(valid.unsqueeze(-1), scores, no_span)}
+        fields: dict[str, Any] = {"span_logits": torch.where(valid.unsqueeze(-1), scores, no_span)}
         if factors is not None and self.config.cross_span:
             fields |= self._score_candidates(words, *factors, spans, fields["span_logits"], valid)
         if labels is not None:
             fields |= self._losses(fields, labels, valid, targets)
-        return SpanHeadOutput(**fields)
+        return NestedNEROutput(**fields)
 
     def read(self, hidden: Tensor) -> WordVectors:
         """The words [B, N, H] by all MLPs of the head."""

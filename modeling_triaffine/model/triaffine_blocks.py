@@ -73,8 +73,7 @@ def plan_blocks(
     """Chooses the words to contract and the blocks, without waiting for the device.
 
     Args:
-        lengths [B]: words of each sentence.
-        num_words: N, the padded length.
+        lengths [B]: words of each sentence, of which the longest has `num_words` with padding.
         max_width: widest span, in words.
         packed: [`Plan.packed`], made on the host for another device; None computes with padding there. The CPU packs
             by the lengths, from which it also knows the words at each position.
@@ -89,12 +88,14 @@ def plan_blocks(
         counts = [batch] * num_words
     else:  # a single block: the words at each position are not known
         counts, size = [len(packed)], num_words
+    reach = (max_width or num_words) - 1
     blocks = []
     row = 0
     for first in range(0, num_words, size):
         last = min(first + size, num_words)
         rows = slice(row, row + sum(counts[first:last]))
-        blocks.append(_block(first, last, num_words, max_width, rows))
+        heads, tails = slice(max(0, first - reach), last), slice(first, min(num_words, last + reach))
+        blocks.append(Block(slice(first, last), heads, tails, rows))
         row = rows.stop
     return Plan(batch, num_words, max_width, packed, tuple(blocks))
 
@@ -104,12 +105,6 @@ def pack_words(lengths: Tensor, num_words: int) -> tuple[Tensor, list[int]]:
     real = lengths > torch.arange(num_words).unsqueeze(1)
     index = real.flatten().nonzero().squeeze(1)
     return index % len(lengths) * num_words + index // len(lengths), real.sum(1).tolist()
-
-
-def _block(first: int, last: int, num_words: int, max_width: int | None, rows: slice) -> Block:
-    reach = (max_width or num_words) - 1
-    heads, tails = slice(max(0, first - reach), last), slice(first, min(num_words, last + reach))
-    return Block(slice(first, last), heads, tails, rows)
 
 
 class FullCube(NamedTuple):

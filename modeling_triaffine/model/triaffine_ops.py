@@ -55,10 +55,6 @@ class TriaffineFactor(NamedTuple):
         return len(self.weight)
 
     @property
-    def is_full(self) -> bool:
-        return True
-
-    @property
     def width(self) -> int:
         """Width of the vectors from which blocks of the cube are computed."""
         return self.heads.shape[-1]
@@ -91,10 +87,6 @@ class ProductFactor(NamedTuple):
     @property
     def labels(self) -> int:
         return self.insides.shape[1]
-
-    @property
-    def is_full(self) -> bool:
-        return False
 
     @property
     def width(self) -> int:
@@ -210,23 +202,20 @@ def span_scores(
     packed: Tensor | None = None,
     kept_bytes: int | None = None,
 ) -> SpanScores:
-    """Attention over inside words and decomposed scoring of all spans: the span stage.
-
-    α_ijkr = softmax over k in [i, j] of s_ijkr;  p_ijr = Σ_k α_ijkr · o_ijkr.
+    """The span stage: α_ijkr = softmax over k in [i, j] of s_ijkr;  p_ijr = Σ_k α_ijkr · o_ijkr.
 
     Full tensors are contracted label by label (with the package's Triton kernels, for several labels at once); without
     one, all labels are computed at once.
 
     Args:
         attention, scoring: the factors of s (R labels, or one that all labels share) and o (R labels).
-        lengths [B]: words of each sentence.
-        max_width: widest span, in words.
+        lengths [B]: words of each sentence; max_width: of the widest span.
         packed [n]: `Plan.packed`, if made on the host.
         kept_bytes: see [`TriaffineSpanHead`].
     """
     attention, scoring = _hold(attention), _hold(scoring)
-    batch, num_words = len(lengths), attention.insides.shape[1 if attention.is_full else 2]
-    if not (attention.is_full or scoring.is_full):
+    batch, num_words = len(lengths), attention.insides.shape[-2]
+    if isinstance(attention, ProductFactor) and isinstance(scoring, ProductFactor):
         plan = Plan(batch, num_words, max_width, lengths, ())
         values = scoring.cube(slice(None), plan)
         queries = attention.cube(slice(None), plan).expand_labels(values)
@@ -234,7 +223,7 @@ def span_scores(
     numbers = batch * num_words * max(num_words, attention.width, scoring.width)
     plan = plan_blocks(lengths, num_words, max_width, packed, numbers)
     # The candidates need a few rows of s: it is stored if it is smaller than the contracted words of one label.
-    keep = attention.is_full and attention.labels == scoring.labels
+    keep = isinstance(attention, TriaffineFactor) and attention.labels == scoring.labels
     keep = keep and batch * scoring.labels * num_words**3 <= len(plan.packed) * attention.width**2
     shared_attention = attention.cube(slice(0, 1), plan) if attention.labels == 1 else None
 
@@ -348,11 +337,10 @@ def entity_likelihood(logits: Tensor, multi_label: bool) -> Tensor:
 def select_candidates(
     span_logits: Tensor, valid: Tensor, max_candidates: int, max_width: int | None = None, multi_label: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """The spans most likely to be some entity, without gradient through the choice.
+    """The spans that rank first by [`entity_likelihood`], ties by (i, j), without gradient through the choice.
 
     span_logits [B, N, N, R], None the last label, or [B, N, N, R - 1] with `multi_label`; valid [B, N, N]: which pairs
-    are spans. Ranked by [`entity_likelihood`], ties by (i, j).
-    Returns candidates [B, m, 2] ordered by (i, j), and their mask [B, m]: shorter sentences have fewer.
+    are spans. Returns candidates [B, m, 2] ordered by (i, j), and their mask [B, m]: shorter sentences have fewer.
     """
     batch, num_words = valid.shape[:2]
     width = num_words if max_width is None else min(max_width, num_words)

@@ -52,8 +52,7 @@ class BiLSTM(nn.Module):
 def _run(lstm: nn.Module, values: Tensor, lengths: Tensor, packed: bool) -> Tensor:
     """States [B, N, size] of one layer and direction."""
     if not packed:
-        states: Tensor = lstm(values)[0]
-        return states
+        return lstm(values)[0]
     rows = pack_padded_sequence(values, lengths, batch_first=True, enforce_sorted=False)
     return pad_packed_sequence(lstm(rows)[0], batch_first=True, total_length=values.shape[1])[0]
 

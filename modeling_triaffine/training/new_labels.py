@@ -9,8 +9,8 @@ from torch import Tensor
 
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.kinds_triaffine import NONE_LABEL
-from ..model.model_triaffine import NestedNEROutput, TriaffineForNestedNER
-from ..model.span_head_triaffine import smoothed_targets
+from ..model.model_triaffine import TriaffineForNestedNER
+from ..model.span_head_triaffine import NestedNEROutput, smoothed_targets
 from ..model.triaffine_ops import label_probabilities, span_mask
 
 # How much lower than None the scores of a new label start. Candidates are the likeliest entities: at 2, all spans that

@@ -11,7 +11,7 @@ import torch
 from modeling_triaffine import TriaffineForNestedNER, TriaffineProcessor
 from modeling_triaffine.model import processing_triaffine
 from modeling_triaffine.model.batches_triaffine import BatchReader, subwords_that_fit
-from modeling_triaffine.model.model_triaffine import NestedNEROutput
+from modeling_triaffine.model.span_head_triaffine import NestedNEROutput
 from tests.helpers.encoders import FIELDS, LETTERS, make_tokenizer
 from tests.helpers.tiny import tiny_pipeline, tiny_processor
 

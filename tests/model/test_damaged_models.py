@@ -63,7 +63,7 @@ DAMAGED: list[tuple[str, Any, str]] = [
     ("tokenizer.json", [], "tokenizer.json"),
     (PROCESSOR, None, r"has no processor_config\.json\. .*from_encoder\(\)"),
     *((name, None, f"has no {name}") for name in (VOCABULARIES, "tokenizer.json")),
-    (WEIGHTS, None, r"has no model\.safetensors; train a model first"),
+    (WEIGHTS, None, r"no file named model\.safetensors found in directory"),
 ]
 
 

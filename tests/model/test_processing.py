@@ -144,8 +144,9 @@ def test_batches_by_length_hold_at_most_so_many_subwords(sizes, batch_size, max_
     batches = batches_by_length(sizes, batch_size, max_subwords)
     rows = [row for batch in batches for row in batch]
     assert rows == sorted(range(len(sizes)), key=lambda row: (-sizes[row][0], -sizes[row][1], row))
-    if max_subwords is None:
-        max_subwords = math.ceil(batch_size * sum(subwords for subwords, _ in sizes) / max(1, len(sizes)))
+    if batch_size is not None:
+        average = math.ceil(batch_size * sum(subwords for subwords, _ in sizes) / max(1, len(sizes)))
+        max_subwords = min(max_subwords or average, average)
     for batch, following in itertools.zip_longest(batches, batches[1:]):
         longest, _ = sizes[batch[0]]
         assert len(batch) == 1 or len(batch) * longest <= max_subwords

@@ -286,7 +286,7 @@ def link_out(checkpoint):
 @pytest.mark.parametrize(
     ("mistake", "message"),
     [
-        (lambda checkpoint: (checkpoint / "model.safetensors").unlink(), "has no model.safetensors"),
+        (lambda checkpoint: (checkpoint / "model.safetensors").unlink(), "no file named model.safetensors"),
         (lambda checkpoint: os.truncate(checkpoint / "model.safetensors", 1000), "are damaged or cut off"),
         (lambda checkpoint: (checkpoint / "vocabularies.json").unlink(), "has no vocabularies.json"),
         (lambda checkpoint: (checkpoint / "NOTICE").mkdir(), "NOTICE is a folder"),
