@@ -175,29 +175,21 @@ def batches_by_length(
 
 @dataclass
 class BatchReader:
-    """Runs sentences of similar length together on a device, and gives each its result, in the order of sentences.
-
-    Attributes:
-        pad: features → a batch of tensors.
-        start: begins a batch, from its tensors on the device, and returns what `finish` needs. On a GPU, the host
-            finishes a batch while the next one runs.
-        finish: the results of the sentences of a batch.
-        batch_size: sentences of average length in a batch; batches of long sentences have fewer. By default 32, or as
-            many as fit on a GPU.
-        batches: number of batches run before the first result; later twice as many each time, up to `BATCHES_AT_ONCE`,
-            unless batches have one sentence.
-        max_subwords: most sub-words of a batch on a GPU, padding included; halved where memory runs out.
-        inside: a context for each run of the model.
-    """
+    """Runs sentences of similar length together on a device, and gives each its result, in the order of sentences."""
 
     pad: Callable[[Sequence[Feature]], dict[str, Tensor]]
+    # Begins a batch, from its tensors on the device, and returns what `finish` needs, which returns the results of its
+    # sentences. On a GPU, the host finishes a batch while the next one runs.
     start: Callable[[dict[str, Tensor]], Any]
     finish: Callable[[Any], Iterable[Any]]
     device: torch.device
+    # Sentences of average length; batches of long ones have fewer. By default 32, or as many as fit on a GPU.
     batch_size: int | None = None
+    # Batches run before the first result; later twice as many each time, up to `BATCHES_AT_ONCE`, unless batches have
+    # one sentence.
     batches: int = BATCHES_AT_ONCE
-    max_subwords: int | None = None
-    inside: Callable[[], AbstractContextManager[Any]] = nullcontext
+    max_subwords: int | None = None  # of a batch on a GPU, padding included; halved where memory runs out
+    inside: Callable[[], AbstractContextManager[Any]] = nullcontext  # for each run of the model
 
     def __post_init__(self) -> None:
         is_gpu = self.device.type == "cuda"

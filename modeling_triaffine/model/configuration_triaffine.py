@@ -3,11 +3,7 @@
 It also refers to the remote code of a checkpoint, because every saved folder contains a configuration.
 """
 
-from .checks_triaffine import (  # isort: skip - raises, if versions are too old, before what follows fails
-    check_threshold,
-    reading,
-    shortened,
-)
+from .checks_triaffine import check_threshold, reading, shortened  # isort: skip - raises if versions are too old
 
 import copy
 from collections.abc import Iterator
@@ -32,13 +28,10 @@ TASK_ALIASES = {"ner": "token-classification"}
 
 
 class PipelineTasks(dict[str, Any]):
-    """Custom pipelines by task or its alias, which has no entry of its own: a call without a task needs a single one.
+    """Custom pipelines by task or alias, which has no entry of its own: a call without a task needs a single one."""
 
-    Attributes:
-        is_installed: whether the package is imported and handles the tasks in this process. transformers then finds no
-            custom pipeline here, and needs no `trust_remote_code`.
-    """
-
+    # Whether the package is imported and handles the tasks in this process. transformers then finds no custom pipeline
+    # here, and needs no `trust_remote_code`.
     is_installed = False
 
     def __contains__(self, task: object) -> bool:
@@ -275,11 +268,10 @@ def _in_order(id2label: Any) -> dict[int, str]:
     """The labels by their ids, which may be strings, as in JSON."""
     try:
         labels = sorted((int(number), name) for number, name in id2label.items())
-        is_numbered = [number for number, _ in labels] == [*range(max(2, len(labels)))]
-        is_named = len({name for _, name in labels if isinstance(name, str)}) == len(labels)
     except (AttributeError, TypeError, ValueError):
-        is_numbered = is_named = False
-    if not (is_numbered and is_named):
+        labels = []
+    names = {name for _, name in labels if isinstance(name, str)}
+    if [number for number, _ in labels] != [*range(max(2, len(labels)))] or len(names) < len(labels):
         raise ValueError(
             f"{WHERE}: `id2label` is {shortened(id2label)}; number at least two labels, each with a name of its own, "
             "0, 1, 2, …, the last of them None."

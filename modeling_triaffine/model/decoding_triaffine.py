@@ -20,9 +20,7 @@ from .triaffine_ops import label_probabilities
 Threshold = float | Mapping[str, float]
 
 
-def find_entities(
-    output: Any, config: TriaffineConfig, threshold: Threshold | None = None, overlap: str | Keep = "all"
-) -> list[list[WordEntity]]:
+def find_entities(output: Any, config: TriaffineConfig, threshold: Threshold | None = None) -> list[list[WordEntity]]:
     """Entities of each sentence of a batch, in words, sorted by start, then longest first, then likeliest.
 
     Args:
@@ -33,7 +31,6 @@ def find_entities(
         threshold: as of [`NestedNERPipeline`]; it accepts the best entity label of each span (with `multi_label` every
             label) even where None is likelier. Without one, the likeliest label of a span is accepted where it is
             likelier than None, with `multi_label` any other from 0.5.
-        overlap: see [`resolve_overlaps`].
     """
     names, thresholds = config.entity_labels, thresholds_of(config, threshold)
     logits, spans, mask = (output if isinstance(output, CopiedScores) else CopiedScores(output)).wait()
@@ -54,7 +51,7 @@ def find_entities(
     entities: list[list[WordEntity]] = [[] for _ in mask]
     for row, first, last, number, score in zip(*places, scores, strict=True):
         entities[row].append({"start": first, "end": last + 1, "type": names[number], "score": score})
-    return [resolve_overlaps(in_sentence, overlap) for in_sentence in entities]
+    return [resolve_overlaps(in_sentence, "all") for in_sentence in entities]
 
 
 def thresholds_of(config: TriaffineConfig, threshold: Threshold | None) -> list[float | None]:
@@ -70,8 +67,7 @@ def thresholds_of(config: TriaffineConfig, threshold: Threshold | None) -> list[
 def final_scores(output: Any) -> tuple[Tensor, Tensor, Tensor]:
     """The scores that decide: of the candidates, or of all pairs of words in a model without the cross-span stage.
 
-    Returns:
-        Logits [B, S, R], their spans (i, j) [B, S, 2], both inclusive, and which of these exist [B, S].
+    Logits [B, S, R], their spans (i, j) [B, S, 2], both inclusive, and which of these exist [B, S].
     """
     if output.logits is not None:
         return output.logits, output.candidates, output.candidate_mask
@@ -141,10 +137,8 @@ def entity_mask(
     is_best = torch.zeros_like(of_entities, dtype=torch.bool).scatter_(-1, of_entities.argmax(-1, keepdim=True), True)
     found = of_entities >= torch.where(is_best, of_none, 0.5)
     if any(least is not None for least in thresholds):
-        auxiliary = [None] * (of_entities.shape[-1] - len(thresholds))
-        given = probabilities.new_tensor(
-            [float("nan") if least is None else least for least in [*thresholds, *auxiliary]]
-        )
+        lowest = [*thresholds, *[None] * (of_entities.shape[-1] - len(thresholds))]  # auxiliary labels have none
+        given = probabilities.new_tensor([float("nan") if least is None else least for least in lowest])
         reached = label_probabilities(logits, multi_label, temperature)[..., :-1] >= given
         found = torch.where(given.isnan(), found, reached)
     # Pairs of words that are no span have probability 0, which not even a threshold of 0 accepts.
@@ -155,12 +149,7 @@ def entity_mask(
 
 @dataclass
 class FoundInText:
-    """The entities of a text, collected sentence by sentence in words of the text.
-
-    Attributes:
-        words: the offsets of the text's words.
-        entities: by these words.
-    """
+    """The offsets of a text's words, and its entities by these words, collected sentence by sentence."""
 
     words: list[Offsets] = field(default_factory=list)
     entities: list[WordEntity] = field(default_factory=list)

@@ -80,8 +80,6 @@ class TriaffineTensor(nn.Module):
     @torch.no_grad()
     def match_inputs(self, squared_norm: float) -> None:
         """Scales newly drawn low-rank factors for inside vectors of this squared norm; boundaries have a 1 appended."""
-        if self.rank is None:
-            return
         for factor, extra in ((self.head, 1.0), (self.inside, 0.0), (self.tail, 1.0)):
             factor.mul_(((self.squared_norm + extra) / (squared_norm + extra)) ** 0.5)
         self.squared_norm = squared_norm

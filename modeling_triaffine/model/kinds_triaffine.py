@@ -17,23 +17,14 @@ NONE_LABEL = "None"
 
 @dataclass(frozen=True)
 class Kind:
-    """A way to weigh the inside words of a span (attention), or to score the span (scoring).
+    """A way to weigh the inside words of a span (attention), or to score the span (scoring)."""
 
-    Attributes:
-        meaning: its description in help texts.
-        reads_words: whether it reads inside words; only then has a span a representation.
-        by_label: whether each label has an attention of its own.
-        has_boundaries: whether it has MLPs of head and tail; a scoring can share those of an attention.
-        shares_boundaries: whether a scoring does.
-        has_tensor: whether it has a triaffine tensor, W or V, which the cross-span stage can share.
-    """
-
-    meaning: str
-    reads_words: bool = True
-    by_label: bool = True
-    has_boundaries: bool = True
-    shares_boundaries: bool = False
-    has_tensor: bool = False
+    meaning: str  # in help texts
+    reads_words: bool = True  # inside a span; only then has it a representation
+    by_label: bool = True  # each label has an attention of its own
+    has_boundaries: bool = True  # MLPs of head and tail
+    shares_boundaries: bool = False  # a scoring: those of the attention
+    has_tensor: bool = False  # a triaffine tensor, W or V, which the cross-span stage can share
 
 
 ATTENTIONS: Mapping[str, Kind] = {

@@ -96,7 +96,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
     def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **kwargs: Any) -> Any:
         """As in transformers, but from safetensors only, and with all weights or an error."""
         wants_report = kwargs.pop("output_loading_info", False)
-        kwargs["use_safetensors"] = True  # pickles could run code
+        kwargs |= {"use_safetensors": True, "output_loading_info": True}  # pickles could run code
         where = f"The weights in {pretrained_model_name_or_path}"
         if pretrained_model_name_or_path is not None:
             check_index(pretrained_model_name_or_path, kwargs)
@@ -104,9 +104,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
             if os.path.isdir(pretrained_model_name_or_path):  # the working directory can change
                 pretrained_model_name_or_path = os.path.abspath(pretrained_model_name_or_path)
         try:
-            loaded: Any = super().from_pretrained(
-                pretrained_model_name_or_path, *args, output_loading_info=True, **kwargs
-            )
+            loaded: Any = super().from_pretrained(pretrained_model_name_or_path, *args, **kwargs)
         except SafetensorError as error:
             raise ValueError(f"{where} are damaged or cut off ({error}); copy or download the file again.") from None
         model, report = loaded
@@ -134,9 +132,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
             remedy = "save the model again, or build one on an encoder with from_encoder()"
             if any(name.startswith("encoder.base_model.") for name in loading_info.unexpected_keys):
                 merge = "model.encoder = model.encoder.merge_and_unload()"
-                remedy = (
-                    f"the encoder was saved with PEFT adapters; merge them first, {merge}, and save the model again"
-                )
+                remedy = f"the encoder was saved with PEFT adapters; merge them, {merge}, and save the model again"
             raise ValueError(f"{where} lack {listed(missing)}, which would be random; {remedy}.")
         return PreTrainedModel._finalize_model_loading(model, load_config, loading_info)
 
@@ -150,10 +146,9 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         self.__dict__["_is_quantized"] = value
 
     def __getstate__(self) -> dict[str, Any]:
-        """The state for pickle and hashes, without the token that loaded the model, and what cannot be pickled.
+        """The state for pickle and hashes: without the token that loaded the model, and without local functions.
 
-        Those are the hooks, local functions, by which transformers captures the layers for `mix_layers`, and which it
-        registers again in the next call.
+        Those are the hooks by which transformers captures the layers, and which it registers again in the next call.
         """
         for module in self.encoder.modules():
             for number, hook in list(module._forward_hooks.items()):
@@ -178,15 +173,12 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         except SafetensorError as error:
             raise OSError(f"The weights cannot be written to {save_directory}: {error}") from error
 
-    def push_to_hub(  # type: ignore[override]
-        self, repo_id: str, *, private: bool | None = True, **options: Any
-    ) -> Any:
+    def push_to_hub(self, repo_id: str, *, private: bool | None = True, **options: Any) -> Any:  # type: ignore[override]
         """Uploads the whole repository: weights, code, processor, card and what an endpoint needs, in one commit.
 
         A new repository is private unless `private` is False. The processor is `processor=`, or the one saved where the
         model was loaded from; without either, `processor.push_to_hub(repo_id)` completes the repository. For the other
-        options see [`publishing.push_model`]. As remote code, without this package, a model uploads what
-        `save_pretrained` writes, as any model of transformers does.
+        options see [`publishing.push_model`]. Without this package, a model uploads what `save_pretrained` writes.
         """
         push = super().push_to_hub if self.push_repository is None else self.push_repository
         return push(repo_id, private=private, **options)
@@ -244,10 +236,8 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
             inputs_embeds: must be None, as PEFT passes it for models of a `task_type`.
             output_attentions, output_hidden_states: whether to return these; by default as in the configuration.
 
-        Raises:
-            ValueError: `word_index` or `num_words` is missing, as in the output of a tokenizer, `labels` has another
-                shape, or `inputs_embeds` is given.
-            NotImplementedError: torch traces the model to export it, which `triaffine-ner export` does.
+        Raises ValueError for inputs that are not of processor and collator, and NotImplementedError where torch traces
+        the model to export it, which `triaffine-ner export` does.
         """
         if torch.jit.is_tracing() or torch.compiler.is_exporting():  # type: ignore[attr-defined]
             raise NotImplementedError(

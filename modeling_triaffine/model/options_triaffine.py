@@ -18,42 +18,26 @@ TYPE_NAMES = {int: "a whole number", float: "a number", bool: "true or false", s
 
 @dataclass(frozen=True)
 class Option:
-    """A setting that a person may change, with all that help, checks and tables need to know of it.
-
-    Attributes:
-        type: int, float, bool or str; object if only the library that declares the option knows the type.
-        default: its value when it is not set.
-        doc: its meaning, without a full stop.
-        meanings: the choices of a str with their meanings ("" where the name says it); empty if any str is valid.
-        least, most, below: bounds of a number: at least `least`, at most `most` or below `below`.
-        optional: whether it may be None.
-        unset: meaning of None.
-        metavar: placeholder of the value in help texts.
-        section: heading under which help lists it.
-        in_card: whether a model card lists it among the settings.
-        is_path: whether the value may be a file or folder of this machine.
-        bare: its value where a command line names the option without a value.
-        many: whether it takes several values.
-        required: whether a command line must have it.
-    """
+    """A setting that a person may change, with all that help, checks and tables need to know of it."""
 
     name: str
-    type: type
+    type: type  # int, float, bool or str; object if only the library that declares the option knows the type
     default: Any
-    doc: str
+    doc: str  # its meaning, without a full stop
+    # The choices of a str with their meanings ("" where the name says it); empty if any str is valid.
     meanings: Mapping[str, str] = field(default_factory=dict)
     least: float = -math.inf
     most: float = math.inf
     below: float = math.inf
-    optional: bool = False
-    unset: str = ""
-    metavar: str = ""
-    section: str = ""
-    in_card: Literal["always", "if set", "never"] = "if set"
-    is_path: bool = False
-    bare: str = ""
-    many: bool = False
-    required: bool = False
+    optional: bool = False  # whether it may be None
+    unset: str = ""  # the meaning of None
+    metavar: str = ""  # placeholder of the value in help texts
+    section: str = ""  # heading under which help lists it
+    in_card: Literal["always", "if set", "never"] = "if set"  # among the settings of a model card
+    is_path: bool = False  # the value may be a file or folder of this machine
+    bare: str = ""  # its value where a command line names the option without a value
+    many: bool = False  # takes several values
+    required: bool = False  # on a command line
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -161,9 +145,7 @@ class ModelOptions:
         {"key": "the related spans, as in the paper", "query": "the scored spans, as in the published code"},
     )
     cross_span_residual: bool = option(False, "Whether the final scores are the sum of the span and cross-span scores")
-    share_triaffine: bool = option(
-        True, "Whether the cross-span stage reuses the tensors W, V and the label bias of the span stage"
-    )
+    share_triaffine: bool = option(True, "Whether the cross-span stage reuses W, V and label bias of the span stage")
     triaffine_init_std: float | int = option(0.01, "Initial standard deviation of full tensors", least=1e-9)
     aux_loss_weight: float | int = option(1.0, "Weight of the span stage's loss", least=0)
     loss_reduction: str = option(
@@ -174,9 +156,7 @@ class ModelOptions:
     boundary_smoothing: float | int = option(
         0.0, "Share ε of an entity's probability that neighboring spans get in the loss; 0: off", least=0, below=1
     )
-    boundary_smoothing_distance: int = _size(
-        1, "Distance D of those spans: words by which head and tail together may differ", most=2**6
-    )
+    boundary_smoothing_distance: int = _size(1, "Distance D of those spans, head and tail together", most=2**6)
     context: str = option(
         "none",
         "Neighboring sentences that the encoder reads as context",
@@ -185,12 +165,8 @@ class ModelOptions:
     max_subwords: int = _size(
         192, "Sub-words that the encoder reads at once, with special tokens; longer sentences are windowed", most=2**16
     )
-    subword_pooling: str = option(
-        "max", "How a word's sub-words become one vector", {"max": "", "first": "", "mean": ""}
-    )
-    mix_layers: bool = option(
-        False, "Whether words are read from a learned average of all encoder layers, not the last"
-    )
+    subword_pooling: str = option("max", "How a word's sub-words are pooled", {"max": "", "first": "", "mean": ""})
+    mix_layers: bool = option(False, "Whether words are read from a learned average of all encoder layers")
     word_vocab_size: int = _vocabulary("static word vectors")
     word_embedding_size: int = _part("Width of static word vectors")
     pos_vocab_size: int = _vocabulary("parts of speech")

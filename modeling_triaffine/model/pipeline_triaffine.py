@@ -210,7 +210,7 @@ class NestedNERPipeline(ChunkPipeline):
         batch_size: int | None,
         is_stream: bool,
         options: dict[str, Any],
-        in_given_words: bool = False,
+        of_words: bool = False,
     ) -> Iterator[Any]:
         """Yields entities text by text. Sentences of several texts run together, in the order of their length."""
         reader = BatchReader(
@@ -223,9 +223,7 @@ class NestedNERPipeline(ChunkPipeline):
             1 if is_stream else BATCHES_AT_ONCE,
             inside=partial(evaluating, self.model),
         )
-        sentences = chain.from_iterable(
-            self.preprocess(text, number, in_given_words) for number, text in enumerate(texts)
-        )
+        sentences = chain.from_iterable(self.preprocess(text, number, of_words) for number, text in enumerate(texts))
 
         def encode(some: list[_Sentence]) -> list[Feature]:
             return self.processor.encode_pieces([sentence.piece for sentence in some])
@@ -237,16 +235,14 @@ class NestedNERPipeline(ChunkPipeline):
                 yield self.postprocess((sentence.text, found), **options)
                 found = FoundInText()
 
-    def preprocess(  # type: ignore[override]
-        self, text: Any, number: int = 0, in_given_words: bool = False
-    ) -> Iterator[_Sentence]:
+    def preprocess(self, text: Any, number: int = 0, of_words: bool = False) -> Iterator[_Sentence]:  # type: ignore[override]
         """The sentences of a text, or the one sentence of a list of words, and whether each is the last.
 
         `number` is the place of the text among those of a call, for errors.
         """
         text = text.as_py() if hasattr(text, "as_py") else text  # of an Arrow column
         found: Any = None
-        if in_given_words:
+        if of_words:
             words = list(text)
             text = " ".join(words)
             ends = accumulate(map(len, words), lambda end, length: end + 1 + length)
@@ -294,14 +290,14 @@ class NestedNERPipeline(ChunkPipeline):
         threshold: Any = None,
     ) -> list[TextEntity] | FoundInText:
         """The entities of a text; `in_words`: before the policy for overlaps, for a caller with one of its own."""
-        text, of_words = found
+        text, in_text = found
         if in_words:
-            return of_words
+            return in_text
         if ignore_labels:
             labels = self.model.config.entity_labels if labels is None else labels
             labels = [label for label in labels if label not in ignore_labels]
         # Over the whole text: entities from two windows of a long sentence may cross.
-        return of_words.in_characters(text, overlap, labels)
+        return in_text.in_characters(text, overlap, labels)
 
 
 def _find_processor(model: Any, processor: Any, tokenizer: Any) -> Any:

@@ -6,7 +6,6 @@ in windows, and pads features, dicts of arrays, to batches.
 
 import copy
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
@@ -81,8 +80,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         max_subwords: sub-words that the encoder reads at once, special tokens included. A longer sentence is laid out
             as windows of this width that overlap by half; a word is read from the window in which it is most central.
         context: sentences of raw text that the encoder reads beside each: "none", "previous_sentence" or "document".
-        word_splitter: how raw text is split into words, as declared in [`ProcessorOptions`].
-        sentence_splitter: "punctuation", "lines" or "none".
+        word_splitter, sentence_splitter: how raw text is split, as declared in [`ProcessorOptions`].
         max_sentence_words: longer sentences of raw text are scored in windows of a quarter as many words, which share
             a quarter of theirs with the next. An entity of at most these many words (16 by default) is complete in at
             least one window, and is found once.
@@ -123,9 +121,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
     ):
         super().__init__(tokenizer)
         if not getattr(tokenizer, "is_fast", False):
-            raise ValueError(
-                "TriaffineProcessor needs a fast tokenizer, because only fast ones map sub-words to words."
-            )
+            raise ValueError("TriaffineProcessor needs a fast tokenizer: only these map sub-words to words.")
         check_parts("vocabulary_parts", vocabulary_parts)
         self.max_subwords = max_subwords
         self.context = context
@@ -233,11 +229,10 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
     ) -> Iterator[Piece]:
         """A sentence as the model reads it: whole, or if it is long in windows that overlap.
 
-        A window has a quarter of `max_sentence_words`, and shares a quarter of these with the next. The time for a word
-        grows with the length of what is scored together: windows as long as the longest sentence would take several
-        times as long as prose. The context of a window is what stands around it: words of its sentence, then of `left`
-        and `right`, which are the context of that. `offsets` are those of the words in their text; None: their numbers,
-        (0, 1), (1, 2), …
+        The time for a word grows with the length of what is scored together: windows as long as the longest sentence
+        would take several times as long as prose. The context of a window is what stands around it: words of its
+        sentence, then of `left` and `right`, which are the context of that. `offsets` are those of the words in their
+        text; None: their numbers, (0, 1), (1, 2), …
         """
         offsets = [(number, number + 1) for number in range(len(words))] if offsets is None else offsets
         if len(words) <= self.max_sentence_words:
@@ -267,11 +262,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
 
         A feature contains input_ids, attention_mask, token_type_ids, word_index [S], num_words, and, if the processor
         has these vocabularies, word_ids, pos_ids [N], char_ids [N, C]. A word without sub-words becomes the unknown
-        token.
-
-        Raises:
-            TypeError: a sentence is not a list of strings.
-            ValueError: the arguments have different numbers of sentences, or a sentence has other numbers of tags.
+        token. Numbers of sentences or tags that differ are a ValueError; what is no list of strings is a TypeError.
         """
         given: dict[str, Any] = {"words": words, "left_tokens": left_tokens, "right_tokens": right_tokens, "pos": pos}
         for name, sentences in given.items():
@@ -407,9 +398,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         return super().save_pretrained(save_directory, push_to_hub=push_to_hub, **options)
 
     @classmethod
-    def from_pretrained(  # type: ignore[override]
-        cls, pretrained_model_name_or_path: str | os.PathLike[str], **kwargs: Any
-    ) -> "TriaffineProcessor":
+    def from_pretrained(cls, pretrained_model_name_or_path: Any, **kwargs: Any) -> Any:  # type: ignore[override]
         # With None, transformers asks whether to run code that the tokenizer names, and reads the answer from stdin.
         kwargs["trust_remote_code"] = bool(kwargs.get("trust_remote_code"))
         if len(commit := Path(__file__).parent.name) == 40:  # where transformers has this code from: no other runs
@@ -485,18 +474,14 @@ def fill_in_tags(
 
 
 def _needs_space(tokenizer: Any) -> bool:
-    """True if words need a space before them to be tokenized as in running text.
-
-    Byte-level tokenizers read a word without one as the continuation of another; not all have `add_prefix_space`.
-    """
+    """True if words need a space before them, without which byte-level tokenizers read the rest of another word."""
 
     def last_of(text: Any, **options: Any) -> list[int]:
         return list(tokenizer(text, add_special_tokens=False, **options)["input_ids"])[-1:]
 
     in_text = last_of("x the")
-    if last_of(["x", "the"], is_split_into_words=True) == in_text:
-        return False
-    return last_of(["x", " the"], is_split_into_words=True) == in_text
+    plain, spaced = (last_of(["x", word], is_split_into_words=True) for word in ("the", " the"))
+    return plain != in_text and spaced == in_text
 
 
 def _ids(names: Iterable[str], vocabulary: dict[str, int]) -> np.ndarray:

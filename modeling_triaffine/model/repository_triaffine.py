@@ -110,11 +110,8 @@ def register_task(find_class: Callable[[Any], Any], replace: bool = True) -> Non
     """Makes transformers' `pipeline("token-classification", …)` use the pipeline of this package for its models.
 
     For the name of a model, transformers reads the class from the model's configuration; for an object it goes by the
-    task alone, and asks for a tokenizer before it looks at the model.
-
-    Args:
-        find_class: returns the class of pipeline for a model of ours.
-        replace: whether to take the place of the package's class.
+    task alone, and asks for a tokenizer before it looks at the model. `find_class` returns the class of pipeline for a
+    model of ours; unless `replace`, the package's stays.
     """
     from transformers import AutoTokenizer, TokenClassificationPipeline
     from transformers.pipelines import PIPELINE_REGISTRY
@@ -193,9 +190,7 @@ def refuse_redirections(name_or_path: str | os.PathLike[str], config: str, optio
     run, and the base model of an adapter, which it would load in place of this one. Arguments as of [`find_file`].
     """
     if adapter := (options.get("adapter_kwargs") or {}).get("_adapter_model_path"):
-        raise ValueError(
-            f"{adapter} is an adapter. Load its model {name_or_path}, then model.load_adapter({adapter!r})."
-        )
+        raise ValueError(f"{adapter} is an adapter: load {name_or_path}, then model.load_adapter({adapter!r}).")
     path = find_file(name_or_path, config, options)
     refused = "audio_tokenizer" in (json.loads(Path(path).read_bytes()) if path else {})
     names = [AUDIO_TOKENIZER_NAME, *([ADAPTER_CONFIG_NAME] if is_peft_available() else [])]

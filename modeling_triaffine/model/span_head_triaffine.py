@@ -50,29 +50,18 @@ NO_SPAN_LOGIT = -1e4
 
 @dataclass
 class NestedNEROutput(ModelOutput):
-    """Output of head and model. Span indices (i, j) are both inclusive; with `multi_label`, None has no column.
+    """Output of head and model. Span indices (i, j) are both inclusive; with `multi_label`, None has no column."""
 
-    Attributes:
-        loss: `aux_loss_weight` · loss_aux + loss_main, or loss_aux alone without the cross-span stage.
-        loss_aux, loss_main: [`span_loss`] of `span_logits` over all spans, of `logits` over the candidates.
-        span_logits [B, N, N, R]: p_ij of the span stage.
-        candidates [B, m, 2], candidate_mask [B, m]: the candidates, ordered by (i, j), and which of them exist.
-        logits [B, m, R]: pᶜ of the candidates.
-        span_attentions [B, m, N, R]: α of the candidates.
-        cross_span_attentions [B, m, m, R]: β, axes l, g.
-        hidden_states: the encoder's, if requested (of long sentences, a row per window).
-    """
-
-    loss: Tensor | None = None
-    loss_aux: Tensor | None = None
-    loss_main: Tensor | None = None
-    span_logits: Tensor | None = None
-    candidates: Tensor | None = None
-    candidate_mask: Tensor | None = None
-    logits: Tensor | None = None
-    span_attentions: Tensor | None = None
-    cross_span_attentions: Tensor | None = None
-    hidden_states: tuple[Tensor, ...] | None = None
+    loss: Tensor | None = None  # aux_loss_weight · loss_aux + loss_main, or loss_aux without the cross-span stage
+    loss_aux: Tensor | None = None  # [`span_loss`] of `span_logits` over all spans
+    loss_main: Tensor | None = None  # [`span_loss`] of `logits` over the candidates
+    span_logits: Tensor | None = None  # [B, N, N, R]: p_ij of the span stage
+    candidates: Tensor | None = None  # [B, m, 2], ordered by (i, j)
+    candidate_mask: Tensor | None = None  # [B, m]: which candidates exist
+    logits: Tensor | None = None  # [B, m, R]: pᶜ of the candidates
+    span_attentions: Tensor | None = None  # [B, m, N, R]: α of the candidates
+    cross_span_attentions: Tensor | None = None  # [B, m, m, R]: β, axes l, g
+    hidden_states: tuple[Tensor, ...] | None = None  # the encoder's, if requested; a row per window of long sentences
 
 
 class CrossSpanStage(nn.Module):
@@ -131,16 +120,12 @@ class CrossSpanStage(nn.Module):
 class TriaffineSpanHead(nn.Module):
     """Words → span scores: span stage, choice of candidates, cross-span stage, losses.
 
-    Args:
-        config: [`TriaffineConfig`] with `hidden_size` set. `max_candidates` is read at every call.
-
-    Attributes:
-        reference: compute by the plain einsums that define the model, for comparison; slow and large.
-        kept_bytes: memory for intermediate results that the backward pass of full tensors would otherwise recompute;
-            None: a quarter of the free memory.
+    `config` has `hidden_size` set; its `max_candidates` is read at every call.
     """
 
-    reference = False
+    reference = False  # compute by the plain einsums that define the model, for comparison; slow and large
+    # Memory for intermediate results that the backward pass of full tensors would otherwise recompute; None: a quarter
+    # of the free memory.
     kept_bytes: int | None = None
 
     def __init__(self, config: TriaffineConfig):
@@ -226,9 +211,7 @@ class TriaffineSpanHead(nn.Module):
         shared = None
         if config.share_triaffine:
             shared = self._weight(attention, self.attention), self._weight(scoring, self.scoring), self.label_bias
-        logits, cross_span_attentions = self.cross_span(
-            words, representations, candidates, mask, shared, self.reference
-        )
+        logits, attentions = self.cross_span(words, representations, candidates, mask, shared, self.reference)
         if config.cross_span_residual:
             logits = logits + gather_spans(span_logits, candidates)
         return {
@@ -236,7 +219,7 @@ class TriaffineSpanHead(nn.Module):
             "candidate_mask": mask,
             "logits": logits,
             "span_attentions": inside.permute(0, 2, 3, 1),
-            "cross_span_attentions": cross_span_attentions,
+            "cross_span_attentions": attentions,
         }
 
     @staticmethod

@@ -225,21 +225,15 @@ def _trimmed(text: str, cuts: Iterable[int]) -> Iterator[Offsets]:
 
 
 class Piece(NamedTuple):
-    """Words that are scored together: a sentence, or a window of a longer one.
+    """Words that are scored together: a sentence, or a window of a longer one."""
 
-    offsets: of the words in the text.
-    shared_before, shared_after: number of first words shared with the previous window, of last words with the next.
-    words, left, right: these words, and those of the context that the model reads on both sides.
-    pos: the parts of speech of the words, if they are given.
-    """
-
-    offsets: Sequence[Offsets]
-    shared_before: int = 0
-    shared_after: int = 0
+    offsets: Sequence[Offsets]  # of the words in the text
+    shared_before: int = 0  # number of first words shared with the previous window
+    shared_after: int = 0  # of last words, with the next
     words: Sequence[str] = ()
-    left: Sequence[str] = ()
-    right: Sequence[str] = ()
-    pos: Sequence[str] = ()
+    left: Sequence[str] = ()  # context that the model reads, and
+    right: Sequence[str] = ()  # on the other side
+    pos: Sequence[str] = ()  # parts of speech of the words, if they are given
 
     def owns(self, start: int, end: int) -> bool:
         """True if an entity in these words (`end` exclusive) belongs to them, not to a neighbouring window.
@@ -270,11 +264,7 @@ def sentences_by(splitter: TextSplitter, text: str) -> Iterator[Sequence[Offsets
 
 
 def check_words(words: Iterable[Any], text: str, splitter: str, last: int = 0) -> list[Offsets]:
-    """The words of a text, as a `splitter` returned them, after one that ends at `last`.
-
-    Raises:
-        ValueError: one is not (start, end), is empty, before the end of another, or outside of the text.
-    """
+    """The words of a text, as a `splitter` returned them, after one that ends at `last`; ValueError if one is none."""
     checked = []
     for word in words:
         try:

@@ -314,24 +314,18 @@ class FullWeight:
 
 @dataclass
 class Acceleration:
-    """Operations that the package, where it is imported, replaces by faster ones with the same numbers.
+    """Operations that the package, where it is imported, replaces by faster ones with the same numbers."""
 
-    Attributes:
-        linear_layers: (module) → a context for a call of the module, whose linear layers are then faster.
-        full_weight: (tensor) → a [`FullWeight`], made for each forward pass.
-        labels_at_once: (attention, scoring) → for how many labels full tensors are contracted at once.
-        labels_to_keep: (attention, scoring, plan, budget in bytes) → for how many labels to store what is contracted
-            with full tensors for the backward pass, which recomputes the others.
-        attend_inside: as [`attend_inside`]; without the whole cube where it is not needed.
-        run: (model, inputs) → the model's output in prediction.
-    """
-
+    # A context for a call of the module, whose linear layers are then faster.
     linear_layers: Callable[[nn.Module], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
-    full_weight: Callable[[Tensor], FullWeight] = FullWeight
+    full_weight: Callable[[Tensor], FullWeight] = FullWeight  # for each forward pass
+    # (attention, scoring) → for how many labels full tensors are contracted at once.
     labels_at_once: Callable[..., int] = lambda *_: 1
+    # (attention, scoring, plan, budget in bytes) → for how many labels to store what is contracted with full tensors
+    # for the backward pass, which recomputes the others.
     labels_to_keep: Callable[..., float] = lambda *_: math.inf
     attend_inside: Callable[[Plan, Cube, Cube, bool], tuple[Tensor, Tensor | None]] = attend_inside
-    run: Callable[[Any, dict[str, Any]], Any] = lambda model, inputs: model(**inputs)
+    run: Callable[[Any, dict[str, Any]], Any] = lambda model, inputs: model(**inputs)  # in prediction
 
 
 ACCELERATION = Acceleration()

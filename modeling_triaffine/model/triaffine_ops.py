@@ -160,13 +160,10 @@ def span_products(ends: Tensor, candidates: Tensor) -> Tensor:
 
 
 class SpanScores(NamedTuple):
-    """Output of the span stage.
+    """Output of the span stage."""
 
-    scores [B, R, N, N]: p_ijr without its bias; entries that are no span are finite, but meaningless.
-    attention_cube [B, R, N, N, N] (k, i, j): s_ijkr if it was stored; the candidates need a few rows of it.
-    """
-
-    scores: Tensor
+    scores: Tensor  # [B, R, N, N]: p_ijr without its bias; entries that are no span are finite, but meaningless
+    # [B, R, N, N, N] (k, i, j): s_ijkr if it was stored; the candidates need a few rows of it.
     attention_cube: Tensor | None = None
 
 

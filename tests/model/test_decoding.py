@@ -22,8 +22,8 @@ def candidate_output():
     return SimpleNamespace(logits=probabilities.log(), candidates=candidates, candidate_mask=mask)
 
 
-def decode(output, threshold=None, overlap="all", **fields):
-    return find_entities(output, TriaffineConfig(id2label=ID2LABEL, hidden_size=4, **fields), threshold, overlap)
+def decode(output, threshold=None, **fields):
+    return find_entities(output, TriaffineConfig(id2label=ID2LABEL, hidden_size=4, **fields), threshold)
 
 
 def spans(entities):
@@ -97,7 +97,7 @@ def test_several_labels_of_a_span_are_found_each_by_its_threshold():
     output.candidate_mask = output.candidate_mask[:1]
 
     def found(threshold, overlap="all"):
-        return spans(decode(output, threshold, overlap, multi_label=True)[0])
+        return spans(resolve_overlaps(decode(output, threshold, multi_label=True)[0], overlap))
 
     assert found(None) == [(0, 3, "DNA"), (0, 3, "protein"), (2, 3, "protein")]
     assert found({"protein": 0.25}) == [(0, 3, "DNA"), (0, 3, "protein"), (1, 2, "protein"), (2, 3, "protein")]
