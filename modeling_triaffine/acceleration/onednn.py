@@ -88,13 +88,11 @@ def _is_for_onednn(values: Tensor, weight: Tensor, bias: Tensor | None = None) -
 def _linear(values: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     # `apply` inspects signatures at every call: a twentieth of the time of a single text.
     multiply: Any = OneDNNLinear.apply if torch.is_grad_enabled() else _multiply
-    result: Tensor = multiply(values, weight, bias)
-    return result
+    return multiply(values, weight, bias)
 
 
 def _multiply(values: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    result: Tensor = torch.ops.mkldnn._linear_pointwise(values, weight, bias, "none", [], "")
-    return result
+    return torch.ops.mkldnn._linear_pointwise(values, weight, bias, "none", [], "")
 
 
 class OneDNNLinear(torch.autograd.Function):
