@@ -36,7 +36,7 @@ BUDGET = {
     "drawing": (583, 454),
     "evaluation": (1_148, 621),
     "explanation": (387, 279),
-    "model": (4_701, 3_431),
+    "model": (4_504, 3_430),
     "page": (324, 583),
     "publishing": (668, 652),
     "serving": (919, 940),
