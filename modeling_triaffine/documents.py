@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .files import NO_TEXT, DataError, decode_object, decode_text
+from .files import NO_TEXT, DataError, decode_json, decode_text, shown
 from .model.kinds_triaffine import TextEntity
 
 Item = TypeVar("Item")
@@ -67,7 +67,11 @@ class TextOptions:
                 continue
             try:
                 text = None if is_json else decode_text(line.removeprefix(BOM_UTF8).rstrip(b"\r\n"))
-                record = decode_object(line) if is_json else {self.text_column: text}
+                record = decode_json(line) if is_json else {self.text_column: text}
+                if not isinstance(record, dict):
+                    raise DataError(
+                        f"expected a JSON object, found {shown(record)}", "Give one, with its fields in { }"
+                    )
                 self.check_names(record)
             except DataError as error:
                 yield Row(file, number, outcome=" ".join(str(error).split()))
@@ -78,8 +82,7 @@ class TextOptions:
         """The row of a .txt file, whose record has the name as its `id`; that of a file of another kind is rejected."""
         try:
             data = path.read_bytes().removeprefix(BOM_UTF8)
-            check_beginning(data, False)
-            if path.suffix.lower() != ".txt":
+            if path.suffix.lower() != ".txt" and not data.startswith(tuple(NO_TEXT)):
                 problem = "it is no .txt, .jsonl or .parquet file"
                 raise DataError(problem, "Extract its text, as pdftotext does for a PDF")
             text = decode_text(data)

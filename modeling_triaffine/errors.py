@@ -10,7 +10,6 @@ from pathlib import Path
 
 from .files import SURROGATES
 
-USER_ERROR = 2
 # Exit codes of shells for a process that SIGINT or SIGPIPE has ended.
 INTERRUPTED, PIPE_CLOSED = 130, 141
 
@@ -49,7 +48,7 @@ def ending_plainly(*faults: type[Exception]) -> Iterator[None]:
         from .drawing.safe_text import visible
 
         _print_once(f"error: {visible(' '.join(f'{error}{_place(error)}'.split()))}")
-        sys.exit(USER_ERROR)
+        sys.exit(2)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ import sys
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 # Lone surrogates, which JSON can hold and UTF-8 cannot, are written as JSON escapes.
 SURROGATES = "backslashreplace"
@@ -49,14 +49,6 @@ def decode_text(data: bytes) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise DataError(f"byte {error.start + 1} is not valid utf-8", "Save the file as UTF-8") from None
-
-
-def decode_object(data: bytes) -> dict[str, Any]:
-    """Parses a JSON object; raises a DataError for anything else."""
-    value = decode_json(data)
-    if not isinstance(value, dict):
-        raise DataError(f"expected a JSON object, found {shown(value)}", "Give one JSON object, with its fields in { }")
-    return value
 
 
 def decode_json(data: bytes) -> object:
@@ -98,11 +90,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def open_output(path: Path | None) -> Iterator[TextIO]:
-    """A text stream to standard output (None or "-") or, atomically, to a file (see [`atomic_path`]).
-
-    Raises:
-        ValueError: `path` is a folder.
-    """
+    """A text stream to standard output (None or "-") or, atomically, to a file (see [`atomic_path`])."""
     if path is None or str(path) == "-":
         yield sys.stdout
     elif path.is_dir():

@@ -28,10 +28,7 @@ def installed_models() -> dict[str, Path]:
 def find_model(name: str | None = None) -> str:
     """The folder or the Hub name of a model: a folder of that name, a model of the package, or else one on the Hub.
 
-    A folder without config.json is searched for a model in `model/`.
-
-    Args:
-        name: None takes [`DEFAULT_MODEL`].
+    Without a name it is [`DEFAULT_MODEL`]. A folder without config.json is searched for a model in `model/`.
 
     Raises:
         FileNotFoundError: a name that is not OWNER/NAME is none of them, or the package lacks the weights; the message

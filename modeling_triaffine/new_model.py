@@ -142,11 +142,9 @@ def build_vocabularies(processor: TriaffineProcessor, records: Iterable[dict[str
     counts: dict[str, Counter[str]] = {part: Counter() for part in parts}
     for record in records:
         words = list(map(composed, record["tokens"]))
+        names = {"words": words, "chars": "".join(words), "pos": record["pos"] if "pos" in counts else ()}
         for part, count in counts.items():
-            if part == "pos":
-                count.update(record["pos"])
-            else:  # a string counts as its characters
-                count.update("".join(words) if part == "chars" else words)
+            count.update(names[part])
     processor.vocabularies |= {
         part: number_names(sorted(of, key=lambda name: (-of[name], name))) for part, of in counts.items()
     }

@@ -86,23 +86,19 @@ def _register_task() -> None:
     import transformers
     from transformers import pipelines
 
-    from . import installed_models
+    from .installed_models import installed_models
+    from .model.pipeline_triaffine import NestedNERPipeline
     from .model.repository_triaffine import register_task
-
-    def find_class(_model: Any) -> Any:
-        from .model.pipeline_triaffine import NestedNERPipeline
-
-        return NestedNERPipeline
 
     make_pipeline = pipelines.pipeline
 
     @functools.wraps(make_pipeline)
     def pipeline(task: Any = None, model: Any = None, *arguments: Any, **options: Any) -> Any:
         if isinstance(model, str) and not os.path.isdir(model):
-            model = str(installed_models.installed_models().get(model, model))
+            model = str(installed_models().get(model, model))
         return make_pipeline(task, model, *arguments, **options)
 
-    register_task(find_class)
+    register_task(lambda _model: NestedNERPipeline)
     vars(pipelines)["pipeline"] = pipeline
     vars(transformers).pop("pipeline", None)  # if it was imported from there before
 

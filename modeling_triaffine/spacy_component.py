@@ -100,8 +100,7 @@ class TriaffineNER(Pipe):
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         """Precision, recall and F1 of the spans, also by label, as of spaCy's spancat; used by `nlp.evaluate`."""
-        scores: dict[str, Any] = spancat_score(examples, **{"spans_key": self._spans_key, **kwargs})
-        return scores
+        return dict(spancat_score(examples, **{"spans_key": self._spans_key, **kwargs}))
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Saves model and processor in a folder; the settings are part of the spaCy pipeline's configuration."""

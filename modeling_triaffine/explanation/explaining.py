@@ -52,14 +52,11 @@ class StageScores:
     """The scores of a span in one stage, by label: logit = Σ contributions + bias.
 
     Attributes:
-        logits: One for each of R labels.
-        probabilities: The softmax over the labels, or with `multi_label` the sigmoid; in the final stage with the
-            model's temperature.
-        bias: The bias of each label; in the cross-span stage of a model with `cross_span_residual` plus the logit of
-            the span stage.
+        logits: [R], one for each label.
+        probabilities: [R], by softmax, or with `multi_label` sigmoid; in the final stage with the model's temperature.
+        bias: [R], in the cross-span stage of a model with `cross_span_residual` plus the logit of the span stage.
         attention: [R, K], α of K inside words, or β of K candidates, which sums to 1.
-        contributions: [R, K], attention times value, in logits. Both are None if the stage has no attention (ablation
-            (a)).
+        contributions: [R, K], attention times value, in logits. Both are None without attention (ablation (a)).
     """
 
     logits: list[float]
@@ -82,8 +79,7 @@ class Explanation:
             span is not a candidate.
         predicted: The label of the span, the likeliest of several; "None" if it is not an entity or not a candidate.
         is_candidate: Whether the span is in the cross-span stage; None for a model without this stage.
-        cross_span_axis: "key": the span attends to the candidates; "query": the candidates attend to it; None without
-            the stage.
+        cross_span_axis: "key": the span attends to the candidates; "query": they attend to it; None without the stage.
         also_predicted: The other labels of the span, with `multi_label`.
         cross_span_residual: Whether the bias of the `cross_span_stage` includes the logit of the `span_stage`.
     """
@@ -122,8 +118,7 @@ def explain(
     Args:
         pipeline: [`NestedNERPipeline`]; its processor splits the text as for predictions.
         span: Start and end (exclusive) in characters, at word boundaries of one sentence; or an entity of the pipeline.
-        threshold: Least probability of the labels that count as predicted, as in a call of the pipeline; None: the
-            pipeline's.
+        threshold: Least probability of labels that count as predicted, as in a call; None: that of the pipeline.
 
     Raises:
         ValueError: The span is not one of whole words in one sentence, or is too wide.
@@ -153,18 +148,18 @@ def explain(
         packed = batch.pop("packed_words")
         hidden, _ = model.represent_words(**batch)
         output: Any = model.head(hidden, batch["num_words"], packed_words=packed)
-        labels_of: defaultdict[tuple[int, int], list[tuple[str, float]]] = defaultdict(list)
+        labels_of = defaultdict[tuple[int, int], list[tuple[str, float]]](list)
         for entity in find_entities(output, config, threshold)[0]:  # the likeliest of a span first
             labels_of[entity["start"], entity["end"] - 1].append((entity["type"], entity["score"]))
         span_stage = span_stage_scores(model.head, hidden, output, (i, j))
         cross_span_stage = candidates = None
-        spans = [] if output.candidates is None else output.candidates[0].tolist()
-        if [i, j] in spans:
-            cross_span_stage = cross_span_stage_scores(model.head, hidden, output, spans.index([i, j]))
+        spans = [] if output.candidates is None else [*map(tuple, output.candidates[0].tolist())]
+        if (i, j) in spans:
+            cross_span_stage = cross_span_stage_scores(model.head, hidden, output, spans.index((i, j)))
             none = label_probabilities(output.logits[0], config.multi_label, config.temperature)[:, -1].tolist()
             candidates = []
-            for place, of_none in zip(map(tuple, spans), none, strict=True):
-                label, probability = labels_of[place][0] if labels_of[place] else (NONE_LABEL, of_none)
+            for place, of_none in zip(spans, none, strict=True):
+                label, probability = (*labels_of[place], (NONE_LABEL, of_none))[0]
                 candidates.append(Candidate(**vars(cut(*place)), label=label, probability=probability))
     predicted = [label for label, _ in labels_of[i, j]] or [NONE_LABEL]
     return Explanation(

@@ -153,9 +153,7 @@ def publish_folder(
             info = patiently(lambda: api.model_info(name, revision=revision))
             replaces = new_card or has_own_card(folder)
             if not replaces and CARD_NAME in {file.rfilename for file in info.siblings or []}:
-                logger.warning(
-                    "%s keeps its card, whatever its scores are; --new_card (new_card=True) replaces it.", name
-                )
+                logger.warning("%s keeps its card, whatever its scores; --new-card (new_card=True) replaces it.", name)
                 (target / CARD_NAME).unlink()
             commit = patiently(
                 lambda: api.upload_folder(
