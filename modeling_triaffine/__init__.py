@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from . import model as model
     from . import publishing as publishing
     from . import training as training
-    from .conversion.onnx_predictor import OnnxNestedNER as OnnxNestedNER
+    from .conversion.onnx import OnnxNestedNER as OnnxNestedNER
     from .data.collator import DataCollatorForNestedNER as DataCollatorForNestedNER
     from .data.loading import load_nested_ner as load_nested_ner
     from .drawing.entities import draw_entities as draw_entities

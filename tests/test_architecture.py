@@ -30,8 +30,8 @@ SHARED_FILES = {file.stem for file in PACKAGE.glob("*.py")} - {"demo", "registra
 BUDGET = {
     ".": (1_133, 1_810),
     "acceleration": (1_109, 706),
-    "commands": (1_037, 674),
-    "conversion": (709, 590),
+    "commands": (1_036, 674),
+    "conversion": (661, 589),
     "data": (4_739, 2_286),
     "drawing": (583, 454),
     "evaluation": (1_148, 621),

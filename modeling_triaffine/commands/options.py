@@ -109,7 +109,7 @@ Port = Annotated[int, Option(min=0, max=65535, help="Port to listen on; 0: a fre
 def open_model(name: str | None, device: str | None = None, bf16: bool = False, **options: Any) -> Any:
     """Opens the pipeline of a model, or of a folder that `export` wrote; names the one that is the default."""
     found = find_and_name(name)
-    from ..conversion.onnx_predictor import open_pipeline
+    from ..conversion.onnx import open_pipeline
 
     if bf16:
         options["dtype"] = "bfloat16"

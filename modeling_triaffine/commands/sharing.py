@@ -68,8 +68,7 @@ def export(
     # torch's exporter warns of its own internals.
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     warnings.simplefilter("ignore")
-    from ..conversion.onnx_export import export_onnx, quantize_onnx
-    from ..conversion.onnx_predictor import GRAPH
+    from ..conversion.onnx import GRAPH, export_onnx, quantize_onnx
     from ..files import new_folder
     from ..model.pipeline_triaffine import NestedNERPipeline
 

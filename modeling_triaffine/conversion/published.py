@@ -1,10 +1,13 @@
 """Converts a checkpoint of the published implementation to a model and a processor of this package.
 
-The published training saves the whole model as a pickle, which is read without running it (`inert_checkpoint.py`). This
-file has the names of its tensors, the meaning of its settings, what it does not contain (names of labels, vocabularies,
-context), and what cannot be converted. The converted model computes what the published code computes: the softmax of
-the cross-span attention is over the scored spans (`cross_span_axis="query"`), and the character BiLSTM is read at the
-last character.
+The published training saves the whole model as a pickle, a program that names functions and calls them. It is read
+without running it: torch's `weights_only` refuses all names but those that tensors need; here the other names stand for
+inert classes, so that the modules and settings around the tensors are read, too.
+
+This file has the names of its tensors, the meaning of its settings, what it does not contain (names of labels,
+vocabularies, context), and what cannot be converted. The converted model computes what the published code computes: the
+softmax of the cross-span attention is over the scored spans (`cross_span_axis="query"`), and the character BiLSTM is
+read at the last character.
 """
 
 import json
@@ -12,6 +15,7 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import torch
@@ -23,7 +27,6 @@ from ..model.kinds_triaffine import NONE_LABEL
 from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.processing_triaffine import PADDING, UNKNOWN, TriaffineProcessor
 from ..new_model import number_names
-from .inert_checkpoint import CheckpointError, InertObject, module_tensors, read_checkpoint, submodule
 
 # What published checkpoints of a corpus lack: the labels in their order, and the context in training.
 CORPORA: dict[str, tuple[list[str], str]] = {
@@ -85,6 +88,76 @@ WITHOUT_USE = re.compile(
 )
 
 
+# ---- Pickles that are not run ----
+
+
+class CheckpointError(ValueError):
+    """A checkpoint cannot be read or converted; the message says why."""
+
+
+class InertObject:
+    """The record of an object that a pickle would have built, or of a function that it would have called.
+
+    Attributes:
+        path, name: module and name of the class or function, as in the pickle, and the name alone.
+        state: the attributes of the object by name.
+    """
+
+    path = ""
+    state: dict[str, Any]
+
+    def __new__(cls, *arguments: Any, **keywords: Any) -> "InertObject":
+        inert = object.__new__(cls)
+        inert.state = {}
+        return inert
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition(".")[2]
+
+    def __setstate__(self, state: Any) -> None:
+        for part in state if isinstance(state, tuple) else (state,):
+            if isinstance(part, dict):
+                self.state.update(part)
+
+
+def read_checkpoint(path: str | Path) -> Any:
+    """Reads a file written by `torch.save` of torch 1.6 or later; its tensors are mapped from the file."""
+    try:
+        names = torch.serialization.get_unsafe_globals_in_checkpoint(path)
+        with torch.serialization.safe_globals([_inert_class(name) for name in names]):
+            return torch.load(path, map_location="cpu", mmap=True, weights_only=True)
+    except OSError:
+        raise
+    except Exception as error:  # an invalid pickle can raise anything
+        reason = " ".join(str(error).split())
+        if isinstance(error, UnpicklingError):  # whose message advises to run the file
+            reason = "its pickle has calls or instructions that a saved model does not need"
+        raise CheckpointError(
+            f"{path} was not written by torch.save (of torch 1.6 or later), or is damaged: {reason}"
+        ) from None
+
+
+def _inert_class(path: str) -> type[InertObject]:
+    """An inert class in place of what a pickle calls by this path."""
+    module, _, name = path.rpartition(".")
+    return type(name, (InertObject,), {"__module__": module, "path": path})
+
+
+def named_modules(module: Any, name: str = "") -> dict[str, InertObject]:
+    """A pickled `torch.nn.Module` and its descendants by their dotted names."""
+    if not isinstance(module, InertObject) or "_modules" not in module.state:
+        raise CheckpointError(f"{name or 'the saved object'} is not a module")
+    found = {name: module}
+    for child_name, child in module.state["_modules"].items():
+        if child is not None:
+            found |= named_modules(child, f"{name}.{child_name}" if name else child_name)
+    return found
+
+
+# ---- Conversion ----
+
+
 def convert_published(
     checkpoint: str | Path,
     encoder: str,
@@ -103,21 +176,35 @@ def convert_published(
     """
     root = read_checkpoint(checkpoint)
     try:
-        _check_supported(root)
-        tensors = module_tensors(root)
+        modules, settings = _supported_modules(root)
     except CheckpointError as error:
         raise CheckpointError(f"{checkpoint} cannot be converted: {error}.") from None
-    tensors = {name: tensor for name, tensor in tensors.items() if not WITHOUT_USE.fullmatch(name)}
+    tensors: dict[str, Tensor] = {}
+    for name, module in modules.items():
+        own = module.state["_parameters"] | module.state["_buffers"]
+        named = {f"{name}.{key}".lstrip("."): value for key, value in own.items() if isinstance(value, Tensor)}
+        tensors |= {key: value.detach() for key, value in named.items() if not WITHOUT_USE.fullmatch(key)}
     parts = [part for part, table in TABLES.items() if f"encoder.{table}.weight" in tensors]
     numbers = _read_vocabularies(vocabularies, parts, tensors)
     for part, numbered in numbers.items():
         table = f"encoder.{TABLES[part]}.weight"
         tensors[table] = tensors[table][torch.tensor(list(numbered.values()))]
 
-    config = _build_config(root, tensors, encoder, labels, context)
+    count = len(tensors["parser_list.0.uni"]) - 1
+    if count != len(labels):
+        listed = ", ".join(labels)
+        raise ValueError(f"The checkpoint has {count} entity labels, but {len(labels)} are named: {listed}.")
+    config = TriaffineConfig(
+        encoder_config=AutoConfig.from_pretrained(encoder, trust_remote_code=False),  # and does not ask for it
+        id2label=dict(enumerate([*labels, NONE_LABEL])),
+        cross_span_axis="query",
+        char_readout="last_character",
+        context=context,
+        **_infer_fields(root, settings, tensors),
+    )
     model = TriaffineForNestedNER(config).eval()
     try:
-        state = (our_parameter(name, _our_columns(name, tensor, config)) for name, tensor in tensors.items())
+        state = (_our_parameter(name, tensor, config) for name, tensor in tensors.items())
         model.load_state_dict({name: tensor.float() for name, tensor in state})
     except RuntimeError as error:
         reason = textwrap.shorten(str(error), 500, placeholder=" …")  # which names every tensor that does not match
@@ -128,63 +215,39 @@ def convert_published(
     return model, processor
 
 
-def _check_supported(root: Any) -> None:
-    """Raises CheckpointError if this package does not support the pickled model."""
+def _supported_modules(root: Any) -> tuple[dict[str, InertObject], dict[str, Any]]:
+    """The modules of a pickled model by name, and their settings; a CheckpointError if these are not supported."""
     if not isinstance(root, InertObject) or root.name not in (FULL_MODEL, SPAN_MODEL):
         found = getattr(root, "path", type(root).__name__)
         raise CheckpointError(f"it contains {found}, not a whole model of class {FULL_MODEL} or {SPAN_MODEL}")
-    scorer = getattr(submodule(root, "parser_list.0"), "name", "none")
+    modules = named_modules(root)
+    scorer = modules["parser_list.0"].name
     if scorer != SCORER:
         raise CheckpointError(f"its scorer is {scorer}, and only {SCORER} can be converted")
-    settings = _settings(root)
+    settings: dict[str, Any] = {"act": root.state.get("act", "relu")}
+    for module, name in (("encoder", "bert_additional_config"), ("encoder", "lstm_config"), ("", "score_setting")):
+        noted = modules[module].state.get(name)
+        if not isinstance(noted, dict):
+            raise CheckpointError(f"it lacks {name!r}, the settings of its modules")
+        settings |= noted
     for name, value in FIXED_SETTINGS.items():
         if settings.get(name, value) != value:
             raise CheckpointError(f"it was trained with {name} = {settings[name]!r}, and only {value!r} is supported")
     if root.state.get("loss_config", {}).get("name") == "two":
         raise CheckpointError("it was trained with the loss 'two', which has no label for None")
+    return modules, settings
 
 
-def _settings(root: InertObject) -> dict[str, Any]:
-    """The settings stored in the model's modules."""
-    settings: dict[str, Any] = {"act": root.state.get("act", "relu")}
-    encoder = submodule(root, "encoder")
-    for module, name in ((encoder, "bert_additional_config"), (encoder, "lstm_config"), (root, "score_setting")):
-        noted = module.state.get(name) if module else None
-        if not isinstance(noted, dict):
-            raise CheckpointError(f"it lacks {name!r}, the settings of its modules")
-        settings |= noted
-    return settings
-
-
-def _build_config(
-    root: InertObject, tensors: Mapping[str, Tensor], encoder: str, labels: Sequence[str], context: str
-) -> TriaffineConfig:
-    """Infers sizes from the tensors, and choices from classes and settings."""
-    encoder_config = AutoConfig.from_pretrained(encoder, trust_remote_code=False)  # and does not ask for it
-    count = len(tensors["parser_list.0.uni"]) - 1
-    if count != len(labels):
-        named = ", ".join(labels)
-        raise ValueError(f"The checkpoint has {count} entity labels, but {len(labels)} are named: {named}.")
-    fields: dict[str, Any] = {"cross_span": root.name == FULL_MODEL}
+def _infer_fields(root: InertObject, settings: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Any]:
+    """The fields of the configuration: sizes from the tensors, and choices from classes and settings."""
+    fields: dict[str, Any] = {
+        "cross_span": root.name == FULL_MODEL,
+        "subword_pooling": settings.get("subword_aggr", "first"),
+        "triaffine_dim": len(tensors["parser_list.0.linear_m1.layers.1.bias"]),
+    }
     if fields["cross_span"]:
         shares = "final_uni" not in tensors
         fields |= {"max_candidates": root.state.get("max_span_count"), "share_triaffine": shares}
-    return TriaffineConfig(
-        triaffine_dim=len(tensors["parser_list.0.linear_m1.layers.1.bias"]),
-        encoder_config=encoder_config,
-        id2label=dict(enumerate([*labels, NONE_LABEL])),
-        cross_span_axis="query",
-        char_readout="last_character",
-        subword_pooling=_settings(root).get("subword_aggr", "first"),
-        context=context,
-        **fields,
-        **_word_fields(tensors),
-    )
-
-
-def _word_fields(tensors: Mapping[str, Tensor]) -> dict[str, Any]:
-    """Sizes of the embeddings and BiLSTMs of word representations."""
-    fields: dict[str, Any] = {}
     for part in ("word", "pos", "char"):
         if (table := tensors.get(f"encoder.{part}_embedding.weight")) is not None:
             fields |= {f"{part}_vocab_size": len(table), f"{part}_embedding_size": table.shape[1]}
@@ -220,17 +283,7 @@ def _read_vocabularies(
     return vocabularies
 
 
-def _our_columns(name: str, tensor: Tensor, config: TriaffineConfig) -> Tensor:
-    """Reorders the inputs of the BiLSTM's first layer: the published code has parts of speech before words."""
-    if not name.startswith("encoder.lstm.weight_ih_l0"):
-        return tensor
-    pos, words = config.pos_embedding_size, config.word_embedding_size
-    rest = tensor.shape[1] - config.hidden_size - pos - words
-    encoder, of_pos, of_words, of_chars = tensor.split([config.hidden_size, pos, words, rest], dim=1)
-    return torch.cat([encoder, of_words, of_pos, of_chars], dim=1)
-
-
-def our_parameter(name: str, tensor: Tensor) -> tuple[str, Tensor]:
+def _our_parameter(name: str, tensor: Tensor, config: TriaffineConfig) -> tuple[str, Tensor]:
     """The parameter for a published tensor, and its value; an unknown one keeps its name."""
     if name in TRIAFFINES:
         return TRIAFFINES[name], tensor.permute(3, 1, 0, 2)  # [head, inside, tail, label] → [label, inside, head, tail]
@@ -241,6 +294,10 @@ def our_parameter(name: str, tensor: Tensor) -> tuple[str, Tensor]:
         return f"{MODULES[module]}.{kind}", tensor
     if part := LSTM.fullmatch(name):
         lstm, of_layer, layer, backward = part.groups()
+        if (lstm, of_layer, layer) == ("lstm", "weight_ih", "0"):  # the published inputs have tags before words
+            sizes = [config.hidden_size, config.pos_embedding_size, config.word_embedding_size]
+            encoder, pos, words, chars = tensor.split([*sizes, tensor.shape[1] - sum(sizes)], dim=1)
+            tensor = torch.cat([encoder, words, pos, chars], dim=1)
         direction = "backward_layers" if backward else "forward_layers"
         return f"words.{lstm}.{direction}.{layer}.{of_layer}_l0", tensor
     return BIASES.get(name, name), tensor

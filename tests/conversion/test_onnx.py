@@ -16,9 +16,8 @@ import pytest
 import torch
 
 from modeling_triaffine import NestedNERPipeline, OnnxNestedNER, TriaffineForNestedNER, TriaffineProcessor
-from modeling_triaffine.conversion import onnx_export, onnx_predictor
-from modeling_triaffine.conversion.onnx_export import OUTPUTS, OnnxLSTM, export_onnx, span_scores_at_once
-from modeling_triaffine.conversion.onnx_predictor import graph_inputs, open_pipeline, open_session, run_session
+from modeling_triaffine.conversion import onnx as onnx_graphs
+from modeling_triaffine.conversion.onnx import export_onnx, graph_inputs, open_pipeline, open_session, run_session
 from modeling_triaffine.model.triaffine_ops import select_candidates, span_mask, span_scores_reference
 from tests.helpers.tiny import tiny_model, tiny_processor
 from tests.model.test_triaffine_ops import make_factor
@@ -53,10 +52,10 @@ class TorchSession:
     def __init__(self, model: TriaffineForNestedNER, inputs: list[str]):
         model = copy.deepcopy(model)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(onnx_export, "OnnxLSTM", lambda layer: layer)
-            onnx_export.make_exportable(model)
-        self.inputs, self.outputs = inputs, [name for name in OUTPUTS if model.config.cross_span or name == OUTPUTS[0]]
-        self.graph = onnx_export.InferenceGraph(model, self.outputs)
+            patch.setattr(onnx_graphs, "OnnxLSTM", lambda layer: layer)
+            onnx_graphs.make_exportable(model)
+        self.inputs, self.outputs = inputs, [*onnx_graphs.OUTPUTS[: None if model.config.cross_span else 1]]
+        self.graph = onnx_graphs.InferenceGraph(model, self.outputs)
 
     def get_inputs(self) -> list[SimpleNamespace]:
         return [SimpleNamespace(name=name) for name in self.inputs]
@@ -108,7 +107,7 @@ def test_candidates_of_the_graph_are_the_models(max_width, multi_label):
     starts, ends, lengths = torch.arange(7)[:, None], torch.arange(7), torch.tensor([7, 1, 4])[:, None, None]
     valid = (starts <= ends) & (ends < lengths) & (ends - starts < (max_width or 7))
     given = logits, valid, 5, max_width, multi_label
-    for found, expected in zip(onnx_export.candidates_by_topk(*given), select_candidates(*given), strict=True):
+    for found, expected in zip(onnx_graphs.candidates_by_topk(*given), select_candidates(*given), strict=True):
         assert torch.equal(found, expected)
 
 
@@ -149,7 +148,7 @@ def test_a_graph_alone_opens_in_onnx_runtime(online, tmp_path, monkeypatch, file
     online.api.create_repo("owner/name")
     online.api.upload_folder(folder_path=folder, repo_id="owner/name")
     for one in (NestedNERPipeline, OnnxNestedNER):
-        monkeypatch.setattr(onnx_predictor, one.__name__, lambda *given, kind=one, **options: (kind, given, options))
+        monkeypatch.setattr(onnx_graphs, one.__name__, lambda *given, kind=one, **options: (kind, given, options))
     loading = {"device": "cpu"} | ({"disable_mmap": False} if kind is NestedNERPipeline else {})
     for model in (folder, "owner/name"):
         assert open_pipeline(model, device="cpu") == (kind, (model,), loading)
@@ -157,7 +156,7 @@ def test_a_graph_alone_opens_in_onnx_runtime(online, tmp_path, monkeypatch, file
 
 def test_predict_with_an_exported_graph_finds_what_the_model_does(exported, monkeypatch, command, tmp_path):
     model, processor, session, folder = exported
-    monkeypatch.setattr(onnx_predictor, "open_session", lambda *_: session)
+    monkeypatch.setattr(onnx_graphs, "open_session", lambda *_: session)
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
     result = command("predict", "--model", folder, tmp_path / "texts.txt", "--threshold", "0")
     assert result.code == 0
@@ -175,7 +174,7 @@ def test_predictor_in_int8_is_near_the_pipeline(exported, tmp_path):
     folder = shutil.copytree(folder, tmp_path / "int8")
     graph = folder / "model.onnx"
     onnx.save(onnx.load(graph), graph, save_as_external_data=True, location="model.onnx.data")  # as of a large model
-    onnx_export.quantize_onnx(graph)
+    onnx_graphs.quantize_onnx(graph)
     assert not (folder / "model.onnx.data").exists()
     expected = NestedNERPipeline(model=model, processor=processor)(TEXTS, threshold=0.0)
     found = OnnxNestedNER(folder)(TEXTS, threshold=0.0)
@@ -196,7 +195,7 @@ def test_span_scores_at_once_are_those_of_the_definition(kind, max_width):
     mask = span_mask(lengths, 7, max_width).unsqueeze(1)
     found, expected = (
         score(attention, scoring, lengths, max_width).scores * mask
-        for score in (span_scores_at_once, span_scores_reference)
+        for score in (onnx_graphs.span_scores_at_once, span_scores_reference)
     )
     torch.testing.assert_close(found, expected)
 
@@ -206,7 +205,7 @@ def test_the_lstm_computes_as_torchs(tmp_path):
     torch.manual_seed(0)
     layer = torch.nn.LSTM(3, 4, batch_first=True)
     values = torch.randn(2, 5, 3)
-    torch.onnx.export(OnnxLSTM(layer), (values,), tmp_path / "lstm.onnx", dynamo=True, verbose=False)
+    torch.onnx.export(onnx_graphs.OnnxLSTM(layer), (values,), tmp_path / "lstm.onnx", dynamo=True, verbose=False)
     (given,) = (session := open_session(tmp_path / "lstm.onnx")).get_inputs()
     found, *_ = run_session(session, {given.name: values}).values()
     np.testing.assert_allclose(found, layer(values)[0].detach().numpy(), rtol=0, atol=1e-6)
@@ -232,10 +231,10 @@ def test_models_that_have_no_fast_graph_are_refused(encoder, tmp_path):
 
 def test_graph_that_computes_something_else_is_refused(encoder, tmp_path, monkeypatch):
     model, processor = tiny_model(encoder, cross_span=False, triaffine_rank=4), tiny_processor(encoder)
-    batch = onnx_export.example_batch(processor, (13, 1, 9, 13))
+    batch = onnx_graphs.example_batch(processor, (13, 1, 9, 13))
     wrong = {"span_logits": model(**batch).span_logits.detach().numpy() + 0.01}
-    monkeypatch.setattr(onnx_export, "translate", lambda *_: SimpleNamespace(save=Path.touch))
-    monkeypatch.setattr(onnx_export, "open_session", lambda path: None)
-    monkeypatch.setattr(onnx_export, "run_session", lambda *_: wrong)
+    monkeypatch.setattr(onnx_graphs, "translate", lambda *_: SimpleNamespace(save=Path.touch))
+    monkeypatch.setattr(onnx_graphs, "open_session", lambda path: None)
+    monkeypatch.setattr(onnx_graphs, "run_session", lambda *_: wrong)
     with pytest.raises(ValueError, match=r"up to 0\.01\d? .*\(bert\)"):
         export_onnx(model, processor, tmp_path / "model.onnx")
