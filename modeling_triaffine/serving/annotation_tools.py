@@ -86,8 +86,7 @@ class Project:
         # A text, not its address, an encoding, or a part of it.
         field = re.fullmatch(r"\$?([^$.{}\[\]]+)", text.get("value", "").strip())
         if field is None or (text.get("valueType", "text"), text.get("encoding", "none")) != ("text", "none"):
-            problem = f"<Text> must have one field of the task as its value, not {text.attrib}."
-            raise refusal("label_config", problem)
+            raise refusal("label_config", f"<Text> must have one field of the task as its value, not {text.attrib}.")
         self.from_name, self.to_name, self.text_field = tag.get("name", FROM_NAME), text.get("name", TO_NAME), field[1]
         # Annotations have the alias of a label, if any; of predictions, Label Studio accepts both.
         named = {label.get(name, "") for label in tag.iter("Label") for name in ("value", "alias")} - {""}

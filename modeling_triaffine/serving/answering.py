@@ -43,15 +43,12 @@ Outcome = list[TextEntity] | HTTPException
 
 
 class Limits(BaseModel):
-    """Limits of the server: a larger body is answered with 413, more or longer texts with 422.
-
-    waiting: Requests that wait for their answer; further ones get 503.
-    """
+    """Limits of the server: a larger body is answered with 413, more or longer texts with 422."""
 
     body_bytes: int
     texts: int
     text_characters: int
-    waiting: int
+    waiting: int  # requests that wait for their answer; further ones get 503
 
 
 def read_api_keys() -> list[str]:

@@ -114,7 +114,7 @@ def create_application(
     application.add_middleware(Answering, registry=registry, keys=api_keys)
     find = Predictor(batcher, limits, registry)
 
-    async def answer(
+    async def entities_of(
         text: str | list[str], options: Options, request: Request, ignored: Set[str] = frozenset()
     ) -> list[Any]:
         """The entities of a text, or of each of several."""
@@ -129,13 +129,13 @@ def create_application(
     @application.post("/predict", summary="Entities of one text or of several", response_model=dict[str, Entities])
     async def predict(body: PredictionRequest, request: Request) -> Response:
         text = body.texts or [] if body.text is None else body.text
-        return json_answer({"entities": await answer(text, body, request)})
+        return json_answer({"entities": await entities_of(text, body, request)})
 
     @application.post(HUB_PATH, summary="Requests of the Hub's client", response_model=Entities)
     async def predict_for_hub(body: HubRequest, request: Request) -> Response:
         options = body.parameters or HubParameters.model_validate({})
         ignored = {*(options.ignore_labels or ())} - {"O"}  # which clients of the Hub ignore by default
-        return json_answer(await answer(body.inputs, options, request, ignored))
+        return json_answer(await entities_of(body.inputs, options, request, ignored))
 
     @application.get("/", include_in_schema=False)
     async def home(request: Request) -> Response:
@@ -161,14 +161,12 @@ def create_application(
     return application
 
 
-async def answer_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, StarletteHTTPException)
+async def answer_error(request: Request, error: StarletteHTTPException) -> Response:
     return problem_answer(request.scope, error.status_code, error.detail, error.headers)
 
 
-async def answer_invalid(request: Request, error: Exception) -> Response:
+async def answer_invalid(request: Request, error: RequestValidationError) -> Response:
     """422 with a description of the innermost error, or 415; never repeats the input, which may be long or private."""
-    assert isinstance(error, RequestValidationError)
     if isinstance(error.body, bytes):  # FastAPI parses only JSON
         return problem_answer(request.scope, 415, "Send JSON, with the header Content-Type: application/json.")
     fault = max(error.errors(), key=lambda fault: len(fault["loc"]))  # of a choice, the one that was meant

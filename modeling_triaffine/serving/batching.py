@@ -24,15 +24,12 @@ LONG_BATCH = 5000
 
 
 class Item(NamedTuple):
-    """A text with its options, see [`NestedNERPipeline`]; items with equal thresholds run together.
-
-    labels: The labels to keep, before overlaps are resolved; None: all.
-    """
+    """A text with its options, see [`NestedNERPipeline`]; items with equal thresholds run together."""
 
     text: str
     threshold: Threshold | None = None
     overlap: str = PredictionOptions.overlap
-    labels: Collection[str] | None = None
+    labels: Collection[str] | None = None  # those to keep, before overlaps are resolved; None: all
 
 
 class GivenUpError(Exception):

@@ -34,11 +34,8 @@ SHARE_FOR_REQUESTS = 0.8
 class Server(uvicorn.Server):
     """Serves an application until SIGTERM or SIGINT, then answers pending requests and ends the process.
 
-    Args:
-        application: Its `state.stopping` is set on the signal.
-        on_ready: Called when the server accepts requests.
-        stop_seconds: Time limit of the shutdown. Shortly before it, waiting requests are dropped, as are clients that
-            have not read their response; the process ends at it, whatever still runs.
+    On the signal, `state.stopping` of the application is set. Shortly before `stop_seconds` are over, waiting requests
+    are dropped, as are clients that have not read their response; then the process ends, whatever still runs.
     """
 
     def __init__(self, application: FastAPI, on_ready: Callable[[], None], stop_seconds: int):

@@ -38,14 +38,7 @@ FREE_OPTIONS = {"revision", "batch_size", "actors", "gpus_per_actor"}
 
 @dataclass(frozen=True)
 class TagOptions(TextOptions):
-    """The options of [`tag_corpus`].
-
-    Args:
-        model, revision: As for [`find_model`], and a branch, tag or commit on the Hub.
-        threshold, overlap, batch_size, bf16: As for [`NestedNERPipeline`].
-        actors: Number of processes with the model, each with a CPU; None: as many as fit on the cluster.
-        gpus_per_actor: None: a GPU if there are any. Two actors with half a GPU share one.
-    """
+    """The options of [`tag_corpus`]; those of a model and its predictions are as for [`NestedNERPipeline`]."""
 
     model: str | None
     revision: str | None = None
@@ -53,8 +46,8 @@ class TagOptions(TextOptions):
     overlap: str = PredictionOptions.overlap
     batch_size: int | None = PredictionOptions.batch_size
     bf16: bool = False
-    actors: int | None = None
-    gpus_per_actor: float | None = None
+    actors: int | None = None  # processes with the model, each with a CPU; None: as many as fit on the cluster
+    gpus_per_actor: float | None = None  # None: a GPU if there are any; two actors with half a GPU share one
 
     def fitted(self, resources: dict[str, float]) -> "TagOptions":
         """Returns the options with all actors counted; ValueError if they do not fit, since Ray would wait for room."""
