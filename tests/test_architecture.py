@@ -39,8 +39,8 @@ BUDGET = {
     "model": (4_504, 3_430),
     "page": (324, 583),
     "publishing": (666, 652),
-    "serving": (919, 940),
-    "tagging": (406, 533),
+    "serving": (902, 940),
+    "tagging": (399, 533),
     "training": (2_756, 2_545),
     "helpers": (0, 1_768),
 }

@@ -185,11 +185,10 @@ class Cas:
         except (ValueError, KeyError, StopIteration):
             raise refusal("document", "It is no CAS in XMI with a text, its view and numbers as ids.") from None
         types = parse_xml("typeSystem", request.type_system)
+        path = f".//{{*}}typeDescription[{{*}}name='{self.layer}']/{{*}}features/{{*}}featureDescription"
         self.features = {
             feature.findtext("{*}name", ""): feature.findtext("{*}rangeTypeName", "")
-            for described in types.iterfind(".//{*}typeDescription")
-            if described.findtext("{*}name") == self.layer
-            for feature in described.iterfind("{*}features/{*}featureDescription")
+            for feature in types.iterfind(path)
         }
         needed = {self.feature: "uima.cas.String", PREDICTED: "uima.cas.Boolean"}
         if not needed.items() <= self.features.items():

@@ -9,7 +9,7 @@ import heapq
 import logging
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Future, InvalidStateError
+from concurrent.futures import CancelledError, Future, InvalidStateError
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -30,10 +30,6 @@ class Item(NamedTuple):
     threshold: Threshold | None = None
     overlap: str = PredictionOptions.overlap
     labels: Collection[str] | None = None  # those to keep, before overlaps are resolved; None: all
-
-
-class GivenUpError(Exception):
-    """Nobody waits for the results any longer."""
 
 
 class Job(NamedTuple):
@@ -99,7 +95,7 @@ class Batcher:
     def between_passes(self, model: Any, *_: object) -> None:
         """Ends a batch that nobody waits for, and lets shorter ones go first: a forward pre-hook of the model."""
         if self._running and all(job.answer.cancelled() for job in self._running):
-            raise GivenUpError
+            raise CancelledError
         characters = sum(len(job.item.text) for job in self._running)
         if characters > LONG_BATCH and model.device.type == "cpu":  # a GPU may be recording a graph
             with self._changed:
@@ -135,8 +131,8 @@ class Batcher:
         found: list[Any] | None = None
         try:
             found = self._find([job.item for job in jobs])
-        except GivenUpError as error:
-            found = [error] * len(jobs)
+        except CancelledError:  # nobody waits for the results
+            return
         except BaseException as error:  # a panic of Rust code is no Exception, and must not end the thread
             if len(jobs) == 1:
                 logger.exception("The model failed on a text of %d characters.", len(jobs[0].item.text))
