@@ -186,7 +186,7 @@ def write_for_tool(
 
     Returns what was read, also of texts that are not written.
     """
-    from ..data.formats.cas import make_cas
+    from ..data.formats.extras import make_cas
     from ..data.writing import PREDICTION_WRITERS, check_file_name, label_studio_config
     from ..evaluation.prediction import read_texts
     from ..model.text_triaffine import clean_text

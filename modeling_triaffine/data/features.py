@@ -10,8 +10,7 @@ from datasets.fingerprint import Hasher
 
 from ..model.options_triaffine import MODEL_OPTIONS
 from ..model.text_triaffine import neighbouring_words
-from .formats.bioc import BIGBIO_KB, bigbio_text
-from .formats.text_spans import annotated_text
+from .formats.text_spans import BIGBIO_KB, annotated_text, bigbio_text
 from .formats.words import tagged_sentences
 from .reading import JsonObject
 from .schema import CONTEXT_FIELDS, OF_TABLES, RecordChecker, Text

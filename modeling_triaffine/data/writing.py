@@ -15,8 +15,8 @@ from xml.etree import ElementTree
 from datasets import Dataset
 
 from ..files import SURROGATES, new_folder
-from .formats.brat import ANNOTATION_SUFFIX, TEXT_SUFFIX
-from .formats.cas import make_cas
+from .formats.extras import make_cas
+from .formats.standoff import ANNOTATION_SUFFIX, TEXT_SUFFIX
 from .reading import LAYERS
 from .schema import CONTEXT_FIELDS, RecordChecker, Text
 from .texts import WrittenSentence, moved, text_of_sentences

@@ -6,7 +6,7 @@ A reader's module is imported when its format is first used, so that the command
 from __future__ import annotations
 
 from collections import UserDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -17,8 +17,7 @@ from ...files import JSON_SUFFIXES
 if TYPE_CHECKING:
     from ..schema import Text
 
-IN_LIST = "[]"
-"""Stands among the keys of JSON for the brackets of a list of records, which JSON lines do not have."""
+IN_LIST = "[]"  # stands among the keys of JSON for the brackets of a list of records, which JSON lines do not have
 
 
 @dataclass(frozen=True)
@@ -56,15 +55,13 @@ class CorpusFormat:
 
     def fit(self, head: str, keys: Set[str]) -> int:
         """How well a file fits: the most `keys` of one form that its JSON has; 1 or 0 for other files."""
-        fit = max((_fit(form.split(), keys) for form in self.keys), default=0)
+        fit = 0
+        for form in map(str.split, self.keys):
+            required = {key for key in form if not key.startswith("-")}
+            excluded = {key[1:] for key in form if key.startswith("-")}
+            if required <= keys and excluded.isdisjoint(keys):
+                fit = max(fit, len(required))
         return fit or int(self.recognizes is not None and self.recognizes(head))
-
-
-def _fit(form: Sequence[str], keys: Set[str]) -> int:
-    """The number of keys that a form of JSON requires; 0 if one is missing, or if a key is there that it excludes."""
-    required = {key for key in form if not key.startswith("-")}
-    excluded = {key[1:] for key in form if key.startswith("-")}
-    return len(required) if required <= keys and excluded.isdisjoint(keys) else 0
 
 
 def check_columns(columns: Mapping[str, object], required: Iterable[str], optional: Iterable[str] = ()) -> None:
@@ -77,17 +74,11 @@ def check_columns(columns: Mapping[str, object], required: Iterable[str], option
 # ---- The formats by name ----
 
 _MODULES = {
-    "bioc": ("bigbio_kb", "bioc"),
-    "brat": ("brat",),
-    "cas": ("cas",),
-    "columns": ("iob2",),
-    "conllu": ("conllu",),
-    "docbin": ("docbin",),
+    "columns": ("conllu", "iob2"),
+    "extras": ("cas", "docbin"),
     "genia": ("genia", "genia_all_types", "genia_other_types"),
-    "label_studio": ("label_studio",),
-    "ldc": ("ace", "ere"),
-    "pubtator": ("pubtator",),
-    "text_spans": ("text_spans",),
+    "standoff": ("ace", "brat", "ere", "pubtator"),
+    "text_spans": ("bigbio_kb", "bioc", "label_studio", "text_spans"),
     "words": ("inclusive_spans", "json_lines", "mrc", "published_json", "span_lines", "word_tags"),
 }
 BUILT_IN = dict(sorted((name, module) for module, names in _MODULES.items() for name in names))

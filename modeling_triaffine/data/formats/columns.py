@@ -1,7 +1,7 @@
-"""Reads columns of tags, one for every level of nesting, as in GermEval 2014 and DaN+.
+"""Reads a word a line: columns of tags, one for every level of nesting, and CoNLL-U with entities as brackets in MISC.
 
-    the	B-Person	O
-    Orsk	I-Person	B-City
+    the	B-Person	O              1	the	the	DET	…	Entity=(1-person-new
+    Orsk	I-Person	B-City      2	Orsk	Orsk	PROPN	…	Entity=(2-place-new)1)
 
 The tag columns are the last adjacent columns that contain nothing but tags of one scheme (`tags.py`); the tokens are in
 the first column, or in the second if the first one numbers them. The option `columns` overrides this. A word has a tag
@@ -12,6 +12,7 @@ or `# newdoc id = …`; without these, every sentence is a document of its own.
 
 import csv
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, count, groupby, pairwise
@@ -21,39 +22,29 @@ from typing import Any
 
 from ...model.text_triaffine import Offsets
 from ..reading import HEAD_SIZE, document_name, numbered_lines, numbered_paragraphs, read_head
-from ..schema import OF_TABLES, Entity, RecordChecker, Text
+from ..schema import DISCONTINUOUS, LOST_ACROSS_SENTENCES, OF_TABLES, Entity, RecordChecker, Text
 from ..texts import WrittenSentence, text_of_sentences
 from . import CorpusFormat, check_columns
-from .tags import INSIDE, LAST, OUTSIDE, RULE, STANDARD, WITHOUT_PREFIXES, TagScheme, decode_tags, scheme_of
+from .tags import NO_VALUE, RULE, STANDARD, TagScheme, decode_tags, has_all_its_tags, is_header, schemes_of, tag_columns
 
+# The id of a word, of a multi-word token (1-2) or of an empty node (1.1).
 NODE = re.compile(r"[0-9]{1,9}(?:[-.][0-9]{1,9})?")
-"""The id of a word, of a multi-word token (1-2) or of an empty node (1.1)."""
 NO_WORD = re.compile("[0-9]+[-.][0-9]+")
-ID = re.compile(r".*\d.*|\W*")
-"""The form of numbers of words, sentences or documents: 001, 1.1, s1_w1, doc1a."""
+ID = re.compile(r".*\d.*|\W*")  # of words, sentences or documents: 001, 1.1, s1_w1, doc1a
 DOCUMENT_START = re.compile(r"-DOCSTART-(?!\S)")
-CONLL_2012 = "#begin document"
-"""The beginning of CoNLL-2012's files, which all have the same columns but for predicates behind the entities."""
-OTHER_FORMAT = "#FORMAT="
-"""The beginning of a file that names its format, which is another than this."""
-NAMED_COLUMNS = re.compile(r"(?m)^#\s*global\.columns\s*=(.*)$")
-"""The names of columns in CoNLL-U Plus, of which FORM and UPOS are read."""
-NAMES_OF_TOKENS = {"form", "text", "token", "tokens", "word", "words"}
-"""The names that the column of words may have in a line of column names."""
-CHUNKS = ({"NP", "VP"}, {"NC", "VC"})
-NO_VALUE = "_"
+CONLL_2012 = "#begin document"  # begins its files, which all have the same columns but for predicates at the end
+OTHER_FORMAT = "#FORMAT="  # begins a file that names its format, which is another than this
+NAMED_COLUMNS = re.compile(r"(?m)^#\s*global\.columns\s*=(.*)$")  # of CoNLL-U Plus; FORM and UPOS are read
 NO_SPACE = "SpaceAfter=No"
-COMMENT = re.compile(r"# ?\S+ = ")
-"""A comment between the words of a sentence, as in HIPE 2020."""
+COMMENT = re.compile(r"# ?\S+ = ")  # between the words of a sentence, as in HIPE 2020
 NAME_COLUMNS = (
     "Name the columns, counted from 0: convert --columns 'tokens=0 entities=1,2' (columns={'tokens': 0, …} in Python)"
 )
+# Says how the words of a file are written: a comment with the text of a sentence, or words without a space after.
 TEXT_OF_WORDS = re.compile(rf"(?m)^# *text *=|[\t |]{NO_SPACE}")
-"""Says how the words of a file are written: a comment with the text of a sentence, or words without a space after."""
 
 Paragraph = list[tuple[int, str]]
-Rows = Sequence[tuple[int, list[str]]]
-"""The cells of each line, with its number."""
+Rows = Sequence[tuple[int, list[str]]]  # the cells of each line, with its number
 
 
 @dataclass
@@ -61,11 +52,11 @@ class Layout:
     """The way a line is split into columns, and the index of the columns with tokens, tags and parts of speech.
 
     Args:
-        width: the number of columns.
         tags: column with tags → how they are written.
         numbered: the first column numbers the words.
         joins: a token has any number of tags after it, which are read as one column of joined tags.
         doubt: what speaks against the column of tokens that was detected.
+        has_text: comments or fields say how a sentence is written.
     """
 
     separator: str
@@ -76,6 +67,7 @@ class Layout:
     numbered: bool = False
     joins: bool = False
     doubt: str = ""
+    has_text: bool = False
 
     def split(self, line: str) -> list[str]:
         """The cells of a line; if this `joins` tags, the token and all tags, or the first cell that is no tag."""
@@ -110,11 +102,6 @@ class Layout:
             entities += decode_tags(tags, check, scheme.note)
         return sorted(entities, key=lambda entity: (entity["start"], -entity["end"]))
 
-    def ignored(self) -> list[int]:
-        """The columns that are not read, to be counted; none where the format says what the columns have."""
-        read = {self.tokens, self.pos, *self.tags}
-        return sorted({*range(int(self.numbered), self.width)} - read) if self.tags else []
-
 
 class Conll2012(Layout):
     """The entities are brackets around words, `(City*`, `*)`, `(City)`; further columns may follow."""
@@ -146,10 +133,6 @@ def split_row(line: str, separator: str, width: int = 0) -> list[str]:
     return row
 
 
-def is_header(row: Sequence[str]) -> bool:
-    return any(cell.lower() in NAMES_OF_TOKENS for cell in row) and all(scheme_of([cell]) is None for cell in row)
-
-
 # ---- The layout of a file ----
 
 
@@ -160,14 +143,13 @@ def find_layout(head: str, columns: Mapping[str, Any] | None = None) -> Layout |
     rows, separator = rows_of(head)
     if not rows:
         return None
-    if columns is None and len({*map(len, rows)}) > 1 and all(map(_has_tags_of_its_own, rows)):
+    if columns is None and len({*map(len, rows)}) > 1 and all(map(has_all_its_tags, rows)):
         return Layout(separator, width=2, tokens=0, tags={1: STANDARD}, joins=True)
     width = len(rows[0])
     values = list(zip(*(row for row in rows if len(row) == width), strict=True))
-    schemes = _schemes_of(values)
     if columns is not None:
-        return _layout_given(columns, separator, schemes)
-    tags = _tag_columns(values, schemes)
+        return _layout_given(columns, separator, schemes_of(values))
+    tags = tag_columns(values)
     if not tags:
         return None
     ids = values[0] if min(tags) > 1 else ()
@@ -180,33 +162,6 @@ def find_layout(head: str, columns: Mapping[str, Any] | None = None) -> Layout |
         first, other = values[layout.tokens][0], values[others[0]][0]
         layout.doubt = f"column {layout.tokens} has {first!r}, and column {others[0]} {other!r}"
     return layout
-
-
-def _schemes_of(values: Sequence[Sequence[str]]) -> list[TagScheme | None]:
-    """The scheme of the tags in each column. One of O alone has that of others: it may have tags later in the file."""
-    schemes = [scheme_of(column) for column in values]
-    outside = [{*column} == {OUTSIDE} for column in values]
-    used = [scheme for scheme, is_outside in zip(schemes, outside, strict=True) if scheme and not is_outside]
-    first = used[0] if used else STANDARD
-    return [first if is_outside else scheme for scheme, is_outside in zip(schemes, outside, strict=True)]
-
-
-def _tag_columns(values: Sequence[Sequence[str]], schemes: Sequence[TagScheme | None]) -> dict[int, TagScheme]:
-    """The last adjacent columns with nothing but tags, after one other or more, and their schemes.
-
-    Columns without any value are no columns between them. Those of chunks look like tags of entities, as in CoNLL-2003
-    (English, German), and are left out. Types alone are tags only where no column has prefixes.
-    """
-    has_prefixes = any(scheme not in (None, WITHOUT_PREFIXES) for scheme in schemes)
-    found: dict[int, TagScheme] = {}
-    for column in range(len(values) - 1, 0, -1):
-        scheme = schemes[column]
-        if scheme is not None and not (has_prefixes and scheme is WITHOUT_PREFIXES):
-            found[column] = scheme
-        elif found and {*values[column]} != {NO_VALUE}:
-            break
-    types = {column: {tag[2:] for tag in values[column]} for column in found}
-    return {column: found[column] for column in sorted(found) if not any(map(types[column].issuperset, CHUNKS))}
 
 
 def rows_of(head: str) -> tuple[list[list[str]], str]:
@@ -242,11 +197,6 @@ def _are_ids(values: Sequence[str]) -> bool:
     return all(map(ID.fullmatch, values)) or 0 < len(values) - 1 <= 2 * repeated
 
 
-def _has_tags_of_its_own(row: Sequence[str]) -> bool:
-    """A row is a token and the tags of the entities around it: O alone, or any number of others."""
-    return len(row) > 1 and all(map(STANDARD.fits, row[1:])) and (len(row) == 2 or OUTSIDE not in row[1:])
-
-
 # ---- Tables of sentences ----
 
 TABLE = re.compile(r'([,;\t]?)"?sent(?:ence)?[ _]?(?:#|idx?|number)"?([,;\t])', re.IGNORECASE)
@@ -254,7 +204,7 @@ TABLE = re.compile(r'([,;\t]?)"?sent(?:ence)?[ _]?(?:#|idx?|number)"?([,;\t])', 
 OPEN_QUOTE = 'unclosed quote ("): in a table, the word " is written as """"'
 
 
-def paragraphs_of_table(path: Path, check: RecordChecker) -> Iterator[Paragraph]:
+def _paragraphs_of_table(path: Path, check: RecordChecker) -> Iterator[Paragraph]:
     """The sentences of a table without its first line."""
     for _, rows in groupby(_table_rows(numbered_lines(path, check)), key=itemgetter(0)):
         yield [row for _, row in rows]
@@ -286,21 +236,15 @@ def _in_columns(head: str) -> str:
 # ---- Sentences ----
 
 
-def read_columns(
-    paragraphs: Iterable[Paragraph], path: Path, layout: Layout, check: RecordChecker, with_text: bool
-) -> Iterator[Text]:
-    """The documents one by one, sentences joined by spaces, paragraphs (`# newpar`) by an empty line.
-
-    Args:
-        with_text: also read the text of each sentence: its comment `# text`, or what `SpaceAfter=No` says.
-    """
-    sentences = _sentences(paragraphs, path, layout, check, with_text)
+def _texts(paragraphs: Iterable[Paragraph], path: Path, layout: Layout, check: RecordChecker) -> Iterator[Text]:
+    """The documents one by one. If they have a text, spaces join sentences, empty lines paragraphs."""
+    sentences = _sentences(paragraphs, path, layout, check)
     for _, ((where, first), *others) in groupby(sentences, key=lambda found: found[1].record["doc_id"]):
         yield text_of_sentences([first, *(sentence for _, sentence in others)], where)
 
 
 def _sentences(
-    paragraphs: Iterable[Paragraph], path: Path, layout: Layout, check: RecordChecker, with_text: bool
+    paragraphs: Iterable[Paragraph], path: Path, layout: Layout, check: RecordChecker
 ) -> Iterator[tuple[str, WrittenSentence]]:
     """The sentences, each with its place. Ids that are numbers, which may begin anew in each document, follow its name.
 
@@ -308,6 +252,7 @@ def _sentences(
     """
     stem = document_name(path, check)
     unnamed = (f"{stem}:{number}" for number in count())
+    ignored = {*range(int(layout.numbered), layout.width)} - {layout.tokens, layout.pos, *layout.tags}
     doc_id, sent_id = stem if check.is_document else "", 0
     own_id, comment, gap, is_first = "", "", " ", True
     for paragraph in paragraphs:
@@ -326,7 +271,7 @@ def _sentences(
                 layout.read_comment(name, value, f"line {number}", check)
             elif not rows and DOCUMENT_START.match(line):
                 doc_id, sent_id = next(unnamed), 0
-            elif is_first and is_header(row):
+            elif is_first and layout.tags and is_header(row):
                 check.note("lines of column names left out", example=f"line {number}")
                 is_first = False
             elif len(row) == layout.width and not row[layout.tokens]:
@@ -346,23 +291,19 @@ def _sentences(
             for number, row in words:
                 if problem := layout.problem(row):
                     raise check.error(f"line {number}", problem, f"{NAME_COLUMNS}. {RULE}")
-            if ignored := layout.ignored():
-                check.note(f"values of the columns {', '.join(map(str, ignored))} ignored", len(words))
+            if ignored and layout.tags:  # other layouts know what is in all columns
+                check.note(f"values of the columns {', '.join(map(str, sorted(ignored)))} ignored", len(words))
             pos = [] if layout.pos is None else [row[layout.pos] for _, row in words]
             fields = {"tokens": [row[layout.tokens] for _, row in words], "pos": [] if {*pos} == {NO_VALUE} else pos}
             record = check({**names, **fields, "entities": layout.entities_of(rows, check)}, where)
-            written = (*written_text(rows, layout, text, check, where), before) if with_text else ()
+            written = (*_written(rows, layout, text, check, where), before) if layout.has_text else ()
             yield where, WrittenSentence(record, *written)
 
 
-def written_text(
-    rows: Rows, layout: Layout, comment: str, check: RecordChecker, where: str
-) -> tuple[str, list[Offsets]]:
-    """A sentence as written and the characters of each of its words, (start, end).
+def _written(rows: Rows, layout: Layout, comment: str, check: RecordChecker, where: str) -> tuple[str, list[Offsets]]:
+    """A sentence as written, by the `comment` or else by its forms, and the characters of each of its words.
 
-    The text is the `comment`, if the forms occur in it in their order with nothing but white space between them,
-    otherwise, which is counted, the forms, with a space after each that has no `SpaceAfter=No`. The words of a
-    multi-word token have its characters in common, unless their forms joined are the token's.
+    The words of a multi-word token have its characters in common, unless their forms joined are the token's.
     """
     surfaces: list[tuple[str, str, list[str]]] = []  # form, space after it, forms of the words in it
     covered = -1
@@ -399,15 +340,11 @@ def _places(forms: Sequence[str], text: str) -> list[int] | None:
     return None if text[end:].strip() else starts
 
 
-# ---- Columns of tags ----
+# ---- Columns of tags: the format ----
 
 
 def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Text]:
-    """Reads the documents one by one. I- tags that begin an entity are read as B- and counted.
-
-    Args:
-        columns: {"tokens": 0, "entities": [1, 2], "pos": 3}, indices from 0; None detects them.
-    """
+    """Reads the documents one by one. I- tags that begin an entity are read as B- and counted."""
     head = _in_columns(read_head(path))
     layout = find_layout(head, columns)
     if layout is None:
@@ -417,8 +354,9 @@ def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | Non
         raise check.error("", problem, f"{NAME_COLUMNS}. {RULE}. {OF_TABLES}")
     if layout.doubt:
         raise check.error("", f"nobody says which column has the words: {layout.doubt}", NAME_COLUMNS)
-    paragraphs = paragraphs_of_table if TABLE.match(read_head(path)) else numbered_paragraphs
-    yield from read_columns(paragraphs(path, check), path, layout, check, bool(TEXT_OF_WORDS.search(head)))
+    layout.has_text = TEXT_OF_WORDS.search(head) is not None
+    paragraphs = _paragraphs_of_table if TABLE.match(read_head(path)) else numbered_paragraphs
+    yield from _texts(paragraphs(path, check), path, layout, check)
 
 
 def _are_columns(head: str) -> bool:
@@ -435,7 +373,7 @@ def _are_columns(head: str) -> bool:
         words = [row for row in rows if len(layout.split(separator.join(row))) == layout.width]
     outside = any(STANDARD.read(cell) == [] for row in rows for cell in row) and (len(rows) > 1 or len(rows[0]) == 2)
     tags = [row[-1] for row in rows]
-    inside = any(tag[0] == "B" and after[0] in INSIDE + LAST and tag[1:] == after[1:] for tag, after in pairwise(tags))
+    inside = any(tag[0] == "B" and after[0] in "IMEL" and tag[1:] == after[1:] for tag, after in pairwise(tags))
     is_table = separator == "\t" or outside or inside or isinstance(layout, Conll2012)
     return is_table and len(words) > len(rows) / 2
 
@@ -447,4 +385,94 @@ IOB2 = CorpusFormat(
     suffixes=(".conll", ".iob", ".iob2", ".bio", ".tsv"),
     recognizes=_are_columns,
     columns="the columns, counted from 0: {'tokens': 0, 'entities': [1, 2], 'pos': 3}",
+)
+
+# ---- CoNLL-U ----
+
+MISC, WIDTH = 9, 10
+BRACKET = re.compile(r"(\()?([^()]+)(\))?")
+PART_OF_SEVERAL = re.compile(r"\[([0-9]+)/[0-9]+\]$")  # ends the name of a part of a discontinuous entity: [1/2]
+
+
+@dataclass
+class Conllu(Layout):
+    """The ten columns of CoNLL-U, and what the brackets in them say across sentences.
+
+    Args:
+        type_part: the number of the type among the parts of a bracket: of `etype` in `global.Entity`, or 1.
+        left_open: names of entities that began in earlier sentences.
+    """
+
+    type_part: int = 1
+    left_open: Counter[str] = field(default_factory=Counter)
+
+    def read_comment(self, name: str, value: str, where: str, check: RecordChecker) -> None:
+        """Reads the meaning of a bracket's parts; the start of a document closes all entities."""
+        if name == "global.Entity":
+            parts = value.split("-")
+            if "etype" not in parts:
+                problem = f"global.Entity is {value!r}, without the part etype"
+                raise check.error(where, problem, "The entities of the corpus need types, in a part of that name")
+            self.type_part = parts.index("etype")
+        elif name.startswith("newdoc"):
+            self.left_open.clear()
+
+    def entities_of(self, rows: Rows, check: RecordChecker) -> list[Entity]:
+        """The entities of a sentence whose brackets both stand in it, by words."""
+        entities: list[Entity] = []
+        is_open: dict[str, list[tuple[str, int]]] = defaultdict(list)  # name → types and first words
+        num_words = 0
+        for number, row in rows:
+            where, of_word = f"line {number}", self.is_word(row)
+            for opens, inside, closes in _brackets(row[MISC], where, check):
+                name, *_ = parts = inside.split("-")
+                if opens:
+                    kind = parts[self.type_part] if self.type_part < len(parts) else ""
+                    is_open[name].append((kind, num_words))
+                if closes and is_open[name]:
+                    kind, start = is_open[name].pop()
+                    if part := PART_OF_SEVERAL.search(name):
+                        if part[1] == "1":
+                            check.drop(DISCONTINUOUS, example=f"{where}: {name}")
+                    elif kind and start < num_words + of_word:
+                        entities.append(Entity(start=start, end=num_words + of_word, type=kind))
+                    else:
+                        what = "words" if kind else "a type"
+                        check.drop(f"entities without {what} dropped", example=f"{where}: {name}")
+                elif closes and self.left_open[name]:
+                    self.left_open[name] -= 1
+                elif closes:
+                    raise check.error(where, f"Entity closes {name!r}, which is not open", "Open it where it begins")
+            num_words += of_word
+        for name, unclosed in is_open.items():
+            self.left_open[name] += len(unclosed)
+            for _ in unclosed:
+                check.drop(LOST_ACROSS_SENTENCES, example=f"line {rows[0][0]}: {name}")
+        return entities
+
+
+def _brackets(misc: str, where: str, check: RecordChecker) -> Sequence[tuple[str, str, str]]:
+    """Returns of each bracket whether it opens, its parts, and whether it closes."""
+    value = next((pair.partition("=")[2] for pair in misc.split("|") if pair.startswith("Entity=")), "")
+    brackets = BRACKET.findall(value)
+    if "".join(map("".join, brackets)) != value or not all(opens or closes for opens, _, closes in brackets):
+        rule = "An entity opens as (name-type and closes as name), and its name contains no brackets"
+        raise check.error(where, f"Entity is {value!r}, which cannot be parsed as brackets", rule)
+    return brackets
+
+
+def read_conllu(path: Path, check: RecordChecker) -> Iterator[Text]:
+    """Reads the documents one by one. Mentions of all kinds are entities, in GUM even pronouns."""
+    if "Entity=" not in read_head(path):
+        check.note("files without brackets (Entity=) in the first lines", example=path.name)
+    layout = Conllu("\t", WIDTH, tokens=1, pos=3, numbered=True, has_text=True)
+    yield from _texts(numbered_paragraphs(path, check), path, layout, check)
+
+
+CONLLU = CorpusFormat(
+    name="conllu",
+    description="CoNLL-U with entities as brackets in MISC",
+    read=read_conllu,
+    suffixes=(".conllu",),
+    recognizes=lambda head: bool(re.search(r"(?m)^1\t(?:[^\t\n]*\t){8}[^\t\n]*$", head)) and "Entity=(" in head,
 )

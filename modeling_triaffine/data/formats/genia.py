@@ -23,33 +23,19 @@ from ..schema import OF_WHITE_SPACE, Entity, RecordChecker, Text
 from ..texts import WrittenSentence, align_entities, text_of_sentences
 from . import CorpusFormat
 
-SPLIT_STARTS = {"train": 0, "validation": 15_023, "test": 16_692}
-"""Index of each split's first sentence in the corpus."""
-
+SPLIT_STARTS = {"train": 0, "validation": 15_023, "test": 16_692}  # number of each split's first sentence
 ENTITY_CLASS = re.compile(r"G#(?:(DNA|RNA|protein)_.*|(cell_line|cell_type))")
-AUXILIARY_TYPES = ("other_name", "coordination", "other")
-"""Types of the format `genia_other_types` beside the five: what the XML annotates and the literature leaves out."""
+AUXILIARY_TYPES = ("other_name", "coordination", "other")  # of `genia_other_types`, beside the five
 COORDINATION = re.compile(r"\(.*G#(?:(?:DNA|RNA|protein)_|cell_line|cell_type)")
 
 
 def read_genia(path: Path, check: RecordChecker, all_types: bool = False, other_types: bool = False) -> Iterator[Text]:
     """Reads the documents: the title, a line break, then the sentences of the abstract joined by spaces.
 
-    Sentences are kept exactly as written. A document that crosses the border of two splits is given in two parts, one
-    for each split.
+    A document that crosses the border of two splits is given in two parts, one for each split.
     """
-
-    def part(numbered: tuple[int, WrittenSentence]) -> tuple[str, str]:
-        number, sentence = numbered
-        return sentence.record["doc_id"], [name for name, start in SPLIT_STARTS.items() if start <= number][-1]
-
-    sentences = _sentences(path, check, all_types, other_types)
-    for (doc_id, split), numbered in groupby(enumerate(sentences), key=part):
-        yield text_of_sentences([sentence for _, sentence in numbered], f"article {doc_id}", split)
-
-
-def _sentences(path: Path, check: RecordChecker, all_types: bool, other_types: bool) -> Iterator[WrittenSentence]:
     occurrences = Counter[str]()
+    num_sentences = 0
     for element in xml_elements(path, check):
         if element.tag == "article":
             with check.record():
@@ -60,8 +46,16 @@ def _sentences(path: Path, check: RecordChecker, all_types: bool, other_types: b
                     raise check.error(f"article {occurrences.total() + 1} of the file", problem, remedy)
                 occurrences[name] += 1
                 doc_id = name if occurrences[name] == 1 else f"{name}#{occurrences[name]}"
-                yield from list(_sentences_of(element, doc_id, check, all_types, other_types))
+                sentences = list(_sentences_of(element, doc_id, check, all_types, other_types))
+                for split, part in groupby(enumerate(sentences, num_sentences), key=_split_of):
+                    yield text_of_sentences([sentence for _, sentence in part], f"article {doc_id}", split)
+                num_sentences += len(sentences)
             element.clear()
+
+
+def _split_of(numbered: tuple[int, WrittenSentence]) -> str:
+    """The split of a sentence by its number in the corpus."""
+    return [split for split, first in SPLIT_STARTS.items() if first <= numbered[0]][-1]
 
 
 def _sentences_of(
@@ -70,45 +64,38 @@ def _sentences_of(
     titles = {sentence for title in article.iter("title") for sentence in title.iter("sentence")}
     after_title = False
     for number, element in enumerate(article.iter("sentence")):
-        text, entities, borders = _written(element, other_types, check)
+        text, marked = _written(element)
+        borders = sorted({0, len(text), *(border for start, end, _ in marked for border in (start, end))})
         words = [
             (start + word.start(), start + word.end())
-            for start, end in pairwise(sorted({0, len(text), *borders}))
+            for start, end in pairwise(borders)
             for word in re.finditer(r"\S+", text[start:end])
         ]
+        typed = [(start, end, _type(sem, other_types, check)) for start, end, sem in marked]
+        entities = [Entity(start=start, end=end, type=kind) for start, end, kind in typed if kind and start < end]
         aligned, lost = align_entities(text, entities, words)
-        if lost:
-            check.drop(OF_WHITE_SPACE, len(lost))
-        fields = {
-            "id": f"{doc_id}:{number}",
-            "doc_id": doc_id,
-            "sent_id": number,
-            "tokens": [text[start:end] for start, end in words],
-            "entities": _in_order(aligned, check, all_types),
-        }
+        for _ in lost:
+            check.drop(OF_WHITE_SPACE)
+        names = {"id": f"{doc_id}:{number}", "doc_id": doc_id, "sent_id": number}
+        tokens = [text[start:end] for start, end in words]
+        fields = {**names, "tokens": tokens, "entities": _in_order(aligned, check, all_types)}
         record = check(fields, f"article {doc_id}, sentence {number}")
         yield WrittenSentence(record, text, words, "\n" if after_title and element not in titles else " ")
         after_title = element in titles
 
 
-def _written(
-    element: Element, other_types: bool, check: RecordChecker, first: int = 0
-) -> tuple[str, list[Entity], set[int]]:
-    """The text of an element that begins at `first`, the entities in it, and where the tags of entities are."""
-    text, entities, borders = element.text or "", [], set()
+def _written(element: Element, first: int = 0) -> tuple[str, list[tuple[int, int, str]]]:
+    """The text of an element that begins at `first`; start, end and `sem` of each `<cons>` in it, inner ones first."""
+    text, marked = element.text or "", []
     for child in element:
         start = first + len(text)
-        inside, found, places = _written(child, other_types, check, start)
+        inside, marked_inside = _written(child, start)
         text += inside
-        entities += found
-        borders |= places
+        marked += marked_inside
         if child.tag == "cons":
-            borders |= {start, start + len(inside)}
-            kind = _type(child.get("sem", ""), other_types, check)
-            if kind and inside:
-                entities.append(Entity(start=start, end=start + len(inside), type=kind))
+            marked.append((start, start + len(inside), child.get("sem", "")))
         text += child.tail or ""
-    return text, entities, borders
+    return text, marked
 
 
 def _type(sem: str, other_types: bool, check: RecordChecker) -> str:
@@ -123,19 +110,15 @@ def _type(sem: str, other_types: bool, check: RecordChecker) -> str:
 
 
 def _in_order(entities: list[Entity], check: RecordChecker, all_types: bool) -> list[Entity]:
-    """The entities by position, each once; unless `all_types`, of several types of a span the last in ASCII order.
-
-    One of the five types prevails over the auxiliary ones.
-    """
-    kept: list[Entity] = []
+    """The entities by position, each once. Of several types of a span, the last is kept, one of the five if any is."""
     by_type = sorted(check.unique(entities), key=lambda entity: (entity["type"] not in AUXILIARY_TYPES, entity["type"]))
     in_order = sorted(by_type, key=lambda entity: (entity["start"], entity["end"]))
-    for _, of_span in groupby(in_order, key=lambda entity: (entity["start"], entity["end"])):
-        *others, last = of_span
-        if others and not all_types:
-            check.drop("further types of a span dropped", len(others))
-        kept += [*others, last] if all_types else [last]
-    return kept
+    if all_types:
+        return in_order
+    kept = {(entity["start"], entity["end"]): entity for entity in in_order}
+    if len(kept) < len(in_order):
+        check.drop("further types of a span dropped", len(in_order) - len(kept))
+    return list(kept.values())
 
 
 GENIA = CorpusFormat(

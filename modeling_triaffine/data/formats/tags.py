@@ -15,8 +15,7 @@ from ..schema import Entity, RecordChecker
 OUTSIDE = "O"
 INSIDE, LAST, SINGLE = "IM", "EL", "SU"
 """Prefixes of tags beside B: of words inside an entity, of its last word, and of its only word."""
-TYPELESS = "entity"
-"""The type of entities whose tags have none."""
+TYPELESS = "entity"  # the type of entities whose tags have none
 BETWEEN_TAGS = re.compile(r" ?(?:\| ?(?=[BIMELSU][-_]|O(?: ?\||\Z))|[,;/+#&] ?(?=[BIMELSU]-))")
 """The separators that join the tags of one word: O follows | alone, B_LOC too; all others may be part of a type."""
 RULE = (
@@ -24,11 +23,12 @@ RULE = (
     "LOC-B, or a type without any prefix"
 )
 WITH_PREFIX = re.compile(r"[BI][\W_]|.*[\W_]B\Z")  # B:LOC, LOC:B: no types if all are such, or I:LOC is there, too
-MAX_TYPES = 200
-"""Different values of a column beyond which they are not types."""
+CHUNKS = ({"NP", "VP"}, {"NC", "VC"})
+NO_VALUE = "_"
+NAMES_OF_TOKENS = {"form", "text", "token", "tokens", "word", "words"}  # in a line of column names
+MAX_TYPES = 200  # different values of a column beyond which they are not types
 
-Tag = tuple[str, str]
-"""(prefix, type); the prefix is one of B and the above, or empty if the corpus writes none."""
+Tag = tuple[str, str]  # (prefix, type); the prefix is one of B and the above, or empty if the corpus writes none
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,43 @@ def scheme_of(values: Iterable[str]) -> TagScheme | None:
     has_both = any({f"I{tag[1:]}", f"{tag[:-1]}I"} & types - {tag} for tag in marked)
     are_types = OUTSIDE in values and len(values) <= MAX_TYPES and all(map(WITHOUT_PREFIXES.fits, values))
     return WITHOUT_PREFIXES if are_types and marked != types and not has_both else None
+
+
+def is_header(row: Sequence[str]) -> bool:
+    """A row has the names of columns, one of which is that of the words, and no tags."""
+    return any(cell.lower() in NAMES_OF_TOKENS for cell in row) and all(scheme_of([cell]) is None for cell in row)
+
+
+def has_all_its_tags(row: Sequence[str]) -> bool:
+    """A row is a token and the tags of the entities around it: O alone, or any number of others."""
+    return len(row) > 1 and all(map(STANDARD.fits, row[1:])) and (len(row) == 2 or OUTSIDE not in row[1:])
+
+
+def schemes_of(columns: Sequence[Sequence[str]]) -> list[TagScheme | None]:
+    """The scheme of the tags in each column. One of O alone has that of others: it may have tags later in the file."""
+    schemes = [scheme_of(column) for column in columns]
+    used = [scheme for column, scheme in zip(columns, schemes, strict=True) if scheme and {*column} != {OUTSIDE}]
+    of_others = used[0] if used else STANDARD
+    return [of_others if {*column} == {OUTSIDE} else scheme for column, scheme in zip(columns, schemes, strict=True)]
+
+
+def tag_columns(columns: Sequence[Sequence[str]]) -> dict[int, TagScheme]:
+    """The last adjacent columns with nothing but tags, after one other or more, and their schemes.
+
+    Columns without any value do not part them. Chunks, as in CoNLL-2003 (English, German), look like tags of entities,
+    and are left out. Types alone are tags only where no column has prefixes.
+    """
+    schemes = schemes_of(columns)
+    has_prefixes = any(scheme not in (None, WITHOUT_PREFIXES) for scheme in schemes)
+    found: dict[int, TagScheme] = {}
+    for column in range(len(columns) - 1, 0, -1):
+        scheme = schemes[column]
+        if scheme is not None and not (has_prefixes and scheme is WITHOUT_PREFIXES):
+            found[column] = scheme
+        elif found and {*columns[column]} != {NO_VALUE}:
+            break
+    types = {column: {tag[2:] for tag in columns[column]} for column in found}
+    return {column: found[column] for column in sorted(found) if not any(map(types[column].issuperset, CHUNKS))}
 
 
 def decode_tags(tags_of_words: Iterable[Sequence[Tag]], check: RecordChecker, note: str = "") -> Iterator[Entity]:

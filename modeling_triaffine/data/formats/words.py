@@ -1,13 +1,4 @@
-"""Reads words with entities by words or with tags, in JSON and in lines, as data sets and other models have them.
-
-`JSON_LINES` and `PUBLISHED_JSON` (ACE, KBP and GENIA in the triaffine experiments and in related work) have exclusive
-ends, `INCLUSIVE_SPANS` (GLiNER, W2NER, DyGIE++, PURE, biaffine-ner) and `MRC`, questions and answers of machine reading
-comprehension, have the last word in a span. Of `SPAN_LINES`, a span such as 3,3 shows it, or the option `columns`.
-
-`WORD_TAGS` has the tags of `tags.py`. Numbers need names, in their order: `columns={"names": ["O", "B-City", …]}`.
-Levels of nesting are fields of their own (`nested_ner_tags` of GermEval 2014 and FiNER, or several `entities`), or
-lists in one field, each with a tag for every token.
-"""
+"""Reads words with entities by words or with tags, in JSON and in lines, as data sets and other models have them."""
 
 import re
 from collections import Counter
@@ -42,20 +33,16 @@ def text_of_words(fields: Mapping[str, Any], where: str, check: RecordChecker) -
 
 TOKENS = ("tokens", "words")
 TAGS = ("ner_tags", "ner", "tags", "labels", "ner_labels")
-NESTED = "nested_ner_tags"
-"""The inner level, where it stands beside the first of `TAGS`."""
+NESTED = "nested_ner_tags"  # the inner level of GermEval 2014 and FiNER, beside the first of these
 MENTIONS = "entity_mentions"
-HEAD = 1000
-"""The number of records that show how tags are written."""
+HEAD = 1000  # records that show how tags are written
 NUMBERS = (
     "Name them in the order of the numbers: triaffine-ner convert --columns names=O,B-City,… (columns={'names': […]} "
     "in Python), in a data set cast_column(column, List(ClassLabel(names=[…])))"
 )
-OPTIONAL = ("tokens", "entities", "names", "pos", "id", "doc_id", *OF_SPAN)
 
 
 def read_word_tags(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Text]:
-    """Reads one sentence after the other; `columns` as of [`tagged_sentences`]."""
     yield from tagged_sentences(json_values(path, check), columns or {}, document_name(path, check), check)
 
 
@@ -70,10 +57,10 @@ def tagged_sentences(
             "id" and "doc_id", and for entities by words `start`, `end`, `type` and `inclusive_end`.
         name: with which the ids of sentences without one begin.
     """
-    check_columns(columns, (), OPTIONAL)
-    named = columns.get("entities")
+    check_columns(columns, (), ("tokens", "entities", "names", "pos", "id", "doc_id", *OF_SPAN))
+    named = columns.get("entities") or ()
     named = named.split(",") if isinstance(named, str) else named
-    if not all(isinstance(field, str) for field in (columns.get("tokens", ""), *(named or ()))):
+    if not all(isinstance(field, str) for field in (columns.get("tokens", ""), *named)):
         raise ValueError(f"`columns` is {dict(columns)!r}. Name a field for tokens, and one or a list for entities.")
     values = iter(values)
     head = list(islice(values, HEAD))
@@ -84,24 +71,24 @@ def tagged_sentences(
             record = JsonObject(raw, where, check, remedy="A record has the fields tokens and ner_tags")
             words = columns.get("tokens") or next((name for name in TOKENS if name in record.fields), TOKENS[0])
             tokens = record.value(words, list)
-            entities: list[Entity] = []
             found = named or [next((name for name in (*TAGS, MENTIONS) if name in record.fields), TAGS[0])]
             if found == [TAGS[0]] and not named and record.fields.get(NESTED) is not None:
                 found = [*found, NESTED]
+            entities: list[Entity] = []
             for field in found:
                 if field not in schemes:
                     schemes[field] = _scheme(field, head, columns.get("names"))
                 entities += _entities_of(record, field, tokens, schemes[field], columns)
             ids = {field: columns.get(field, field) for field in ("id", "doc_id")}
-            record.check.note_other_fields(record.fields, (words, *found, *ids.values(), columns.get("pos", "")))
+            check.note_other_fields(record.fields, (words, *found, *ids.values(), columns.get("pos", "")))
             given = record.fields.get(ids["id"]) if "id" in columns else None
             identifier = f"{name}:{number}" if given is None else str(given)
             doc_id = record.fields.get(ids["doc_id"])
             doc_id = identifier if doc_id in (None, "") else str(doc_id)
-            fields = {"id": identifier, "doc_id": doc_id, "sent_id": sent_ids[doc_id], "tokens": tokens}
-            fields["pos"] = record.fields[record.first_of([columns["pos"]])] if "pos" in columns else None
+            pos = record.fields[record.first_of([columns["pos"]])] if "pos" in columns else None
+            names = {"id": identifier, "doc_id": doc_id, "sent_id": sent_ids[doc_id]}
             sent_ids[doc_id] += 1
-            yield text_of_words({**fields, "entities": entities}, where, check)
+            yield text_of_words({**names, "tokens": tokens, "pos": pos, "entities": entities}, where, check)
 
 
 def _scheme(field: str, records: Iterable[tuple[object, str]], names: Sequence[str] | None) -> TagScheme | None:
@@ -124,9 +111,8 @@ def _entities_of(
         return
     for level in values if values and all(isinstance(value, list) for value in values) else [values]:
         if len(level) != len(tokens):
-            problem = f"has {len(level)} tags for {len(tokens)} tokens"
             remedy = "Give one tag for each token, several joined by |, or lists: one for each level of nesting"
-            raise record.error(name, problem, remedy)
+            raise record.error(name, f"has {len(level)} tags for {len(tokens)} tokens", remedy)
         names = columns.get("names", ())
         yield from decode_tags([_read(tag, record, name, scheme, names) for tag in level], record.check, scheme.note)
 
@@ -155,10 +141,8 @@ WORD_TAGS = CorpusFormat(
 # ---- Records of words and entities ----
 
 CONTEXT_NAMES = {"ltokens": "left_tokens", "rtokens": "right_tokens"}
+# Of the published form. `orig_id` numbers sentences in one corpus and documents in another, so it names no document.
 NOT_FOR_NER = ("relations", "org_id", "orig_id")
-"""Fields of the published form that say nothing about entities. `orig_id` numbers sentences in one corpus and documents
-in another, so it is not used as a document's name."""
-NEEDED = ("tokens", "entities")
 
 
 def _own_record(record: JsonObject, default_id: str) -> Text:
@@ -185,7 +169,7 @@ def _text(record: JsonObject, fields: dict[str, Any]) -> Text:
 JSON_LINES = CorpusFormat(
     name="json_lines",
     description="JSON lines of this project, one sentence of words each",
-    read=json_reader(_own_record, " and ".join(NEEDED), name_in_corpus),
+    read=json_reader(_own_record, "tokens and entities", name_in_corpus),
     keys=(
         f"tokens entities -{IN_LIST}",
         "tokens entities doc_id",
@@ -195,32 +179,15 @@ JSON_LINES = CorpusFormat(
 PUBLISHED_JSON = CorpusFormat(
     name="published_json",
     description="one JSON list of records with `ltokens` and `rtokens`, as in the published experiments",
-    read=json_reader(_published_record, " and ".join(NEEDED)),
+    read=json_reader(_published_record, "tokens and entities"),
     suffixes=(".json",),
     keys=(f"tokens entities {IN_LIST} -doc_id", "tokens entities ltokens rtokens"),
 )
 
 
-# ---- JSON with inclusive spans ----
+# ---- JSON with inclusive spans: a span has its last word, and so it has in questions and answers ----
 
-WORDS = ("tokenized_text", "sentence", "sentences")
-"""Fields of the words, of GLiNER, W2NER and documents."""
-
-
-def _entities(record: JsonObject, spans: Iterable[Any], name: str, first: int) -> Iterator[Entity]:
-    """The entities of a sentence whose first word has the number `first`; an entity of W2NER lists its words."""
-    for index, span in enumerate(spans):
-        place = f"{name}[{index}]"
-        if isinstance(span, Mapping):
-            listing = JsonObject(span, record.where, record.check, place)
-            words, kind = listing.value("index", list[int]), listing.value("type", str)
-            if not words or words != [*range(words[0], words[-1] + 1)]:
-                record.check.drop(DISCONTINUOUS, 1, f"{record.where}: {place}")
-                continue
-            span = (words[0], words[-1], kind)
-        remedy = "A span is the numbers of its first and last word, and its type"
-        start, last, kind = record.check.valid(span, cast(Any, TypedSpan), record.where, place, remedy)
-        yield Entity(start=start - first, end=last - first + 1, type=kind)
+WORDS = ("tokenized_text", "sentence", "sentences")  # of GLiNER, W2NER and documents
 
 
 def _inclusive_spans(record: JsonObject, default_id: str) -> Text:
@@ -247,6 +214,22 @@ def _inclusive_spans(record: JsonObject, default_id: str) -> Text:
     return text_of_sentences(written, record.where)
 
 
+def _entities(record: JsonObject, spans: Iterable[Any], name: str, first: int) -> Iterator[Entity]:
+    """The entities of a sentence whose first word has the number `first`; an entity of W2NER lists its words."""
+    for index, span in enumerate(spans):
+        place = f"{name}[{index}]"
+        if isinstance(span, Mapping):
+            listing = JsonObject(span, record.where, record.check, place)
+            words, kind = listing.value("index", list[int]), listing.value("type", str)
+            if not words or words != [*range(words[0], words[-1] + 1)]:
+                record.check.drop(DISCONTINUOUS, 1, f"{record.where}: {place}")
+                continue
+            span = (words[0], words[-1], kind)
+        remedy = "A span is the numbers of its first and last word, and its type"
+        start, last, kind = record.check.valid(span, cast(Any, TypedSpan), record.where, place, remedy)
+        yield Entity(start=start - first, end=last - first + 1, type=kind)
+
+
 INCLUSIVE_SPANS = CorpusFormat(
     name="inclusive_spans",
     description="JSON of words with inclusive spans in `ner`: GLiNER, W2NER, DyGIE++, PURE",
@@ -258,20 +241,20 @@ INCLUSIVE_SPANS = CorpusFormat(
 # ---- Questions and answers ----
 
 QUESTION_FIELDS = ("context", "entity_label", "span_position")
+# Fields that repeat these, or say nothing about entities.
 OTHER_QUESTION_FIELDS = ("qas_id", "query", "impossible", "start_position", "end_position")
-"""Fields that repeat these, or say nothing about entities."""
 POSITIONS = re.compile("([0-9]{1,9});([0-9]{1,9})")
 
 
 def read_mrc(path: Path, check: RecordChecker) -> Iterator[Text]:
-    """Reads one sentence from the records of all its types; a CorpusError names the record and the field."""
+    """Reads one sentence from the records of all its types."""
     file_name = document_name(path, check)
     for number, ((_, context), questions) in enumerate(groupby(_questions(path, check), key=lambda found: found[0])):
         records = [record for _, record in questions]
         with check.record():
             name = f"{file_name}:{number}"
-            fields = {"id": name, "doc_id": name, "sent_id": 0, "tokens": context.split()}
-            fields["entities"] = [entity for record in records for entity in _answers(record)]
+            entities = [entity for record in records for entity in _answers(record)]
+            fields = {"id": name, "doc_id": name, "sent_id": 0, "tokens": context.split(), "entities": entities}
             yield text_of_words(fields, records[0].where, check)
 
 
@@ -283,7 +266,7 @@ def _questions(path: Path, check: RecordChecker) -> Iterator[tuple[tuple[str, st
     for raw, where in json_values(path, check):
         with check.record():
             record = JsonObject(raw, where, check)
-            record.check.note_other_fields(record.fields, (*QUESTION_FIELDS, *OTHER_QUESTION_FIELDS))
+            check.note_other_fields(record.fields, QUESTION_FIELDS + OTHER_QUESTION_FIELDS)
             number, point, _ = str(record.fields.get("qas_id")).partition(".")
             yield (number if point else "", record.value("context", str)), record
 
@@ -314,7 +297,7 @@ LINES = "A sentence is a line of words, perhaps one of parts of speech, and one 
 
 
 def read_span_lines(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Text]:
-    """Reads sentence by sentence; a CorpusError names the line."""
+    """Reads sentence by sentence. A span such as 3,3, or the option, shows that spans have their last word."""
     check_columns(columns or {}, (), ("inclusive_end",))
     stem = document_name(path, check)
     paragraphs = list(numbered_paragraphs(path, check))
@@ -331,18 +314,19 @@ def read_span_lines(path: Path, check: RecordChecker, columns: Mapping[str, Any]
 
 def _of_lines(lines: list[tuple[int, str]], inclusive: bool, check: RecordChecker) -> dict[str, Any]:
     """Words, parts of speech and entities of a sentence."""
-    tokens = lines[0][1].split()
+    (_, words), *others = lines
+    last, tokens = f"line {lines[-1][0]}", words.split()
     spans = _spans_at_end([line for _, line in lines])
     entities = [Entity(start=int(start), end=int(end) + inclusive, type=kind) for start, end, kind in spans]
     if wrong := next((e for e in entities if not e["start"] < e["end"] <= len(tokens)), None):
         problem = f"a span of the words {wrong['start']} to {wrong['end']} (exclusive), of {len(tokens)}"
         remedy = "Say whether the last word is part of a span: convert --columns inclusive_end=true (columns=)"
-        raise check.error(f"line {lines[-1][0]}", problem, remedy)
-    others = lines[1 : len(lines) - bool(spans)]
+        raise check.error(last, problem, remedy)
+    others = others[:-1] if spans else others
     pos = others[0][1].split() if others else []
     if len(others) > 1 or (pos and len(pos) != len(tokens)):
         problem = f"{lines[-1][1][:60]!r} is neither spans nor one part of speech for each of {len(tokens)} words"
-        raise check.error(f"line {lines[-1][0]}", problem, LINES)
+        raise check.error(last, problem, LINES)
     return {"tokens": tokens, "pos": pos, "entities": entities}
 
 

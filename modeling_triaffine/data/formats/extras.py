@@ -1,14 +1,9 @@
-"""Reads and makes UIMA CAS, INCEpTION's form, in XMI and JSON. Needs the extra `cas` (dkpro-cassis).
-
-The entities are the annotations of a layer, their types the values of one of its features: the built-in layer "Named
-entity" with its feature `value`, or those named by `columns={"entities": "webanno.custom.Term:kind"}`. Sentences are
-those of the file, if it has any; its tokens are ignored, and so are other layers, which are counted. XMI needs its
-type system, `TypeSystem.xml` in the same folder, as INCEpTION exports it; JSON brings its own.
-"""
+"""Reads and makes what other libraries load, each of which is an extra: UIMA CAS (dkpro-cassis), and spaCy's DocBin."""
 
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -17,16 +12,20 @@ from xml.etree import ElementTree
 
 from ...errors import importing_extra
 from ...model.text_triaffine import Offsets
-from ..reading import name_in_corpus, open_corpus, parse_xml, read_head, record_keys, visible_files
-from ..schema import CorpusError, RecordChecker, Text, annotated
+from ..reading import document_name, name_in_corpus, open_corpus, parse_xml, read_head, record_keys, visible_files
+from ..schema import CorpusError, Entity, RecordChecker, Text, annotated
 from . import CorpusFormat, check_columns
 
 if TYPE_CHECKING:
     from cassis import Cas
+    from spacy.tokens import Doc
+
+WITHOUT_TYPE = "entities without a type dropped"
+
+# ---- UIMA CAS, INCEpTION's form ----
 
 XMI_SUFFIX, TYPE_SYSTEM = ".xmi", "TypeSystem.xml"
-LAYER, FEATURE = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity", "value"
-"""INCEpTION's built-in layer "Named entity"."""
+LAYER, FEATURE = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity", "value"  # INCEpTION's "Named entity"
 SENTENCE = "de.tudarmstadt.ukp.dkpro.core.api.segmentation.type.Sentence"
 TOKEN = "de.tudarmstadt.ukp.dkpro.core.api.segmentation.type.Token"
 METADATA = "de.tudarmstadt.ukp.dkpro.core.api.metadata.type.DocumentMetaData"
@@ -34,16 +33,11 @@ WHOLE = "uima.tcas.DocumentAnnotation"
 SCORE = "score"
 ANNOTATION, STRING, DOUBLE = "uima.tcas.Annotation", "uima.cas.String", "uima.cas.Double"
 JSON_KEYS = ("%TYPES", "%FEATURE_STRUCTURES")
-NOT_ANNOTATED = "INITIAL_CAS"
-"""The document before annotation, beside those of the annotators in the export of a project."""
+NOT_ANNOTATED = "INITIAL_CAS"  # the document before annotation, beside those of annotators in the export of a project
 
 
 def read_cas(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Text]:
-    """Reads one document. Annotations without a value are dropped and counted.
-
-    Args:
-        columns: {"entities": "layer:feature"}, or the layer alone, with the feature `value`.
-    """
+    """Reads one document; entities are the annotations of a layer, their types the values of one of its features."""
     check_columns(columns or {"entities": LAYER}, ("entities",))
     layer, _, feature = str((columns or {}).get("entities", LAYER)).partition(":")
     name = name_in_corpus(path, check)
@@ -51,7 +45,7 @@ def read_cas(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None
         check.note("documents before annotation left out", example=name)
         return
     with check.record():
-        yield _text(_load(path, name, check), layer, feature or FEATURE, name, check)
+        yield _text_of_cas(_load(path, name, check), layer, feature or FEATURE, name, check)
 
 
 def cas_documents(path: Path) -> list[Path]:
@@ -59,8 +53,8 @@ def cas_documents(path: Path) -> list[Path]:
     return sorted(file for file in visible_files(path) if file.suffix == XMI_SUFFIX or _is_json(file))
 
 
-def _text(cas: Cas, layer: str, feature: str, where: str, check: RecordChecker) -> Text:
-    """The text of a CAS with the annotations of a layer, and its sentences; without a text there are none of either."""
+def _text_of_cas(cas: Cas, layer: str, feature: str, where: str, check: RecordChecker) -> Text:
+    """The text with the annotations of a layer, and its sentences; an empty text has neither."""
     doc_id, entities = where.rpartition(".")[0] or where, []
     text = check.valid(cas.sofa_string or "", str, where, "sofaString")
     if not text:
@@ -73,7 +67,7 @@ def _text(cas: Cas, layer: str, feature: str, where: str, check: RecordChecker) 
         raise check.error(where, problem, "Name the layer and feature: columns={'entities': 'layer:feature'}")
     for number, span in enumerate(cas.select(layer)):
         if not (value := span.get(feature)):
-            check.drop("entities without a type dropped", example=f"{where}: {text[span.begin : span.end]!r}")
+            check.drop(WITHOUT_TYPE, example=f"{where}: {text[span.begin : span.end]!r}")
         else:
             entities.append(check.entity(text, [(span.begin, span.end)], value, None, where, f"{layer}[{number}]"))
     for other in cas.select_all_annotations():
@@ -153,4 +147,69 @@ CAS = CorpusFormat(
     recognizes=lambda head: "<xmi:XMI" in head,
     columns="the layer: {'entities': 'layer:feature'}",
     documents=cas_documents,
+)
+
+# ---- DocBin ----
+
+SPAN_GROUP, ENTS = "sc", "ents"  # spaCy's default name of a span group, and `doc.ents`
+
+
+def read_docbin(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Text]:
+    """Reads all documents, whose words are tokens other than white space. Memory grows with the file."""
+    with importing_extra("spacy", f"{path}: reading a DocBin needs spaCy"):
+        from spacy.tokens import DocBin
+        from spacy.vocab import Vocab
+    with open_corpus(path) as file:
+        data = file.read()
+    try:
+        docs = list(DocBin().from_bytes(data).get_docs(Vocab()))
+    except Exception as error:  # files of another kind make spaCy fail in any way
+        problem = f"spaCy cannot read it as a DocBin ({type(error).__name__}: {error})"
+        raise check.error("", problem, "Give a file written by DocBin.to_disk") from error
+    file_name = document_name(path, check)
+    check_columns(columns or {"entities": SPAN_GROUP}, ("entities",))
+    group = _group(docs, (columns or {}).get("entities"), check)
+    for number, doc in enumerate(docs):
+        with check.record():
+            where = f"document {number}"
+            words = [token for token in doc if not token.text.isspace()]
+            text = annotated(f"{file_name}:{number}", doc.text, _entities(doc, group, where, check), where)
+            text["words"] = [(token.idx, token.idx + len(token)) for token in words]
+            if any(token.pos_ for token in words):
+                text["pos"] = [token.pos_ for token in words]
+            if doc.has_annotation("SENT_START"):
+                visible = ([token for token in sentence if not token.text.isspace()] for sentence in doc.sents)
+                text["sentences"] = [(part[0].idx, part[-1].idx + len(part[-1])) for part in visible if part]
+            yield text
+
+
+def _entities(doc: Doc, group: str, where: str, check: RecordChecker) -> Iterator[Entity | None]:
+    for index, span in enumerate(doc.ents if group == ENTS else doc.spans.get(group, ())):
+        if span.label_:
+            fragments = [(span.start_char, span.end_char)]
+            yield check.entity(doc.text, fragments, span.label_, None, where, f"spans[{index}]")
+        else:
+            check.drop(WITHOUT_TYPE, example=f"{where}: {span.text}")
+
+
+def _group(docs: Sequence[Doc], named: str | None, check: RecordChecker) -> str:
+    """The name of the span group with the entities, or `ENTS`; the spans of others are counted."""
+    sizes = Counter({ENTS: sum(len(doc.ents) for doc in docs)})
+    for doc in docs:
+        sizes.update({name: len(spans) for name, spans in doc.spans.items()})
+    group = named or (SPAN_GROUP if sizes[SPAN_GROUP] or not sizes[ENTS] else ENTS)
+    if named not in (None, *sizes) or (named is None and sizes.total() and not sizes[group]):
+        remedy = f"Name the one with the entities: columns={{'entities': name}}, or {ENTS!r} for doc.ents"
+        raise check.error("", f"its span groups are {', '.join(map(repr, sorted(sizes)))}", remedy)
+    for other in (+sizes).keys() - {group}:
+        check.note(f"spans of the group {other!r} ignored", sizes[other])
+    return group
+
+
+DOCBIN = CorpusFormat(
+    name="docbin",
+    description="spaCy's DocBin",
+    read=read_docbin,
+    suffixes=(".spacy",),
+    columns="the span group, or ents: {'entities': 'sc'}",
 )
