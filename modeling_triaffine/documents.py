@@ -7,7 +7,7 @@ import re
 import sys
 from codecs import BOM_UTF8
 from collections import Counter
-from collections.abc import Collection, Generator, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -149,7 +149,7 @@ class Counts:
         return f"Documents: {self.documents:,}. Entities: {entities}. Rejected: {self.rejected:,}."
 
 
-def with_progress(items: Iterable[Item], total: int | None = None) -> Generator[Item]:
+def with_progress(items: Iterable[Item], total: int | None = None) -> Iterator[Item]:
     """Passes documents on, and prints to standard error how many of `total` there were, their rate and the time left.
 
     On a terminal this is a bar, elsewhere a line a minute.
@@ -159,7 +159,4 @@ def with_progress(items: Iterable[Item], total: int | None = None) -> Generator[
     line = "{n_fmt}{unit} of {total_fmt}, {remaining} left, {rate_fmt}\n"
     seconds = SECONDS_OF_A_LINE
     lines: dict[str, Any] = {"bar_format": line, "mininterval": seconds, "delay": seconds, "miniters": 1}
-    with tqdm(total=total, unit=" documents", **({} if sys.stderr.isatty() else lines)) as bar:
-        for item in items:
-            yield item
-            bar.update()
+    yield from tqdm(items, total=total, unit=" documents", **({} if sys.stderr.isatty() else lines))

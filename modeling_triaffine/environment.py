@@ -17,16 +17,15 @@ SOFTWARE = ("torch", "transformers", "accelerate", "datasets", "tokenizers")
 
 def describe_hardware() -> dict[str, str | int | float]:
     """Date, processor, instructions, cores, threads, memory and GPU, as far as the system reports them."""
+    processors = Path("/proc/cpuinfo")
+    name = processors.exists() and re.search(r"^model name\s*:\s*(.+)$", processors.read_text(), re.MULTILINE)
     hardware: dict[str, str | int | float] = {
         "date": datetime.date.today().isoformat(),
-        "processor": platform.processor() or platform.machine(),
+        "processor": name[1] if name else platform.processor() or platform.machine(),
         "instructions": torch.backends.cpu.get_cpu_capability() + (", bfloat16" if multiplies_bfloat16() else ""),
         "cores": os.cpu_count() or 1,
         "torch_threads": torch.get_num_threads(),
     }
-    processors = Path("/proc/cpuinfo")
-    if processors.exists() and (name := re.search(r"^model name\s*:\s*(.+)$", processors.read_text(), re.MULTILINE)):
-        hardware["processor"] = name[1]
     if hasattr(os, "sysconf"):
         hardware["memory_gb"] = round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9, 1)
     if torch.cuda.is_available():

@@ -14,7 +14,6 @@ from torch import Tensor
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from .installed_models import find_and_name
-from .model.configuration_triaffine import TriaffineConfig
 from .model.factors_triaffine import SMALLEST_SQUARED_NORM, TriaffineTensor
 from .model.model_triaffine import TriaffineForNestedNER, evaluating
 from .model.processing_triaffine import PADDING, UNKNOWN, TriaffineProcessor, check_parts
@@ -31,13 +30,7 @@ def extend_model() -> None:
     TriaffineProcessor.build_vocabularies = build_vocabularies
 
 
-def model_on_encoder(
-    cls: type[TriaffineForNestedNER],
-    /,
-    name_or_path: str,
-    config: TriaffineConfig | None = None,
-    **config_kwargs: Any,
-) -> TriaffineForNestedNER:
+def model_on_encoder(cls: type[TriaffineForNestedNER], /, name_or_path: str, **options: Any) -> TriaffineForNestedNER:
     """`TriaffineForNestedNER.from_encoder`: an untrained model on a pretrained encoder, in float32.
 
     The defaults are the paper's. With `triaffine_rank=64` the model is smaller and faster, and reached a higher F1 on
@@ -45,32 +38,24 @@ def model_on_encoder(
 
     Args:
         name_or_path: folder or Hub name of any `AutoModel` encoder.
-        config: its `encoder_config`, if any, is replaced by the pretrained encoder's.
-        config_kwargs: fields of [`TriaffineConfig`] if `config` is not given, at least the labels; and where the
-            encoder is: `revision`, `subfolder`, `cache_dir`, `local_files_only`, `token`.
+        options: fields of [`TriaffineConfig`], at least the labels; and where the encoder is: `revision`, `subfolder`,
+            `cache_dir`, `local_files_only`, `token`.
 
     Raises:
         ValueError: unknown or conflicting fields, or an encoder with missing or broken weights.
         FileNotFoundError, ConnectionError: there is no such encoder, or the Hub cannot be reached.
     """
-    origin = {name: config_kwargs.pop(name) for name in ORIGIN_OPTIONS if name in config_kwargs}
+    origin = {name: options.pop(name) for name in ORIGIN_OPTIONS if name in options}
     config_class: Any = cls.config_class  # a subclass may have its own
     known = {"num_labels", *(field.name for field in fields(config_class))} - {"dtype"}  # use model.to(dtype)
-    unknown = sorted({*config_kwargs} - known)
-    if unknown:
+    if unknown := sorted({*options} - known):
         raise ValueError(f"from_encoder: TriaffineConfig has no field {', '.join(map(repr, unknown))}.")
     # By default transformers asks whether to run the encoder's own code, and reads the answer from stdin.
     encoder_config = AutoConfig.from_pretrained(name_or_path, trust_remote_code=False, **origin)
-    if config is not None:
-        if config_kwargs:
-            raise ValueError("from_encoder: give either `config` or its fields as keywords, not both.")
-        config_class, config_kwargs = type(config), config.to_dict()
-        config_kwargs.pop("hidden_size")  # that of the other encoder
-    model = cls(config_class(**{**config_kwargs, "encoder_config": encoder_config}))
+    model = cls(config_class(encoder_config=encoder_config, **options))
     loading = {"dtype": torch.float32, "output_loading_info": True, **origin}
     pretrained, report = AutoModel.from_pretrained(name_or_path, **loading)
-    missing = sorted(set(report["missing_keys"]) & set(model.encoder.state_dict()))
-    if missing:
+    if missing := sorted(set(report["missing_keys"]) & set(model.encoder.state_dict())):
         raise ValueError(f"from_encoder: {name_or_path} has no weights for {', '.join(missing)}; is it an encoder?")
     model.encoder.load_state_dict(pretrained.state_dict(), strict=False)  # it may have a pooler
     refuse_broken(f"The weights in {name_or_path}", model.encoder)

@@ -67,10 +67,9 @@ def build_model_card(
     run = (summary or RunSummary()).of_model(config)
     labels = config.entity_labels
     shown = _choose_example(run.examples)
-    template = "card.md.jinja" if purpose is None else "recipe_card.md.jinja"
     card: ModelCard = ModelCard.from_template(
         _metadata(model_name, run, [tags] if isinstance(tags, str) else tags or []),
-        template_path=str(Path(__file__).with_name(template)),
+        template_path=str(Path(__file__).with_name("card.md.jinja" if purpose is None else "recipe_card.md.jinja")),
         config=config,
         run=run,
         name=model_name,
