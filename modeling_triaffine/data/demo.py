@@ -4,13 +4,10 @@ It is for first steps, tests and timing; scores on it show that training works a
 1,500 sentences in `demo_corpus.jsonl` were written once by a grammar:
 
 - An entity is a name of one of five types, or a definite phrase of such a type that contains a name ("the mayor of
-  Orsk"). "a nurse from Orsk" and "the Orsk prize" contain an entity and are not entities. "the" belongs to the largest
-  phrase that it begins. Titles are not part of an entity.
-- Entities are nested up to three levels deep: [the rector of [the University of [Orsk]]].
+  Orsk", but not "a nurse from Orsk"), up to three levels deep: [the rector of [the University of [Orsk]]].
 - The same name is a person in one document, and a town, a company or part of a longer name in others. Its sentence
-  always determines the type. Within a document, a name has one referent.
-- The names of one split never occur in another one; all other words are shared. Names are made of syllables; any
-  similarity to real names is coincidental.
+  always determines the type.
+- The names of one split never occur in another one; any similarity to real names is coincidental.
 """
 
 import json
@@ -25,11 +22,7 @@ CORPUS = Path(__file__).with_name("demo_corpus.jsonl")
 
 
 def demo_corpus(sentences: int = 1500) -> dict[str, list[Record]]:
-    """Returns the records of each split in the order of their documents, which have four to six sentences.
-
-    Args:
-        sentences: number of the 1,500, at least 10: the first of each split, of which `train` has four fifths.
-    """
+    """The records of each split, of which `train` has four fifths: the first of them, at least 10 in all."""
     others = sentences // 10
     sizes = {"train": sentences - 2 * others, "validation": others, "test": others}
     records: list[Record] = [json.loads(line) for line in CORPUS.read_text(encoding="utf-8").splitlines()]
@@ -40,10 +33,7 @@ def demo_corpus(sentences: int = 1500) -> dict[str, list[Record]]:
 
 
 def write_demo_corpus(folder: str | os.PathLike[str], sentences: int = 1500) -> None:
-    """Writes `train.jsonl`, `validation.jsonl` and `test.jsonl`, one record per line; see [`demo_corpus`].
-
-    The folder is created if needed, files of these names are replaced. Each file appears when it is complete.
-    """
+    """Writes `train.jsonl`, `validation.jsonl` and `test.jsonl`, or replaces them; see [`demo_corpus`]."""
     for split, records in demo_corpus(sentences).items():
         with open_output(Path(folder, f"{split}.jsonl")) as output:
             output.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)

@@ -69,22 +69,18 @@ def as_records(dataset: object, columns: Iterable[str], function: str) -> Datase
             f"{function} needs the columns {missing}, but the data set has {dataset.column_names}. adapt_dataset "
             "converts texts with spans, tags and other forms."
         )
-    return name_types(dataset if dataset.format["type"] is None else dataset.with_format(None))
-
-
-def name_types(dataset: Dataset) -> Dataset:
-    """The data set with the names of its entities' types, where these are the numbers of a `ClassLabel`."""
-    entities = dataset.features.get("entities")
+    rows = dataset if dataset.format["type"] is None else dataset.with_format(None)
+    entities = rows.features.get("entities")
     fields = getattr(entities, "feature", None)
     if not isinstance(fields, dict) or not isinstance(fields.get("type"), ClassLabel):
-        return dataset
+        return rows
 
     def name_them(record: dict[str, Any]) -> dict[str, Any]:
-        rows = readable(record["entities"] or [], entities)
-        return {"entities": [{**row, "type": None if row["type"] == -1 else row["type"]} for row in rows]}
+        named = readable(record["entities"] or [], entities)
+        return {"entities": [{**entity, "type": None if entity["type"] == -1 else entity["type"]} for entity in named]}
 
-    features = Features({**dataset.features, "entities": type(entities)({**fields, "type": Value("string")})})
-    return dataset.map(name_them, features=features, desc="Names of types")
+    features = Features({**rows.features, "entities": type(entities)({**fields, "type": Value("string")})})
+    return rows.map(name_them, features=features, desc="Names of types")
 
 
 def readable(value: Any, feature: Any) -> Any:

@@ -17,7 +17,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from datasets import Dataset, DatasetDict
 
@@ -102,9 +102,7 @@ def load_nested_ner(
         True
     """
     if word_splitter is not None and not callable(word_splitter):
-        raise TypeError(
-            f"`word_splitter` is {word_splitter!r}. Give a function from a text to the offsets of its words."
-        )
+        raise TypeError(f"`word_splitter` is {word_splitter!r}. Give a function from a text to the offsets of words.")
     splits = DatasetDict()
     for part in read_parts(path, format, columns=columns, offsets=offsets, max_bad_records=max_bad_records):
         splits |= part.sentences(word_splitter, sentence_splitter)
@@ -121,9 +119,8 @@ def load_texts(
 ) -> dict[str, list[Text]]:
     """Loads the texts of a corpus by split, as they were written, with entities by characters; see [`Text`].
 
-    If a corpus has words alone, its text has one sentence a line, the words joined by spaces. Entities that cross
-    sentences or begin inside a word are kept; discontinuous ones are dropped. Arguments and errors are those of
-    [`load_nested_ner`].
+    Sentences of a corpus of words alone are lines. Entities that cross sentences or begin inside a word are kept;
+    discontinuous ones are dropped. Arguments and errors are those of [`load_nested_ner`].
 
     Examples:
         >>> import json
@@ -230,8 +227,7 @@ def _texts(files: SplitFiles, check: RecordChecker, options: Mapping[str, Any]) 
         raise check.error("", "no text has a field of spans", remedy)
 
 
-@dataclass(frozen=True)
-class SplitFiles:
+class SplitFiles(NamedTuple):
     """The files of a split, all of one format; `path` is what messages name: the file, or the folder around them."""
 
     path: Path
@@ -292,9 +288,9 @@ class GivenFiles:
                 self.formats[file] = own
         # What is wrong with a file that could be like its neighbours is said by their reader.
         near = {_suffix(file): kind for file, kind in self.formats.items() if kind.documents is None}
-        for file in self.files:
-            neighbours = near.get(_suffix(file)) if file not in self.formats else None
-            if neighbours and (split_of(file) or _suffix(file) in neighbours.suffixes):
+        for file in (file for file in self.files if file not in self.formats and _suffix(file) in near):
+            neighbours = near[_suffix(file)]
+            if split_of(file) or _suffix(file) in neighbours.suffixes:
                 self.formats[file] = neighbours
 
     def _own_format(self, file: Path) -> CorpusFormat | None:
@@ -343,8 +339,7 @@ class GivenFiles:
         is_document = self.formats[file].documents is not None
         if len({*told.values()}) > 1 and not is_exact and not is_document:
             problem = f"{_shown(self.folder, [file])} has the names of several splits"
-            remedy = f"Give the folder that contains the splits. {EACH_BY_ITSELF}"
-            raise CorpusError.at(self.folder, "", problem, remedy)
+            raise CorpusError.at(self.folder, "", problem, f"Give the folder that contains them. {EACH_BY_ITSELF}")
         if place == file and is_document and not is_exact:  # a document may have any name
             return None
         return split, (0 if place in self.above else len(place.parts), not is_exact, place != file), place

@@ -218,7 +218,6 @@ def _events(file: BinaryIO) -> Iterator[Any]:
 
 # ---- JSON ----
 
-
 SEE_DOCS = "See docs/corpora.md"
 HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]..")
 """Escapes of surrogates, of which pydantic refuses half ones."""

@@ -141,9 +141,7 @@ class CorpusError(ValueError):
 
 # ---- Checks ----
 
-
 logger = logging.getLogger(__name__)
-
 Value = TypeVar("Value")
 
 MAX_EXAMPLES = 3
@@ -169,8 +167,7 @@ class RecordChecker:
     """Checks what a reader found in the files of a split, and counts what is kept, dropped, ignored or changed.
 
     Args:
-        path: the file, for messages.
-        read_as: the end of errors: which format the file was taken for.
+        path, read_as: the file, and which format it was taken for, for messages.
         offsets: the unit of offsets, one of `OFFSET_UNITS`.
         max_bad_records: number of unreadable records and entities to drop, each named in the report.
 
@@ -190,10 +187,10 @@ class RecordChecker:
     def __init__(self, path: Path | str, read_as: str = "", offsets: str | None = None, max_bad_records: int = 0):
         self.path = path
         self.read_as = read_as
+        self.max_bad_records = max_bad_records
         self.offsets = offsets or CHARACTERS
         if self.offsets not in OFFSET_UNITS:
             raise ValueError(f"`offsets` is {offsets!r}. Give one of {', '.join(OFFSET_UNITS)}.")
-        self.max_bad_records = max_bad_records
         self.folder: Path | None = None
         self.is_document = False
         self.counts = Counter[str]()
@@ -332,10 +329,9 @@ class RecordChecker:
         return parts
 
     def __call__(self, raw: Mapping[str, Any], where: str) -> Record:
-        """Checks one sentence in the words of the corpus and returns its record, with each entity once.
+        """Checks one sentence in the words of the corpus; `where` is the place in the file ("line 3"), for messages.
 
-        `where` is the place in the file, for messages: "line 3". If one side of the context is given, the other side
-        is empty.
+        Returns its record, with each entity once; if one side of the context is given, the other side is empty.
         """
         record = self.valid(raw, Record, where)
         self.note_other_fields(raw, RECORD_FIELDS)
@@ -385,7 +381,6 @@ def names_of(fields: Mapping[str, Any]) -> str:
 
 
 # ---- Offsets in texts ----
-
 
 BYTE_ORDER_MARK = "\ufeff"
 CHARACTERS = "characters"

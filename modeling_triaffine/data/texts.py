@@ -9,6 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate, pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 from ..model.options_triaffine import ProcessorOptions
@@ -116,25 +117,29 @@ def sentences_of(
     in_own_words = "words" in text and (own_words or word_splitter is None)
     splitter = partial(split_words, word_splitter=word_splitter or named_word_splitter(ProcessorOptions.word_splitter))
     if in_own_words:
-        sentences = list(_own_words(text, spans))
+        words, tags = text["words"], text.get("pos", [])
+        starts = [start for start, _ in words]
+        borders = [tuple(bisect_left(starts, border) for border in span) for span in spans]
     else:
-        split = split_text(written, spans, splitter)
-        sentences = [_Words(words, [written[start:end] for start, end in words], []) for words in split]
-    with_words = [index for index, words in enumerate(sentences) if words.offsets]
+        split = list(split_text(written, spans, splitter))
+        words, tags = [word for sentence in split for word in sentence], []
+        borders = list(pairwise(accumulate(map(len, split), initial=0)))
+    tokens = (in_own_words and text.get("forms")) or [written[start:end] for start, end in words]
+    with_words = {index: (first, stop) for index, (first, stop) in enumerate(borders) if first < stop}
     if not with_words:
         check.note("texts without words ignored", example=text.get("where", ""))
     left, right = text.get("left_tokens"), text.get("right_tokens")
     if word_splitter is not None and not in_own_words and left is not None and right is not None:
         left, right = ([side[start:end] for start, end in splitter(side)] for side in map(" ".join, (left, right)))
-    entities = _aligned(text, [sentences[index].offsets for index in with_words], in_own_words, check)
-    for number, (index, inside) in enumerate(zip(with_words, entities, strict=True), text.get("first_sentence", 0)):
-        words = sentences[index]
+    entities = _aligned(text, words, [*with_words.values()], in_own_words, check)
+    numbered = enumerate(zip(with_words.items(), entities, strict=True), text.get("first_sentence", 0))
+    for number, ((index, (first, stop)), inside) in numbered:
         record = Record(
             id=text["sentence_ids"][index] if "sentence_ids" in text else f"{text['doc_id']}:{number}",
             doc_id=text["doc_id"],
             sent_id=number,
-            tokens=words.tokens,
-            pos=words.pos if all(words.pos) else [],
+            tokens=tokens[first:stop],
+            pos=tags[first:stop] if all(tags[first:stop]) else [],
             entities=check.unique(inside),
             left_tokens=left,
             right_tokens=right,
@@ -144,38 +149,20 @@ def sentences_of(
         yield record
 
 
-class _Words(NamedTuple):
-    """The words of a sentence: their characters in the text, they themselves, and their parts of speech, if any."""
-
-    offsets: list[Offsets]
-    tokens: list[str]
-    pos: list[str]
-
-
-def _own_words(text: Text, spans: Iterable[Offsets]) -> Iterator[_Words]:
-    starts = [start for start, _ in text["words"]]
-    tokens = text.get("forms") or [text["text"][start:end] for start, end in text["words"]]
-    for span in spans:
-        inside = slice(*(bisect_left(starts, border) for border in span))
-        yield _Words(list(text["words"][inside]), tokens[inside], text.get("pos", [])[inside])
-
-
 def _aligned(
-    text: Text, sentences: Sequence[Sequence[Offsets]], in_own_words: bool, check: RecordChecker
+    text: Text, words: Sequence[Offsets], sentences: Sequence[tuple[int, int]], in_own_words: bool, check: RecordChecker
 ) -> list[list[Entity]]:
-    """The entities of every sentence, by its words; those that have none, or cross its end, are dropped."""
-    words = [word for sentence in sentences for word in sentence]
+    """The entities of every sentence (first word, stop), by its words; those that are in none are dropped."""
     if in_own_words and "word_entities" in text:
         aligned, dropped = text["word_entities"], []
     else:
         aligned, lost = align_entities(text["text"], text["entities"], words)
         dropped = [("entities with a boundary inside a word dropped", entity) for entity in lost]
-    first_words = list(accumulate(map(len, sentences), initial=0))
     inside: list[list[Entity]] = [[] for _ in sentences]
     for entity in aligned:
-        sentence = bisect_right(first_words, entity["start"]) - 1
-        if entity["end"] <= first_words[sentence + 1]:
-            inside[sentence].append(moved(entity, -first_words[sentence]))
+        number = bisect_right(sentences, entity["start"], key=itemgetter(0)) - 1
+        if number >= 0 and entity["end"] <= sentences[number][1]:
+            inside[number].append(moved(entity, -sentences[number][0]))
         else:
             start, end = words[entity["start"]][0], words[entity["end"] - 1][1]
             dropped.append((LOST_ACROSS_SENTENCES, Entity(start=start, end=end, type=entity["type"])))
@@ -186,7 +173,6 @@ def _aligned(
 
 
 # ---- Text ↔ words ----
-
 
 WordSplitter = Callable[[str], Sequence[tuple[int, int]]]
 """Text → its words as (start, end) in characters, end exclusive, in order and without overlaps."""

@@ -152,7 +152,6 @@ def write_new(file: Path, content: str) -> None:
 
 # ---- Predictions for annotation tools: Label Studio, brat, Doccano, INCEpTION ----
 
-
 FROM_NAME, TO_NAME = "label", "text"
 """Names of Label Studio's tags `<Labels>` and `<Text>`, as its templates have them."""
 
@@ -171,13 +170,10 @@ def write_brat_predictions(texts: Predicted, folder: Path) -> None:
 
 def write_label_studio(texts: Predicted, path: Path) -> None:
     """Writes one list of tasks with predictions; further fields are data of the task."""
-    tasks: list[dict[str, Any]] = [
-        {
-            "data": {"text": text["text"], "doc_id": text["doc_id"], **text["fields"]},
-            "predictions": [label_studio_prediction(text["text"], text["entities"])],
-        }
-        for text in texts
-    ]
+    tasks = []
+    for text in texts:
+        data = {"text": text["text"], "doc_id": text["doc_id"], **text["fields"]}
+        tasks.append({"data": data, "predictions": [label_studio_prediction(text["text"], text["entities"])]})
     with path.open("w", encoding="utf-8", errors=SURROGATES, newline="\n") as file:
         json.dump(tasks, file, ensure_ascii=False, indent=1)
 

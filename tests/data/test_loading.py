@@ -87,7 +87,7 @@ ERRORS = {
     "a pointer among files": ({"a.jsonl": LINE, "b.jsonl": LFS}, r"b\.jsonl: .* pointer of Git LFS"),
     "names of two splits": (
         {"training_data/train.jsonl": LINE, "training_data/dev.jsonl": LINE},
-        r"training_data/dev\.jsonl has the names of several splits.*Give the folder that contains the splits",
+        r"training_data/dev\.jsonl has the names of several splits.*Give the folder that contains them",
     ),
     "of no format": ({"a.xml": "<TEI>x</TEI>"}, r"a\.xml: .*cannot be detected"),
     "alone of its kind": ({"train.txt": "The mayor slept."}, r"train\.txt: .*cannot be detected"),
