@@ -21,8 +21,7 @@ LOADING_FIELDS = (
     *("experts_implementation", "_experts_implementation", "_experts_implementation_internal"),
     *("transformers_weights", "fusion_config"),
 )
-# Fields of an encoder's configuration that are not copied into ours.
-LOCAL_FIELDS = ("trust_remote_code", "_name_or_path", "dtype", "torch_dtype")
+LOCAL_FIELDS = ("trust_remote_code", "_name_or_path", "dtype", "torch_dtype")  # of an encoder, not copied into ours
 WHERE = "TriaffineConfig"
 TASK_ALIASES = {"ner": "token-classification"}
 

@@ -16,8 +16,7 @@ from .text_triaffine import Offsets, Piece
 from .triaffine_blocks import at_least_float32
 from .triaffine_ops import label_probabilities
 
-# One for all labels, or one for each.
-Threshold = float | Mapping[str, float]
+Threshold = float | Mapping[str, float]  # one for all labels, or one for each
 
 
 def find_entities(output: Any, config: TriaffineConfig, threshold: Threshold | None = None) -> list[list[WordEntity]]:

@@ -17,8 +17,7 @@ from .kinds_triaffine import Kind
 from .triaffine_blocks import ACCELERATION
 from .triaffine_ops import Factor, TriaffineWeight, additive_factor, append_one, triaffine_factor
 
-# By the module that made them: [B, N, d], of boundaries [2, B, N, d].
-WordVectors = dict[nn.Module, Tensor]
+WordVectors = dict[nn.Module, Tensor]  # by the module that made them: [B, N, d], of boundaries [2, B, N, d]
 
 # Squared norm of the output of a new two-layer MLP for words near 0, as a new BiLSTM returns: torch initializes the d
 # numbers of the last bias with variance 1/(3d).
@@ -252,14 +251,10 @@ def _biaffine(heads: Tensor, tails: Tensor, weight: Tensor) -> Tensor:
 
 
 # The modules of the kinds in `kinds_triaffine.py`; scorings that read no inside words are apart, they return p itself.
-ATTENTION_MODULES: dict[str, type[SpanPart]] = {
+PART_MODULES: dict[str, type[SpanPart]] = {
     "triaffine": TriaffinePart,
     "triaffine_no_label": TriaffinePart,
     "label": LabelAttention,
-    "linear": LinearPart,
-}
-SCORING_MODULES: dict[str, type[SpanPart]] = {
-    "triaffine": TriaffinePart,
     "linear": LinearPart,
     "linear_boundary": LinearPart,
     "linear_boundary_shared": LinearPart,

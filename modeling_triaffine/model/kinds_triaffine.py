@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import NamedTuple, TypedDict
 
-NONE_LABEL = "None"
-"""The last label of every model: no entity."""
+NONE_LABEL = "None"  # the last label of every model: no entity
 
 
 @dataclass(frozen=True)
@@ -82,15 +81,9 @@ class OverlapPolicy(NamedTuple):
 
 
 def resolve_overlaps(entities: Iterable[WordEntity], overlap: str | Keep) -> list[WordEntity]:
-    """The entities that a policy keeps, sorted by start, longest first, then likeliest.
+    """The entities of a text, or of a sentence, that a policy keeps, sorted by start, longest first, then likeliest.
 
-    Args:
-        entities: the entities of a text, or of a sentence without a text.
-        overlap: the name of a policy, which keeps of two entities in conflict the likelier, then the longer, then the
-            first; or a function from entities to those that are kept.
-
-    Raises:
-        ValueError: there is no such policy.
+    A policy keeps of two entities in conflict the likelier, then the longer, then the first.
     """
     return sorted(overlap_policy(overlap)(list(entities)), key=_place)
 

@@ -257,10 +257,8 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         if output_hidden_states is None:
             output_hidden_states = self.config.output_hidden_states
         longest = max_words if labels is None else labels.shape[1]
-        parts = token_type_ids, word_ids, pos_ids, char_ids
-        hidden, layers = self.represent_words(
-            input_ids, attention_mask, word_index, num_words, *parts, longest, output_hidden_states
-        )
+        inputs = input_ids, attention_mask, word_index, num_words, token_type_ids, word_ids, pos_ids, char_ids
+        hidden, layers = self.represent_words(*inputs, longest, output_hidden_states)
         output = dict(self.head(hidden, num_words, labels, packed_words, targets))
         if not output_attentions:
             output = {name: value for name, value in output.items() if not name.endswith("_attentions")}

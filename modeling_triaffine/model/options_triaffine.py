@@ -119,10 +119,7 @@ class ModelOptions:
 
     triaffine_dim: int = _size(256, "Width d of the triaffine inputs")
     triaffine_rank: int | None = _size(
-        None,
-        "Rank of the triaffine tensors as sums of rank-one terms",
-        unset="none, for full tensors",
-        metavar="N|none",
+        None, "Rank of triaffine tensors as sums of rank-one terms", unset="none, for full tensors", metavar="N|none"
     )
     max_candidates: int = _size(30, "Number m of candidate spans of a sentence, for the cross-span stage", most=2**12)
     max_span_width: int | None = _size(

@@ -57,9 +57,7 @@ class NestedNERPipeline(ChunkPipeline):
             from the entities of a text, by words, to those that are kept.
         batch_size: sentences of average length that run through the model together; fewer if they are long. By default
             32, or as many as fit on a GPU.
-        pos_tagger: tags the text for a model that was trained with parts of speech; see the processor's `pos_tagger`.
-        text_splitter: splits texts into sentences and words in place of the model's rules; see the processor's
-            `text_splitter`.
+        pos_tagger, text_splitter: attributes of [`TriaffineProcessor`], for this pipeline alone.
         labels: labels whose entities are kept, before `overlap` chooses among them; by default all.
         ignore_labels: labels whose entities are left out; their spans get no other label. Unknown labels are ignored.
         aggregation_strategy: "simple", "first", "average" or "max", all the same: entities are spans of whole words.

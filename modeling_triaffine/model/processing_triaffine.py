@@ -56,10 +56,8 @@ OPTIONS = {
     "context": MODEL_OPTIONS["context"],
     **PROCESSOR_OPTIONS,
 }
-# Sentences of a long text that are encoded together.
-PIECES_AT_ONCE = 64
-# Words whose sub-words are kept; a text of more distinct ones begins anew (about 50 MB).
-MOST_KNOWN_WORDS = 2**17
+PIECES_AT_ONCE = 64  # sentences of a long text that are encoded together
+MOST_KNOWN_WORDS = 2**17  # whose sub-words are kept (about 50 MB); a text of more distinct ones begins anew
 
 
 class KnownWord(NamedTuple):

@@ -202,10 +202,7 @@ def refuse_redirections(name_or_path: str | os.PathLike[str], config: str, optio
 
 
 def check_index(name_or_path: str | os.PathLike[str], options: dict[str, Any]) -> None:
-    """Raises ValueError for an index that is damaged, or refers to weights outside of the model's folder, or pickles.
-
-    Arguments as of [`find_file`].
-    """
+    """Raises ValueError for an index that is damaged, or names pickles or weights outside of the model's folder."""
     variant = f".{options['variant']}" if options.get("variant") else ""
     path = find_file(name_or_path, SAFE_WEIGHTS_INDEX_NAME.replace(".json", f"{variant}.json"), options)
     if path is not None:

@@ -16,10 +16,9 @@ from transformers.utils import ModelOutput
 
 from .configuration_triaffine import TriaffineConfig
 from .factors_triaffine import (
-    ATTENTION_MODULES,
     BIAFFINE_MODULES,
     MLP,
-    SCORING_MODULES,
+    PART_MODULES,
     Boundaries,
     SpanPart,
     WordVectors,
@@ -134,8 +133,8 @@ class TriaffineSpanHead(nn.Module):
         self.config = config
         self.label_bias = nn.Parameter(torch.empty(config.num_scores))
         if config.scoring_kind.reads_words:
-            self.attention = ATTENTION_MODULES[config.attention](config, config.attention_kind)
-            self.scoring = SCORING_MODULES[config.scoring](config, config.scoring_kind)
+            self.attention = PART_MODULES[config.attention](config, config.attention_kind)
+            self.scoring = PART_MODULES[config.scoring](config, config.scoring_kind)
         else:
             self.biaffine = BIAFFINE_MODULES[config.scoring](config)
         if config.cross_span:
@@ -178,7 +177,7 @@ class TriaffineSpanHead(nn.Module):
         no_span = functional.pad(scores.new_full((scores.shape[-1] - none_columns,), NO_SPAN_LOGIT), (0, none_columns))
         fields: dict[str, Any] = {"span_logits": torch.where(valid.unsqueeze(-1), scores, no_span)}
         if factors is not None and self.config.cross_span:
-            fields |= self._score_candidates(words, *factors, spans, fields["span_logits"], valid)
+            fields |= self._score_candidates(words, factors, spans, fields["span_logits"], valid)
         if labels is not None:
             fields |= self._losses(fields, labels, valid, targets)
         return NestedNEROutput(**fields)
@@ -193,16 +192,11 @@ class TriaffineSpanHead(nn.Module):
         return self.attention(words), self.scoring(words, self.attention.boundaries)
 
     def _score_candidates(
-        self,
-        words: WordVectors,
-        attention: Factor,
-        scoring: Factor,
-        spans: SpanScores,
-        span_logits: Tensor,
-        valid: Tensor,
+        self, words: WordVectors, factors: tuple[Factor, Factor], spans: SpanScores, span_logits: Tensor, valid: Tensor
     ) -> dict[str, Tensor]:
         """The cross-span stage: the candidates and their final scores."""
         config = self.config
+        attention, scoring = factors
         candidates, mask = select_candidates(
             span_logits, valid, config.max_candidates, config.max_span_width, config.multi_label
         )

@@ -16,14 +16,10 @@ from tokenizers import Regex, pre_tokenizers
 from .checks_triaffine import shortened
 from .options_triaffine import PROCESSOR_OPTIONS
 
-# (start, end) in characters, end exclusive.
-Offsets = tuple[int, int]
-# Text → its words.
-Splitter = Callable[[str], list[Offsets]]
-# Text → its sentences.
-SentenceSplitter = Callable[[str], Iterator[Offsets]]
-# Text → the words of each sentence, by another library in place of these two.
-TextSplitter = Callable[[str], Iterable[Sequence[Offsets]]]
+Offsets = tuple[int, int]  # (start, end) in characters, end exclusive
+Splitter = Callable[[str], list[Offsets]]  # text → its words
+SentenceSplitter = Callable[[str], Iterator[Offsets]]  # text → its sentences
+TextSplitter = Callable[[str], Iterable[Sequence[Offsets]]]  # text → the words of each sentence, by another library
 
 # Rules and leaders, addresses and encoded data are one word each, because time grows with the number of words: the same
 # mark more often than this, and a string of more characters than this without white space and letters of scripts

@@ -56,10 +56,6 @@ class Plan(NamedTuple):
         sides = (part for words in (block.tails, block.heads) for part in (words.start, self.num_words - words.stop))
         return functional.pad(values, (*sides,), value=fill)
 
-    def sentences(self, block: Block) -> Tensor:
-        """Sentence b of each packed word of the block."""
-        return self.packed[block.rows] // self.num_words
-
     def places(self, block: Block) -> Tensor:
         """Flat index (b, k) of each packed word in the block's cube."""
         size = block.words.stop - block.words.start
@@ -126,7 +122,7 @@ class FullCube(NamedTuple):
 
     def scores(self, plan: Plan, block: Block) -> tuple[Tensor, Any]:
         """Scores [B, 1, K, I, J] of a block, and what is needed for its gradient."""
-        sentences = plan.sentences(block)
+        sentences = plan.packed[block.rows] // plan.num_words  # b of each packed word
         heads, tails = self.heads[sentences, block.heads], self.tails[sentences, block.tails]
         contracted = self.contracted[block.rows, :, 0]
         # The side with fewer words is contracted first.

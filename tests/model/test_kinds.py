@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from modeling_triaffine import TriaffineConfig
-from modeling_triaffine.model.factors_triaffine import ATTENTION_MODULES, BIAFFINE_MODULES, SCORING_MODULES
+from modeling_triaffine.model.factors_triaffine import BIAFFINE_MODULES, PART_MODULES
 from modeling_triaffine.model.kinds_triaffine import ATTENTIONS, SCORINGS
 from modeling_triaffine.model.span_head_triaffine import TriaffineSpanHead
 
@@ -33,13 +33,10 @@ CONFIGS = allowed()
 
 
 def test_every_kind_has_a_module_and_is_part_of_a_head():
-    for name, modules, kinds, reads_words in (
-        ("ATTENTION_MODULES", ATTENTION_MODULES, ATTENTIONS, True),
-        ("SCORING_MODULES", SCORING_MODULES, SCORINGS, True),
-        ("BIAFFINE_MODULES", BIAFFINE_MODULES, SCORINGS, False),
-    ):
-        declared = {kind for kind, facts in kinds.items() if facts.reads_words == reads_words}
-        where = f"add it to {name} in factors_triaffine.py, or declare it in kinds_triaffine.py"
+    kinds = [*ATTENTIONS.items(), *SCORINGS.items()]
+    for modules, reads_words in ((PART_MODULES, True), ({"none": None, **BIAFFINE_MODULES}, False)):
+        declared = {name for name, kind in kinds if kind.reads_words == reads_words}
+        where = "add it to the modules in factors_triaffine.py, or declare it in kinds_triaffine.py"
         assert modules.keys() ^ declared == set(), where
     attentions, scorings, _ = map(set, zip(*CONFIGS, strict=True))
     assert (attentions, scorings) == (set(ATTENTIONS), set(SCORINGS))
