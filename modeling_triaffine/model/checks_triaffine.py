@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata  # imports of transformers would take a second of the help of a command
 from numbers import Real
 from typing import Any
@@ -15,7 +15,7 @@ for _package, _lowest in LOWEST_VERSIONS.items():
         raise ImportError(f"{_package}>={_lowest} is required here, but {_package}=={_installed} is installed.")
 
 
-def check_threshold(threshold: Any, labels: Iterable[str] | None = None, name: str = "threshold") -> None:
+def check_threshold(threshold: Any, labels: Sequence[str] | None = None, name: str = "threshold") -> None:
     """Raises ValueError unless `threshold` is None, a number in [0, 1], or such numbers by label, of `labels` if given.
 
     `name` is the argument's or field's.
@@ -28,10 +28,8 @@ def check_threshold(threshold: Any, labels: Iterable[str] | None = None, name: s
                 f"`{name}` is {shortened(threshold)}; give a number from 0 to 1, such numbers by label "
                 '({"protein": 0.4}), or None for the model\'s own.'
             )
-    known = list(labels or ())
-    unknown = [label for label in threshold if label not in known] if by_label and labels is not None else []
-    if unknown:
-        raise ValueError(f"`{name}` names the labels {shortened(unknown)}; the model has {listed(known, most=50)}.")
+    if by_label and labels is not None and (unknown := [label for label in threshold if label not in labels]):
+        raise ValueError(f"`{name}` names the labels {shortened(unknown)}; the model has {listed(labels, most=50)}.")
 
 
 def shortened(value: Any) -> str:

@@ -240,9 +240,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         the model to export it, which `triaffine-ner export` does.
         """
         if torch.jit.is_tracing() or torch.compiler.is_exporting():  # type: ignore[attr-defined]
-            raise NotImplementedError(
-                "torch cannot export a model whose sizes depend on the words of a batch; `triaffine-ner export` can."
-            )
+            raise NotImplementedError("torch cannot export sizes that depend on a batch; `triaffine-ner export` can.")
         if word_index is None or num_words is None or inputs_embeds is not None:
             raise ValueError(
                 "TriaffineForNestedNER needs `word_index` and `num_words`, which a tokenizer does not return, and no "

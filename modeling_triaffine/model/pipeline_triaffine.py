@@ -14,7 +14,7 @@ from transformers import AutoTokenizer
 from transformers.pipelines.base import ChunkPipeline
 from transformers.utils import logging
 
-from .batches_triaffine import BATCHES_AT_ONCE, SENTENCES, SENTENCES_ON_GPU, BatchReader, Feature
+from .batches_triaffine import BATCHES_AT_ONCE, BatchReader, Feature
 from .checks_triaffine import check_threshold, shortened
 from .configuration_triaffine import TriaffineConfig
 from .decoding_triaffine import CopiedScores, FoundInText, Threshold, find_entities
@@ -128,13 +128,8 @@ class NestedNERPipeline(ChunkPipeline):
                 processor = copy.copy(processor)  # other pipelines may have it, too
                 setattr(processor, name, function)
         super().__init__(model=model, processor=processor, batch_size=batch_size, **own)
-        if batch_size is None:  # transformers would take 1
-            self._batch_size = SENTENCES_ON_GPU if self.device.type == "cuda" else SENTENCES
         if self.device.type == "cpu" and self.model.dtype == torch.bfloat16 and not multiplies_bfloat16():
-            logger.warning(
-                "This processor multiplies float32 faster than bfloat16; the model computes in float32, with weights "
-                "rounded to bfloat16."
-            )
+            logger.warning("This processor multiplies float32 faster than bfloat16; the model computes in float32.")
             self.model.float()
 
     def __call__(  # type: ignore[override]
@@ -299,10 +294,7 @@ class NestedNERPipeline(ChunkPipeline):
 
 
 def _find_processor(model: Any, processor: Any, tokenizer: Any) -> Any:
-    """The processor, given under either name, or else loaded from where the model was.
-
-    A tokenizer must be the same, as in `pipeline("ner", model=NAME, tokenizer=NAME)`.
-    """
+    """The processor, given under either name, or else loaded from where the model was; a tokenizer must be its own."""
     if processor is None and hasattr(tokenizer, "check_fits"):  # a processor, in remote code one of another class
         processor, tokenizer = tokenizer, None
     if processor is None:

@@ -101,6 +101,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
 
     pos_tagger: PosTagger | None = None
     text_splitter: TextSplitter | None = None
+    model_input_names: ClassVar[list[str]] = [*INPUT_NAMES]
     # The words read so far, and the state of tokenizer and vocabularies that they were read in.
     _cache: tuple[tuple[int, ...], dict[str, KnownWord]] | None = None
     # Set by the package: what a new model needs is not remote code.
@@ -379,10 +380,6 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         plain = copy.copy(self)
         plain.pos_tagger = plain.text_splitter = None
         return ProcessorMixin.to_dict(plain)
-
-    @property
-    def model_input_names(self) -> list[str]:
-        return [*INPUT_NAMES]
 
     def save_pretrained(self, save_directory: Any, push_to_hub: bool = False, **options: Any) -> Any:
         """Writes the tokenizer, the options, the vocabularies and the remote code that reads them."""

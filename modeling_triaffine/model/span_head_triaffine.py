@@ -197,9 +197,8 @@ class TriaffineSpanHead(nn.Module):
         """The cross-span stage: the candidates and their final scores."""
         config = self.config
         attention, scoring = factors
-        candidates, mask = select_candidates(
-            span_logits, valid, config.max_candidates, config.max_span_width, config.multi_label
-        )
+        options = config.max_candidates, config.max_span_width, config.multi_label
+        candidates, mask = select_candidates(span_logits, valid, *options)
         inside = candidate_attention(attention, candidates, valid.shape[1], spans.attention_cube)
         representations = self.represent(words, inside)
         shared = None
