@@ -163,9 +163,9 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         with torch.device("meta"):
             AutoModel.from_config(self.config.encoder_config, trust_remote_code=False)
 
-    def save_pretrained(self, save_directory: Any, push_to_hub: bool = False, **options: Any) -> None:  # type: ignore[override]
+    def save_pretrained(self, save_directory: Any, *, push_to_hub: bool = False, **options: Any) -> None:  # type: ignore[override]
         """As in transformers; a push is of the whole repository, by the main process."""
-        weights = options.get("state_dict") or self.state_dict()
+        weights = self.state_dict() if options.get("state_dict") is None else options["state_dict"]
         if any("_orig_mod." in name for name in weights):  # of `model.encoder = torch.compile(model.encoder)`
             options["state_dict"] = {name.replace("_orig_mod.", ""): weight for name, weight in weights.items()}
         try:

@@ -393,7 +393,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         return super().save_pretrained(save_directory, push_to_hub=push_to_hub, **options)
 
     @classmethod
-    def from_pretrained(cls, pretrained_model_name_or_path: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+    def from_pretrained(cls, pretrained_model_name_or_path: Any, **kwargs: Any) -> "TriaffineProcessor":  # type: ignore[override]
         # With None, transformers asks whether to run code that the tokenizer names, and reads the answer from stdin.
         kwargs["trust_remote_code"] = bool(kwargs.get("trust_remote_code"))
         if len(commit := Path(__file__).parent.name) == 40:  # where transformers has this code from: no other runs

@@ -227,8 +227,8 @@ class Piece(NamedTuple):
     shared_before: int = 0  # number of first words shared with the previous window
     shared_after: int = 0  # of last words, with the next
     words: Sequence[str] = ()
-    left: Sequence[str] = ()  # context that the model reads, and
-    right: Sequence[str] = ()  # on the other side
+    left: Sequence[str] = ()  # context that the model reads before the words
+    right: Sequence[str] = ()  # and after them
     pos: Sequence[str] = ()  # parts of speech of the words, if they are given
 
     def owns(self, start: int, end: int) -> bool:
