@@ -28,7 +28,7 @@ def installed_models() -> dict[str, Path]:
 def find_model(name: str | None = None) -> str:
     """The folder or the Hub name of a model: a folder of that name, a model of the package, or else one on the Hub.
 
-    Without a name it is [`DEFAULT_MODEL`]. A folder without config.json is searched for a model in `model/`.
+    Without a name it is [`DEFAULT_MODEL`].
 
     Raises:
         FileNotFoundError: a name that is not OWNER/NAME is none of them, or the package lacks the weights; the message
@@ -37,9 +37,7 @@ def find_model(name: str | None = None) -> str:
     name = name or DEFAULT_MODEL
     folder = Path(name).expanduser()
     if folder.is_dir():
-        inner = folder / "model"
-        is_outside = not (folder / "config.json").is_file() and (inner / "config.json").is_file()
-        return str(inner if is_outside else folder)
+        return str(folder)
     models = installed_models()
     if name in models:
         return str(models[name])
