@@ -41,7 +41,7 @@ BUDGET = {
     "publishing": (665, 652),
     "serving": (902, 940),
     "tagging": (399, 533),
-    "training": (2_756, 2_545),
+    "training": (2_552, 2_536),
     "helpers": (0, 1_768),
 }
 

@@ -65,8 +65,8 @@ def train(context: typer.Context) -> None:
     from ..training.interruptions import TrainingFault
     from ..training.run import prepare_run, start_logging, train_and_save
 
-    start_logging()
     with ending_plainly(TrainingFault):
+        start_logging()
         train_and_save(prepare_run(context.args))
 
 

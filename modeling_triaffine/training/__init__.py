@@ -1,9 +1,7 @@
-"""Training: the trainer, its arguments and parameter groups, recipes, and what a run of `triaffine-ner train` does.
+"""Training: the trainer, its arguments, recipes, and what a run of `triaffine-ner train` does.
 
-`run.py` carries out a run from top to bottom. Each stage gives one value to the next ones: the plan (`plan.py`, from
-the command line and a recipe), the corpus (`corpora.py`), processor and model, new or trained (`start.py`), the trained
-model (`trainer.py`, whose optimizer is in `optimization.py`), its scores, and what is saved (`summary.py` has the facts
-for its card). `interruptions.py` has what can stop a run, and the checkpoints from which it goes on.
+`run.py` carries out a run from top to bottom: the plan (`plan.py`), corpus and model (`start.py`), the trained model
+(`trainer.py`), its scores, and what is saved.
 
 The public names are imported when they are first used: `options.py`, which declares the options, needs no library.
 """

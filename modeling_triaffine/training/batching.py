@@ -1,13 +1,12 @@
 """From the records that a trainer is given to its batches: which sentences these have, and how they are encoded.
 
-Sentences of similar length are batched together to reduce padding. The length is the number of sub-words that the
-encoder reads, context included, then the number of words. A batch has a number of sentences, or as many as a number of
-sub-words allows.
-
-No order is drawn from a global random generator: a resumed training sees the batches of an uninterrupted one.
+Sentences of similar length are batched together to reduce padding. No order is drawn from a global random generator: a
+resumed training sees the batches of an uninterrupted one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -29,7 +28,7 @@ BATCHES_IN_POOL = 50
 RECORDS_AT_ONCE = 1000
 
 ORDERS = ("group_by_length", "random", "sequential")
-# (sub-words, words) of a sentence.
+# (sub-words that the encoder reads, context included; words) of a sentence.
 Size = tuple[int, int]
 # What a trainer takes as a data set.
 Records = datasets.Dataset | Sequence[Mapping[str, Any]] | Dataset[Any]
@@ -48,9 +47,8 @@ def as_dataset(records: Any, what: str) -> Any:
             columns = dict.fromkeys(column for row in rows for column in row)
             records = datasets.Dataset.from_dict({column: [row.get(column) for row in rows] for column in columns})
         except (TypeError, ValueError, KeyError) as error:
-            raise ValueError(
-                f"{what} is no data set, nor a list of records, but a {type(records).__name__}: {error!r}."
-            ) from error
+            found = type(records).__name__
+            raise ValueError(f"{what} is no data set, nor a list of records, but a {found}: {error!r}.") from error
     if not len(records):
         raise ValueError(f"{what} has 0 records.")
     if records.format["type"] == "custom":
@@ -59,11 +57,7 @@ def as_dataset(records: Any, what: str) -> Any:
 
 
 def entity_types(records: datasets.Dataset, what: str, known: Iterable[str] | None = None) -> set[str]:
-    """Returns the types of the records' entities; `what` names the records in errors.
-
-    Raises:
-        ValueError: entities of another form, or of a type that is not a label of the model, which are `known`.
-    """
+    """Returns the types of the records' entities, all of them `known`; `what` names the records in errors."""
     types: set[str] = set()
     for row, entities in enumerate(as_records(records, ("tokens", "entities"), what)["entities"]):
         is_list = isinstance(entities, list) and all(isinstance(entity, dict) for entity in entities)
@@ -87,11 +81,7 @@ def entity_types(records: datasets.Dataset, what: str, known: Iterable[str] | No
 
 
 class EncodedRecords(Sequence[Any]):
-    """Records as the model reads them, encoded once and kept in memory: about 2 kB for a sentence of 40 sub-words.
-
-    Attributes:
-        sizes: (sub-words with context, words) of each record.
-    """
+    """Records as the model reads them, encoded once and kept in memory: about 2 kB for a sentence of 40 sub-words."""
 
     def __init__(self, processor: TriaffineProcessor, windows: Windows, show_progress: bool = True):
         self.windows = windows
@@ -105,15 +95,15 @@ class EncodedRecords(Sequence[Any]):
         return len(self.windows)
 
     def __getitem__(self, row: Any) -> Any:
-        feature = {}
-        for name, value in self._features[row].items():  # a collator may write into the arrays that it is given
-            feature[name] = value.copy() if isinstance(value, np.ndarray) else value
+        # A collator may write into the arrays that it is given.
+        feature = {name: copy(value) for name, value in self._features[row].items()}
         return with_fields(feature, self.windows[row])
 
 
 # ---- Batches ----
 
 
+@dataclass(eq=False, repr=False)
 class TrainingBatchSampler(Sampler[list[int]]):
     """Batches of row numbers for all processes, of rows of similar length, in an order fixed by (seed, epoch).
 
@@ -124,34 +114,25 @@ class TrainingBatchSampler(Sampler[list[int]]):
     length in random order. Then the turns are shuffled, except for two: the turn with the longest row comes first, to
     notice at once if memory does not suffice, and an incomplete turn comes last.
 
-    Args:
+    Attributes:
         sizes: (sub-words, words) of each row.
-        max_subwords: most sub-words in a batch, padding included, instead of `batch_size`; a longer row is alone.
+        max_subwords: most sub-words in a batch, padding included, instead of `rows_in_batch`; a longer row is alone.
         order: one of `ORDERS`: rows of similar length together, shuffled rows, or rows as they are.
         drop_last: leave out an incomplete turn; otherwise its rows are spread over the processes.
     """
 
-    def __init__(
-        self,
-        sizes: Sequence[Size],
-        batch_size: int,
-        seed: int,
-        max_subwords: int | None = None,
-        num_processes: int = 1,
-        order: str = "group_by_length",
-        drop_last: bool = False,
-    ):
-        if order not in ORDERS:
-            raise ValueError(f"train_sampling_strategy is {order!r}; choose one of {', '.join(ORDERS)}.")
-        self.sizes = list(sizes)
-        # Not `batch_size`: accelerate would take batches of another size for incomplete, and fill them up.
-        self.rows_in_batch = batch_size
-        self.seed = seed
-        self.max_subwords = max_subwords
-        self.num_processes = num_processes
-        self.order = order
-        self.drop_last = drop_last
-        self.epoch = 0
+    sizes: Sequence[Size]
+    rows_in_batch: int  # not `batch_size`: accelerate would take batches of another size for incomplete, and fill them
+    seed: int
+    max_subwords: int | None = None
+    num_processes: int = 1
+    order: str = "group_by_length"
+    drop_last: bool = False
+    epoch: int = 0
+
+    def __post_init__(self) -> None:
+        if self.order not in ORDERS:
+            raise ValueError(f"train_sampling_strategy is {self.order!r}; choose one of {', '.join(ORDERS)}.")
         self.num_turns = len(self._turns())
 
     def set_epoch(self, epoch: int) -> None:

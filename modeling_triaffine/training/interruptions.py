@@ -6,6 +6,8 @@ lacks a readable state.
 """
 
 import contextlib
+import hashlib
+import json
 import logging
 import math
 import shutil
@@ -21,7 +23,7 @@ import torch
 from filelock import FileLock, Timeout
 from torch.utils.data import Sampler
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
-from transformers.trainer import TRAINER_STATE_NAME
+from transformers.trainer import OPTIMIZER_NAME, TRAINER_STATE_NAME
 from transformers.trainer_callback import ExportableState
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
@@ -33,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 # Written last: a folder with it is that of a finished run.
 RESULTS_FILE = "all_results.json"
-LOCK_FILE = ".lock"
+
 # Called gradient_checkpointing before transformers 5.23.
 ACTIVATION_CHECKPOINTING = next(
     name for name in ("activation_checkpointing", "gradient_checkpointing") if hasattr(TrainingArguments, name)
@@ -44,9 +46,6 @@ KEPT = (
     *("learning_rate", "encoder_learning_rate", "embeddings_learning_rate"),
     *("weight_decay", "ema_decay", "seed", "data_seed"),
 )
-
-
-# ---- Faults ----
 
 
 class TrainingFault(Exception):  # noqa: N818 - what is at fault is not the program
@@ -105,27 +104,6 @@ def loading(load: Callable[..., Any]) -> Callable[..., Any]:
     return loads
 
 
-class Signals:
-    """Notes the first SIGINT or SIGTERM within the block; the second one ends the process as ever."""
-
-    received: int | None = None
-
-    def __enter__(self) -> "Signals":
-        self._handlers = {}
-        if threading.current_thread() is threading.main_thread():  # other threads cannot set handlers
-            self._handlers = {number: signal.signal(number, self._note) for number in (signal.SIGINT, signal.SIGTERM)}
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        self.received = number
-        self.__exit__()
-        logger.warning("Stopping after this update, with a checkpoint. The next signal stops at once.")
-
-
 # ---- Checkpoints ----
 
 
@@ -146,11 +124,7 @@ def read_state(checkpoint: str | Path) -> TrainerState | None:
 
 
 def find_checkpoint(wanted: str | bool | None, output_dir: str | Path) -> str | None:
-    """Returns the checkpoint to resume from; None to start from scratch.
-
-    `wanted` is the folder of a checkpoint; True or "latest" for the latest complete one in `output_dir`, if any. Raises
-    CheckpointError if it is not a complete checkpoint.
-    """
+    """The checkpoint in a folder, or for True and "latest" the latest complete one in `output_dir`, if there is any."""
     if wanted is True or wanted == LATEST:
         complete = [str(checkpoint) for checkpoint in list_checkpoints(output_dir) if read_state(checkpoint)]
         if complete:
@@ -165,26 +139,23 @@ def find_checkpoint(wanted: str | bool | None, output_dir: str | Path) -> str | 
 
 def choose_checkpoint(wanted: str | bool | None, output_dir: str | Path) -> str | None:
     """The checkpoint that a run resumes from; None to start. Raises ValueError if it would overwrite an earlier run."""
-    checkpoint = find_checkpoint(wanted, output_dir)
-    if checkpoint is not None:
-        return checkpoint
-    folder = Path(output_dir)
+    checkpoint, folder = find_checkpoint(wanted, output_dir), Path(output_dir)
     results = folder / RESULTS_FILE
     left = [*list_checkpoints(folder), *(path for path in (results, folder / SUMMARY_FILE) if path.exists())]
     # A run that was killed while it saved can be begun again; one that has its results is finished.
-    if left and not (wanted and not results.exists()):
+    if checkpoint is None and left and (results.exists() or not wanted):
         raise ValueError(
             f"--output_dir {folder} has {left[-1].name} of an earlier run. Add --resume_from_checkpoint to continue a "
             "run with checkpoints, or give another folder."
         )
-    return None
+    return checkpoint
 
 
 def lock_folder(output_dir: str | Path) -> FileLock:
     """The lock of a run's folder, held until it is released; raises ValueError if another process holds it."""
     folder = Path(output_dir)
     folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / LOCK_FILE, timeout=0, is_singleton=True)
+    lock = FileLock(folder / ".lock", timeout=0, is_singleton=True)
     try:
         lock.acquire()
     except Timeout as error:
@@ -212,7 +183,8 @@ class TrainingCallback(TrainerCallback, ExportableState):
             epoch, accelerate wraps it twice, and neither wrapper passes the epoch on.
         most_evaluations: number of epochs, evenly spaced up to the last, that may end with an evaluation or checkpoint,
             where `min_steps` asks for many; None for all of them.
-        is_stopping: whether any process was told to stop: this update is the last one.
+        has_signal: whether this process was told to stop.
+        is_stopping: whether any process was: this update is the last one.
         is_due: whether a checkpoint is due in any process.
     """
 
@@ -220,11 +192,62 @@ class TrainingCallback(TrainerCallback, ExportableState):
         self.facts: dict[str, Any] = {}
         self.sampler: Sampler[Any] | None = None
         self.most_evaluations: int | None = None
-        self.is_stopping = self.is_due = False
+        self.has_signal = self.is_stopping = self.is_due = False
         self.saved_at = math.inf
 
     def state(self) -> dict[str, Any]:
         return {"args": {}, "attributes": {"facts": self.facts}}
+
+    def prepare(self, args: Any, checkpoint: str | None, records: Any) -> None:
+        """Takes over the options that a checkpoint keeps; raises CheckpointError if it is of other sentences."""
+        if args.should_save:
+            remove_incomplete(args.output_dir)
+        state: Any = None if checkpoint is None else read_state(checkpoint)
+        saved = {} if state is None else state.stateful_callbacks.get(type(self).__name__, {})
+        earlier = saved.get("attributes", {}).get("facts", {})
+        changed = {name: old for name, old in earlier.items() if name in KEPT and old != getattr(args, name, None)}
+        for name, value in changed.items():
+            setattr(args, name, value)
+        if changed:
+            named = ", ".join(f"{name} {value:g}" for name, value in changed.items() if value is not None)
+            logger.warning("Options stay as in the checkpoint: %s. A new run from it can have others.", named)
+        digest = hashlib.blake2b(digest_size=8)
+        for row in () if records is None else zip(records["tokens"][:], records["entities"][:], strict=True):
+            digest.update(json.dumps(row).encode())
+        data = None if records is None else digest.hexdigest()
+        if data != earlier.get("data", data):
+            raise CheckpointError(
+                "The checkpoint is of a training on other sentences than this training data. Resume with its data, or "
+                "start a new run with the checkpoint as --model_name_or_path."
+            )
+        self.facts = {"data": data, **{name: getattr(args, name) for name in KEPT if hasattr(args, name)}}
+        if checkpoint is not None:
+            if not (Path(checkpoint) / OPTIMIZER_NAME).is_file():
+                raise CheckpointError(f"{checkpoint} has no optimizer (save_only_model). Start a new run from it.")
+            logger.info("Resuming from %s.", checkpoint)
+
+    @contextlib.contextmanager
+    def noting_signals(self) -> Iterator[None]:
+        """Notes the first SIGINT or SIGTERM within the block; the second one ends the process as ever."""
+
+        def note(number: int, frame: FrameType | None) -> None:
+            self.has_signal = True
+            restore()
+            logger.warning("Stopping after this update, with a checkpoint. The next signal stops at once.")
+
+        def restore() -> None:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+
+        self.has_signal = False
+        handlers: dict[int, Any] = {}
+        if threading.current_thread() is threading.main_thread():  # other threads cannot set handlers
+            for number in (signal.SIGINT, signal.SIGTERM):
+                handlers[number] = signal.signal(number, note)
+        try:
+            yield
+        finally:
+            restore()
 
     def wants_checkpoint(self, args: Any) -> bool:
         return args.save_strategy != "no" and time.monotonic() - self.saved_at >= MOST_SECONDS

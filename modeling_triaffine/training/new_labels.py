@@ -10,7 +10,7 @@ from torch import Tensor
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.kinds_triaffine import NONE_LABEL
 from ..model.model_triaffine import TriaffineForNestedNER
-from ..model.span_head_triaffine import NestedNEROutput, smoothed_targets
+from ..model.span_head_triaffine import smoothed_targets
 from ..model.triaffine_ops import label_probabilities, span_mask
 
 # How much lower than None the scores of a new label start. Candidates are the likeliest entities: at 2, all spans that
@@ -50,16 +50,18 @@ def extend_labels(model: TriaffineForNestedNER, new: Sequence[str]) -> Triaffine
 
 
 class Teacher:
-    """A trained model of the same labels: half of each target of another one is its probability.
+    """A trained model from whose probabilities another one learns.
 
-    Source: Furlanello et al., "Born-Again Neural Networks" (ICML 2018).
+    If both have the same labels, half of each target is the teacher's probability (Furlanello et al., "Born-Again
+    Neural Networks", ICML 2018). If the teacher has labels that the training data does not annotate, which are `kept`,
+    the others keep their targets, and the teacher divides the target of None between None and the kept ones (Monaikul
+    et al., "Continual Learning for Named Entity Recognition", AAAI 2021).
     """
 
-    kept: Sequence[str] = ()  # labels that the data does not annotate, and that the teacher knows
-
-    def __init__(self, teacher: TriaffineForNestedNER, student: TriaffineForNestedNER):
+    def __init__(self, teacher: TriaffineForNestedNER, student: TriaffineForNestedNER, kept: Sequence[str] = ()):
         self.model = teacher.eval().requires_grad_(False)
-        self.config = student.config
+        self.config: Any = student.config
+        self.kept = kept
 
     @torch.no_grad()
     def targets(self, inputs: Mapping[str, Any]) -> Tensor:
@@ -68,31 +70,12 @@ class Teacher:
         valid = span_mask(inputs["num_words"], labels.shape[1], self.config.max_span_width)
         targets = smoothed_targets(labels, valid, self.config)
         output = self.model(**{**inputs, "labels": None, "return_dict": True})
-        return self.combine(targets, span_probabilities(output, self.config.multi_label).to(targets.dtype))
-
-    def combine(self, targets: Tensor, probabilities: Tensor) -> Tensor:
-        """Targets of the data [B, N, N, R] and probabilities of the teacher → targets."""
-        return (targets + probabilities[..., : targets.shape[-1]]) / 2  # with `multi_label`, None is no target
-
-
-class TeacherOfOldLabels(Teacher):
-    """A trained model that teaches the labels that the training data does not annotate.
-
-    The `labels` of the data keep their targets. The teacher divides the target of None between None and its others.
-
-    Source: Monaikul et al., "Continual Learning for Named Entity Recognition" (AAAI 2021).
-    """
-
-    def __init__(self, teacher: TriaffineForNestedNER, student: TriaffineForNestedNER, labels: Sequence[str]):
-        super().__init__(teacher, student)
-        self.kept = [name for name in teacher.config.entity_labels if name not in labels]
-        old: Any = teacher.config.label2id
-        new: Any = student.config.label2id
-        self.labels = [old[name] for name in self.kept], [new[name] for name in self.kept]
-
-    def combine(self, targets: Tensor, probabilities: Tensor) -> Tensor:
-        theirs, ours = self.labels
-        kept = probabilities[..., theirs]
+        probabilities = span_probabilities(output, self.config.multi_label).to(targets.dtype)
+        if not self.kept:
+            return (targets + probabilities[..., : targets.shape[-1]]) / 2  # with `multi_label`, None is no target
+        old: Any = self.model.config.label2id
+        kept = probabilities[..., [old[name] for name in self.kept]]
+        ours = [self.config.label2id[name] for name in self.kept]
         if self.config.multi_label:
             targets[..., ours] = kept
         else:
@@ -102,13 +85,10 @@ class TeacherOfOldLabels(Teacher):
         return targets
 
 
-def span_probabilities(output: NestedNEROutput, multi_label: bool) -> Tensor:
+def span_probabilities(output: Any, multi_label: bool) -> Tensor:
     """Final probabilities of all spans [B, N, N, R]: from the cross-span stage for candidates, else the span stage."""
-    assert output.span_logits is not None
     probabilities = label_probabilities(output.span_logits, multi_label)
     if output.logits is not None:
-        assert output.candidates is not None
-        assert output.candidate_mask is not None
         sentence, place = output.candidate_mask.nonzero(as_tuple=True)
         first, last = output.candidates[sentence, place].unbind(-1)
         probabilities[sentence, first, last] = label_probabilities(output.logits[sentence, place], multi_label)

@@ -29,15 +29,9 @@ def build_parameter_groups(
     weight_decay: float,
     decaying: Collection[str],
 ) -> list[dict[str, Any]]:
-    """Puts every trainable parameter into one optimizer group.
+    """Puts every trainable parameter into a group of its part; a layer without a rate of its own has the head's.
 
-    Args:
-        named_parameters: their names begin with a part of the model, or else are of a layer that has the head's rate.
-        learning_rates: rate of each part, the head first.
-        weight_decay: for the parameters named in `decaying`.
-
-    Returns:
-        Non-empty groups for a torch optimizer, those of the head first, whose rate the Trainer logs.
+    The groups of the head come first, whose rate the Trainer logs.
     """
     groups: dict[tuple[str, bool], list[nn.Parameter]] = {
         (part, decays): [] for part in learning_rates for decays in (True, False)
@@ -83,10 +77,9 @@ def averaging(optimizer_class: type[Optimizer], decay: float) -> type[Optimizer]
                 if averaged:  # one launch for all, in place of one each
                     averages = [self.state[weights][AVERAGE] for weights in averaged]
                     torch._foreach_lerp_(averages, averaged, 1 - min(decay, updates / (updates + 9)))
-                if len(averaged) < len(group["params"]):
-                    for weights in group["params"]:
-                        if AVERAGE not in self.state[weights] and weights.grad is not None:  # else it has no state yet
-                            self.state[weights][AVERAGE] = weights.clone()
+                for weights in group["params"]:
+                    if AVERAGE not in self.state[weights] and weights.grad is not None:  # else it has no state yet
+                        self.state[weights][AVERAGE] = weights.clone()
             return loss
 
         def train(self) -> None:

@@ -6,7 +6,6 @@
 
 import contextlib
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from functools import partial
@@ -50,14 +49,13 @@ def _rate(default: float, of: str) -> Any:
     return _main(default, f"Learning rate of {of}", least=0, below=math.inf, metavar="RATE")
 
 
-def _choice(default: str | None, doc: str, choices: Iterable[str], **facts: Any) -> Any:
-    return _scores(default, doc, dict.fromkeys(choices, ""), metavar="WHEN", **facts)
-
-
 @dataclass
 class RunOptions:
     """What a run starts from, and the data to train, validate and test on."""
 
+    recipe: str | None = _start(
+        None, "Recipe of the package (demo, genia-minilm, …), or a recipe's folder", metavar="NAME", in_card="never"
+    )
     model_name_or_path: str | None = _start(
         None,
         "Pretrained encoder, or a trained model to train further (new labels are added): a folder or a name on the Hub",
@@ -143,11 +141,7 @@ class TrainingOptions:
     """The fields of transformers' `TrainingArguments` that people set here, or that have another default or meaning."""
 
     output_dir: str = _unsaid(
-        "outputs",
-        "Folder for checkpoints and the final model",
-        metavar="FOLDER",
-        required=True,
-        section=START,
+        "outputs", "Folder for checkpoints and the final model", metavar="FOLDER", required=True, section=START
     )
     resume_from_checkpoint: str | None = _unsaid(
         None,
@@ -190,11 +184,14 @@ class TrainingOptions:
     # The card has the precision and the hardware.
     bf16: bool = _unsaid(False, "Mixed precision on a GPU, or a CPU that multiplies bfloat16 faster")
     use_cpu: bool = _unsaid(False, "Train without a GPU")
-    eval_strategy: str = _choice("epoch", "When to score the validation data", ("epoch", "steps", "no"))
-    save_strategy: str = _choice(
+    eval_strategy: str = _scores(
+        "epoch", "When to score the validation data", dict.fromkeys(("epoch", "steps", "no"), ""), metavar="WHEN"
+    )
+    save_strategy: str = _scores(
         FOLLOWS,
         "When to save a checkpoint, beside one at least every five minutes",
-        ("no", "steps", "epoch", "best"),
+        dict.fromkeys(("no", "steps", "epoch", "best"), ""),
+        metavar="WHEN",
         unset="as --eval_strategy, or each epoch without evaluation",
     )
     load_best_model_at_end: bool = _scores(
@@ -231,15 +228,6 @@ class TrainingOptions:
     )
 
 
-RECIPE = Option(
-    "recipe",
-    str,
-    None,
-    "Recipe of the package (demo, genia-minilm, …), or a recipe's folder",
-    optional=True,
-    metavar="NAME",
-    section=START,
-)
 OWN_OPTIONS = {
     name: replace(declared, section=declared.section or TRAINING)
     for holder in (RunOptions, TrainingOptions)
@@ -249,11 +237,7 @@ for member in fields(TrainingOptions):
     # What transformers' argument parser takes.
     member.metadata = MappingProxyType({"help": OWN_OPTIONS[member.name].doc.replace("%", "%%")})
 # What `--help` shows.
-TRAIN_OPTIONS = {
-    "recipe": RECIPE,
-    **OWN_OPTIONS,
-    **{name: replace(declared, section=MODEL) for name, declared in MODEL_OPTIONS.items()},
-}
+TRAIN_OPTIONS = OWN_OPTIONS | {name: replace(declared, section=MODEL) for name, declared in MODEL_OPTIONS.items()}
 
 
 def read_value(declared: Option, value: Any) -> Any:

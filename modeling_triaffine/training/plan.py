@@ -7,7 +7,7 @@ The options are those that `options.py` and `model/options_triaffine.py` declare
     training.yaml   options of the training, and `purpose`, a description in Markdown
     README.md       the card, generated from the two
 
-The training data determines the sizes of vocabularies, whatever config.json says.
+The training data determines the sizes of vocabularies.
 """
 
 import difflib
@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
 from functools import cache
-from os import fspath
+from os import PathLike
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -31,18 +31,18 @@ from transformers.utils import CONFIG_NAME, is_torch_tf32_available
 from ..installed_models import installed_models, library
 from ..model.options_triaffine import MODEL_OPTIONS, Option
 from ..model.triaffine_blocks import multiplies_bfloat16
-from .options import INHERITED, OWN_OPTIONS, RECIPE, TRAIN_OPTIONS, RunOptions, TrainingOptions, read_value
+from .options import INHERITED, OWN_OPTIONS, TRAIN_OPTIONS, RunOptions, TrainingOptions, read_value
 
 logger = logging.getLogger(__name__)
 
 TRAINING_FILE = "training.yaml"
-PURPOSE = "purpose"
+
 # Given option → the other options of a recipe that it replaces, which could prevail over it.
 REPLACED = {
     **dict.fromkeys(("num_train_epochs", "max_steps"), ("max_steps", "min_steps")),
     "max_span_width": ("learn_span_width",),
 }
-SAME_AS = {"format": "data_format"}  # as every other command calls it
+
 # Fields of the configuration that a recipe sets beside the options: the encoder, to be trained from scratch, and the
 # order of the labels.
 RECIPE_FIELDS = ("encoder_config", "id2label")
@@ -96,17 +96,14 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
             in_steps = self.save_strategy == self.eval_strategy == IntervalStrategy.STEPS
             self.save_steps = (self.eval_steps or self.logging_steps) if in_steps else 500
         is_scored_at_end = self.do_eval
-        finish: Any = super().__post_init__  # untyped in transformers
-        finish()
+        super().__post_init__()
         self.do_eval = is_scored_at_end  # which transformers turns on where training evaluates
-        by_length = self.train_sampling_strategy == "group_by_length"
-        conflicts = {
-            "label_smoothing_factor and the model's own loss (boundary_smoothing)": self.label_smoothing_factor,
-            "max_subwords_per_batch and this train_sampling_strategy": self.max_subwords_per_batch and not by_length,
-        }
-        for pair, is_given in conflicts.items():
-            if is_given:
-                raise ValueError(f"{pair} exclude each other; leave out one of the two.")
+        if self.label_smoothing_factor:
+            raise ValueError("label_smoothing_factor and the model's own loss exclude each other: boundary_smoothing.")
+        if self.max_subwords_per_batch and self.train_sampling_strategy != "group_by_length":
+            raise ValueError(
+                "max_subwords_per_batch and this train_sampling_strategy exclude each other; leave out one."
+            )
 
 
 # ---- The plan ----
@@ -114,9 +111,8 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
 
 @dataclass(frozen=True)
 class Recipe:
-    """The contents of the two files in `folder`; the empty recipe has none."""
+    """The contents of the two files of a recipe."""
 
-    folder: Path | None = None
     config: dict[str, Any] = field(default_factory=dict)
     training: dict[str, Any] = field(default_factory=dict)
     purpose: str | None = None
@@ -128,7 +124,6 @@ class TrainingPlan(RunOptions):
 
     training: NestedNERTrainingArguments
     config: dict[str, Any]
-    recipe: Path | None
 
 
 @cache
@@ -167,11 +162,11 @@ def parse_training_plan(arguments: Sequence[str]) -> TrainingPlan:
     while waiting:
         written, equals, value = waiting.pop(0).partition("=")
         name = written.removeprefix("--").replace("-", "_")
-        name = SAME_AS.get(name, name)
+        name = "data_format" if name == "format" else name  # as every other command calls it
+        if not written.startswith("--"):
+            raise ValueError(f"No such option: {written}. Options begin with two dashes.")
         negated = known.get(name.removeprefix("no_")) if name not in known else None
-        option = negated or known.get(name)
-        if option is None or not written.startswith("--"):
-            raise ValueError(_unknown(name))
+        option = negated or find_option(name)
         values = [value] if equals else []
         while waiting and not waiting[0].startswith("--") and not negated and (not values or option.many):
             values.append(waiting.pop(0))
@@ -184,18 +179,18 @@ def parse_training_plan(arguments: Sequence[str]) -> TrainingPlan:
 
 def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
     """Returns the plan of options by name. None and an empty text restore the default of what the recipe sets."""
-    recipe = load_recipe(find_recipe(fspath(given["recipe"]))) if given.get("recipe") else Recipe()
+    recipe = load_recipe(given["recipe"]) if given.get("recipe") else Recipe()
     options = {**recipe.config, **recipe.training}
     for name in given:
         for replaced in (name, *REPLACED.get(name, ())):
             options.pop(replaced, None)
     for name, value in given.items():
-        read = _read(name, value)
-        if value not in (None, "") and name != RECIPE.name:
-            options[name] = read
+        option = find_option(name)
+        if value not in (None, ""):
+            options[name] = read_value(option, value)
     for name in ("model_name_or_path", "teacher"):
-        if options.get(name) in (models := installed_models()) and not Path(options[name]).is_dir():
-            options[name] = str(models[options[name]])
+        if (given_name := options.get(name)) and not Path(given_name).is_dir():
+            options[name] = str(installed_models().get(given_name, given_name))
     config = {name: options.pop(name) for name in [*options] if name in MODEL_OPTIONS or name in RECIPE_FIELDS}
     if not options.get("output_dir"):
         raise ValueError("--output_dir is missing; give a folder for checkpoints and the model.")
@@ -206,40 +201,30 @@ def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
         raise ValueError(f"The training arguments do not fit together: {error}") from error
     if not training.do_train:
         raise ValueError("do_train is false, and there is nothing else to do; `triaffine-ner evaluate` scores a model.")
-    return TrainingPlan(**of_run, training=training, config=config, recipe=recipe.folder)
+    return TrainingPlan(**of_run, training=training, config=config)
 
 
-def _read(name: str, value: Any) -> Any:
-    """Returns the value of an option, given by name; None and an empty text stay."""
+def find_option(name: str) -> Option:
+    """The option of this name; raises ValueError, with the nearest name, if there is none."""
     known = training_options()
-    if name not in known:
-        raise ValueError(_unknown(name))
-    return value if value in (None, "") else read_value(known[name], value)
-
-
-def _unknown(name: str) -> str:
-    known = training_options()
+    if name in known:
+        return known[name]
     near = [key for key in known if key.startswith(name)] or difflib.get_close_matches(name, known, 1, cutoff=0.8)
-    return f"No such option: {name}. {f'Did you mean {near[0]}?' if near else 'See `triaffine-ner train --help-all`.'}"
+    hint = f"Did you mean {near[0]}?" if near else "See `triaffine-ner train --help-all`."
+    raise ValueError(f"No such option: {name}. {hint}")
 
 
 # ---- Recipes ----
 
 
-def find_recipe(name_or_folder: str) -> Path:
-    """The folder of a recipe, given as a folder with a training.yaml or by its name in the package's library."""
-    for folder in (Path(name_or_folder), library() / name_or_folder):
-        if (folder / TRAINING_FILE).is_file():
-            return folder
-    known = sorted(path.parent.name for path in library().glob(f"*/{TRAINING_FILE}"))
-    raise ValueError(
-        f"There is no recipe {name_or_folder!r}, and no folder of that name with a {TRAINING_FILE}. The recipes in "
-        f"{library()}: {', '.join(known)}."
-    )
-
-
-def load_recipe(folder: Path) -> Recipe:
-    """Reads a recipe; raises ValueError for a file that cannot be read, and for a field that is not of it."""
+def load_recipe(name_or_folder: str | PathLike[str]) -> Recipe:
+    """Reads a recipe, by its name in the package's library or from its folder; a ValueError names file and field."""
+    folder = Path(name_or_folder)
+    if not (folder / TRAINING_FILE).is_file():
+        folder = library() / folder
+    if not (folder / TRAINING_FILE).is_file():
+        known = ", ".join(sorted(path.parent.name for path in library().glob(f"*/{TRAINING_FILE}")))
+        raise ValueError(f"There is no recipe '{name_or_folder}'. Those in {library()}: {known}.")
     config = _read_mapping(folder / CONFIG_NAME, json.loads)
     others = [name for name in config if name not in MODEL_OPTIONS]
     if unknown := [name for name in others if difflib.get_close_matches(name, MODEL_OPTIONS, 1, cutoff=0.85)]:
@@ -247,17 +232,17 @@ def load_recipe(folder: Path) -> Recipe:
     # Without those that every configuration has.
     config = {name: value for name, value in config.items() if name in MODEL_OPTIONS or name in RECIPE_FIELDS}
     training = _read_mapping(folder / TRAINING_FILE, yaml.safe_load)
-    purpose = training.pop(PURPOSE, None)
+    purpose = training.pop("purpose", None)
     read: dict[str, Any] = {}
     for name, value in training.items():
         try:
-            if name in MODEL_OPTIONS or name == RECIPE.name:
+            if name in MODEL_OPTIONS or name == "recipe":
                 raise ValueError(f"it is not a training option; fields of the model belong in {CONFIG_NAME}.")
             if value is not None:
-                read[name] = _read(name, value)
+                read[name] = read_value(find_option(name), value)
         except ValueError as error:
             raise ValueError(f"{folder}/{TRAINING_FILE}, {name!r}: {error}") from error
-    return Recipe(folder, config, read, None if purpose is None else str(purpose))
+    return Recipe(config, read, None if purpose is None else str(purpose))
 
 
 def _read_mapping(path: Path, parse: Any) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """A whole run, from top to bottom: plan, texts, start (processor and model), trained, scored, saved."""
 
+import dataclasses
 import json
 import logging
 import os
@@ -16,24 +17,24 @@ from datasets import DatasetDict
 from filelock import BaseFileLock
 from transformers import PrinterCallback, ProgressCallback
 
-from ..data.collator import DataCollatorForNestedNER
+from ..data.texts import detokenize
 from ..evaluation.calibration import fit_temperature, score_spans, shared_threshold
 from ..evaluation.prediction import score_raw_text
 from ..evaluation.scores import format_scores, score_entities, scores_by_length, without_labels
 from ..files import write_text
 from ..model.pipeline_triaffine import NestedNERPipeline
-from ..publishing.run_summary import Evaluation
-from .corpora import Corpus, read_corpus
+from ..nesting import nested_spans
+from ..publishing.run_summary import Evaluation, Example, RunSummary
 from .interruptions import RESULTS_FILE, choose_checkpoint, format_metrics, lock_folder
 from .plan import TrainingPlan, parse_training_plan
-from .start import find_base_model, start_model
-from .summary import summarize_run
+from .start import Corpus, count_types, find_base_model, read_corpus, start_model
 from .trainer import NestedNERTrainer
 
 logger = logging.getLogger(__name__)
 
 # Split → prefix of its metrics' names.
 PREFIXES = {"validation": "eval", "test": "test"}
+LONGEST_SENTENCE = 70  # characters that fit into a line of the drawing
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,7 @@ class Run:
 
 def prepare_run(arguments: Sequence[str]) -> Run:
     """Reads the command line, the data and the model to start from; a ValueError or OSError is the user's mistake."""
-    hide_bars: Any = transformers.utils.logging.disable_progress_bar  # untyped in transformers
-    hide_bars()
+    transformers.utils.logging.disable_progress_bar()
     plan = parse_training_plan(arguments)
     training = plan.training
     if not sys.stderr.isatty():
@@ -63,12 +63,10 @@ def prepare_run(arguments: Sequence[str]) -> Run:
     # Sentences to score in their own words: raw text may lack entities of a type.
     to_start_from = DatasetDict({**corpus.given, "train": corpus.to_train_on["train"]})
     model, processor, teacher = start_model(plan, base, to_start_from, corpus.types)
-    config: Any = model.config
     trainer = NestedNERTrainer(
         model,
         training,
         processing_class=processor,
-        data_collator=DataCollatorForNestedNER(processor, config.label2id, plan.flat_annotation, config.multi_label),
         train_dataset=corpus.to_train_on["train"],
         eval_dataset=corpus.to_train_on.get("validation"),
     )
@@ -77,7 +75,7 @@ def prepare_run(arguments: Sequence[str]) -> Run:
     trainer.remove_callback(ProgressCallback)
     if not training.disable_tqdm:
         trainer.add_callback(_Bar)
-    trainer.teacher = teacher
+    trainer.teacher, trainer.data_collator.flat_annotation = teacher, plan.flat_annotation
     return Run(plan, corpus, trainer, lock)
 
 
@@ -114,10 +112,9 @@ class _Bar(ProgressCallback):
 
 def calibrate(run: Run) -> None:
     """Sets temperature and threshold of the model, by the validation data as it is read in training."""
-    model = run.trainer.model
+    model, processor = run.trainer.model, run.trainer.processing_class
     if "validation" not in run.corpus.given:
         raise ValueError("--calibrate_threshold needs validation data.")
-    processor: Any = run.trainer.processing_class
     records = list(run.corpus.to_train_on["validation"])
     config: Any = model.config
     spans = score_spans(model, processor, records, run.plan.training.per_device_eval_batch_size)
@@ -147,8 +144,8 @@ def score(run: Run, split: str, metrics: dict[str, float]) -> Evaluation:
         text = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
         write_text(Path(run.plan.training.output_dir, f"{split}_predictions.jsonl"), text)
         if texts := run.corpus.texts.get(split):
-            processor: Any = trainer.processing_class
-            raw_text = score_raw_text(NestedNERPipeline(model=trainer.model, processor=processor), texts, unscored)
+            pipeline = NestedNERPipeline(model=trainer.model, processor=trainer.processing_class)
+            raw_text = score_raw_text(pipeline, texts, unscored)
             metrics |= {f"{prefix}_raw_text_{name}": value for name, value in raw_text.metrics().items()}
             table = format_scores(raw_text)
             shown = "the same." if table == format_scores(scores) else f"\n{table}"
@@ -171,7 +168,7 @@ def save(run: Run, metrics: Mapping[str, float], evaluations: Mapping[str, Evalu
     folder, is_writer = Path(trainer.args.output_dir), trainer.is_world_process_zero()
     if is_writer:
         evaluation = evaluations.get("test", evaluations.get("validation"))
-        trainer.run_summary = summarize_run(plan, trainer, run.corpus, evaluation)  # saved with the model
+        trainer.run_summary = summarize_run(run, evaluation)  # saved with the model
         write_text(folder / "log_history.json", json.dumps(trainer.state.log_history, indent=2))
         trainer.create_model_card(model_name=plan.training.hub_model_id)
     trainer.save_model(_internal_call=True)  # which publishes nothing
@@ -179,6 +176,49 @@ def save(run: Run, metrics: Mapping[str, float], evaluations: Mapping[str, Evalu
         write_text(folder / RESULTS_FILE, json.dumps(metrics, indent=2, sort_keys=True))
     if plan.training.push_to_hub:
         trainer.push_to_hub(commit_message="Model save")
+
+
+def summarize_run(run: Run, evaluation: Evaluation | None) -> RunSummary:
+    """Returns the summary of a finished run, whose model runs again, on the example sentences."""
+    plan, trainer, records = run.plan, run.trainer, run.corpus.given["train"]
+    summary: Any = trainer.run_summary
+    encoder, counts = plan.model_name_or_path, count_types(records)
+    return dataclasses.replace(
+        summary,
+        base_model=encoder if encoder and not Path(encoder).exists() else None,
+        from_scratch=encoder is None,
+        dataset=plan.dataset_name,
+        language=plan.language,
+        license=plan.license,
+        recipe=Path(plan.recipe).resolve().name if plan.recipe else None,
+        settings={**trainer.describe_settings(plan), "words": run.corpus.words},
+        evaluation=evaluation,
+        training_sentences=len(records),
+        label_counts={name: counts[name] for name in trainer.model.config.entity_labels},
+        examples=predict_examples(trainer, run.corpus, plan.card_examples),
+        parameters=sum(weights.numel() for weights in trainer.model.parameters()),
+    )
+
+
+def choose_sentences(records: Sequence[Mapping[str, Any]], count: int) -> list[str]:
+    """The `count` sentences with the most nested entities, as running text; those that fit into a line first."""
+
+    def merit(record: Mapping[str, Any]) -> tuple[bool, int, int]:
+        nested = nested_spans((entity["start"], entity["end"]) for entity in record["entities"])
+        return len(detokenize(record["tokens"])) <= LONGEST_SENTENCE, len(nested), len(record["entities"])
+
+    return [detokenize(record["tokens"]) for record in sorted(records, key=merit, reverse=True)[:count]]
+
+
+def predict_examples(trainer: Any, corpus: Corpus, count: int) -> list[Example]:
+    """Validation sentences that are not training sentences, as raw text, with the model's predictions."""
+    if "validation" not in corpus.given or count == 0:
+        return []
+    records = corpus.given["validation"].select_columns(["tokens", "entities"])
+    known = set(map(tuple, corpus.given["train"]["tokens"]))
+    texts = choose_sentences([record for record in records if tuple(record["tokens"]) not in known], count)
+    found = NestedNERPipeline(model=trainer.model, processor=trainer.processing_class)(texts)
+    return [Example(text, entities) for text, entities in zip(texts, found, strict=True)]
 
 
 def tell_what_next(run: Run, metrics: Mapping[str, float], splits: Iterable[str]) -> None:

@@ -1,32 +1,39 @@
-"""The start of a run: a model, new or trained, and its processor.
+"""The start of a run: its corpus, in which words it is read, and a model, new or trained, with its processor.
 
-`run.py` carries out a whole run with them; [`start_from_recipe`] hands them to a trainer in Python.
+A corpus may split words in its own way (GENIA at the boundaries of its entities: `CD28 | -mediated`), and a model
+trained on these words only is silently much worse on raw text, which its own word splitter splits. So a model is
+trained on the words of raw text if the corpus has its text, and scored on both.
+
+`run.py` carries out a whole run; [`start_from_recipe`] hands model and processor to a trainer in Python.
 """
 
 import logging
+import random
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import torch
-from datasets import Dataset, DatasetDict
+from datasets import Dataset, DatasetDict, concatenate_datasets
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PretrainedConfig, PreTrainedTokenizerFast, set_seed
 
+from ..data import Text, add_context
 from ..data.collator import Windows, spans_of
+from ..data.loading import CorpusPart, read_parts
 from ..data.statistics import repeated_sentences
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.kinds_triaffine import NONE_LABEL
 from ..model.model_triaffine import TriaffineForNestedNER
-from ..model.options_triaffine import MODEL_OPTIONS
+from ..model.options_triaffine import MODEL_OPTIONS, ProcessorOptions
 from ..model.processing_triaffine import TriaffineProcessor, beginning
-from ..model.text_triaffine import composed
+from ..model.text_triaffine import composed, word_splitter
 from ..new_model import match_low_rank_start, number_names
 from .batching import as_dataset, entity_types
-from .new_labels import Teacher, TeacherOfOldLabels, extend_labels
+from .new_labels import Teacher, extend_labels
 from .options import DATA, OWN_OPTIONS
 from .plan import NestedNERTrainingArguments, TrainingPlan, make_plan
 from .word_vectors import read_word_vectors, vectors_of
@@ -43,14 +50,30 @@ OF_A_RUN = (OF_A_RUN | {"resume_from_checkpoint", "keep_labels", "teacher"}) - {
 
 @dataclass(frozen=True)
 class BaseModel:
-    """The origin of a run; if a trained model, with configuration and processor, which decide how its corpus is read.
+    """Configuration and processor of the trained model that a run starts from, which decide how its corpus is read."""
 
-    `name` is the folder or Hub name of a trained model, of a checkpoint or of an encoder; None for a new encoder.
-    """
-
-    name: str | None
     config: TriaffineConfig | None = None
     processor: TriaffineProcessor | None = None
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The splits of a run.
+
+    Attributes:
+        words: the words to train on: those of the "corpus", those of raw "text", or "both".
+        types: the entity types in the training data, before its sentences are limited.
+        given: the splits in the words of the corpus, on which the model is scored.
+        to_train_on: the splits for training and for the choice of the best checkpoint. With "both", training sentences
+            whose words differ in raw text come twice; validation is on raw text.
+        texts: the texts of each split to score that has its text.
+    """
+
+    words: str
+    types: set[str]
+    given: DatasetDict
+    to_train_on: DatasetDict
+    texts: dict[str, list[Text]]
 
 
 def start_from_recipe(
@@ -86,9 +109,7 @@ def start_from_recipe(
     for name in options.keys() & OF_A_RUN:
         raise ValueError(f"start_from_recipe does not take {name!r}: it is for `trainer` or `triaffine-ner train`.")
     if not isinstance(corpus, Mapping) or "train" not in corpus:
-        raise ValueError(
-            "start_from_recipe: `corpus` has no split 'train'. Give a DatasetDict of load_nested_ner or adapt_dataset."
-        )
+        raise ValueError("start_from_recipe: `corpus` has no split 'train'. Give a DatasetDict of load_nested_ner.")
     plan = make_plan({"recipe": recipe, "output_dir": output_dir, **options})
     splits = DatasetDict({name: as_dataset(records, f"the split {name!r}") for name, records in corpus.items()})
     types = {name: entity_types(records, f"the split {name!r}") for name, records in splits.items()}
@@ -101,9 +122,9 @@ def find_base_model(plan: TrainingPlan) -> BaseModel:
     name = plan.training.resume_from_checkpoint or plan.model_name_or_path
     if name is None and "encoder_config" not in plan.config:
         raise ValueError("There is no model to start from: give --model_name_or_path or a --recipe.")
-    base = BaseModel(name)
+    base = BaseModel()
     if name and PretrainedConfig.get_config_dict(name)[0].get("model_type") == TriaffineConfig.model_type:
-        base = BaseModel(name, TriaffineConfig.from_pretrained(name), TriaffineProcessor.from_pretrained(name))
+        base = BaseModel(TriaffineConfig.from_pretrained(name), TriaffineProcessor.from_pretrained(name))
     if plan.keep_labels and not (base.config and plan.model_name_or_path):
         raise ValueError("--keep_labels is for training a trained model further; give it as --model_name_or_path.")
     if plan.keep_labels and plan.teacher:
@@ -118,6 +139,99 @@ def find_base_model(plan: TrainingPlan) -> BaseModel:
                 f"{option} is {value!r}, but the model in {name} was trained with {trained!r}; leave it out."
             )
     return base
+
+
+def read_corpus(plan: TrainingPlan, base: BaseModel) -> Corpus:
+    """Reads the splits train, validation and test of a run, each file once, as the model to start from reads texts."""
+    parts: list[CorpusPart] = []
+    for split, file in (("", plan.train_file), ("validation", plan.validation_file), ("test", plan.test_file)):
+        if file:
+            path: Any = {split: file} if split else file
+            parts += read_parts(path, plan.data_format, max_bad_records=plan.max_bad_records)
+    reads_tags, context, max_subwords = (
+        getattr(base.config, name) if base.config else plan.config.get(name, MODEL_OPTIONS[name].default)
+        for name in ("pos_embedding_size", "context", "max_subwords")
+    )
+    has_words = any(part.has_words for part in parts)
+    words = plan.words if has_words else "text"
+    if words == "auto" and reads_tags:
+        logger.info("Words: those of the corpus, to which its parts of speech belong.")
+        words = "corpus"
+    elif words == "auto":
+        words = "text" if all(part.is_written for part in parts) else "both"
+    reader: Any = base.processor or ProcessorOptions  # whose fields are its defaults
+    split_words = word_splitter(plan.word_splitter or reader.word_splitter)
+    split_sentences = plan.sentence_splitter or reader.sentence_splitter
+    types: set[str] = set()
+    held_out: set[Any] = set()
+
+    def load(in_own_words: bool) -> DatasetDict:
+        """The splits in the words of the corpus, where it has its own, or in those of raw text."""
+        splits: dict[str, Any] = {}
+        for part in parts:
+            splits |= part.sentences(split_words, split_sentences, in_own_words)
+        if "train" not in splits:
+            raise ValueError("There is no training data; give --train_file.")
+        if in_own_words:
+            types.update(count_types(splits["train"]))
+        if in_own_words and plan.dev_share:
+            held_out.update(_choose_dev(splits, plan.dev_share, plan.training.seed))
+        if held_out:
+            train = splits["train"]
+            names = zip(train["doc_id"], train["sent_id"], strict=True)
+            is_held = [not held_out.isdisjoint(of_sentence) for of_sentence in names]
+            splits["validation"] = train.select([row for row, held in enumerate(is_held) if held])
+            splits["train"] = train.select([row for row, held in enumerate(is_held) if not held])
+        if plan.max_train_samples is not None:
+            splits["train"] = splits["train"].take(min(plan.max_train_samples, len(splits["train"])))
+        return add_context(DatasetDict(splits), context, max_subwords)
+
+    given = to_train_on = load(in_own_words=True)
+    if "validation" not in given and plan.training.eval_strategy != "no":
+        raise ValueError("There is no validation data: --dev_share 0.1 holds out a tenth (docs/corpora.md#dev-sets).")
+    if "test" not in given and plan.training.do_predict:
+        raise ValueError("There is no test data to score (--do_predict); give --test_file.")
+    if words != "corpus" and has_words:
+        to_train_on = load(in_own_words=False)
+    if words == "both":
+        own, cut = given["train"], to_train_on["train"]
+        known = {(name, *tokens) for name, tokens in zip(own["id"], own["tokens"], strict=True)}
+        pairs = zip(cut["id"], cut["tokens"], strict=True)
+        others = cut.select([row for row, (name, tokens) in enumerate(pairs) if (name, *tokens) not in known])
+        to_train_on["train"] = concatenate_datasets([own, others])
+    logger.info("Read %s.", ", ".join(f"{len(records):,} {split} sentences" for split, records in given.items()))
+    logger.info("Words: %s (--words).", OWN_OPTIONS["words"].meanings[words])
+    return Corpus(words, types, given, to_train_on, _texts_to_score(parts, given, held_out))
+
+
+def _texts_to_score(parts: Sequence[CorpusPart], given: DatasetDict, held_out: set[Any]) -> dict[str, list[Text]]:
+    """Returns the texts of the splits to score, of the last part with the split; none of a split with words only."""
+    found: dict[str, list[Text]] = {}
+    for split in ("validation", "test"):
+        origin = "train" if held_out and split == "validation" else split
+        part = [part for part in parts if origin in part.texts][-1] if split in given else None
+        if part is not None and part.is_written:
+            found[split] = [text for text in part.texts[origin] if origin == split or text["doc_id"] in held_out]
+    return found
+
+
+def _choose_dev(splits: Mapping[str, Any], share: float, seed: int) -> list[Any]:
+    """Returns the documents of the training data to validate on; of a single one, numbers of its sentences."""
+    if "validation" in splits:
+        raise ValueError("There is validation data; leave out --dev_share.")
+    # Texts of one document, such as its pages, are numbered after its name: "report", "report#2".
+    names = {name: name.rsplit("#", 1)[0] for name in sorted({*splits["train"]["doc_id"]})}
+    if len(documents := sorted({*names.values()})) == 1:
+        names, documents = dict(zip(names, names, strict=True)), [*names]
+    unit, keys = ("documents", documents) if len(names) > 1 else ("sentences", sorted({*splits["train"]["sent_id"]}))
+    chosen = random.Random(seed).sample(keys, max(1, round(share * len(keys))))
+    logger.info("Validation data: %d of %d training %s (--dev_share).", len(chosen), len(keys), unit)
+    return [name for name in names if names[name] in chosen] if len(names) > 1 else chosen
+
+
+def count_types(records: Dataset) -> Counter[str]:
+    """The number of entities of each type."""
+    return Counter(entity["type"] for entities in records["entities"] for entity in entities)
 
 
 def start_model(
@@ -154,8 +268,8 @@ def _load_teacher(
     trained: Any = TriaffineForNestedNER.from_pretrained(source, dtype=torch.float32)
     trained.to(plan.training.device)
     if plan.keep_labels:
-        teacher = TeacherOfOldLabels(trained, model, labels)
-        return teacher if teacher.kept else None
+        kept = [name for name in trained.config.entity_labels if name not in labels]
+        return Teacher(trained, model, kept) if kept else None
     for name in ("trained_labels", "multi_label", "max_span_width", "context"):
         theirs, ours = getattr(trained.config, name), getattr(model.config, name)
         if theirs != ours:
@@ -174,7 +288,7 @@ def _load_trained(
     config: Any = base.config
     if plan.training.resume_from_checkpoint:
         return TriaffineForNestedNER(config), base.processor  # the Trainer loads its weights
-    model = TriaffineForNestedNER.from_pretrained(base.name, config=config, dtype=torch.float32)
+    model = TriaffineForNestedNER.from_pretrained(plan.model_name_or_path, config=config, dtype=torch.float32)
     if gone := [name for name in model.config.entity_labels if name not in labels]:
         fate = "learned from the model's own predictions" if plan.keep_labels else "forgotten (see --keep_labels)"
         logger.warning("The training data has no entity of the model's labels %s: these are %s.", ", ".join(gone), fate)
@@ -208,9 +322,7 @@ def _start_new(
     vectors = {}
     if (file := plan.word_vectors) is not None:
         if not Path(file).exists():
-            raise FileNotFoundError(
-                f"There is no file {file}. To train without: --word_vectors= --word_embedding_size 0."
-            )
+            raise FileNotFoundError(f"No file {file}. To train without: --word_vectors= --word_embedding_size 0.")
         words = {composed(word) for split in dataset.values() for tokens in split["tokens"] for word in tokens}
         vectors = read_word_vectors(file, words)
         unknown = sum(vectors.keys().isdisjoint((word, word.lower())) for word in words)
@@ -226,9 +338,8 @@ def _start_new(
         processor.build_vocabularies(train, parts)
     if vectors:  # only words with a vector are known
         processor.vocabularies["words"] = number_names(vectors)
-    fields |= {
-        f"{WORD_PARTS[part]}_vocab_size": len(processor.vocabularies[part]) for part in processor.vocabulary_parts
-    }
+    for part in processor.vocabulary_parts:
+        fields[f"{WORD_PARTS[part]}_vocab_size"] = len(processor.vocabularies[part])
     if encoder is not None:
         model = TriaffineForNestedNER.from_encoder(encoder, **fields)
     else:
@@ -243,12 +354,11 @@ def _unseen_types(dataset: DatasetDict, known: Collection[str]) -> list[str]:
     """The types that only the data to score has, and that are not among the `known` ones; warns of them."""
     found: set[str] = set()
     for split, records in dataset.items():
-        types = Counter(entity["type"] for entities in records["entities"] for entity in entities)
-        unseen = sorted(types.keys() - {*known})
-        if unseen:
+        types = count_types(records)
+        if unseen := sorted(types.keys() - {*known}):
+            named = ", ".join(f"{name} ({types[name]})" for name in unseen)
             logger.warning(
-                "The %s data has entities of types that are not learned; they count as missed: %s.",
-                *(split, ", ".join(f"{name} ({types[name]})" for name in unseen)),
+                "The %s data has entities of types that are not learned; they count as missed: %s.", split, named
             )
         found |= {*unseen}
     return sorted(found)
@@ -270,16 +380,11 @@ def learn_tokenizer(sentences: Iterable[list[str]], vocab_size: int) -> PreTrain
         show_progress=False,
     )
     tokenizer.train_from_iterator(([beginning(word) for word in words] for words in sentences), trainer)
-    make_tokenizer: Any = PreTrainedTokenizerFast  # untyped in transformers
-    made: PreTrainedTokenizerFast = make_tokenizer(tokenizer_object=tokenizer, **SPECIAL_TOKENS)
-    return made
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **SPECIAL_TOKENS)
 
 
 def _warn_of_missed_entities(config: TriaffineConfig, processor: TriaffineProcessor, dataset: DatasetDict) -> None:
-    """Warns of entities that cannot be found.
-
-    These are of a second type on a span, in no window of a long sentence, beyond the candidates, or too wide.
-    """
+    """Warns of entities that cannot be found."""
     most, width = config.max_candidates, config.max_span_width
     for split, records in dataset.items():
         spans, windows = [spans_of(record) for record in records], Windows(records, processor)
@@ -289,10 +394,10 @@ def _warn_of_missed_entities(config: TriaffineConfig, processor: TriaffineProces
         missed = sum(map(len, spans)) - sum(map(len, windows.join_spans(map(spans_of, windows))))
         wide = sum(width is not None and end - start > width for of_sentence in spans for start, end in of_sentence)
         reasons = {
-            f"on the span of another entity, which --multi_label true allows: {second}": second,
-            f"beyond the {most} candidates of a sentence (--max_candidates): {beyond}": beyond,
-            f"of more than {width} words (--max_span_width): {wide}": wide,
-            f"in no window of a long sentence: {missed}": missed,
+            "on the span of another entity, which --multi_label true allows": second,
+            f"beyond the {most} candidates of a sentence (--max_candidates)": beyond,
+            f"of more than {width} words (--max_span_width)": wide,
+            "in no window of a long sentence": missed,
         }
-        if found := [reason for reason, count in reasons.items() if count]:
+        if found := [f"{reason}: {count}" for reason, count in reasons.items() if count]:
             logger.warning("Entities of the %s data that cannot be found: %s", split, "; ".join(found))

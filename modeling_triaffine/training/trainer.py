@@ -7,8 +7,6 @@ accumulation, distributed training, logging and trackers, checkpoints and their 
 
 import copy
 import dataclasses
-import hashlib
-import json
 import logging
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,42 +19,32 @@ from accelerate.utils import gather_object
 from huggingface_hub import CommitInfo
 from torch.utils.data import BatchSampler, DataLoader, Dataset
 from transformers import DataCollatorForTokenClassification, EvalPrediction, Trainer, TrainingArguments
-from transformers.trainer import OPTIMIZER_NAME, TRAINER_STATE_NAME, TRAINING_ARGS_NAME
+from transformers.trainer import TRAINER_STATE_NAME, TRAINING_ARGS_NAME
 from transformers.trainer_utils import EvalLoopOutput, IntervalStrategy, TrainOutput, denumpify_detensorize
 
 from ..data.collator import DataCollatorForNestedNER, Windows
 from ..data.schema import CONTEXT_FIELDS
+from ..environment import describe_hardware, describe_versions
 from ..evaluation.prediction import candidate_spans
-from ..evaluation.scores import candidate_recall, score_entities, without_labels
+from ..evaluation.scores import candidate_recall, score_entities, summary_metrics, without_labels
 from ..files import write_text
 from ..model.batches_triaffine import batches_by_length
 from ..model.decoding_triaffine import find_entities
 from ..model.kinds_triaffine import WordEntity
 from ..model.model_triaffine import TriaffineForNestedNER
+from ..model.options_triaffine import MODEL_OPTIONS, options_of
 from ..model.processing_triaffine import TriaffineProcessor
 from ..model.repository_triaffine import broken_weights
 from ..nesting import Span
 from ..publishing.model_card import CARD_NAME, build_model_card, repository_name
-from ..publishing.run_summary import SUMMARY_FILE, RunSummary
+from ..publishing.run_summary import SUMMARY_FILE, Epoch, RunSummary
 from ..publishing.upload import errors_of_hub, publish_folder, saved_before
 from .batching import EncodedRecords, Records, TrainingBatchSampler, as_dataset, entity_types
-from .interruptions import (
-    KEPT,
-    CheckpointError,
-    NotFiniteError,
-    Signals,
-    StoppedError,
-    TrainingCallback,
-    explaining_memory,
-    find_checkpoint,
-    loading,
-    read_state,
-    remove_incomplete,
-)
+from .interruptions import NotFiniteError, StoppedError, TrainingCallback, explaining_memory, find_checkpoint, loading
 from .new_labels import Teacher
 from .optimization import averaging, build_parameter_groups
-from .plan import NestedNERTrainingArguments
-from .summary import summarize_training
+from .options import OWN_OPTIONS, TRAIN_OPTIONS, TRAINING, RunOptions
+from .plan import NestedNERTrainingArguments, TrainingPlan
 
 logger = logging.getLogger(__name__)
 
@@ -89,6 +77,7 @@ class NestedNERTrainer(Trainer):
 
     args: NestedNERTrainingArguments
     model: TriaffineForNestedNER
+    processing_class: TriaffineProcessor
 
     run_summary: RunSummary | None = None  # of the last training, or of the run that this trainer is part of
 
@@ -120,19 +109,17 @@ class NestedNERTrainer(Trainer):
         self._encoded: dict[str, EncodedRecords] = {}
         self._losses: list[torch.Tensor] = []  # of the batches of the update
         self._sentences = 0  # of the update, in all processes
-        self._signals = Signals()
+        self._callback = TrainingCallback()
         options |= {"processing_class": processing_class, "train_dataset": train, "eval_dataset": evaluation}
         with explaining_memory():
             super().__init__(model, args, **options)
         _check_model(self.model, processing_class)
-        config = self.model.config
+        config: Any = self.model.config
         for name, data in {"train_dataset": train, **sets}.items():
             if data is not None:
                 entity_types(data, name, config.trained_labels)
-        label2id: Any = config.label2id
-        default = DataCollatorForNestedNER(processing_class, label2id, multi_label=config.multi_label)
+        default = DataCollatorForNestedNER(processing_class, config.label2id, multi_label=config.multi_label)
         self.data_collator: Any = options.get("data_collator") or default
-        self._callback = TrainingCallback()
         self.add_callback(self._callback)
         if self.is_fsdp_enabled or self.is_deepspeed_enabled:
             raise ValueError("NestedNERTrainer trains whole models; launch it without FSDP and DeepSpeed.")
@@ -172,7 +159,7 @@ class NestedNERTrainer(Trainer):
         encoded = self._encode(self.train_dataset) if train_dataset is None else train_dataset
         return TrainingBatchSampler(
             encoded.sizes,
-            batch_size=self._train_batch_size,
+            rows_in_batch=self._train_batch_size,
             seed=self.args.seed if self.args.data_seed is None else self.args.data_seed,
             max_subwords=self._own("max_subwords_per_batch"),
             num_processes=self.args.world_size,
@@ -202,12 +189,10 @@ class NestedNERTrainer(Trainer):
     def _encode(self, dataset: Any) -> EncodedRecords:
         """The records, long ones in windows, encoded once per dataset."""
         if dataset is None:
-            raise ValueError(
-                "NestedNERTrainer has no data to train or to evaluate on. Give `train_dataset` or `eval_dataset`."
-            )
+            raise ValueError("NestedNERTrainer has no data for this. Give `train_dataset` or `eval_dataset`.")
         key = dataset._fingerprint
         if key not in self._encoded:
-            processor, context = cast(TriaffineProcessor, self.processing_class), self.model.config.context
+            context = self.model.config.context
             if context != "none" and all(record.get(side) is None for record in dataset for side in CONTEXT_FIELDS):
                 raise ValueError(
                     f"The model reads the context of a sentence ({context!r}), and no record has one. Pass the data "
@@ -215,7 +200,8 @@ class NestedNERTrainer(Trainer):
                     "modeling_triaffine.data."
                 )
             show_progress = self.is_local_process_zero() and not self.args.disable_tqdm
-            self._encoded[key] = EncodedRecords(processor, Windows(dataset, processor), show_progress)
+            windows = Windows(dataset, self.processing_class)
+            self._encoded[key] = EncodedRecords(self.processing_class, windows, show_progress)
         return self._encoded[key]
 
     def _dataloader(self, records: EncodedRecords, sampler: Any) -> DataLoader[Any]:
@@ -253,35 +239,29 @@ class NestedNERTrainer(Trainer):
 
     # ---- Loss ----
 
-    def get_batch_samples(
-        self, epoch_iterator: Iterator[Any], num_batches: int, device: torch.device
-    ) -> tuple[list[Any], torch.Tensor | int | None]:
+    def get_batch_samples(self, epoch_iterator: Any, num_batches: int, device: torch.device) -> tuple[list[Any], Any]:
         """Extends the Trainer's: sums up sentences, requests to stop and due checkpoints over all processes."""
         batches, num_items = super().get_batch_samples(epoch_iterator, num_batches, device)
         self._losses.clear()
         sentences = sum(len(batch["num_words"]) for batch in batches)
-        counts = [sentences, self._signals.received is not None, self._callback.wants_checkpoint(self.args)]
+        counts = [sentences, self._callback.has_signal, self._callback.wants_checkpoint(self.args)]
         if self.args.world_size > 1:
             counts = self.accelerator.reduce(torch.tensor(counts, device=device, dtype=torch.int64), "sum").tolist()
         self._sentences, self._callback.is_stopping, self._callback.is_due = counts[0], bool(counts[1]), bool(counts[2])
         return batches, num_items
 
-    def training_step(
-        self, model: torch.nn.Module, inputs: dict[str, Any], num_items_in_batch: torch.Tensor | int | None = None
-    ) -> torch.Tensor:
+    def training_step(self, model: torch.nn.Module, inputs: dict[str, Any], *others: Any) -> torch.Tensor:
         """Runs forward and backward; raises NotFiniteError before an update whose loss is NaN or infinite.
 
         All sentences of an update have the same weight, however it is divided into batches and processes. (With the
         published `loss_reduction="batch"`, a mean over spans, this holds within a batch only.)
         """
-        # Gradients are averaged over the processes, hence the factor.
-        self.current_gradient_accumulation_steps: Any = self._sentences / (
-            len(inputs["num_words"]) * self.args.world_size
-        )
+        of_process = len(inputs["num_words"]) * self.args.world_size  # over which gradients are averaged
+        self.current_gradient_accumulation_steps: Any = self._sentences / of_process
         if model.training:  # else the Trainer's `model.train()` would visit all modules for every batch
             model.__dict__["train"] = lambda: model
         try:
-            loss = super().training_step(model, inputs, num_items_in_batch)
+            loss = super().training_step(model, inputs, *others)
         finally:
             model.__dict__.pop("train", None)
         self._losses.append(loss)
@@ -300,26 +280,18 @@ class NestedNERTrainer(Trainer):
         if not math.isfinite(loss.item()):
             broken = broken_weights(self.model)
             cause = f"Since the update before, {_describe(broken)}." if broken else "All weights are finite."
-            update = self.state.global_step + 1
-            raise NotFiniteError(
-                f"The loss of update {update} is {loss.item()}, so training stopped before it. {cause}"
-            )
+            problem = f"The loss of update {self.state.global_step + 1} is {loss.item()}"
+            raise NotFiniteError(f"{problem}, so training stopped before it. {cause}")
 
     def floating_point_ops(self, inputs: dict[str, Any]) -> int:
         """Counts 6 operations a sub-word and weight, as transformers does, without counting weights every time."""
         return int(6 * inputs["input_ids"].numel() * self._size)
 
-    def compute_loss(
-        self,
-        model: torch.nn.Module,
-        inputs: dict[str, Any],
-        return_outputs: bool = False,
-        num_items_in_batch: torch.Tensor | int | None = None,
-    ) -> Any:
+    def compute_loss(self, model: torch.nn.Module, inputs: dict[str, Any], *others: Any, **options: Any) -> Any:
         """The mean loss of the batch's sentences; a subclass may have another, for training and evaluation."""
         if self.teacher is not None and "labels" in inputs:
             inputs = {**inputs, "targets": self.teacher.targets(inputs)}
-        return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
+        return super().compute_loss(model, inputs, *others, **options)
 
     # ---- Evaluation ----
 
@@ -415,39 +387,14 @@ class NestedNERTrainer(Trainer):
         True or "latest" resumes from the latest complete checkpoint in `args.output_dir`, if there is one.
         """
         checkpoint = find_checkpoint(resume_from_checkpoint, self.args.output_dir)
-        state = None if checkpoint is None else read_state(checkpoint)
         self.is_resumed, self.run_summary = checkpoint is not None, None
-        if self.args.should_save:
-            remove_incomplete(self.args.output_dir)
-        self._take_facts(state)
+        self._callback.prepare(self.args, checkpoint, self.train_dataset)
         if self.model_init is None:
             self.model.config.temperature, self.model.config.label_thresholds = 1.0, None  # of the weights before
-        if checkpoint is not None:
-            if not (Path(checkpoint) / OPTIMIZER_NAME).is_file():
-                raise CheckpointError(f"{checkpoint} has no optimizer (save_only_model). Start a new run from it.")
-            logger.info("Resuming from %s.", checkpoint)
-        with explaining_memory(), Signals() as self._signals:
+        with explaining_memory(), self._callback.noting_signals():
             output = super().train(checkpoint, *arguments, **options)
-        self.run_summary = summarize_training(self, output.metrics["train_runtime"])
+        self.run_summary = self._summarize(output.metrics["train_runtime"])
         return output
-
-    def _take_facts(self, state: Any) -> None:
-        """Takes over the options that a checkpoint keeps; raises CheckpointError if it is of other sentences."""
-        saved = {} if state is None else state.stateful_callbacks.get(TrainingCallback.__name__, {})
-        earlier = saved.get("attributes", {}).get("facts", {})
-        changed = {name: earlier[name] for name in KEPT if name in earlier and earlier[name] != self._own(name)}
-        for name, value in changed.items():
-            setattr(self.args, name, value)
-        if changed:
-            named = ", ".join(f"{name} {value:g}" for name, value in changed.items() if value is not None)
-            logger.warning("Options stay as in the checkpoint: %s. A new run from it can have others.", named)
-        data = None if self.train_dataset is None else _digest(self.train_dataset)
-        if data != earlier.get("data", data):
-            raise CheckpointError(
-                "The checkpoint is of a training on other sentences than this training data. Resume with its data, or "
-                "start a new run with the checkpoint as --model_name_or_path."
-            )
-        self._callback.facts = {"data": data, **{name: self._own(name) for name in KEPT if hasattr(self.args, name)}}
 
     _load_optimizer_and_scheduler = loading(Trainer._load_optimizer_and_scheduler)
     _load_rng_state = loading(Trainer._load_rng_state)
@@ -483,6 +430,39 @@ class NestedNERTrainer(Trainer):
             (Path(output_dir or self.args.output_dir) / TRAINING_ARGS_NAME).unlink(missing_ok=True)
 
     # ---- The finished model ----
+
+    def _summarize(self, seconds: float) -> RunSummary:
+        """The facts of a training that has just ended after so many seconds, without scores."""
+        best_step = self.state.best_global_step if self.args.load_best_model_at_end else None
+        return RunSummary(
+            settings=self.describe_settings(),
+            training_table=read_training_table(self.state.log_history, best_step or self.state.global_step),
+            hardware=describe_hardware(),
+            versions=describe_versions(),
+            training_seconds=seconds,
+            resumed=self.is_resumed,
+            processes=self.args.world_size,
+            gpus=self.args.world_size if self.args.device.type == "cuda" else 0,
+        )
+
+    def describe_settings(self, plan: TrainingPlan | None = None) -> dict[str, Any]:
+        """The main settings of the training, and those of model, start and data that differ from their defaults."""
+        args = self.args
+        values = {name: getattr(args, name, None) for name, option in OWN_OPTIONS.items() if option.section == TRAINING}
+        values |= {name: getattr(self.model.config, name) for name in MODEL_OPTIONS}
+        values |= {} if plan is None else {name: getattr(plan, name) for name in options_of(RunOptions)}
+        settings: dict[str, Any] = {}
+        for name, value in values.items():
+            option = TRAIN_OPTIONS[name]
+            is_set = value is not None and value != option.default and not option.is_path
+            if option.in_card == "always" or (option.in_card == "if set" and is_set):
+                settings[name] = value
+        if args.max_steps > 0:
+            settings |= {"max_steps": args.max_steps, "num_train_epochs": None}
+        if args.auto_find_batch_size and self.state.train_batch_size:
+            settings["per_device_train_batch_size"] = self.state.train_batch_size
+        settings |= {"optim": args.optim, "mixed_precision": self.accelerator.mixed_precision}  # by torch and machine
+        return {name: getattr(value, "value", value) for name, value in settings.items()}
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
         """Saves model, processor and, with a finished model, the facts of its training; refuses broken weights."""
@@ -559,15 +539,29 @@ class NestedNERTrainer(Trainer):
             "dataset": datasets if isinstance(datasets, str | None) else ", ".join(datasets),
             "base_model": None if is_folder else finetuned_from,
         }
-        summary = self.run_summary
-        if summary is None:
-            summary = (None if self.state.global_step else RunSummary.load(folder)) or RunSummary()
+        summary = self.run_summary or (None if self.state.global_step else RunSummary.load(folder)) or RunSummary()
         self.run_summary = dataclasses.replace(summary, **{name: value for name, value in facts.items() if value})
         if self.is_world_process_zero():
             self.run_summary.save(folder)
             name = self.hub_model_id or (model_name or "").replace(" ", "-") or repository_name(folder)
             card = build_model_card(self.model.config, model_name=name, summary=self.run_summary, tags=tags)
             write_text(folder / CARD_NAME, str(card))
+
+
+def read_training_table(log_history: Iterable[Mapping[str, Any]], kept_step: int) -> list[Epoch]:
+    """The evaluations of a run, from the Trainer's log; `kept_step` is the update whose weights it ended with."""
+    rows: list[Epoch] = []
+    losses: list[float] = []  # logged since the previous evaluation
+    for entry in log_history:
+        if "loss" in entry:
+            losses.append(entry["loss"])
+        if "eval_loss" in entry:
+            scores = {name: entry.get(f"eval_{name}") for name in summary_metrics()}
+            loss = sum(losses) / len(losses) if losses else None
+            kept = entry["step"] == kept_step
+            rows.append(Epoch(round(entry["epoch"], 2), loss, entry["eval_loss"], kept, entry["step"], scores))
+            losses = []
+    return rows
 
 
 def _check_model(model: TriaffineForNestedNER, processor: Any) -> None:
@@ -592,13 +586,6 @@ def _check_model(model: TriaffineForNestedNER, processor: Any) -> None:
     for name in ("pad_token_id", "bos_token_id", "eos_token_id"):
         # The Trainer does the same, with a needless warning.
         setattr(model.config, name, getattr(processor.tokenizer, name, None))
-
-
-def _digest(dataset: Any) -> str:
-    digest = hashlib.blake2b(digest_size=8)
-    for row in zip(dataset["tokens"][:], dataset["entities"][:], strict=True):
-        digest.update(json.dumps(row).encode())
-    return digest.hexdigest()
 
 
 def _describe(broken: Sequence[str]) -> str:

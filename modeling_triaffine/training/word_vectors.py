@@ -1,4 +1,4 @@
-"""Static word vectors from a file: fastText (`.vec`), word2vec (text and binary) and GloVe.
+"""Static word vectors from a file: fastText (`.vec`), word2vec (text and binary) and GloVe, text also gzipped.
 
 The form is recognized by the file's first bytes. Only the vectors of the requested words are kept in memory. Nothing
 is unpickled.
@@ -21,10 +21,7 @@ FLOAT = np.dtype("<f4")
 
 
 def read_word_vectors(path: str | Path, words: Collection[str]) -> dict[str, np.ndarray]:
-    """Returns the vectors [size] of those `words` that have one: as written, else of and under their lower case.
-
-    Text may be gzipped.
-    """
+    """Returns the vectors [size] of those `words` that have one: as written, else of and under their lower case."""
     path = Path(path)
     with open_corpus(path) as file:
         head = file.read(4096)
@@ -79,10 +76,7 @@ def _read_text(path: Path, wanted: Collection[bytes]) -> Iterator[tuple[str, np.
 
 
 def _read_word2vec(path: Path, wanted: Collection[bytes]) -> Iterator[tuple[str, np.ndarray]]:
-    """Vectors of word2vec's binary form: a word, a space, and little-endian float32 numbers.
-
-    The file, 13 GB for BioWordVec, is memory-mapped.
-    """
+    """Vectors of word2vec's binary form: a word, a space, and little-endian float32 numbers. BioWordVec has 13 GB."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         header = HEADER.fullmatch(data.readline())
         if header is None:

@@ -145,7 +145,7 @@ def test_thresholds_for_labels_with_any_characters(text, threshold):
 @pytest.mark.contract
 def test_the_help_of_train_has_every_option_of_this_package_and_all_help_those_of_transformers(command):
     short, everything = command("train", "--help").out, command("train", "--help-all").out
-    own = {name for holder in OWN_OPTIONS for name in holder.__annotations__} | {*MODEL_OPTIONS, "recipe"}
+    own = {name for holder in OWN_OPTIONS for name in holder.__annotations__} | {*MODEL_OPTIONS}
     assert [name for name in own if f"\n  --{name} " not in short.replace("\n", " \n")] == []
     assert "--gradient_checkpointing" not in short
     assert all(f"\n  --{name}" in everything for name in (*own, "gradient_checkpointing"))

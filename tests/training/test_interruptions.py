@@ -28,7 +28,6 @@ from modeling_triaffine.training.interruptions import (
     remove_incomplete,
 )
 from modeling_triaffine.training.plan import training_options
-from modeling_triaffine.training.summary import describe_settings
 from tests.helpers.faults import RECORDS, UPDATES, SignalAfter, assert_same_weights, failing_at_batch, make_loss_nan
 from tests.helpers.micro_training import micro_trainer
 
@@ -105,7 +104,7 @@ def test_smaller_batches_are_found_where_memory_runs_out(tmp_path) -> None:
     trainer.model.register_forward_hook(too_large, with_kwargs=True)
     trainer.train()
     assert trainer.state.train_batch_size <= 4
-    assert describe_settings(trainer)["per_device_train_batch_size"] == trainer.state.train_batch_size
+    assert trainer.describe_settings()["per_device_train_batch_size"] == trainer.state.train_batch_size
     assert trainer.state.global_step == 3
 
 

@@ -16,7 +16,6 @@ from modeling_triaffine.model.span_head_triaffine import smooth_boundaries
 from modeling_triaffine.training.new_labels import (
     START_BELOW,
     Teacher,
-    TeacherOfOldLabels,
     extend_labels,
     span_probabilities,
 )
@@ -120,7 +119,7 @@ def test_the_teacher_shares_out_what_the_data_says_of_none(encoder, multi_label,
     student.config.boundary_smoothing = smoothing
     inputs, output = inputs_and_output(teacher, student, processor)
     likely = span_probabilities(output, multi_label)[0]
-    targets = TeacherOfOldLabels(teacher, student, ["RNA"]).targets(inputs)[0]
+    targets = Teacher(teacher, student, ["DNA", "protein"]).targets(inputs)[0]
     own = smooth_boundaries(inputs["labels"], 4, smoothing, 1)[0]
     label2id = student.config.label2id
     torch.testing.assert_close(targets[..., label2id["RNA"]], own[..., label2id["RNA"]])

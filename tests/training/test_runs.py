@@ -12,9 +12,9 @@ from transformers import AutoModel, AutoProcessor
 
 from modeling_triaffine.publishing.model_card import build_model_card, repository_name
 from modeling_triaffine.publishing.run_summary import SUMMARY_FILE, Epoch, RunSummary
-from modeling_triaffine.training.run import Run, prepare_run, train_and_save
+from modeling_triaffine.training.run import Run, choose_sentences, prepare_run, train_and_save
 from modeling_triaffine.training.start import learn_tokenizer
-from modeling_triaffine.training.summary import choose_sentences, count_labels, read_training_table
+from modeling_triaffine.training.trainer import read_training_table
 from tests.helpers.cards import cells, epoch_scores, section
 from tests.helpers.corpora import write_json
 from tests.helpers.faults import assert_same_weights
@@ -264,6 +264,5 @@ def test_training_table_from_the_log():
     ]
 
 
-def test_labels_are_counted_and_sentences_nest_and_fit_into_a_line():
-    assert count_labels(RECORDS, ["DNA", "protein", "RNA"]) == {"DNA": 1, "protein": 9, "RNA": 0}
+def test_sentences_of_a_card_nest_and_fit_into_a_line():
     assert choose_sentences(RECORDS, 2) == ["the (IL) gene", "IL - 2 binds IL"]

@@ -1,20 +1,150 @@
-"""A recipe in Python: the model, processor and arguments that a trainer starts from."""
+"""What a run starts from: its corpus, in whose words, the texts it scores; and a recipe in Python."""
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 import torch
 from datasets import DatasetDict, IterableDataset
 
 from modeling_triaffine import start_from_recipe
-from modeling_triaffine.data import write_nested_ner
+from modeling_triaffine.data import loading, write_nested_ner
 from modeling_triaffine.model.options_triaffine import MODEL_OPTIONS
-from modeling_triaffine.training.corpora import read_corpus
-from modeling_triaffine.training.plan import parse_training_plan
+from modeling_triaffine.training.plan import make_plan, parse_training_plan
 from modeling_triaffine.training.run import prepare_run
-from modeling_triaffine.training.start import find_base_model, start_model
+from modeling_triaffine.training.start import BaseModel, Corpus, find_base_model, read_corpus, start_model
 from tests.helpers.micro_training import micro_dataset, micro_records, write_recipe
+
+# ---- The corpus ----
+
+WORDS = [
+    {"tokens": ["CD28", "-mediated"], "entities": [{"start": 0, "end": 1, "type": "protein"}]},
+    {"tokens": ["It", "works"], "entities": []},
+]
+CONLLU = "1\tCD28\t" + "_\t" * 7 + "Entity=(1-protein)|SpaceAfter=No\n2\t-mediated\t" + "_\t" * 7 + "_\n\n"
+CUT = ["CD28", "-", "mediated"]
+
+
+def read_with(**options: object) -> Corpus:
+    """Reads a corpus with these options, for a new model."""
+    given = {"output_dir": "unused", "use_cpu": True, "eval_strategy": "no", "do_eval": False, **options}
+    return read_corpus(make_plan(given), BaseModel())
+
+
+@pytest.fixture
+def read(tmp_path: Path):
+    """Reads a training file of a format with options of the data."""
+
+    def read(format: str, **options: object) -> Corpus:
+        contents = {
+            "a.jsonl": "".join(f"{json.dumps(record)}\n" for record in WORDS),
+            "a.conllu": CONLLU,
+            "texts.jsonl": json.dumps({"text": "CD28-mediated", "label": [[0, 4, "protein"]]}),
+        }
+        (tmp_path / format).write_text(contents[format], encoding="utf-8")
+        return read_with(train_file=tmp_path / format, **options)
+
+    return read
+
+
+def trained_on(corpus: Corpus) -> list[list[str]]:
+    return list(corpus.to_train_on["train"]["tokens"])
+
+
+@pytest.mark.parametrize(
+    ("format", "options", "words", "first"),
+    [
+        ("texts.jsonl", {}, "text", [CUT]),
+        ("texts.jsonl", {"words": "corpus"}, "text", [CUT]),  # it has no other words
+        ("a.conllu", {}, "text", [CUT]),
+        ("a.conllu", {"words": "corpus"}, "corpus", [["CD28", "-mediated"]]),
+        ("a.conllu", {"words": "both"}, "both", [["CD28", "-mediated"], CUT]),
+        ("a.conllu", {"pos_embedding_size": 2}, "corpus", [["CD28", "-mediated"]]),
+        ("a.jsonl", {}, "both", [["CD28", "-mediated"], ["It", "works"], CUT]),
+    ],
+)
+def test_words_of_the_training_data(read, format, options, words, first):
+    corpus = read(format, **options)
+    assert (corpus.words, trained_on(corpus)) == (words, first)
+    assert all(record["entities"] == [{"start": 0, "end": 1, "type": "protein"}] or record["tokens"][0] == "It"
+               for record in corpus.to_train_on["train"])  # fmt: skip
+    own = [CUT] if format == "texts.jsonl" else [["CD28", "-mediated"]]
+    assert list(corpus.given["train"]["tokens"])[:1] == own
+    assert (corpus.to_train_on is corpus.given) == (format == "texts.jsonl" or words == "corpus")  # read once
+
+
+def test_a_limit_counts_sentences_of_the_corpus(read):
+    assert trained_on(read("a.jsonl", max_train_samples=1)) == [["CD28", "-mediated"], CUT]
+
+
+def test_sentences_that_the_corpus_marks_stay(tmp_path: Path):
+    (tmp_path / "a.conllu").write_text(CONLLU * 2)
+    corpus = read_with(train_file=tmp_path / "a.conllu", sentence_splitter="none")
+    assert trained_on(corpus) == [CUT, CUT]
+
+
+def test_each_split_of_a_folder_is_read_in_its_own_format(tmp_path: Path):
+    """Words without their text in one split do not hide the text of another."""
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.jsonl").write_text(json.dumps(WORDS[0]))
+    (tmp_path / "test.jsonl").write_text(json.dumps({"text": "It works. Yes", "label": []}))
+    corpus = read_with(train_file=tmp_path, word_splitter="characters", sentence_splitter="none")
+    assert corpus.texts.keys() == {"test"}  # words alone are no text to score
+    assert [text["text"] for text in corpus.texts["test"]] == ["It works. Yes"]
+    for splits in (corpus.given, corpus.to_train_on):
+        assert list(splits["test"]["tokens"]) == [[*"Itworks.Yes"]]
+    assert trained_on(corpus) == [["CD28", "-mediated"], [*"CD28-mediated"]]
+
+
+@pytest.mark.parametrize("words", ["text", "both"])
+def test_a_corpus_is_read_once(tmp_path: Path, monkeypatch, words):
+    readings = []
+    read = loading._texts
+
+    def counted(*arguments: object) -> object:
+        readings.append(1)
+        return read(*arguments)
+
+    monkeypatch.setattr(loading, "_texts", counted)
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.conllu").write_text(f"# {words}\n{CONLLU}")
+    corpus = read_with(train_file=tmp_path, words=words)
+    (text,) = corpus.texts["validation"]
+    assert text["text"] == "CD28-mediated"
+    assert [list(part["validation"]["tokens"]) for part in (corpus.given, corpus.to_train_on)] == [
+        [["CD28", "-mediated"]],
+        [CUT],
+    ]
+    assert len(readings) == 2
+
+
+def test_a_share_of_the_documents_is_held_out(tmp_path: Path, caplog):
+    """Whole documents, with all of their texts, the same for the same seed; of a single document, sentences."""
+    texts = [{"id": str(number), "text": f"One {number}. Two {number}.", "label": []} for number in [*range(10)] * 2]
+    file = tmp_path / "train.jsonl"
+    file.write_text("".join(json.dumps(text) + "\n" for text in texts))
+    caplog.set_level("INFO")
+
+    def held_out(seed: int) -> list[str]:
+        corpus = read_with(train_file=file, dev_share=0.3, seed=seed)
+        names = {split: {*corpus.given[split]["doc_id"]} for split in ("train", "validation")}
+        found = {split: {name.removesuffix("#2") for name in names[split]} for split in names}
+        assert (len(found["train"]), len(found["validation"]), len(corpus.given["validation"])) == (7, 3, 12)
+        assert found["train"].isdisjoint(found["validation"])
+        assert {text["doc_id"] for text in corpus.texts["validation"]} == names["validation"]
+        return sorted(found["validation"])
+
+    assert held_out(1) == held_out(1) != held_out(2)
+    assert "3 of 10 training documents (--dev_share)" in caplog.text
+    file.write_text("".join(json.dumps({**WORDS[1], "doc_id": "a", "sent_id": n}) + "\n" for n in range(8)))
+    splits = read_with(train_file=file, dev_share=0.25).given
+    assert (len(splits["train"]), len(splits["validation"])) == (6, 2)
+    with pytest.raises(ValueError, match="leave out --dev_share"):
+        read_with(train_file=file, validation_file=file, dev_share=0.25)
+
+
+# ---- A recipe in Python ----
 
 TRAINING = {"learning_rate": 1e-2, "num_train_epochs": 1, "ema_decay": 0.5, "learn_span_width": True}
 TRAINING |= {"use_cpu": True, "disable_tqdm": True}
