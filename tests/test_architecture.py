@@ -32,7 +32,7 @@ BUDGET = {
     "acceleration": (1_109, 706),
     "commands": (1_036, 674),
     "conversion": (661, 589),
-    "data": (4_510, 2_286),
+    "data": (4_457, 2_286),
     "drawing": (583, 454),
     "evaluation": (1_148, 621),
     "explanation": (382, 279),

@@ -222,7 +222,7 @@ SEE_DOCS = "See docs/corpora.md"
 HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]..")
 """Escapes of surrogates, of which pydantic refuses half ones."""
 Pair = Annotated[tuple[int, int], Strict(False)]
-TypedSpan = Annotated[tuple[int, int, str], Strict(False)]
+Triple = Annotated[tuple[int, int, str], Strict(False)]
 """Lists of two numbers, and of two numbers and a type."""
 
 

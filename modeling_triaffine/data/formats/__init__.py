@@ -96,7 +96,6 @@ class Formats(UserDict[str, Any]):
 
 
 FORMATS = Formats(BUILT_IN)
-"""All known formats, by name."""
 
 
 def register_format(known: CorpusFormat) -> None:

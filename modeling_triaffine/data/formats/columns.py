@@ -6,8 +6,7 @@
 The tag columns are the last adjacent columns that contain nothing but tags of one scheme (`tags.py`); the tokens are in
 the first column, or in the second if the first one numbers them. The option `columns` overrides this. A word has a tag
 for every entity around it where lines have different numbers of tags and O stands alone, as in Wojood, or tags are
-joined, as in `B-Person|B-City`: I- continues an entity of its type. Documents begin at `-DOCSTART-`, `#begin document`
-or `# newdoc id = …`; without these, every sentence is a document of its own.
+joined, as in `B-Person|B-City`: I- continues an entity of its type.
 """
 
 import csv
@@ -37,9 +36,7 @@ OTHER_FORMAT = "#FORMAT="  # begins a file that names its format, which is anoth
 NAMED_COLUMNS = re.compile(r"(?m)^#\s*global\.columns\s*=(.*)$")  # of CoNLL-U Plus; FORM and UPOS are read
 NO_SPACE = "SpaceAfter=No"
 COMMENT = re.compile(r"# ?\S+ = ")  # between the words of a sentence, as in HIPE 2020
-NAME_COLUMNS = (
-    "Name the columns, counted from 0: convert --columns 'tokens=0 entities=1,2' (columns={'tokens': 0, …} in Python)"
-)
+NAME_COLUMNS = "Name the columns, counted from 0: convert --columns 'tokens=0 entities=1,2' (columns={'tokens': 0, …})"
 # Says how the words of a file are written: a comment with the text of a sentence, or words without a space after.
 TEXT_OF_WORDS = re.compile(rf"(?m)^# *text *=|[\t |]{NO_SPACE}")
 
@@ -49,25 +46,17 @@ Rows = Sequence[tuple[int, list[str]]]  # the cells of each line, with its numbe
 
 @dataclass
 class Layout:
-    """The way a line is split into columns, and the index of the columns with tokens, tags and parts of speech.
-
-    Args:
-        tags: column with tags → how they are written.
-        numbered: the first column numbers the words.
-        joins: a token has any number of tags after it, which are read as one column of joined tags.
-        doubt: what speaks against the column of tokens that was detected.
-        has_text: comments or fields say how a sentence is written.
-    """
+    """The way a line is split into columns, and the index of the columns with tokens, tags and parts of speech."""
 
     separator: str
     width: int
     tokens: int
-    tags: dict[int, TagScheme] = field(default_factory=dict)
+    tags: dict[int, TagScheme] = field(default_factory=dict)  # column → how its tags are written
     pos: int | None = None
-    numbered: bool = False
-    joins: bool = False
-    doubt: str = ""
-    has_text: bool = False
+    numbered: bool = False  # the first column numbers the words
+    joins: bool = False  # a token has any number of tags after it, which are read as one column of joined tags
+    doubt: str = ""  # what speaks against the column of tokens that was detected
+    has_text: bool = False  # comments or fields say how a sentence is written
 
     def split(self, line: str) -> list[str]:
         """The cells of a line; if this `joins` tags, the token and all tags, or the first cell that is no tag."""
@@ -204,12 +193,6 @@ TABLE = re.compile(r'([,;\t]?)"?sent(?:ence)?[ _]?(?:#|idx?|number)"?([,;\t])', 
 OPEN_QUOTE = 'unclosed quote ("): in a table, the word " is written as """"'
 
 
-def _paragraphs_of_table(path: Path, check: RecordChecker) -> Iterator[Paragraph]:
-    """The sentences of a table without its first line."""
-    for _, rows in groupby(_table_rows(numbered_lines(path, check)), key=itemgetter(0)):
-        yield [row for _, row in rows]
-
-
 def _table_rows(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[tuple[int, str], tuple[int, str]]]:
     """The sentence of each row, which a blank line ends and an empty cell repeats, and the other cells, with tabs."""
     sentence, index, separator, blank_lines = "", "", "", 0
@@ -254,7 +237,8 @@ def _sentences(
     unnamed = (f"{stem}:{number}" for number in count())
     ignored = {*range(int(layout.numbered), layout.width)} - {layout.tokens, layout.pos, *layout.tags}
     doc_id, sent_id = stem if check.is_document else "", 0
-    own_id, comment, gap, is_first = "", "", " ", True
+    said: dict[str, str] = {}  # by comments since the last sentence
+    is_first = True
     for paragraph in paragraphs:
         rows: list[tuple[int, list[str]]] = []
         for number, line in paragraph:
@@ -265,9 +249,7 @@ def _sentences(
                 name, value = " ".join(name.split()), value.strip()
                 if name in ("newdoc", "newdoc id") or line.startswith(CONLL_2012):
                     doc_id, sent_id = value or next(unnamed), 0
-                own_id = value if name == "sent_id" else own_id
-                comment = value if name == "text" else comment
-                gap = "\n\n" if name in ("newpar", "newpar id") else gap
+                said[name] = value
                 layout.read_comment(name, value, f"line {number}", check)
             elif not rows and DOCUMENT_START.match(line):
                 doc_id, sent_id = next(unnamed), 0
@@ -283,10 +265,11 @@ def _sentences(
         if not words:
             continue
         where, document = f"line {words[0][0]}", doc_id or next(unnamed)
+        own_id, comment = said.get("sent_id"), said.get("text", "")
         identifier = own_id if own_id and not own_id.isdecimal() else f"{document}:{own_id or sent_id}"
         names = {"id": identifier, "doc_id": document, "sent_id": sent_id}
-        text, before = comment, gap
-        sent_id, own_id, comment, gap = sent_id + bool(doc_id), "", "", " "
+        gap = "\n\n" if {"newpar", "newpar id"} & said.keys() else " "
+        sent_id, said = sent_id + bool(doc_id), {}
         with check.record():
             for number, row in words:
                 if problem := layout.problem(row):
@@ -296,7 +279,7 @@ def _sentences(
             pos = [] if layout.pos is None else [row[layout.pos] for _, row in words]
             fields = {"tokens": [row[layout.tokens] for _, row in words], "pos": [] if {*pos} == {NO_VALUE} else pos}
             record = check({**names, **fields, "entities": layout.entities_of(rows, check)}, where)
-            written = (*_written(rows, layout, text, check, where), before) if layout.has_text else ()
+            written = (*_written(rows, layout, comment, check, where), gap) if layout.has_text else ()
             yield where, WrittenSentence(record, *written)
 
 
@@ -355,8 +338,12 @@ def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | Non
     if layout.doubt:
         raise check.error("", f"nobody says which column has the words: {layout.doubt}", NAME_COLUMNS)
     layout.has_text = TEXT_OF_WORDS.search(head) is not None
-    paragraphs = _paragraphs_of_table if TABLE.match(read_head(path)) else numbered_paragraphs
-    yield from _texts(paragraphs(path, check), path, layout, check)
+    if TABLE.match(read_head(path)):
+        by_sentence = groupby(_table_rows(numbered_lines(path, check)), key=itemgetter(0))
+        paragraphs: Iterable[Paragraph] = ([row for _, row in rows] for _, rows in by_sentence)
+    else:
+        paragraphs = numbered_paragraphs(path, check)
+    yield from _texts(paragraphs, path, layout, check)
 
 
 def _are_columns(head: str) -> bool:
@@ -396,15 +383,10 @@ PART_OF_SEVERAL = re.compile(r"\[([0-9]+)/[0-9]+\]$")  # ends the name of a part
 
 @dataclass
 class Conllu(Layout):
-    """The ten columns of CoNLL-U, and what the brackets in them say across sentences.
+    """The ten columns of CoNLL-U, and what the brackets in them say across sentences."""
 
-    Args:
-        type_part: the number of the type among the parts of a bracket: of `etype` in `global.Entity`, or 1.
-        left_open: names of entities that began in earlier sentences.
-    """
-
-    type_part: int = 1
-    left_open: Counter[str] = field(default_factory=Counter)
+    type_part: int = 1  # of the parts in a bracket: the one called `etype` in `global.Entity`, by default the second
+    left_open: Counter[str] = field(default_factory=Counter)  # names of entities that began in earlier sentences
 
     def read_comment(self, name: str, value: str, where: str, check: RecordChecker) -> None:
         """Reads the meaning of a bracket's parts; the start of a document closes all entities."""

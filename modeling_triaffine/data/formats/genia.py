@@ -5,8 +5,6 @@
   none. Of several types of a span, the last in ASCII order is kept;
 - splits by sentence, in corpus order: 15,023 train, 1,669 validation (together the 16,692 that papers call train), the
   rest test. The second occurrence of an abstract gets `#2` appended to its name.
-
-`genia_all_types` keeps all types of a span, `genia_other_types` has three more, for what the literature leaves out.
 """
 
 import re
@@ -25,11 +23,12 @@ from . import CorpusFormat
 
 SPLIT_STARTS = {"train": 0, "validation": 15_023, "test": 16_692}  # number of each split's first sentence
 ENTITY_CLASS = re.compile(r"G#(?:(DNA|RNA|protein)_.*|(cell_line|cell_type))")
+FIVE, ALL, OTHERS = "the five", "all of a span", "others, too"  # types that are read
 AUXILIARY_TYPES = ("other_name", "coordination", "other")  # of `genia_other_types`, beside the five
 COORDINATION = re.compile(r"\(.*G#(?:(?:DNA|RNA|protein)_|cell_line|cell_type)")
 
 
-def read_genia(path: Path, check: RecordChecker, all_types: bool = False, other_types: bool = False) -> Iterator[Text]:
+def read_genia(path: Path, check: RecordChecker, types: str = FIVE) -> Iterator[Text]:
     """Reads the documents: the title, a line break, then the sentences of the abstract joined by spaces.
 
     A document that crosses the border of two splits is given in two parts, one for each split.
@@ -46,7 +45,7 @@ def read_genia(path: Path, check: RecordChecker, all_types: bool = False, other_
                     raise check.error(f"article {occurrences.total() + 1} of the file", problem, remedy)
                 occurrences[name] += 1
                 doc_id = name if occurrences[name] == 1 else f"{name}#{occurrences[name]}"
-                sentences = list(_sentences_of(element, doc_id, check, all_types, other_types))
+                sentences = list(_sentences_of(element, doc_id, check, types))
                 for split, part in groupby(enumerate(sentences, num_sentences), key=_split_of):
                     yield text_of_sentences([sentence for _, sentence in part], f"article {doc_id}", split)
                 num_sentences += len(sentences)
@@ -58,9 +57,7 @@ def _split_of(numbered: tuple[int, WrittenSentence]) -> str:
     return [split for split, first in SPLIT_STARTS.items() if first <= numbered[0]][-1]
 
 
-def _sentences_of(
-    article: Element, doc_id: str, check: RecordChecker, all_types: bool, other_types: bool
-) -> Iterator[WrittenSentence]:
+def _sentences_of(article: Element, doc_id: str, check: RecordChecker, types: str) -> Iterator[WrittenSentence]:
     titles = {sentence for title in article.iter("title") for sentence in title.iter("sentence")}
     after_title = False
     for number, element in enumerate(article.iter("sentence")):
@@ -71,14 +68,14 @@ def _sentences_of(
             for start, end in pairwise(borders)
             for word in re.finditer(r"\S+", text[start:end])
         ]
-        typed = [(start, end, _type(sem, other_types, check)) for start, end, sem in marked]
+        typed = [(start, end, _type(sem, types, check)) for start, end, sem in marked]
         entities = [Entity(start=start, end=end, type=kind) for start, end, kind in typed if kind and start < end]
         aligned, lost = align_entities(text, entities, words)
         for _ in lost:
             check.drop(OF_WHITE_SPACE)
         names = {"id": f"{doc_id}:{number}", "doc_id": doc_id, "sent_id": number}
         tokens = [text[start:end] for start, end in words]
-        fields = {**names, "tokens": tokens, "entities": _in_order(aligned, check, all_types)}
+        fields = {**names, "tokens": tokens, "entities": _in_order(aligned, check, types)}
         record = check(fields, f"article {doc_id}, sentence {number}")
         yield WrittenSentence(record, text, words, "\n" if after_title and element not in titles else " ")
         after_title = element in titles
@@ -98,22 +95,22 @@ def _written(element: Element, first: int = 0) -> tuple[str, list[tuple[int, int
     return text, marked
 
 
-def _type(sem: str, other_types: bool, check: RecordChecker) -> str:
+def _type(sem: str, types: str, check: RecordChecker) -> str:
     """The type that stands for a `sem`; empty if it is no entity."""
     if entity_class := ENTITY_CLASS.fullmatch(sem):
         return entity_class[1] or entity_class[2]
-    if other_types and sem:
+    if types == OTHERS and sem:
         return "coordination" if sem.startswith("(") else "other_name" if sem == "G#other_name" else "other"
     if COORDINATION.match(sem):
         check.drop("coordinated entities dropped")
     return ""
 
 
-def _in_order(entities: list[Entity], check: RecordChecker, all_types: bool) -> list[Entity]:
+def _in_order(entities: list[Entity], check: RecordChecker, types: str) -> list[Entity]:
     """The entities by position, each once. Of several types of a span, the last is kept, one of the five if any is."""
     by_type = sorted(check.unique(entities), key=lambda entity: (entity["type"] not in AUXILIARY_TYPES, entity["type"]))
     in_order = sorted(by_type, key=lambda entity: (entity["start"], entity["end"]))
-    if all_types:
+    if types == ALL:
         return in_order
     kept = {(entity["start"], entity["end"]): entity for entity in in_order}
     if len(kept) < len(in_order):
@@ -134,11 +131,11 @@ GENIA_ALL_TYPES = replace(
     ONLY_NAMED,
     name="genia_all_types",
     description="the same, with every type of a span",
-    read=partial(read_genia, all_types=True),
+    read=partial(read_genia, types=ALL),
 )
 GENIA_OTHER_TYPES = replace(
     ONLY_NAMED,
     name="genia_other_types",
     description="the same, with its other types as other_name, coordination and other, for auxiliary labels",
-    read=partial(read_genia, other_types=True),
+    read=partial(read_genia, types=OTHERS),
 )

@@ -180,8 +180,7 @@ class Mention(NamedTuple):
         return self.span[0] < span[1] and span[0] < self.span[1]
 
 
-Written = tuple[str, list[int], list[Mention]]
-"""The text that is read, the positions that no sentence crosses, and the mentions in it."""
+Written = tuple[str, list[int], list[Mention]]  # what is read: text, positions that no sentence crosses, mentions
 
 
 def _documents(path: Path, suffixes: tuple[str, ...]) -> list[Path]:

@@ -13,15 +13,11 @@ from dataclasses import dataclass
 from ..schema import Entity, RecordChecker
 
 OUTSIDE = "O"
-INSIDE, LAST, SINGLE = "IM", "EL", "SU"
-"""Prefixes of tags beside B: of words inside an entity, of its last word, and of its only word."""
+INSIDE, LAST, SINGLE = "IM", "EL", "SU"  # prefixes beside B: inside an entity, of its last word, of its only word
 TYPELESS = "entity"  # the type of entities whose tags have none
 BETWEEN_TAGS = re.compile(r" ?(?:\| ?(?=[BIMELSU][-_]|O(?: ?\||\Z))|[,;/+#&] ?(?=[BIMELSU]-))")
 """The separators that join the tags of one word: O follows | alone, B_LOC too; all others may be part of a type."""
-RULE = (
-    "A tag is O, or B-, I- and a type (IOB2), also with E-, S- (BIOES), L-, U- (BILOU) or M- (BMES), as B_LOC or "
-    "LOC-B, or a type without any prefix"
-)
+RULE = "A tag is O, or B- or I- and a type (IOB2), also with E-, S-, L-, U-, M-, as B_LOC or LOC-B, or a type alone"
 WITH_PREFIX = re.compile(r"[BI][\W_]|.*[\W_]B\Z")  # B:LOC, LOC:B: no types if all are such, or I:LOC is there, too
 CHUNKS = ({"NP", "VP"}, {"NC", "VC"})
 NO_VALUE = "_"
@@ -33,15 +29,10 @@ Tag = tuple[str, str]  # (prefix, type); the prefix is one of B and the above, o
 
 @dataclass(frozen=True)
 class TagScheme:
-    """One way of writing tags.
+    """One way of writing tags."""
 
-    Args:
-        form: of a tag that is not O, with the groups `prefix` and `type`, if it has them.
-        note: what is counted for each entity, if that is to be said.
-    """
-
-    form: re.Pattern[str]
-    note: str = ""
+    form: re.Pattern[str]  # of a tag that is not O, with the groups `prefix` and `type`, if it has them
+    note: str = ""  # what is counted for each entity, if that is to be said
 
     def read(self, cell: str) -> list[Tag] | None:
         """The tags of a word, without O; None if it is no cell of this scheme. A type is empty after a bare I."""
@@ -77,9 +68,8 @@ def scheme_of(values: Iterable[str]) -> TagScheme | None:
     if not values or all(map(STANDARD.fits, values)):
         return STANDARD if values else None
     for scheme in OTHER_PREFIXES:
-        if all(map(scheme.fits, values)) and any(
-            tag[0] in "BI" for value in values for tag in scheme.read(value) or ()
-        ):
+        prefixes = {prefix for value in values for prefix, _ in scheme.read(value) or ()}
+        if prefixes & {*"BI"} and all(map(scheme.fits, values)):
             return scheme
     types = {value for value in values if value.upper() != OUTSIDE}
     marked = set(filter(WITH_PREFIX.match, types))
@@ -128,10 +118,8 @@ def tag_columns(columns: Sequence[Sequence[str]]) -> dict[int, TagScheme]:
 def decode_tags(tags_of_words: Iterable[Sequence[Tag]], check: RecordChecker, note: str = "") -> Iterator[Entity]:
     """The entities of words with any number of tags each; a tag continues the earliest of the entities of its type.
 
-    A tag that continues no entity begins one and is counted, unless the corpus writes no prefixes.
-
-    Args:
-        note: what is counted for each entity; empty for nothing.
+    A tag that continues no entity begins one and is counted, unless the corpus writes no prefixes. For each entity, the
+    `note` is counted.
     """
     going_on: list[tuple[int, str]] = []
     for position, tags in enumerate([*tags_of_words, ()]):

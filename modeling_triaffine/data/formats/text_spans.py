@@ -30,12 +30,11 @@ FORM: Mapping[str, Any] = {
     "type": ("label", "type", "labels", "obj", "entity_group", "entity_type", "name"),
     "quote": (*QUOTES, "value", "entity", "entity_value"),
     "id": ("id",),
-    "inclusive_end": None,
+    "inclusive_end": None,  # with it, the end is the offset of the last character; None: only in `LAST`
 }
 """The fields of records with the text and its spans; each has one of the names given, or paths as "data.text".
 
-`start`, `end`, `type` and `quote` are those of a span that is an object; a list is [start, end, type]. With
-`inclusive_end` the end is the offset of the last character; None: only in `LAST`.
+`start`, `end`, `type` and `quote` are those of a span that is an object; a list is [start, end, type].
 """
 OF_SPAN = ("start", "end", "type", "inclusive_end")  # that `columns` may name
 # Fields of a span that only matter to the tool that wrote it.
@@ -239,10 +238,8 @@ LABEL_STUDIO = CorpusFormat(
 WRAPPERS = ("documents", "PubTator3")  # fields under which a JSON object has a list of documents
 MAX_GAP = 100_000  # characters between two passages: a larger offset is a mistake, and not filled with spaces
 
-Passage = tuple[int, str, str]
-"""The offset of its first character in the document, its text, and its name for messages."""
-Annotation = tuple[JsonObject, list[Offsets], str, str | None]
-"""An entity's object in the file, and what is read of it: fragments, type and quote."""
+Passage = tuple[int, str, str]  # offset of its first character in the document, text, and its name for messages
+Annotation = tuple[JsonObject, list[Offsets], str, str | None]  # an entity's object; its fragments, type and quote
 
 
 def _text_of(record: JsonObject, doc_id: str, passages: list[Passage], annotations: list[Annotation]) -> Text:

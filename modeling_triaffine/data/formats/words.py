@@ -8,15 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ...files import shown
-from ..reading import (
-    JsonObject,
-    TypedSpan,
-    document_name,
-    json_reader,
-    json_values,
-    name_in_corpus,
-    numbered_paragraphs,
-)
+from ..reading import JsonObject, Triple, document_name, json_reader, json_values, name_in_corpus, numbered_paragraphs
 from ..schema import DISCONTINUOUS, Entity, RecordChecker, Text
 from ..texts import WrittenSentence, text_of_sentences
 from . import IN_LIST, CorpusFormat, check_columns
@@ -36,10 +28,7 @@ TAGS = ("ner_tags", "ner", "tags", "labels", "ner_labels")
 NESTED = "nested_ner_tags"  # the inner level of GermEval 2014 and FiNER, beside the first of these
 MENTIONS = "entity_mentions"
 HEAD = 1000  # records that show how tags are written
-NUMBERS = (
-    "Name them in the order of the numbers: triaffine-ner convert --columns names=O,B-City,… (columns={'names': […]} "
-    "in Python), in a data set cast_column(column, List(ClassLabel(names=[…])))"
-)
+NUMBERS = "Name them in their order: convert --columns names=O,B-City,… (columns={'names': […]}), or as a ClassLabel"
 
 
 def read_word_tags(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Text]:
@@ -226,7 +215,7 @@ def _entities(record: JsonObject, spans: Iterable[Any], name: str, first: int) -
                 continue
             span = (words[0], words[-1], kind)
         remedy = "A span is the numbers of its first and last word, and its type"
-        start, last, kind = record.check.valid(span, cast(Any, TypedSpan), record.where, place, remedy)
+        start, last, kind = record.check.valid(span, cast(Any, Triple), record.where, place, remedy)
         yield Entity(start=start - first, end=last - first + 1, type=kind)
 
 
@@ -259,10 +248,7 @@ def read_mrc(path: Path, check: RecordChecker) -> Iterator[Text]:
 
 
 def _questions(path: Path, check: RecordChecker) -> Iterator[tuple[tuple[str, str], JsonObject]]:
-    """The records with what those of a sentence have in common: the number before the point of `qas_id`, and its words.
-
-    A `qas_id` without a point numbers the records, and says nothing about sentences.
-    """
+    """Records, with what those of a sentence have in common: the number before a point in `qas_id`, and its words."""
     for raw, where in json_values(path, check):
         with check.record():
             record = JsonObject(raw, where, check)
@@ -314,15 +300,14 @@ def read_span_lines(path: Path, check: RecordChecker, columns: Mapping[str, Any]
 
 def _of_lines(lines: list[tuple[int, str]], inclusive: bool, check: RecordChecker) -> dict[str, Any]:
     """Words, parts of speech and entities of a sentence."""
-    (_, words), *others = lines
-    last, tokens = f"line {lines[-1][0]}", words.split()
     spans = _spans_at_end([line for _, line in lines])
+    (_, words), *others = lines[:-1] if spans else lines
+    last, tokens = f"line {lines[-1][0]}", words.split()
     entities = [Entity(start=int(start), end=int(end) + inclusive, type=kind) for start, end, kind in spans]
     if wrong := next((e for e in entities if not e["start"] < e["end"] <= len(tokens)), None):
         problem = f"a span of the words {wrong['start']} to {wrong['end']} (exclusive), of {len(tokens)}"
         remedy = "Say whether the last word is part of a span: convert --columns inclusive_end=true (columns=)"
         raise check.error(last, problem, remedy)
-    others = others[:-1] if spans else others
     pos = others[0][1].split() if others else []
     if len(others) > 1 or (pos and len(pos) != len(tokens)):
         problem = f"{lines[-1][1][:60]!r} is neither spans nor one part of speech for each of {len(tokens)} words"
