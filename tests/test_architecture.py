@@ -31,7 +31,7 @@ BUDGET = {
     ".": (1_112, 1_807),
     "acceleration": (1_109, 706),
     "commands": (1_036, 674),
-    "conversion": (661, 589),
+    "conversion": (660, 589),
     "data": (4_457, 2_286),
     "drawing": (583, 454),
     "evaluation": (1_148, 621),

@@ -49,7 +49,6 @@ def export_onnx(model: TriaffineForNestedNER, processor: TriaffineProcessor, pat
         than in the export.
     """
     with importing_extra("onnx", "Exporting needs onnx, onnxscript and onnxruntime"):
-        import onnx  # noqa: F401
         import onnxruntime  # noqa: F401
         import onnxscript  # noqa: F401
     config, encoder = model.config, model.encoder.config.model_type
