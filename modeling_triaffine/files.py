@@ -25,6 +25,7 @@ NO_TEXT = {
     b"%PDF-": ("the file is a PDF", "Extract its text, for instance with pdftotext"),
     b"PK\x03\x04": ("the file is a Word document or a zip archive", "Save it as text, or unpack it"),
     b"\xd0\xcf\x11\xe0": ("the file is a Word document", "Save it as text"),
+    b"version https://git-lfs.": ("it is a pointer of Git LFS, not the file itself", "Run git lfs pull"),
 }
 JOINERS = "\u200c\u200d"
 """Invisible, but parts of ordinary words, in Persian or Hindi, and of emoji."""

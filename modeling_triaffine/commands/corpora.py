@@ -31,7 +31,7 @@ def statistics(
     """
     from ..data import corpus_statistics
     from ..data.loading import read_parts
-    from ..data.statistics import repeated_sentences
+    from ..data.records import repeated_sentences
 
     splits: dict[str, Any] = {}
     for part in read_parts(corpus, corpus_format, max_bad_records=max_bad_records):
@@ -46,7 +46,7 @@ def statistics(
 
 def table(columns: dict[str, dict[str, Any]]) -> str:
     """The counts of each split, under the names that they have as JSON."""
-    from ..data.statistics import quantile
+    from ..data.records import quantile
     from ..drawing.safe_text import shorten
     from ..drawing.tables import Table
 

@@ -136,14 +136,13 @@ class DataCollatorForNestedNER:
 
     Args:
         processor: the [`TriaffineProcessor`] that encoded the sentences.
-        label2id: label ids of the model's configuration.
+        label2id, multi_label: as in the model's configuration.
         flat_annotation: "outermost" for a corpus that annotates outermost entities only: spans inside an entity get
             -100 and are left out of the loss, because they may be entities, too. None: all entities are annotated.
-        multi_label: as in the model's configuration.
 
     Raises:
-        ValueError: an unknown value of `flat_annotation`; sentences encoded together; entities in some sentences
-            of a batch only, outside of their sentence, or of a type that is not a label.
+        ValueError: sentences encoded together; entities in some sentences of a batch only, outside of their sentence,
+            or of a type that is not a label.
 
     Examples:
         >>> from modeling_triaffine import DataCollatorForNestedNER, TriaffineConfig, TriaffineProcessor
@@ -192,13 +191,12 @@ class DataCollatorForNestedNER:
             for entity in feature["entities"]:
                 start, end, kind = entity["start"], entity["end"], entity["type"]
                 if not 0 <= start < end <= size:
-                    problem = f"an entity from {start} to {end}, but {size} words: offsets count words from 0, the end"
-                    raise ValueError(f"{_name(features, sentence)} has {problem} is exclusive.")
+                    problem = f"an entity from {start} to {end}, but {size} words. The end is exclusive"
+                    raise ValueError(f"{_name(features, sentence)} has {problem}, and offsets count words from 0.")
                 if kind not in self.label2id or kind == NONE_LABEL:
                     known = ", ".join(name for name in self.label2id if name != NONE_LABEL)
                     problem = f"an entity of type {kind!r}, for which the model has no label; its labels are {known}"
-                    remedy = "Train with all types of the data, or remove the entities of this type"
-                    raise ValueError(f"{_name(features, sentence)} has {problem}. {remedy}.")
+                    raise ValueError(f"{_name(features, sentence)} has {problem}.")
                 labels_of_span.setdefault((sentence, int(start), int(end) - 1), set()).add(self.label2id[kind])
         spans = span_mask(num_words, max(1, int(num_words.max())))
         matrix = torch.where(spans, 0 if self.multi_label else self.label2id[NONE_LABEL], -100)

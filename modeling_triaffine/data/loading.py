@@ -1,8 +1,4 @@
-"""A path → the files of each split and their format → texts → sentences of words in the library `datasets`.
-
-A split is in the name of a file or folder, or given. All its files have one format, which is detected by the name or
-content of a file, and by the keys of its JSON.
-"""
+"""A path → the files of each split and their format → texts → sentences of words in the library `datasets`."""
 
 from __future__ import annotations
 
@@ -21,10 +17,10 @@ from typing import Any, NamedTuple
 
 from datasets import Dataset, DatasetDict
 
-from .features import dataset_of_texts
 from .formats import FORMATS, IN_LIST, CorpusFormat
 from .reading import plain_name, read_head, record_keys, visible_files
-from .schema import OF_TABLES, WITHOUT_SPANS, CorpusError, RecordChecker, Text
+from .records import dataset_of_texts
+from .schema import OF_TABLES, WITHOUT_SPANS, CorpusError, RecordChecker, Text, names_of
 from .texts import DEFAULT_SENTENCE_SPLITTER, WordSplitter, is_written
 
 logger = logging.getLogger(__name__)
@@ -46,7 +42,7 @@ REMEDY = (
     "docs/corpora.md shows all forms that are read: name one (--format, format=), or convert JSON whose fields have "
     "other names (triaffine-ner convert --columns 'text=… entities=… start=… end=… type=…')"
 )
-SHOWN, SHOWN_KEYS = 3, 12
+SHOWN = 3
 
 PathLike = str | os.PathLike[str]
 Paths = PathLike | Sequence[PathLike]
@@ -68,12 +64,12 @@ def load_nested_ner(
 ) -> DatasetDict:
     """Loads a nested NER corpus in the schema of this package (`FEATURES`); docs/corpora.md says what is read, and how.
 
-    What a reader drops is counted, logged as one warning for each split, and kept in the split's `info.description`.
+    Returns those of the splits `train`, `validation` and `test` that exist. What a reader drops is counted, logged as
+    one warning for each split, and kept in the split's `info.description`.
 
     Args:
-        path: a file; a folder, whose files or folders named `train`, `dev` and `test` are the splits; a pattern such as
-            "gum/*.conllu"; a list of these; or a mapping of splits to any of these. Without names of splits, all of it
-            is `train`. GENIA's XML brings its own splits.
+        path: a file; a folder, whose files or folders named `train`, `dev` and `test` are the splits (if none is, all
+            of it is `train`); a pattern such as "gum/*.conllu"; a list of these; or a mapping of splits to these.
         format: one of `FORMATS`; None detects it from content and name.
         word_splitter: a function from a text to the [(start, end)] of its words. None takes the words of the corpus; if
             it has none, the words that the pipeline finds.
@@ -84,9 +80,6 @@ def load_nested_ner(
         offsets: what the offsets in texts count: "characters" (None), "utf16" (units of UTF-16) or "bytes" (of UTF-8).
         max_bad_records: how many records and entities of each split that cannot be read are dropped, each named with
             its place in the report. One more raises CorpusError, and so does what does not parse as a whole.
-
-    Returns:
-        A `DatasetDict` with those of the splits `train`, `validation` and `test` that exist.
 
     Raises:
         FileNotFoundError: there is no such file, or a folder has no splits.
@@ -165,10 +158,10 @@ class CorpusPart:
         check = deepcopy(self.check)
         splitters = word_splitter, sentence_splitter or DEFAULT_SENTENCE_SPLITTER, own_words
         splits = {split: dataset_of_texts(texts, check, split, *splitters) for split, texts in self.texts.items()}
-        report = check.report()
         if not any(map(len, splits.values())):
-            raise check.error("", "it has no sentences", report.removesuffix(".") or "Check whether it is complete")
-        check.tell()
+            remedy = check.report().removesuffix(".") or "Check whether it is complete"
+            raise check.error("", "it has no sentences", remedy)
+        report = check.tell()
         for rows in splits.values():
             rows.info.description = report
         return splits
@@ -252,8 +245,7 @@ def find_splits(path: CorpusPath, format: str | None) -> dict[str | None, SplitF
     splits: dict[str | None, SplitFiles] = {}
     if not isinstance(path, Mapping):
         given = GivenFiles(path, known)
-        splits.update(given.named_splits())
-        return splits or {None: given.together(given.folder)}
+        return given.named_splits() or {None: given.together(given.folder)}
     for name, of_split in path.items():
         split = SPLIT_OF_NAME.get(name, name)
         if split in splits:
@@ -261,7 +253,7 @@ def find_splits(path: CorpusPath, format: str | None) -> dict[str | None, SplitF
         given = GivenFiles(of_split, known)
         named = given.named_splits() if len(given.paths) == 1 else {}
         if split not in named and len(named) > 1:
-            problem = f"it is given for {split}, and has {', '.join(sorted(named))}"
+            problem = f"it is given for {split}, and has {', '.join(sorted(map(str, named)))}"
             raise CorpusError.at(given.folder, "", problem, "Give the files")
         splits[split] = named.get(split) or given.together(given.folder)
     return splits
@@ -303,7 +295,7 @@ class GivenFiles:
             return self.known if self.known in formats_recognizing(read_head(file)) else None
         return None
 
-    def named_splits(self) -> dict[str, SplitFiles]:
+    def named_splits(self) -> dict[str | None, SplitFiles]:
         """The splits that names of files or folders tell, the least deep ones. Files that are left out are logged."""
         ranked: dict[str, set[tuple[Rank, Path]]] = defaultdict(set)
         for file in sorted(self.formats):
@@ -312,7 +304,7 @@ class GivenFiles:
                 ranked[split].add((rank, place))
         best = {split: min(ranked[split]) for split in dict.fromkeys(SPLIT_OF_NAME.values()) if split in ranked}
         least_deep = min((rank[0] for rank, _ in best.values()), default=0)
-        splits: dict[str, SplitFiles] = {}
+        splits: dict[str | None, SplitFiles] = {}
         for split, (rank, place) in best.items():
             alike = [other for of_other, other in sorted(ranked[split]) if of_other == rank]
             if rank[0] == least_deep and len(alike) > 1:
@@ -424,8 +416,7 @@ def format_of_file(path: Path) -> CorpusFormat:
         raise CorpusError.at(path, "", "it has characters NUL, as UTF-16 and no text has", "Save the file as UTF-8")
     problem = f"its format cannot be detected; it begins with {read_head(path)[:40]!r}"
     if keys := sorted(record_keys(read_head(path))):
-        shown = ", ".join(map(repr, keys[:SHOWN_KEYS])) + (", …" if len(keys) > SHOWN_KEYS else "")
-        problem = f"its JSON is of no known form; the keys of its first record are {shown}"
+        problem = f"its JSON is of no known form; the keys of its first record are {names_of(keys)}"
     raise CorpusError.at(path, "", problem, REMEDY)
 
 

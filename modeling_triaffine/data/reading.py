@@ -24,11 +24,6 @@ from .schema import BYTE_ORDER_MARK, CorpusError, Entity, RecordChecker, Text, V
 
 Decoded = TypeVar("Decoded")
 
-LFS_POINTER = b"version https://git-lfs.github.com/spec/"
-NO_CORPUS = {head: said for head, said in NO_TEXT.items() if head != GZIP_MAGIC} | {
-    LFS_POINTER: ("it is a pointer of Git LFS, not the file itself", "Run git lfs pull")
-}
-"""The beginnings of files that hold no corpus → what they are, and what to do."""
 HEAD_SIZE = 1 << 16
 XML_CHUNK = 1 << 20  # older expat reads a long attribute anew with every chunk
 MAX_DEPTH = 200  # of XML; Python limits the depth of functions that follow it
@@ -38,10 +33,10 @@ MAX_DEPTH = 200  # of XML; Python limits the depth of functions that follow it
 def open_corpus(path: Path) -> Iterator[BinaryIO]:
     """Opens a file for reading bytes and unpacks it if its content is gzip data."""
     with path.open("rb") as plain:
-        start = plain.read(len(LFS_POINTER))
+        start = plain.read(max(map(len, NO_TEXT)))
         plain.seek(0)
-        for head, (problem, remedy) in NO_CORPUS.items():
-            if start.startswith(head):
+        for head, (problem, remedy) in NO_TEXT.items():
+            if start.startswith(head) and head != GZIP_MAGIC:
                 raise CorpusError.at(path, "", problem, remedy)
         try:
             # GzipFile has the methods of BinaryIO that are used.
@@ -74,8 +69,7 @@ def plain_name(path: Path) -> str:
 def document_name(path: Path, check: RecordChecker) -> str:
     """The name of a file for ids: without its suffix and `.gz`, with the folders in which it lies in its corpus.
 
-    Args:
-        path, check: as a reader (`CorpusFormat.read`) gets them.
+    `path` and `check` are what a reader (`CorpusFormat.read`) gets.
 
     Examples:
         >>> from pathlib import Path
@@ -116,14 +110,12 @@ def read_text(path: Path, check: RecordChecker, where: str) -> str:
 def numbered_lines(path: Path, check: RecordChecker, name: str = "") -> Iterator[tuple[int, str]]:
     """The lines of a file with their numbers, without line ends and byte order mark, read one by one.
 
-    The file may be gzipped. Only a line feed ends a line, with or without a carriage return before it.
+    The file may be gzipped. Only a line feed ends a line, with or without a carriage return before it. CorpusError if a
+    line is not UTF-8.
 
     Args:
         path, check: as a reader (`CorpusFormat.read`) gets them.
         name: of the file in its corpus, for messages, if the checker does not name it.
-
-    Raises:
-        CorpusError: a line is not UTF-8.
 
     Examples:
         >>> from pathlib import Path
@@ -172,8 +164,7 @@ def decoded(data: bytes, check: RecordChecker, where: str, decode: Callable[[byt
 def xml_elements(path: Path, check: RecordChecker) -> Iterator[ElementTree.Element]:
     """The elements of an XML file in the order of their end tags, the root last; `clear()` them to save memory.
 
-    Safe for files from strangers: external DTDs and entities are never fetched, and expat limits the growth of
-    declared entities.
+    Safe for files from strangers: nothing external is fetched, and expat limits the growth of declared entities.
     """
     with open_corpus(path) as file:
         yield from _elements(file, check, "")
@@ -321,8 +312,7 @@ def json_reader(
     Args:
         text_of: `text_of(record, name)` → the text of a `JsonObject`, None if it is not to be read. The name is that
             of the file (`file_name`) with the number of the record. Options of the reader (`columns`) are passed on.
-        fields: what a record is expected to have, for messages.
-        values: the records of a file, each with its place.
+        fields, values: what a record is expected to have, for messages; the records of a file, each with its place.
     """
 
     def read(path: Path, check: RecordChecker, **options: Any) -> Iterator[Text]:
@@ -339,25 +329,25 @@ def json_reader(
 # ---- Texts as JSON ----
 
 LAYERS: dict[str, tuple[Any, str]] = {
-    "borders": (list[int], "text"),
-    "sentences": (list[Pair], "text"),
+    "borders": (list[int], ""),
+    "sentences": (list[Pair], ""),
     "sentence_ids": (list[str], "sentences"),
     "first_sentence": (int, "sentences"),
     "left_tokens": (list[str], "sentence_ids"),
     "right_tokens": (list[str], "sentence_ids"),
-    "words": (list[Pair], "text"),
+    "words": (list[Pair], ""),
     "pos": (list[str], "words"),
     "forms": (list[str], "words"),
     "word_entities": (list[Entity], "words"),
 }
-"""The fields that a text may have beside its entities → type, and what the field belongs to."""
+"""The fields that a text may have beside its entities → type, and the other field that it belongs to."""
 
 
 def layers_of(record: JsonObject, text: str) -> dict[str, Any]:
     """The layers of a text in JSON; a field of another type is none of them. CorpusError if they do not fit it."""
-    found: dict[str, Any] = {"text": text}
+    found: dict[str, Any] = {}
     for name, (kind, owner) in LAYERS.items():
-        if record.fields.get(name) is not None and owner in found:
+        if record.fields.get(name) is not None and (not owner or owner in found):
             with suppress(CorpusError):
                 found[name] = record.value(name, kind)
     if "borders" in found:
@@ -372,5 +362,4 @@ def layers_of(record: JsonObject, text: str) -> dict[str, Any]:
             raise record.error(name, f"has {size} values for {len(found[owner])} {owner}", "Give one for each")
     if "word_entities" in found:
         found["word_entities"] = record.check.entities(found["word_entities"], len(found["words"]), record.where)
-    del found["text"]
     return found

@@ -268,10 +268,11 @@ class RecordChecker:
             noted.append(f"{what}: {count}" + (f" ({' | '.join([*examples, *more])})" if examples else ""))
         return f"{Path(self.path).name}: {'; '.join(noted)}."
 
-    def tell(self) -> None:
-        """Logs the report as one warning, if there is one."""
+    def tell(self) -> str:
+        """Logs the report as one warning, if there is one, and returns it."""
         if report := self.report():
             logger.warning("%s", report)
+        return report
 
     # ---- Checks ----
 
@@ -288,8 +289,7 @@ class RecordChecker:
             where, name: the place in the file, and the entity in that place: "entities[2]".
 
         Raises:
-            CorpusError: the entity is outside of its text, differs from its quote or has no valid type, and more are
-                not to be dropped (`max_bad_records`).
+            CorpusError: it is outside of its text, differs from its quote or has no valid type (`max_bad_records`).
         """
         fragments = [(start, end) for start, end in fragments if start != end]
         try:
@@ -329,10 +329,7 @@ class RecordChecker:
         return parts
 
     def __call__(self, raw: Mapping[str, Any], where: str) -> Record:
-        """Checks one sentence in the words of the corpus; `where` is the place in the file ("line 3"), for messages.
-
-        Returns its record, with each entity once; if one side of the context is given, the other side is empty.
-        """
+        """The record of a sentence in the words of the corpus, at a place in the file ("line 3"); each entity once."""
         record = self.valid(raw, Record, where)
         self.note_other_fields(raw, RECORD_FIELDS)
         size, pos = len(record["tokens"]), record.get("pos") or []
@@ -341,7 +338,7 @@ class RecordChecker:
             raise self.error(where, problem, "Give one tag for each token, or an empty list")
         entities = self.unique(self.entities(raw["entities"], size, where))
         left, right = record.get("left_tokens"), record.get("right_tokens")
-        if left is not None or right is not None:
+        if left is not None or right is not None:  # if one side of the context is given, the other is empty
             left, right = left or [], right or []
         return Record(**{**record, "pos": pos, "entities": entities, "left_tokens": left, "right_tokens": right})
 
@@ -356,10 +353,7 @@ class RecordChecker:
         return [Entity(start=entity["start"], end=entity["end"], type=entity["type"]) for entity in given]
 
     def valid(self, raw: object, kind: type[Value], where: str, name: str = "", remedy: str = "") -> Value:
-        """Returns the value of a field (`name`; empty: of the record) as one of a type that pydantic knows.
-
-        The type is str, int, list[int], or a TypedDict with `STRICT`. The default `remedy` is what pydantic says.
-        """
+        """The value of a field (`name`; empty: of the record), if it is of this type; the remedy may be pydantic's."""
         try:
             return cast(Value, _adapter(cast(Any, kind)).validate_python(raw))
         except ValidationError as error:
@@ -375,7 +369,7 @@ class RecordChecker:
         raise self.error(where, f"{what} is {shown(value)}", remedy or found["msg"].removeprefix("Value error, "))
 
 
-def names_of(fields: Mapping[str, Any]) -> str:
+def names_of(fields: Iterable[str]) -> str:
     """The first names of fields, for messages."""
     return ", ".join(map(repr, list(fields)[:10])) or "none"
 

@@ -1,7 +1,4 @@
-"""Texts → sentences of the wanted words, with the entities that align with them; and words of a corpus → texts.
-
-Texts are split as raw text is split for prediction (`text_triaffine.py`), unless the words of the corpus are wanted.
-"""
+"""Texts → sentences of the wanted words, with the entities that align with them; and words of a corpus → texts."""
 
 from __future__ import annotations
 
@@ -25,17 +22,12 @@ DEFAULT_SENTENCE_SPLITTER = ProcessorOptions.sentence_splitter
 
 
 class WrittenSentence(NamedTuple):
-    """A sentence in the words of the corpus, as the checker returns it, and how it is written.
-
-    Args:
-        text, offsets: as written, with (start, end) of each word in it; empty: the words, joined by spaces.
-        gap: the text between it and the sentence before.
-    """
+    """A sentence in the words of the corpus, as the checker returns it, and as it is written; else joined by spaces."""
 
     record: Record
     text: str = ""
-    offsets: Sequence[Offsets] = ()
-    gap: str = "\n"
+    offsets: Sequence[Offsets] = ()  # of the words in the text
+    gap: str = "\n"  # between it and the sentence before
 
 
 def text_of_sentences(sentences: Iterable[WrittenSentence], where: str = "", split: str | None = None) -> Text:
@@ -196,15 +188,11 @@ def align_entities(
     """Aligns entities with words: returns (entities by words, entities that cannot be aligned).
 
     An entity covers the words inside it; white space at its boundaries is ignored. It is lost if one of its boundaries
-    falls inside a word, or if it covers no word.
+    falls inside a word, or if it covers no word. ValueError if it is outside of the text.
 
     Args:
-        text: the text whose characters are counted.
-        entities_by_characters: `start`, `end` (exclusive) in characters.
+        entities_by_characters: with `start` and `end` (exclusive) in characters of the text.
         word_spans: (start, end) of each word in characters, in order.
-
-    Raises:
-        ValueError: an entity is outside of the text.
 
     Examples:
         >>> from modeling_triaffine.data import align_entities

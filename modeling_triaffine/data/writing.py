@@ -31,20 +31,16 @@ def write_nested_ner(
 ) -> dict[str, Counter[str]]:
     """Writes a corpus for `load_nested_ner(folder)`. The folder is atomic: it appears when all is written.
 
+    Returns for each split how often something was left out, by reason.
+
     Args:
-        splits: split → texts, of [`load_texts`], or split → sentences of words; a `DatasetDict` is such a mapping. A
-            sentence is a text of its words, joined by spaces.
+        splits: split → texts, of [`load_texts`], or split → sentences of words, as in a `DatasetDict`.
         folder: a new or empty folder.
         format: "json_lines": `train.jsonl` …, a text a line, with all its offsets, words and sentences; "brat": folders
             `train` … with a `.txt` and an `.ann` for every document.
 
-    Returns:
-        For each split, how often something was left out, by reason: the format cannot represent it, a duplicate,
-        another field.
-
     Raises:
-        ValueError: there is no such format, it cannot represent a text, or a row is not in the schema; the message
-            names the row.
+        ValueError: there is no such format, it cannot represent a text, or a row (named) is not in the schema.
         FileExistsError: `folder` is not empty.
 
     Examples:

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from datasets import Features
 
-from ..data.features import ENTITY_FEATURES
+from ..data.records import ENTITY_FEATURES
 from ..documents import Counts, Row, TextOptions
 from ..files import JSON_SUFFIXES, atomic_path, open_output, paths_below, write_text
 

@@ -16,7 +16,7 @@ from torch.utils.data import Dataset, Sampler
 from tqdm import tqdm
 
 from ..data.collator import Windows, encode_words, with_fields
-from ..data.features import as_records
+from ..data.records import as_records
 from ..data.schema import ENTITY_FIELDS
 from ..files import shown
 from ..model.batches_triaffine import batches_by_length, feature_size

@@ -24,7 +24,7 @@ from transformers import PretrainedConfig, PreTrainedTokenizerFast, set_seed
 from ..data import Text, add_context
 from ..data.collator import Windows, spans_of
 from ..data.loading import CorpusPart, read_parts
-from ..data.statistics import repeated_sentences
+from ..data.records import repeated_sentences
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.kinds_triaffine import NONE_LABEL
 from ..model.model_triaffine import TriaffineForNestedNER

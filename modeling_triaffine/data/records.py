@@ -1,15 +1,18 @@
-"""Sentences of words in the library `datasets`: the schema, other data sets in this schema, context."""
+"""Sentences of words in the library `datasets`: the schema, other data sets in this schema, context, statistics."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 from typing import Any, TypeVar
 
+import numpy as np
 from datasets import ClassLabel, Dataset, DatasetDict, Features, LargeList, List, NamedSplit, Value
 from datasets.fingerprint import Hasher
 
-from ..model.options_triaffine import MODEL_OPTIONS
+from ..model.options_triaffine import MODEL_OPTIONS, ModelOptions
 from ..model.text_triaffine import neighbouring_words
+from ..nesting import nested_spans, nesting_depths
 from .formats.text_spans import BIGBIO_KB, annotated_text, bigbio_text
 from .formats.words import tagged_sentences
 from .reading import JsonObject
@@ -132,14 +135,11 @@ def adapt_dataset(
             without `doc_id`, every row is a document.
         word_splitter, sentence_splitter, offsets: as of `load_nested_ner`.
 
-    Returns:
-        A data set of the same kind; what was dropped is logged as one warning for each split and kept in
-        `info.description`.
+    What was dropped is logged as one warning for each split and kept in `info.description`.
 
     Raises:
         CorpusError: a row is invalid; the message names split, row and field.
-        TypeError: it is no data set of `datasets`, or a streaming one.
-        ValueError: `columns` or `offsets` is wrong.
+        ValueError, TypeError: `columns` or `offsets` is wrong; it is no data set of `datasets`, or a streaming one.
 
     Examples:
         >>> from datasets import Dataset
@@ -151,10 +151,9 @@ def adapt_dataset(
 
     def adapted(part: Dataset, split: str) -> Dataset:
         check = RecordChecker(split, offsets=offsets)
-        texts = check.numbered(_texts_of_rows(part, columns, split, check))
+        texts = check.numbered(_texts_of(part, columns, split, check))
         rows = dataset_of_texts(texts, check, part.split, word_splitter, sentence_splitter)
-        rows.info.description = check.report()
-        check.tell()
+        rows.info.description = check.tell()
         return rows
 
     if isinstance(dataset, DatasetDict):
@@ -162,9 +161,7 @@ def adapt_dataset(
     return adapted(dataset, str(getattr(dataset, "split", None) or "dataset"))
 
 
-def _texts_of_rows(
-    dataset: Dataset, columns: Mapping[str, Any] | str, name: str, check: RecordChecker
-) -> Iterator[Text]:
+def _texts_of(dataset: Dataset, columns: Mapping[str, Any] | str, name: str, check: RecordChecker) -> Iterator[Text]:
     values = _values(as_records(dataset, (), "adapt_dataset"), check)
     if not isinstance(columns, Mapping) and columns != BIGBIO_KB.name:
         raise ValueError(f"`columns` is {columns!r}. Give a mapping of fields to columns, or {BIGBIO_KB.name!r}.")
@@ -193,9 +190,8 @@ def _values(dataset: Dataset, check: RecordChecker) -> Iterator[tuple[object, st
 def add_context(dataset: AnyDataset, context: str, max_tokens: int) -> AnyDataset:
     """Fills in `left_tokens` and `right_tokens` if the corpus has no context of its own.
 
-    Neighbours are the sentences of the same `doc_id`, in the order of `sent_id`, within the data set (within each split
-    of a `DatasetDict`); a sentence without a `doc_id` has none. Records with their own context (lists, not null) are
-    not changed.
+    Neighbours are the sentences of the same `doc_id` in the order of `sent_id`, within each split; a sentence without a
+    `doc_id` has none. Records with their own context (lists, not null) are not changed.
 
     Args:
         dataset: with `tokens`, and `doc_id` and `sent_id` unless `context` is "none"; order and columns are kept.
@@ -204,8 +200,7 @@ def add_context(dataset: AnyDataset, context: str, max_tokens: int) -> AnyDatase
         max_tokens: the maximum number of words on each side, the nearest ones.
 
     Raises:
-        ValueError: `context` is none of these, or a column is missing.
-        TypeError: the data set is a streaming one.
+        ValueError, TypeError: `context` is none of these, or a column is missing; the data set is a streaming one.
 
     Examples:
         >>> from datasets import Dataset
@@ -242,3 +237,91 @@ def add_context(dataset: AnyDataset, context: str, max_tokens: int) -> AnyDatase
         new_fingerprint=Hasher.hash([dataset._fingerprint, context, max_tokens]),  # otherwise all words are hashed
         desc="Adding context",
     )
+
+
+# ---- Statistics ----
+
+
+def corpus_statistics(records: Iterable[Any], max_candidates: int = ModelOptions.max_candidates) -> dict[str, Any]:
+    """Counts over the sentences of one or several splits.
+
+    Args:
+        records: sentences with `tokens`, `entities` and optionally `pos`; of a `DatasetDict`, all splits.
+        max_candidates: the model's m, which bounds the entity spans that it can find in a sentence.
+
+    Returns:
+        - `sentences`, `tokens`, `entities`, `nested_entities` (that contain another one or are contained in one; a span
+          with two types is not nested), `inner_entities` (that are contained in one), `entities_by_type`,
+          `sentences_with_pos`;
+        - `most_entities`, `longest_sentence` (words), `nesting_depth` (the deepest);
+        - distributions, value → how often: `sentence_lengths` and `entity_lengths` (words), `entities_per_sentence`,
+          `entity_depths`;
+        - `spans_above_max_candidates` (out of reach) and `needed_candidates` (for all to be in reach).
+
+    Examples:
+        >>> from modeling_triaffine.data import corpus_statistics
+        >>> person, city = {"start": 0, "end": 4, "type": "Person"}, {"start": 3, "end": 4, "type": "City"}
+        >>> corpus_statistics([{"tokens": ["The", "mayor", "of", "Orsk"], "entities": [person, city]}])["nesting_depth"]
+        2
+    """
+    totals = Counter[str]()
+    types = Counter[str]()
+    names = ("sentence_lengths", "entity_lengths", "entities_per_sentence", "entity_depths")
+    sentence_lengths, entity_lengths, entities_per_sentence, entity_depths = counts = [Counter[int]() for _ in names]
+    candidates = Counter[int]()
+    for record in chain.from_iterable(records.values()) if isinstance(records, Mapping) else records:
+        spans = [(entity["start"], entity["end"]) for entity in record["entities"]]
+        depths, nested = nesting_depths(spans), nested_spans(spans)
+        totals["nested_entities"] += sum(span in nested for span in spans)
+        totals["inner_entities"] += sum(depths[span] > 1 for span in spans)
+        totals["sentences_with_pos"] += bool(record.get("pos"))
+        candidates[len(depths)] += 1
+        types.update(entity["type"] for entity in record["entities"])
+        sentence_lengths[len(record["tokens"])] += 1
+        entity_lengths.update(end - start for start, end in spans)
+        entities_per_sentence[len(spans)] += 1
+        entity_depths.update(depths[span] for span in spans)
+    return {
+        "sentences": sentence_lengths.total(),
+        "tokens": sum(length * n for length, n in sentence_lengths.items()),
+        "entities": types.total(),
+        "nested_entities": totals["nested_entities"],
+        "inner_entities": totals["inner_entities"],
+        "entities_by_type": dict(sorted(types.items())),
+        "sentences_with_pos": totals["sentences_with_pos"],
+        "most_entities": max(entities_per_sentence, default=0),
+        "longest_sentence": max(sentence_lengths, default=0),
+        "nesting_depth": max(entity_depths, default=0),
+        **{name: dict(sorted(distribution.items())) for name, distribution in zip(names, counts, strict=True)},
+        "spans_above_max_candidates": sum(max(spans - max_candidates, 0) * n for spans, n in candidates.items()),
+        "needed_candidates": max(candidates, default=0),
+    }
+
+
+def repeated_sentences(splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> str:
+    """Reports in one line repeated sentences, and those of `train` in other splits; empty without any."""
+    of_train = {tuple(record["tokens"]) for record in splits.get("train", ())}
+    repeated, shared = [], []
+    for split, records in splits.items():
+        first: dict[tuple[str, ...], set[tuple[int, int, str]]] = {}
+        total = equal = differing = in_train = 0
+        for record in records:
+            words = tuple(record["tokens"])
+            entities = {(entity["start"], entity["end"], entity["type"]) for entity in record["entities"]}
+            total += 1
+            equal += words in first
+            differing += first.setdefault(words, entities) != entities
+            in_train += split != "train" and words in of_train
+        if equal:
+            repeated.append(f"{equal:,} in {split}, {differing:,} of them with other entities")
+        if in_train:
+            shared.append(f"of {split} in train: {in_train:,} of {total:,}")
+    lines = [f"equal sentences: {', '.join(repeated)}", *shared] if repeated else shared
+    return "; ".join(lines)
+
+
+def quantile(distribution: Mapping[int, int], share: float) -> int:
+    """The smallest value that at least a `share` of the cases does not exceed; 0 for an empty distribution."""
+    if not distribution:
+        return 0
+    return int(np.quantile([*distribution], share, weights=[*distribution.values()], method="inverted_cdf"))
