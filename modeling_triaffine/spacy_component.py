@@ -115,12 +115,19 @@ class TriaffineNER(Pipe):
     def _annotate(self, docs: list[Doc]) -> None:
         is_misaligned = False
         for doc, entities in zip(docs, self.pipeline([doc.text for doc in docs]), strict=True):
-            group = _span_group(doc, self._spans_key, entities)
-            doc.spans[self._spans_key] = group
+            offsets = [(entity["start"], entity["end"]) for entity in entities]
+            spans: list[Any] = [  # never None inside the text
+                doc.char_span(*place, label=entity["entity_group"], alignment_mode="expand")
+                for place, entity in zip(offsets, entities, strict=True)
+            ]
+            attributes = {
+                "scores": np.array([entity["score"] for entity in entities], dtype=np.float64),
+                "char_offsets": np.array(offsets, dtype=np.int64).reshape(-1, 2),
+            }
+            doc.spans[self._spans_key] = SpanGroup(doc, name=self._spans_key, attrs=attributes, spans=spans)
             if self._set_ents:
-                doc.ents = util.filter_spans(group)
-            covered = [[span.start_char, span.end_char] for span in group]
-            is_misaligned |= covered != group.attrs["char_offsets"].tolist()
+                doc.ents = util.filter_spans(spans)
+            is_misaligned |= [(span.start_char, span.end_char) for span in spans] != offsets
         if is_misaligned:
             # Always the same message, so that Python's default filter shows it once.
             warnings.warn(
@@ -128,16 +135,3 @@ class TriaffineNER(Pipe):
                 f'all overlapping tokens. doc.spans["{self._spans_key}"].attrs["char_offsets"] has the exact offsets.',
                 stacklevel=2,
             )
-
-
-def _span_group(doc: Doc, name: str, entities: list[dict[str, Any]]) -> SpanGroup:
-    spans: list[Any] = [  # never None inside the text
-        doc.char_span(entity["start"], entity["end"], label=entity["entity_group"], alignment_mode="expand")
-        for entity in entities
-    ]
-    offsets = [(entity["start"], entity["end"]) for entity in entities]
-    attributes = {
-        "scores": np.array([entity["score"] for entity in entities], dtype=np.float64),
-        "char_offsets": np.array(offsets, dtype=np.int64).reshape(-1, 2),
-    }
-    return SpanGroup(doc, name=name, attrs=attributes, spans=spans)
