@@ -18,9 +18,7 @@ def listen(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
     except (OSError, OverflowError) as error:
-        raise OSError(
-            f"The server cannot listen on {host}, port {port}: {error}. Choose another --port or --host."
-        ) from None
+        raise OSError(f"Cannot listen on {host}, port {port}: {error}. Choose another --port or --host.") from None
     # Connections inherit this option; asyncio sets it only on sockets that name their protocol, which this one does
     # not. Without it a short answer waits 40 ms for the client to acknowledge its header.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

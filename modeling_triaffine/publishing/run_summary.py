@@ -120,7 +120,7 @@ class RunSummary:
 
     def save(self, folder: str | Path) -> None:
         """Writes the summary atomically into `folder`, with null for NaN and infinity."""
-        write_text(Path(folder) / SUMMARY_FILE, SUMMARY.dump_json(self, indent=2).decode() + "\n")
+        write_text(Path(folder) / SUMMARY_FILE, TypeAdapter(RunSummary).dump_json(self, indent=2).decode() + "\n")
 
     @classmethod
     def load(cls, folder: str | Path) -> "RunSummary | None":
@@ -129,10 +129,7 @@ class RunSummary:
         if not path.is_file():
             return None
         try:
-            return SUMMARY.validate_json(path.read_bytes())
+            return TypeAdapter(cls).validate_json(path.read_bytes())
         except ValidationError as error:
             remedy = "Restore it, or delete it for a card without numbers."
             raise ValueError(f"{path} is damaged: {' '.join(str(error).split())}. {remedy}") from error
-
-
-SUMMARY: TypeAdapter[RunSummary] = TypeAdapter(RunSummary)

@@ -72,7 +72,7 @@ print(sorted({"torch", "transformers", "datasets", "numpy", "huggingface_hub"} &
         (["predict", "--threshold", "1.5"], ["'--threshold'", "'1.5'", "from 0 to 1"]),
         (["explain", "--text", "y"], ["--span", "--offsets"]),
         (["serve", "--port", "0", "--model", "no/where/model"], ["no/where/model", "names-en"]),
-        (["serve", "--port", "0", "--host", "192.0.2.1"], ["cannot listen on 192.0.2.1"]),
+        (["serve", "--port", "0", "--host", "192.0.2.1"], ["Cannot listen on 192.0.2.1"]),
         (["serve", "--max-texts", "0"], ["--max-texts"]),
         (["page", "--port", "70000"], ["--port"]),
         (["convert", "x", "y", "--columns", "tokens"], ["--columns", "'tokens'"]),
