@@ -105,7 +105,7 @@ def test_texts_are_scored_in_the_models_sentences_and_no_other_split_is_read(enc
     gold = [[start, end, "protein"] for start, end in ((0, 12), (11, 20), (0, 4), (13, 20))]
     (tmp_path / "corpus" / "dev.jsonl").write_text(json_lines({"text": "gene. Binds-\nprotein", "label": gold}))
     (tmp_path / "corpus" / "train.jsonl").write_text("damaged")
-    result, scores = evaluate(tmp_path / "corpus", model=tmp_path)  # the model is looked for one folder down
+    result, scores = evaluate(tmp_path / "corpus", model=tmp_path / "model")
     assert [scores[kind]["gold"] for kind in ("given_words", "raw_text")] == [2, 4]
     assert "Raw text: precision" in result.out
 
