@@ -183,12 +183,12 @@ class Mention(NamedTuple):
 Written = tuple[str, list[int], list[Mention]]  # what is read: text, positions that no sentence crosses, mentions
 
 
-def _documents(path: Path, suffixes: tuple[str, ...]) -> list[Path]:
+def _ldc_documents(path: Path, suffixes: tuple[str, ...]) -> list[Path]:
     """The annotations in a folder, searched recursively, or the one file."""
     return [file for file in visible_files(path) if file.name.endswith(suffixes)]
 
 
-def _read(
+def _read_ldc(
     path: Path,
     check: RecordChecker,
     suffixes: tuple[str, ...],
@@ -220,7 +220,7 @@ def _read(
         # A line end is one character, whatever system wrote the file.
         source = read_text(found[0], check, found[0].name).removeprefix(BYTE_ORDER_MARK).replace("\r\n", "\n")
         text, borders, mentions = written(source, mentions, check)
-        entities = (check.entity(text, [one.span], one.type, one.quote, one.where, "mention") for one in mentions)
+        entities = [check.entity(text, [span], kind, quote, where, "mention") for where, kind, span, quote in mentions]
         yield annotated(document, text, entities, name, borders)
 
 
@@ -278,10 +278,10 @@ ACE_SUFFIXES = (".apf.xml",)
 ACE = CorpusFormat(
     name="ace",
     description="ACE as distributed by LDC, a folder of .sgm and .apf.xml",
-    read=partial(_read, suffixes=ACE_SUFFIXES, sources=(".sgm",), written=_ace_written),
+    read=partial(_read_ldc, suffixes=ACE_SUFFIXES, sources=(".sgm",), written=_ace_written),
     suffixes=ACE_SUFFIXES,
     recognizes=lambda head: head.startswith("<") and "<source_file" in head,
-    documents=partial(_documents, suffixes=ACE_SUFFIXES),
+    documents=partial(_ldc_documents, suffixes=ACE_SUFFIXES),
 )
 
 
@@ -300,8 +300,8 @@ ERE_SOURCES = (".cmp.txt", ".mpdf.xml", ".mp.txt", ".txt", ".xml", ".sgm")
 ERE = CorpusFormat(
     name="ere",
     description="ERE as distributed by LDC, a folder of .rich_ere.xml and texts",
-    read=partial(_read, suffixes=ERE_SUFFIXES, sources=ERE_SOURCES, written=_ere_written),
+    read=partial(_read_ldc, suffixes=ERE_SUFFIXES, sources=ERE_SOURCES, written=_ere_written),
     suffixes=ERE_SUFFIXES,
     recognizes=lambda head: "<deft_ere" in head,
-    documents=partial(_documents, suffixes=ERE_SUFFIXES),
+    documents=partial(_ldc_documents, suffixes=ERE_SUFFIXES),
 )
