@@ -36,7 +36,7 @@ BUDGET = {
     "drawing": (583, 454),
     "evaluation": (1_148, 621),
     "explanation": (382, 279),
-    "model": (4_448, 3_421),
+    "model": (4_440, 3_421),
     "page": (324, 583),
     "publishing": (662, 652),
     "serving": (902, 940),

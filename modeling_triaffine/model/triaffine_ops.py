@@ -10,7 +10,7 @@ of the span stage never stores the cube s_ijkr: `triaffine_blocks.py`, or what [
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -79,7 +79,10 @@ class TriaffineFactor(NamedTuple):
 
 
 class ProductFactor(NamedTuple):
-    """s_ijkr = Σ_w u_irw x_krw v_jrw of vectors projected for each label: ends (u, v) [2, B, R, N, w], insides x."""
+    """s_ijkr = Σ_w u_irw x_krw v_jrw of vectors projected for each label: ends (u, v) [2, B, R, N, w], insides x.
+
+    Methods as of [`TriaffineFactor`].
+    """
 
     ends: Tensor
     insides: Tensor
@@ -90,21 +93,17 @@ class ProductFactor(NamedTuple):
 
     @property
     def width(self) -> int:
-        """As in [`TriaffineFactor`]."""
         return self.insides.shape[-1]
 
     def whole_cube(self) -> Tensor:
-        """All scores, by their definition: [B, R, i, j, k]."""
         heads, tails = self.ends
         return torch.einsum("briw,brkw,brjw->brijk", heads, self.insides, tails)
 
     def cube(self, labels: slice, plan: Plan) -> Cube:
-        """Scores of some labels in the form that is computed by blocks or kernels."""
         heads, tails = self.ends.unbind()
         return ProductCube(*(autocast(part[:, labels]) for part in (heads, self.insides, tails)))
 
     def spans(self, candidates: Tensor) -> Tensor:
-        """Scores of the spans `candidates` [B, m, 2] with all inside words: [B, R, m, N]."""
         return span_products(self.ends, candidates) @ self.insides.mT
 
 
@@ -167,14 +166,7 @@ class SpanScores(NamedTuple):
     attention_cube: Tensor | None = None
 
 
-def span_scores_reference(
-    attention: Factor,
-    scoring: Factor,
-    lengths: Tensor,
-    max_width: int | None = None,
-    packed: Tensor | None = None,
-    kept_bytes: int | None = None,
-) -> SpanScores:
+def span_scores_reference(attention: Factor, scoring: Factor, *_: Any) -> SpanScores:
     """[`span_scores`] by its definition, with the whole cube in memory; only the factors are used."""
     cube = at_least_float32(attention.whole_cube())
     weights = inside_attention_reference(cube)
