@@ -20,7 +20,7 @@ Item = TypeVar("Item")
 SEVERAL_LINES = re.compile(rb"\s*([\[{]|\[.*,)\s*")
 REJECTED = 3
 """Exit code of a command that has rejected a text."""
-SECONDS_OF_A_LINE = 60  # of progress
+SECONDS = 60  # between lines of progress
 
 
 @dataclass
@@ -157,6 +157,5 @@ def with_progress(items: Iterable[Item], total: int | None = None) -> Iterator[I
     from tqdm import tqdm
 
     line = "{n_fmt}{unit} of {total_fmt}, {remaining} left, {rate_fmt}\n"
-    seconds = SECONDS_OF_A_LINE
-    lines: dict[str, Any] = {"bar_format": line, "mininterval": seconds, "delay": seconds, "miniters": 1}
+    lines: dict[str, Any] = {"bar_format": line, "mininterval": SECONDS, "delay": SECONDS, "miniters": 1}
     yield from tqdm(items, total=total, unit=" documents", **({} if sys.stderr.isatty() else lines))

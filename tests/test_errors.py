@@ -80,6 +80,6 @@ def test_a_missing_extra_is_named_with_the_way_to_install_it(monkeypatch, module
 def test_elsewhere_than_on_a_terminal_a_line_says_rate_and_time_left(monkeypatch, capsys):
     assert list(documents.with_progress("abc", total=3)) == [*"abc"]
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(documents, "SECONDS_OF_A_LINE", 0)
+    monkeypatch.setattr(documents, "SECONDS", 0)
     assert list(documents.with_progress("abcdefg", total=7)) == [*"abcdefg"]
     assert "3 documents of 7, 00:00 left, " in capsys.readouterr().err

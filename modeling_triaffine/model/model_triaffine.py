@@ -163,13 +163,14 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         with torch.device("meta"):
             AutoModel.from_config(self.config.encoder_config, trust_remote_code=False)
 
-    def save_pretrained(self, save_directory: Any, *, push_to_hub: bool = False, **options: Any) -> None:  # type: ignore[override]
+    def save_pretrained(self, save_directory: Any, *arguments: Any, **options: Any) -> None:
         """As in transformers; a push is of the whole repository, by the main process."""
+        options |= zip(("is_main_process", "state_dict", "push_to_hub"), arguments, strict=False)  # its order
         weights = self.state_dict() if options.get("state_dict") is None else options["state_dict"]
         if any("_orig_mod." in name for name in weights):  # of `model.encoder = torch.compile(model.encoder)`
             options["state_dict"] = {name.replace("_orig_mod.", ""): weight for name, weight in weights.items()}
         try:
-            super().save_pretrained(save_directory, push_to_hub, **options)
+            super().save_pretrained(save_directory, **options)
         except SafetensorError as error:
             raise OSError(f"The weights cannot be written to {save_directory}: {error}") from error
 
