@@ -75,7 +75,7 @@ def tag_corpus(files: dict[str, str], output_dir: Path, options: TagOptions) -> 
     place = find_and_name(options.model)
     digest, revision = identify_model(place, options.revision)
     options = replace(options, model=str(Path(place).resolve()) if Path(place).is_dir() else place, revision=revision)
-    Tagger(options, "cpu").tag([HARMLESS_TEXT])  # what is wrong with model or options is said here
+    Tagger(replace(options, gpus_per_actor=0)).tag([HARMLESS_TEXT])  # says what is wrong with model or options
     fixed = {name: value for name, value in asdict(options).items() if name not in FREE_OPTIONS} | {"model": digest}
     output_dir.mkdir(parents=True, exist_ok=True)
     with FileLock(output_dir / LOCK, timeout=0):
@@ -119,8 +119,7 @@ def tag_rows(rows: Iterator[Row], options: TagOptions) -> Iterator[Row]:
     but not for ever, since a text may kill each.
     """
     tagger: Any = ray.remote(num_cpus=1, num_gpus=options.gpus_per_actor)(Tagger)
-    device = "cuda" if options.gpus_per_actor else "cpu"
-    pool = deque(tagger.remote(options, device) for _ in range(options.actors or 1))
+    pool = deque(tagger.remote(options) for _ in range(options.actors or 1))
     waiting: deque[tuple[list[Row], Any, Any]] = deque()
 
     def send(chunk: list[Row]) -> tuple[list[Row], Any, Any]:
@@ -136,7 +135,7 @@ def tag_rows(rows: Iterator[Row], options: TagOptions) -> Iterator[Row]:
                 raise
             if actor in pool:
                 pool.remove(actor)
-                pool.extend([] if pool else [tagger.remote(options, device)])
+                pool.extend([] if pool else [tagger.remote(options)])
             waiting.appendleft(send(chunk))
             return first(retries - 1)
         for row in chunk:
@@ -172,7 +171,6 @@ class Tagger:
     """An actor with a model, which is loaded once."""
 
     options: TagOptions
-    device: str
 
     @cached_property
     def pipeline(self) -> NestedNERPipeline:
@@ -180,8 +178,9 @@ class Tagger:
         transformers_logging.disable_progress_bar()
         transformers_logging.set_verbosity_error()  # on a GPU, the pipeline warns of repeated calls
         options, dtype = self.options, "bfloat16" if self.options.bf16 else "auto"
+        device = "cuda" if options.gpus_per_actor else "cpu"
         place: dict[str, Any] = {"revision": options.revision, "disable_mmap": True}  # a file may change
-        return NestedNERPipeline(model=options.model, device=self.device, dtype=dtype, **place)
+        return NestedNERPipeline(model=options.model, device=device, dtype=dtype, **place)
 
     def tag(self, texts: list[str]) -> list[list[TextEntity] | str]:
         """Returns the entities of each text, or why the model fails on it; raises its error if it fails on any text."""

@@ -364,13 +364,13 @@ class TestOutput:
 class TestTagger:
     def test_options_reach_the_pipeline(self, saved_model, monkeypatch):
         monkeypatch.setattr(pipeline_triaffine, "multiplies_bfloat16", lambda: True)
-        assert Tagger(TagOptions(str(saved_model), bf16=True), "cpu").pipeline.model.dtype == torch.bfloat16
+        assert Tagger(TagOptions(str(saved_model), bf16=True)).pipeline.model.dtype == torch.bfloat16
 
     def test_a_text_that_the_model_fails_on_is_rejected_but_not_the_fault_of_a_machine(self, saved_model):
         class PanicError(BaseException):
             """As those of the tokenizer's Rust code."""
 
-        bad, tagger = {"bad"}, Tagger(TagOptions(str(saved_model)), "cpu")
+        bad, tagger = {"bad"}, Tagger(TagOptions(str(saved_model)))
         find = tagger.pipeline
 
         def fail(texts, **options):
@@ -388,7 +388,7 @@ class TestTagger:
 
     def test_weights_do_not_change_with_their_file(self, saved_model, tmp_path):
         folder = shutil.copytree(saved_model, tmp_path / "model")
-        tagger = Tagger(TagOptions(str(folder), threshold=0.3), "cpu")
+        tagger = Tagger(TagOptions(str(folder), threshold=0.3))
         before = tagger.tag(TEXTS)
         (folder / "model.safetensors").write_bytes(bytes((folder / "model.safetensors").stat().st_size))
         assert tagger.tag(TEXTS) == before
@@ -421,5 +421,5 @@ class TestTagger:
         with pytest.raises(ValueError, match="model"):
             tag_corpus({}, tmp_path / "out", TagOptions("owner/name"))
         tag_corpus({}, tmp_path / "out", TagOptions("owner/name", revision=commit))
-        tagger = Tagger(TagOptions("owner/name", revision=commit), "cpu")
+        tagger = Tagger(TagOptions("owner/name", revision=commit))
         assert tagger.pipeline.model.origin["revision"] == commit
