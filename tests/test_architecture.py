@@ -40,7 +40,7 @@ BUDGET = {
     "page": (324, 583),
     "publishing": (662, 652),
     "serving": (902, 940),
-    "tagging": (399, 533),
+    "tagging": (398, 533),
     "training": (2_552, 2_536),
     "helpers": (0, 1_768),
 }

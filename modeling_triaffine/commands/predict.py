@@ -255,9 +255,9 @@ def tag(
     options = TagOptions(model, actors=actors, gpus_per_actor=gpus_per_actor, **columns, **decoding)
     with ending_plainly(RuntimeError):  # of Ray or the model
         output = tag_corpus(find_files(inputs, output_dir), output_dir, options)
-    is_partial = output.counts.rejected > 0
-    print(f"{output.describe()}\n{output_dir} has the outputs{', and rejected.jsonl' if is_partial else ''}.")
-    return REJECTED if is_partial else 0
+    print(output.describe())  # which counts the rejected rows of all runs
+    print(f"{output_dir} has the outputs{', and rejected.jsonl' if output.counts.rejected else ''}.")
+    return REJECTED if output.counts.rejected else 0
 
 
 def explain(
