@@ -96,6 +96,7 @@ class Formats(UserDict[str, Any]):
 
 
 FORMATS = Formats(BUILT_IN)
+"""All known formats, by name."""
 
 
 def register_format(known: CorpusFormat) -> None:

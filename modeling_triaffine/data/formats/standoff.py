@@ -158,8 +158,7 @@ QUOTE = re.compile(r"<quote\b.*?</quote\s*>", re.DOTALL | re.IGNORECASE)
 ESCAPE = re.compile(r"&(amp|lt|gt|quot|apos);", re.IGNORECASE)
 # Folders of ACE 2005 that hold the same documents, from the first to the last stage of annotation.
 STAGES = ("fp1", "fp2", "adj", "timex2norm")
-# Tag of what is no entity → its name.
-IGNORED = {
+IGNORED = {  # tag of what is no entity → its name
     "value_mention": "values",
     "timex2_mention": "times",
     "filler": "fillers",
