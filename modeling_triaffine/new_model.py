@@ -14,6 +14,7 @@ from torch import Tensor
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from .installed_models import find_and_name
+from .model.configuration_triaffine import TriaffineConfig
 from .model.factors_triaffine import SMALLEST_SQUARED_NORM, TriaffineTensor
 from .model.model_triaffine import TriaffineForNestedNER, evaluating
 from .model.processing_triaffine import PADDING, UNKNOWN, TriaffineProcessor, check_parts
@@ -30,7 +31,15 @@ def extend_model() -> None:
     TriaffineProcessor.build_vocabularies = build_vocabularies
 
 
-def model_on_encoder(cls: type[TriaffineForNestedNER], /, name_or_path: str, **options: Any) -> TriaffineForNestedNER:
+def model_on_encoder(
+    cls: type[TriaffineForNestedNER],
+    /,
+    name_or_path: str,
+    config: TriaffineConfig | None = None,
+    *,
+    attn_implementation: str | None = None,
+    **options: Any,
+) -> TriaffineForNestedNER:
     """`TriaffineForNestedNER.from_encoder`: an untrained model on a pretrained encoder, in float32.
 
     The defaults are the paper's. With `triaffine_rank=64` the model is smaller and faster, and reached a higher F1 on
@@ -38,8 +47,10 @@ def model_on_encoder(cls: type[TriaffineForNestedNER], /, name_or_path: str, **o
 
     Args:
         name_or_path: folder or Hub name of any `AutoModel` encoder.
-        options: fields of [`TriaffineConfig`], at least the labels; and where the encoder is: `revision`, `subfolder`,
-            `cache_dir`, `local_files_only`, `token`.
+        config: its `encoder_config`, if any, is replaced by the pretrained encoder's.
+        attn_implementation: of the encoder, as in transformers.
+        options: without `config`, fields of [`TriaffineConfig`], at least the labels; and where the encoder is:
+            `revision`, `subfolder`, `cache_dir`, `local_files_only`, `token`.
 
     Raises:
         ValueError: unknown or conflicting fields, or an encoder with missing or broken weights.
@@ -52,7 +63,15 @@ def model_on_encoder(cls: type[TriaffineForNestedNER], /, name_or_path: str, **o
         raise ValueError(f"from_encoder: TriaffineConfig has no field {', '.join(map(repr, unknown))}.")
     # By default transformers asks whether to run the encoder's own code, and reads the answer from stdin.
     encoder_config = AutoConfig.from_pretrained(name_or_path, trust_remote_code=False, **origin)
+    if config is not None:
+        if options:
+            raise ValueError("from_encoder: give either `config` or its fields as keywords, not both.")
+        options = {
+            key: value for key, value in config.to_dict().items() if key not in ("hidden_size", "encoder_config")
+        }
     model = cls(config_class(encoder_config=encoder_config, **options))
+    if attn_implementation is not None:
+        model.set_attn_implementation(attn_implementation)
     loading = {"dtype": torch.float32, "output_loading_info": True, **origin}
     pretrained, report = AutoModel.from_pretrained(name_or_path, **loading)
     if missing := sorted(set(report["missing_keys"]) & set(model.encoder.state_dict())):

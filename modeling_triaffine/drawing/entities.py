@@ -257,7 +257,14 @@ def draw_entities_html(
 
 @dataclass(frozen=True, repr=False)
 class Drawing:
-    """A text with its entities: drawn in characters where it is printed, in HTML where a notebook shows it."""
+    """A text with its entities: drawn in characters where it is printed, in HTML where a notebook shows it.
+
+    Examples:
+        >>> from modeling_triaffine.drawing import Drawing
+        >>> Drawing("Orsk", [{"entity_group": "City", "start": 0, "end": 4}])
+        Orsk
+        ╰──╯ City
+    """
 
     text: str
     entities: list[dict[str, Any]]

@@ -146,7 +146,13 @@ def test_initialisation_is_torchs_own_and_the_papers(encoder):
         assert torch.equal(value, pretrained.state_dict()[name])
 
 
-def test_from_encoder_takes_the_fields_of_a_configuration():
+def test_from_encoder_takes_a_config_or_fields(encoder):
+    config = TriaffineConfig(num_labels=3, hidden_size=999, triaffine_dim=7, lstm_hidden_size=4)
+    model = TriaffineForNestedNER.from_encoder(encoder, config, attn_implementation="eager")
+    assert (model.config.hidden_size, model.config.triaffine_dim) == (16, 7)
+    assert model.encoder.config._attn_implementation == "eager"
+    with pytest.raises(ValueError, match="not both"):
+        TriaffineForNestedNER.from_encoder(encoder, config, triaffine_dim=3)
     with pytest.raises(ValueError, match="from_encoder"):
         TriaffineForNestedNER(TriaffineConfig(num_labels=3))
     with pytest.raises(ValueError, match=r"from_encoder: TriaffineConfig has no field 'dtype'"):
