@@ -1,4 +1,4 @@
-"""What only a GPU can show: kernels, the head, whole models, training under accelerate, what happens without memory.
+"""Checks and times on a GPU: kernels, the head, whole models, training under accelerate, what happens without memory.
 
     benchmarks/gpu_visit.sh outputs/gpu --encoder MINILM --corpus genia.train.jsonl
 

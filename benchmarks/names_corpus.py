@@ -137,7 +137,7 @@ def gum_sentences(path: Path, document: str) -> Iterator[Sentence]:
 
 
 def in_contraction(row: list[str], contractions: dict[str, list[str]]) -> bool:
-    """Whether the next word is of the same contraction ("don't"), or none follows it with a space."""
+    """True if the next word is of the same contraction ("don't"), or none follows it with a space."""
     number = int(row[0])
     for whole in contractions.values():
         first, last = map(int, whole[0].split("-"))

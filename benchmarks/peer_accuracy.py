@@ -220,13 +220,13 @@ def read_rows(arguments: argparse.Namespace) -> dict[tuple[Any, ...], dict[str, 
 
 
 def key(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What a row is for. An opponent is compared with ours of the same products and processor, so ours has several."""
+    """The key of a row. An opponent is compared with ours of the same products and processor, so ours has several."""
     processor = (row["machine"].get("processor_family"), row["machine"].get("processor_model"))
     return row["corpus"], row["peer"], row["products"], *(processor if row["peer"] == OURS else ())
 
 
 def earlier_rows(corpus: Corpus, peer: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """What the results have of a peer on the same sentences, of this folder or of another one."""
+    """The results of a peer on the same sentences, of this folder or of another one."""
     wanted = {"corpus": corpus.name, "peer": peer, **sentences_of(corpus)}
     return [row for row in read_rows(arguments).values() if wanted.items() <= row.items()]
 

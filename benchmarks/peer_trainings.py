@@ -1,4 +1,4 @@
-"""How other libraries and research codes are trained for `peer_accuracy.py`, and the settings that are tried of each.
+"""Trainings of other libraries and research codes for `peer_accuracy.py`, and the settings that are tried of each.
 
 A setup is Python code, run in a process and an environment of its own. It knows `encoder` (a folder), `train` (records
 with `tokens` and `entities`), `labels`, `seed`, `folder` (to write into), `options` (one setting of the grid), `device`

@@ -326,7 +326,7 @@ def train_encoder(encoder: nn.Module, batch: dict[str, Any]) -> None:
 def measure_parts(
     model: TriaffineForNestedNER, run: Callable[[], None], device: str, batches: int
 ) -> dict[str, dict[str, float]]:
-    """What each part of the model takes, forward and backward: its share of the time, and milliseconds a batch.
+    """Times each part of the model, forward and backward: its share of the time, and milliseconds a batch.
 
     The parts follow one another, so the time from one mark to the next belongs to the part between them. On a GPU, the
     host waits at each mark, so that a part has the time of its kernels or of their launches, whichever is longer.

@@ -196,7 +196,7 @@ def extra_megabytes(head: Head, call: Callable[[], Any], device: str) -> float |
 
 
 def plain_forms_fit(batch: int, words: int, dim: int, what: str, arguments: argparse.Namespace) -> bool:
-    """Whether what plain einsums compute, and in a step keep, needs clearly less than the available memory."""
+    """True if what plain einsums compute, and in a step keep, needs clearly less than the available memory."""
     size = arguments.labels * 4
     contracted, cube = batch * words * (dim + 1) ** 2 * size, batch * words**3 * size
     halfway = batch * words**2 * (dim + 1) * size

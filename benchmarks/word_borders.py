@@ -1,4 +1,4 @@
-"""How many entities word splitters can express: those whose first and last character are a word's.
+"""Counts the entities that word splitters can express: those whose first and last character are a word's.
 
     python benchmarks/word_borders.py GENIAcorpus3.02.xml gum.train.conllu --encoder MINILM
 

@@ -63,7 +63,7 @@ def importing_extra(extra: str, what: str) -> Iterator[None]:
 
 
 def _place(error: Exception) -> str:
-    """Where a ValueError comes from, unless the package raised it, whose messages say what to do."""
+    """The place that a ValueError comes from, unless the package raised it, whose messages say what to do."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     is_own = Path(__file__).parent in Path(frame.filename).parents and (frame.line or "raise").startswith("raise")
     if is_own or not isinstance(error, ValueError):

@@ -91,7 +91,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def open_output(path: Path | None) -> Iterator[TextIO]:
-    """A text stream to standard output (None or "-") or, atomically, to a file (see [`atomic_path`])."""
+    """A text stream to standard output (None or "-") or, atomically, to a file ([`atomic_path`]), not to a folder."""
     if path is None or str(path) == "-":
         yield sys.stdout
     elif path.is_dir():

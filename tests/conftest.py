@@ -74,7 +74,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def frozen() -> None:
-    """What was imported until now is left out of collections: a training makes several, of a second each otherwise."""
+    """Leaves what was imported out of collections: a training makes several, of a second each otherwise."""
     gc.collect()
     gc.freeze()
 

@@ -36,7 +36,7 @@ SLOW = {"onnx.md", "tagging_a_corpus.md"}  # to export a model and to start Ray 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory) -> Path:
-    """What `make demo` leaves, after one epoch on a few sentences: corpus and model."""
+    """The corpus and model of `make demo`, after one epoch on a few sentences."""
     folder = tmp_path_factory.mktemp("demo")
     write_demo_corpus(folder / "corpus")
     for path in (folder / "corpus").iterdir():

@@ -1,4 +1,4 @@
-"""What commands say on standard error of their progress and their end, and their exit codes."""
+"""The messages of commands on standard error, about progress and end, and their exit codes."""
 
 import importlib
 import io

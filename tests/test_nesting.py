@@ -1,4 +1,4 @@
-"""Which spans are inside which, compared with the definitions."""
+"""Nesting of spans, compared with the definitions."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""What the package requires, what `make clean` removes, and the tests that the Makefile names.
+"""The requirements of the package, the files that `make clean` removes, and the tests that the Makefile names.
 
 The lowest versions are those that `make test-lowest` runs and the model checks.
 """

@@ -1,4 +1,4 @@
-"""What `import modeling_triaffine` loads, and that its models load through the Auto classes in any order of imports."""
+"""`import modeling_triaffine` loads little, and its models load through the Auto classes in any order of imports."""
 
 import sys
 

@@ -39,7 +39,7 @@ def spacy_pipeline(folder, **config):
 
 
 def entities_of(doc, key="sc"):
-    """What the pipeline would give, read from the span group, scores to four places."""
+    """The entities as the pipeline gives them, read from the span group, scores to four places."""
     group = doc.spans[key]
     offsets, scores = group.attrs["char_offsets"].tolist(), group.attrs["scores"].tolist()
     return [(*pair, span.label_, round(score, 4)) for pair, span, score in zip(offsets, group, scores, strict=True)]

@@ -48,7 +48,7 @@ def gather() -> None:
 
 
 def place(path: str) -> str:
-    """Where a file of the repository is on the site."""
+    """The place of a file of the repository on the site."""
     return "index.md" if path == "README.md" else path.removeprefix(DOCS)
 
 

@@ -16,15 +16,15 @@ METAVARS = {int: "N", float: "NUMBER", bool: "BOOL", str: "TEXT", object: "VALUE
 BATCH_SIZE, THRESHOLD, OVERLAP = (PREDICTION_OPTIONS[name] for name in ("batch_size", "threshold", "overlap"))
 
 
-def described(option: DeclaredOption) -> str:
+def meaning_of(option: DeclaredOption) -> str:
     """Returns the meaning of an option, with its choices and theirs."""
     choices = [f"{name} ({meaning})" if meaning else name for name, meaning in option.meanings.items()]
     return f"{option.doc}: {', '.join(choices)}." if choices else f"{option.doc}."
 
 
 def describe(option: DeclaredOption) -> str:
-    """Returns the meaning of an option, its choices, and its default."""
-    text = described(option)
+    """Returns the meaning of an option with its choices, and its default."""
+    text = meaning_of(option)
     default = as_written(option.default) if option.default is not None else option.unset
     if option.required:
         return f"{text} Required."
@@ -84,7 +84,7 @@ Threshold = Annotated[
         metavar=THRESHOLD.metavar,
     ),
 ]
-Overlap = Annotated[Literal["all", "nested", "flat"], Option(help=described(OVERLAP))]
+Overlap = Annotated[Literal["all", "nested", "flat"], Option(help=meaning_of(OVERLAP))]
 Format = Annotated[
     str | None,
     Option(
@@ -98,12 +98,12 @@ MaxBadRecords = Annotated[int, Option(min=0, help=f"{OWN_OPTIONS['max_bad_record
 Split = Annotated[str | None, Option(help="train, validation (dev) or test.  [default: validation, or the only split]")]
 
 
+Port = Annotated[int, Option(min=0, max=65535, help="Port to listen on; 0: a free one.", metavar="PORT")]
+
+
 def count(meaning: str) -> Any:
     """An option that is a number of things."""
     return Option(min=1, metavar="N", help=meaning)
-
-
-Port = Annotated[int, Option(min=0, max=65535, help="Port to listen on; 0: a free one.", metavar="PORT")]
 
 
 def open_model(name: str | None, device: str | None = None, bf16: bool = False, **options: Any) -> Any:

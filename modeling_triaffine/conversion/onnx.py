@@ -314,6 +314,9 @@ def open_pipeline(model: str | os.PathLike[str], *, disable_mmap: bool = False, 
     return NestedNERPipeline(model, disable_mmap=disable_mmap, **options)
 
 
+# ---- Graphs ----
+
+
 def graph_inputs(batch: dict[str, Tensor], max_subwords: int) -> dict[str, Tensor]:
     """Converts the processor's batch to inputs of the graph, whose sizes are shapes: word counts become a mask.
 

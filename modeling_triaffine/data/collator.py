@@ -36,7 +36,7 @@ class Window(NamedTuple):
 
 
 class Windows(Sequence[dict[str, Any]]):
-    """Records of which those of more than the processor's `max_sentence_words` are in windows, as records of their own.
+    """Records, of which each of more than the processor's `max_sentence_words` is divided into windows: records, too.
 
     Memory and time for a sentence grow faster than its length, and corpora have sentences of any length: a newspaper in
     columns without blank lines is one of 200,000 words. Without a processor, all records stay whole.
@@ -141,8 +141,8 @@ class DataCollatorForNestedNER:
             -100 and are left out of the loss, because they may be entities, too. None: all entities are annotated.
 
     Raises:
-        ValueError: sentences encoded together; entities in some sentences of a batch only, outside of their sentence,
-            or of a type that is not a label.
+        ValueError: another `flat_annotation`; sentences encoded together; entities in some sentences of a batch only,
+            outside of their sentence, or of a type that is not a label.
 
     Examples:
         >>> from modeling_triaffine import DataCollatorForNestedNER, TriaffineConfig, TriaffineProcessor

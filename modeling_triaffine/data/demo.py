@@ -22,7 +22,7 @@ CORPUS = Path(__file__).with_name("demo_corpus.jsonl")
 
 
 def demo_corpus(sentences: int = 1500) -> dict[str, list[Record]]:
-    """The records of each split, of which `train` has four fifths: the first of them, at least 10 in all."""
+    """The first records of each split, in all as many as `sentences` (at least 10); `train` has four fifths of them."""
     others = sentences // 10
     sizes = {"train": sentences - 2 * others, "validation": others, "test": others}
     records: list[Record] = [json.loads(line) for line in CORPUS.read_text(encoding="utf-8").splitlines()]

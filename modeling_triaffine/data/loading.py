@@ -47,7 +47,7 @@ SHOWN = 3
 PathLike = str | os.PathLike[str]
 Paths = PathLike | Sequence[PathLike]
 Rank = tuple[int, bool, bool]
-"""Of what could be one split, the first is it: the least deep, the one of just its name, a file."""
+"""(depth, its name says more than the split, it is a folder): of several places for one split, the least is taken."""
 CorpusPath = Paths | Mapping[str, Paths]
 """A corpus: a file, a folder or a pattern such as "gum/*.conllu"; several of them; or a mapping of splits to these."""
 

@@ -112,7 +112,7 @@ def dataset_of_texts(texts: Iterable[Text], check: RecordChecker, split: str | N
     return Dataset.from_dict(columns, features=FEATURES, split=None if split is None else NamedSplit(split))
 
 
-# ---- Data sets ----
+# ---- Other data sets ----
 
 
 def adapt_dataset(

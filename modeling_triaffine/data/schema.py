@@ -353,7 +353,7 @@ class RecordChecker:
         return [Entity(start=entity["start"], end=entity["end"], type=entity["type"]) for entity in given]
 
     def valid(self, raw: object, kind: type[Value], where: str, name: str = "", remedy: str = "") -> Value:
-        """The value of a field (`name`; empty: of the record), if it is of this type; the remedy may be pydantic's."""
+        """Returns the value as one of this type, or raises CorpusError for the field `name` (empty: the record)."""
         try:
             return cast(Value, _adapter(cast(Any, kind)).validate_python(raw))
         except ValidationError as error:
@@ -383,7 +383,7 @@ OFFSET_UNITS: dict[str, Callable[[str], int]] = {
     "utf16": lambda character: 1 + (ord(character) > 0xFFFF),
     "bytes": lambda character: len(character.encode()),
 }
-"""What offsets may count (UTF-16 units: JavaScript and Java; bytes: of UTF-8) → how many of these a character has."""
+"""Unit of offsets (UTF-16 units: JavaScript and Java; bytes: of UTF-8) → how many of them a character has."""
 NOT_COMPARED = re.compile(rf"[\s{BYTE_ORDER_MARK}]+|\\[nrt]")
 """White space, for which some tools write backslash and n in quotes, and marks of the byte order."""
 SHOWN_AROUND = 20  # characters of context on either side of an example
@@ -429,5 +429,5 @@ def in_context(text: str, start: int, end: int) -> str:
     inside = text[start:end]
     if len(inside) > SHOWN_INSIDE:
         inside = f"{inside[: SHOWN_INSIDE // 2]}…{inside[-SHOWN_INSIDE // 2 :]}"
-    shown = re.sub(r"\s", " ", f"{before}[{inside}]{after}").strip()
-    return "".join(c if c.isprintable() or c in JOINERS else c.encode("unicode_escape").decode() for c in shown)
+    line = re.sub(r"\s", " ", f"{before}[{inside}]{after}").strip()
+    return "".join(c if c.isprintable() or c in JOINERS else c.encode("unicode_escape").decode() for c in line)

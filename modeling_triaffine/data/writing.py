@@ -1,6 +1,6 @@
 """Texts → corpora on disk (JSON lines, brat), and predictions → files that annotation tools import.
 
-What a form would change into something else is an error that names the text; what it has no place for is counted.
+A text that a form would change is an error, which names it; fields that a form has no place for are counted.
 """
 
 import json

@@ -92,8 +92,8 @@ def read_entities(entities: Iterable[Mapping[str, Any]], text: str, show: Callab
 def choose_lanes(brackets: Mapping[DrawnEntity, tuple[int, int, int]]) -> dict[DrawnEntity, int]:
     """The lanes of brackets, given by columns of start, end, and end of the label; 0 is directly under the text.
 
-    A bracket is below those of all entities inside its own, and of those before that it overlaps, and as high as the
-    room for its label allows.
+    Inner entities come first. A bracket is below all earlier ones that it overlaps, and as high as the room for its
+    label allows.
     """
     heights = nesting_heights(entity[:2] for entity in brackets)
     columns = max((room for *_, room in brackets.values()), default=0)
@@ -113,7 +113,7 @@ def choose_lanes(brackets: Mapping[DrawnEntity, tuple[int, int, int]]) -> dict[D
     return lanes
 
 
-# ---- in Unicode
+# ---- In Unicode ----
 
 
 class _Line:
@@ -218,7 +218,7 @@ def _bracket(entity: DrawnEntity, line: _Line) -> tuple[int, int, int, str]:
     return start, start + width, start + text_width(drawn) + NEXT_GAP, drawn
 
 
-# ---- in HTML
+# ---- In HTML ----
 
 
 def draw_entities_html(
@@ -253,28 +253,6 @@ def draw_entities_html(
     drawn = "".join(_draw_text(clean_text(text), lanes, kinds, is_reachable=not embedded))
     before = "" if embedded else f"<style>{drawing_style(len(kinds))}</style>{_legend(counts, kinds)}"
     return f'<div class="nested-entities">{before}<div class="text" dir="auto">{drawn}</div></div>'
-
-
-@dataclass(frozen=True, repr=False)
-class Drawing:
-    """A text with its entities: drawn in characters where it is printed, in HTML where a notebook shows it.
-
-    Examples:
-        >>> from modeling_triaffine.drawing import Drawing
-        >>> Drawing("Orsk", [{"entity_group": "City", "start": 0, "end": 4}])
-        Orsk
-        ╰──╯ City
-    """
-
-    text: str
-    entities: list[dict[str, Any]]
-    labels: Sequence[str] = ()
-
-    def __repr__(self) -> str:
-        return draw_entities(self.text, self.entities)
-
-    def _repr_html_(self) -> str:
-        return draw_entities_html(self.text, self.entities, self.labels)
 
 
 def drawing_style(label_count: int) -> str:
@@ -331,3 +309,28 @@ def _legend(counts: Mapping[str, int], kinds: Mapping[str, int]) -> str:
     found = [(kind, f"{html.escape(label)} {counts[label]}") for label, kind in kinds.items() if counts[label]]
     items = "".join(f'<li class="kind-{kind}">{counted}</li>' for kind, counted in found)
     return f'<ul class="legend" aria-label="Labels found">{items}</ul>' if items else ""
+
+
+# ---- In a notebook ----
+
+
+@dataclass(frozen=True, repr=False)
+class Drawing:
+    """A text with its entities: drawn in characters where it is printed, in HTML where a notebook shows it.
+
+    Examples:
+        >>> from modeling_triaffine.drawing import Drawing
+        >>> Drawing("Orsk", [{"entity_group": "City", "start": 0, "end": 4}])
+        Orsk
+        ╰──╯ City
+    """
+
+    text: str
+    entities: list[dict[str, Any]]
+    labels: Sequence[str] = ()
+
+    def __repr__(self) -> str:
+        return draw_entities(self.text, self.entities)
+
+    def _repr_html_(self) -> str:
+        return draw_entities_html(self.text, self.entities, self.labels)

@@ -226,10 +226,11 @@ def _calibrate_labels(names: Sequence[str], spans: ScoredSpans, temperature: flo
 
 
 def shared_threshold(spans: ScoredSpans, temperature: float) -> float | None:
-    """One threshold for all labels: half of the F1 that is reached with it, which maximizes F1 if the probabilities are
-    calibrated (Lipton et al., "Optimal Thresholding of Classifiers to Maximize F1 Measure", ECML PKDD 2014).
+    """One threshold for all labels: half of the F1 that is reached with it.
 
-    None, for the likeliest label, where the expected calibration error is `CALIBRATED` or more.
+    It maximizes F1 if the probabilities are calibrated (Lipton et al., "Optimal Thresholding of Classifiers to Maximize
+    F1 Measure", ECML PKDD 2014). None, for the likeliest label, where the expected calibration error is `CALIBRATED` or
+    more.
     """
     if calibration_error(spans, temperature) >= CALIBRATED:
         return None

@@ -248,6 +248,9 @@ def _stage_scores(head: TriaffineSpanHead, is_final: bool, logits: Tensor, bias:
     return StageScores(*scores, attention.expand_as(contributions).tolist(), contributions.tolist())
 
 
+# ---- Rows of tables ----
+
+
 class Row(NamedTuple):
     """A number for each label of the model, and its attention, if any; `label` is that of a candidate."""
 

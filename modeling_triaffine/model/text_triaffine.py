@@ -260,7 +260,7 @@ def sentences_by(splitter: TextSplitter, text: str) -> Iterator[Sequence[Offsets
 
 
 def check_words(words: Iterable[Any], text: str, splitter: str, last: int = 0) -> list[Offsets]:
-    """The words of a text, as a `splitter` returned them, after one that ends at `last`; ValueError if one is none."""
+    """The words that a `splitter` returned, after one that ends at `last`; ValueError unless they follow each other."""
     checked = []
     for word in words:
         try:

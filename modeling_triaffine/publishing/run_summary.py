@@ -77,7 +77,7 @@ class RunSummary:
         language: ISO 639 code(s) of the texts.
         license: the Hub's identifier of the model's license.
         settings: hyper-parameters by name.
-        training_sentences, label_counts: of the training data, its number of sentences, and of entities by label.
+        training_sentences, label_counts: numbers of sentences, and of entities by label, in the training data.
         examples: with predictions of the model, on sentences that it was not trained on.
         training_seconds: since the run began, or was last resumed; None if the model is not trained.
         processes, gpus, parameters: numbers of processes that trained together, of GPUs, of parameters of the model.

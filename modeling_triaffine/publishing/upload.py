@@ -59,6 +59,9 @@ class Upload(NamedTuple):
     files: str
 
 
+# ---- The repository in a folder ----
+
+
 def assemble_repository(
     folder: Path,
     target: Path,
@@ -113,6 +116,9 @@ def _take(path: Path, target: Path) -> None:
 def matches(name: str, patterns: Sequence[str]) -> bool:
     """True if a name matches one of the patterns."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+# ---- The repository on the Hub ----
 
 
 def publish_folder(
@@ -231,6 +237,9 @@ def saved_before(folder: Path, repo_id: str) -> Iterator[None]:
     except (ValueError, OSError) as error:
         command = shlex.join(["triaffine-ner", "publish", "--model", str(folder), "--repo-id", repo_id])
         raise OSError(f"{error} The model is saved in {folder}; publish it with: {command}") from error
+
+
+# ---- Requests ----
 
 
 def patiently(request: Callable[[], Answer]) -> Answer:

@@ -49,7 +49,7 @@ def refusal(field: str, reason: str) -> HTTPException:
     return HTTPException(422, f"{field}: {reason}")
 
 
-# ---- Label Studio
+# ---- Label Studio ----
 
 
 class Task(BaseModel):
@@ -147,7 +147,7 @@ def label_studio_routes(find: Predictor, model: str, labels: Sequence[str]) -> A
     return routes
 
 
-# ---- INCEpTION
+# ---- INCEpTION ----
 
 
 class Metadata(BaseModel):

@@ -1,4 +1,4 @@
-"""How every request is answered: the check of its key, its wait for entities within the limits, the counts of both."""
+"""Answers every request: checks its key, waits for its entities within the limits, counts requests and texts."""
 
 import asyncio
 import base64

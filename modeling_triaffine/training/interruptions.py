@@ -88,6 +88,9 @@ def explaining_memory() -> Iterator[None]:
         ) from error
 
 
+# ---- Checkpoints ----
+
+
 def loading(load: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a method of the Trainer with an error for damaged files that names the checkpoint before."""
 
@@ -102,9 +105,6 @@ def loading(load: Callable[..., Any]) -> Callable[..., Any]:
             raise CheckpointError(f"The checkpoint {checkpoint} cannot be loaded ({problem}). {remedy}.") from error
 
     return loads
-
-
-# ---- Checkpoints ----
 
 
 def list_checkpoints(output_dir: str | Path) -> list[Path]:
@@ -124,7 +124,11 @@ def read_state(checkpoint: str | Path) -> TrainerState | None:
 
 
 def find_checkpoint(wanted: str | bool | None, output_dir: str | Path) -> str | None:
-    """The checkpoint in a folder, or for True and "latest" the latest complete one in `output_dir`, if there is any."""
+    """The checkpoint to resume from; None to start from scratch.
+
+    `wanted` is its folder, or True or "latest" for the latest complete one in `output_dir`, if any. CheckpointError if
+    the folder is not a complete checkpoint.
+    """
     if wanted is True or wanted == LATEST:
         complete = [str(checkpoint) for checkpoint in list_checkpoints(output_dir) if read_state(checkpoint)]
         if complete:

@@ -51,7 +51,7 @@ def _rate(default: float, of: str) -> Any:
 
 @dataclass
 class RunOptions:
-    """What a run starts from, and the data to train, validate and test on."""
+    """The start of a run, and the data to train, validate and test on."""
 
     recipe: str | None = _start(
         None, "Recipe of the package (demo, genia-minilm, …), or a recipe's folder", metavar="NAME", in_card="never"

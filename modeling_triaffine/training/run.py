@@ -1,4 +1,4 @@
-"""A whole run, from top to bottom: plan, texts, start (processor and model), trained, scored, saved."""
+"""A whole run, from top to bottom: plan, corpus and model, training, scores, and what is saved."""
 
 import dataclasses
 import json

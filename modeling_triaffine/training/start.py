@@ -29,7 +29,7 @@ from ..model.configuration_triaffine import TriaffineConfig
 from ..model.kinds_triaffine import NONE_LABEL
 from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.options_triaffine import MODEL_OPTIONS, ProcessorOptions
-from ..model.processing_triaffine import TriaffineProcessor, beginning
+from ..model.processing_triaffine import VOCABULARY_PARTS, TriaffineProcessor, beginning
 from ..model.text_triaffine import composed, word_splitter
 from ..new_model import match_low_rank_start, number_names
 from .batching import as_dataset, entity_types
@@ -41,8 +41,6 @@ from .word_vectors import read_word_vectors, vectors_of
 logger = logging.getLogger(__name__)
 
 SPECIAL_TOKENS = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
-# Word part of the processor → as in the names of its options, such as word_embedding_size and word_vocab_size.
-WORD_PARTS = {"words": "word", "pos": "pos", "chars": "char"}
 # Options of `triaffine-ner train` that need the whole run.
 OF_A_RUN = {name for name, option in OWN_OPTIONS.items() if option.section == DATA}
 OF_A_RUN = (OF_A_RUN | {"resume_from_checkpoint", "keep_labels", "teacher"}) - {"word_splitter", "sentence_splitter"}
@@ -50,7 +48,7 @@ OF_A_RUN = (OF_A_RUN | {"resume_from_checkpoint", "keep_labels", "teacher"}) - {
 
 @dataclass(frozen=True)
 class BaseModel:
-    """Configuration and processor of the trained model that a run starts from, which decide how its corpus is read."""
+    """Configuration and processor of the trained model that a run starts from, if any; they say how texts are read."""
 
     config: TriaffineConfig | None = None
     processor: TriaffineProcessor | None = None
@@ -139,6 +137,9 @@ def find_base_model(plan: TrainingPlan) -> BaseModel:
                 f"{option} is {value!r}, but the model in {name} was trained with {trained!r}; leave it out."
             )
     return base
+
+
+# ---- The corpus ----
 
 
 def read_corpus(plan: TrainingPlan, base: BaseModel) -> Corpus:
@@ -232,6 +233,9 @@ def _choose_dev(splits: Mapping[str, Any], share: float, seed: int) -> list[Any]
 def count_types(records: Dataset) -> Counter[str]:
     """The number of entities of each type."""
     return Counter(entity["type"] for entities in records["entities"] for entity in entities)
+
+
+# ---- The model and its processor ----
 
 
 def start_model(
@@ -331,7 +335,8 @@ def _start_new(
         if (given := fields.get("word_embedding_size") or size) != size:
             raise ValueError(f"word_embedding_size is {given}, but the vectors have {size} numbers; leave it out.")
         fields["word_embedding_size"] = size
-    parts, train = [part for part, name in WORD_PARTS.items() if fields.get(f"{name}_embedding_size")], dataset["train"]
+    parts = [part for part, name in VOCABULARY_PARTS.items() if fields.get(f"{name}_embedding_size")]
+    train = dataset["train"]
     if "pos" in parts and not ("pos" in train.column_names and any(train["pos"])):
         raise ValueError("no training sentence has parts of speech (`pos`): add them, or --pos_embedding_size 0.")
     if parts:
@@ -339,7 +344,7 @@ def _start_new(
     if vectors:  # only words with a vector are known
         processor.vocabularies["words"] = number_names(vectors)
     for part in processor.vocabulary_parts:
-        fields[f"{WORD_PARTS[part]}_vocab_size"] = len(processor.vocabularies[part])
+        fields[f"{VOCABULARY_PARTS[part]}_vocab_size"] = len(processor.vocabularies[part])
     if encoder is not None:
         model = TriaffineForNestedNER.from_encoder(encoder, **fields)
     else:

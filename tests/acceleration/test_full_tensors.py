@@ -89,7 +89,7 @@ def test_frozen_tensor():
 
 @pytest.mark.parametrize("at_once", [1, 2])
 def test_padding_for_tensor_cores_changes_nothing(monkeypatch, at_once):
-    """What happens on CUDA: a, e padded to whole multiples and labels copied together, here on the CPU."""
+    """As on CUDA, a and e are padded to whole multiples, and labels copied together, here on the CPU."""
     expected_parameter, weight = make_weight()
     loss_of(weight).backward()
     monkeypatch.setattr(full_tensors, "_padding", lambda values: -values.shape[-1] % 8)

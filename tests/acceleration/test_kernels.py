@@ -197,7 +197,7 @@ def test_extreme_scores(interpreted, form):
 
 
 def check_outside_is_not_read():
-    """What stands where k < i changes nothing, not even NaN."""
+    """The keys where k < i change nothing, not even NaN."""
     torch.manual_seed(0)
     attention, scoring = draw("keys", 1, 3, 3, torch.float64), draw("keys", 1, 3, 3, torch.float64)
     expected = values_and_gradients(triton_span_scores, attention, scoring)

@@ -1,4 +1,4 @@
-"""What holds for every format: detection and gzip; and the error for each kind of damaged file."""
+"""Every format: detection and gzip; and the error for each kind of damaged file."""
 
 import gzip
 import json

@@ -185,6 +185,9 @@ def test_wrong_columns(columns, problem):
         adapt_dataset(TAGGED.to_pandas(), LEVELS)
 
 
+# ---- Context ----
+
+
 def sentence(doc_id, sent_id, tokens, left=None, right=None):
     values = (f"{doc_id}:{sent_id}", doc_id, sent_id, tokens.split(), [], [], left, right)
     return dict(zip(FEATURES, values, strict=True))
@@ -261,6 +264,9 @@ def test_wrong_arguments():
         add_context(MIXED, "nonesuch", 9)
     with pytest.raises(TypeError, match="type IterableDataset"):
         add_context(MIXED.to_iterable_dataset(), "document", 9)
+
+
+# ---- Statistics ----
 
 
 def record(tokens, entities, pos=()):

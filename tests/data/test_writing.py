@@ -15,7 +15,7 @@ from tests.helpers.corpora import bare, conllu, entity, read, spelled, triples, 
 from tests.helpers.format_cases import CASES
 
 EXACTLY = {"word_splitter": word_splitter("whitespace"), "sentence_splitter": "lines"}
-"""How texts are read to have the words and sentences that were written."""
+"""Options of reading by which texts have the words and sentences that were written."""
 SUFFIXES = {"json_lines": ".jsonl", "brat": ""}
 
 

@@ -1,4 +1,4 @@
-"""How unsure a model is of sentences and texts, by hand-made scores and on a tiny model."""
+"""The uncertainty of a model about sentences and texts, by hand-made scores and on a tiny model."""
 
 import math
 from types import SimpleNamespace
@@ -14,7 +14,7 @@ TEXTS = ["The IL-2 gene binds protein. It is DNA!", "", "gene", "The gene binds 
 
 
 def scores(*rows):
-    """What a model returned for sentences whose candidates have these probabilities; None is no candidate."""
+    """The output of a model for sentences whose candidates have these probabilities; None is no candidate."""
     size = max(map(len, rows))
     filled = [[*row, *[None] * (size - len(row))] for row in rows]
     logits = torch.tensor([[[math.log(p) for p in span or (0.5, 0.5, 1e-9)] for span in row] for row in filled])

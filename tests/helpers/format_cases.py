@@ -37,7 +37,7 @@ Files = Mapping[str, str | bytes]
 
 @dataclass(frozen=True)
 class FormatCase:
-    """What the tests of all formats read.
+    """The input of all tests of formats.
 
     Args:
         files: name → content, with the sentence `TEXT` and the `entities`; a reader opens the last one. Or a function

@@ -1,4 +1,4 @@
-"""What the tests of the HTTP service ask, and clients of applications."""
+"""The requests of the tests of the HTTP service, and clients of applications."""
 
 import contextlib
 import threading

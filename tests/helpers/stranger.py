@@ -130,7 +130,7 @@ def ask_a_stranger(
 
 
 def expected_answer(folder: Path) -> dict[str, Any]:
-    """What this package makes of the model in a folder: a stranger's answer to ("load", …) is near to it."""
+    """The answer of this package for the model in a folder: a stranger's answer to ("load", …) is near to it."""
     model, processor = TriaffineForNestedNER.from_pretrained(folder), TriaffineProcessor.from_pretrained(folder)
     with torch.no_grad():
         scores = model(**processor(TEXT)).logits.double().tolist()

@@ -1,4 +1,4 @@
-"""What the host does for a sentence: words that were read before, few function calls, batches that fit the memory."""
+"""The work of the host for a sentence: words that were read before, few function calls, batches that fit the memory."""
 
 import pickle
 import sys

@@ -130,7 +130,7 @@ def test_pickled_weights_are_never_read(model_folder):
 
 
 def test_sizes_are_compared_before_memory_is_taken(model_folder, monkeypatch):
-    """What the file does not have is not made first, to be refused then."""
+    """Tensors of the sizes in the configuration are not made first, to be refused then."""
     change(model_folder / CONFIG, {"encoder_config": {"vocab_size": 2**23}, "word_vocab_size": 2**23})
     monkeypatch.setattr(torch, "empty_like", lambda *_, **__: pytest.fail("memory was taken"))
     with pytest.raises(ValueError, match=r"word_embeddings\.weight \[\d+, 16\], not \[8388608, 16\]"):
@@ -174,7 +174,7 @@ EVIL_AUDIO = {"audio_tokenizer_class": "AutoModel", "audio_tokenizer_name_or_pat
 def test_a_strangers_code_is_not_run_by_an_answer_from_the_terminal(
     model_folder, monkeypatch, tmp_path, name, fields, load, options
 ):
-    """What would be read there may be a text to predict on: its first line would be the answer."""
+    """Standard input may be a text to predict on, whose first line would be the answer."""
     run = tmp_path / "run"
     (model_folder / "evil.py").write_text(f"open({str(run)!r}, 'w')\nclass Evil: pass\n")
     change(model_folder / name, fields)

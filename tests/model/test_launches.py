@@ -1,4 +1,4 @@
-"""How many operations a GPU would launch, and that it is never waited for, counted on the meta device."""
+"""The number of operations that a GPU would launch, on the meta device; it is never waited for."""
 
 import contextlib
 from collections.abc import Iterator, Sequence

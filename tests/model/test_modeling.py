@@ -201,7 +201,7 @@ def test_devices_share_the_model_between_its_parts_but_no_part(encoder):
 @pytest.mark.parametrize("lstm_hidden_size", [0, 32])
 @pytest.mark.parametrize(("attention", "scoring"), HAVE_TENSORS)
 def test_low_rank_scores_start_with_about_unit_variance(tmp_path, attention, scoring, rank, dim, lstm_hidden_size):
-    """Whether words come near 0 from a BiLSTM or at full size from the encoder, whose numbers have variance 1 here."""
+    """Words may come near 0 from a BiLSTM, or at full size from the encoder, whose numbers have variance 1 here."""
     encoder = save_encoder("bert", tmp_path, hidden_size=64)
     labels = {"id2label": dict(enumerate([*map(str, range(15)), "None"]))}
     sizes = {"triaffine_rank": rank, "triaffine_dim": dim, "lstm_hidden_size": lstm_hidden_size}

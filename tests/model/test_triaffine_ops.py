@@ -175,7 +175,7 @@ def test_gradients_on_a_cpu_have_no_denormal_numbers(dtype, kept):
 @pytest.mark.parametrize("layout", ["padded", "packed by the host"])
 @pytest.mark.parametrize("kinds", [("full", "full"), ("full", "additive"), ("rank", "rank")], ids=str)
 def test_layouts_of_other_devices_change_nothing(layout, kinds, monkeypatch):
-    """Where the host does not know the lengths: words padded, or packed by an index that came with the batch."""
+    """The host does not know the lengths there: words are padded, or packed by an index that came with the batch."""
     attention, scoring = (make_factor((3, 10, 2, 4), kind, seed) for seed, kind in enumerate(kinds))
     lengths = torch.tensor([10, 2, 9])
     expected = span_stage(span_scores, attention, scoring, lengths)

@@ -71,7 +71,7 @@ def train_on(checkpoint: Path) -> Path:
 
 
 def files_of(hub: Any, name: str = NAME) -> dict[str, bytes]:
-    """What is on the Hub, but for the file that every repository starts with."""
+    """The files on the Hub, but for the one that every repository starts with."""
     _, files = hub.repositories[name].resolve("main")
     return {path: content for path, content in files.items() if path != ".gitattributes"}
 
@@ -129,7 +129,7 @@ def test_published_models_load_where_only_transformers_is_installed(checkpoint, 
 
 
 def test_the_code_that_was_read_is_the_code_that_runs(online, publish, tmp_path):
-    """What a pinned model saves is its own code, and its pipeline is that of the commit that it was loaded from."""
+    """A pinned model saves its own code, and its pipeline is that of the commit that it was loaded from."""
     publish()
     pinned = online.repositories[NAME].branches["main"]
     online.api.upload_file(path_or_fileobj=b"of main", path_in_repo="pipeline_triaffine.py", repo_id=NAME)

@@ -1,4 +1,4 @@
-"""What tests of the service share: a tiny model that finds entities without a threshold, too."""
+"""Fixtures of the tests of the service: a tiny model that finds entities without a threshold, too."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What data a trainer takes; batches: which sentences they have, and how these are encoded."""
+"""The data that a trainer takes; the sentences of its batches, and how they are encoded."""
 
 import random
 from pathlib import Path

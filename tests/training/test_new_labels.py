@@ -200,7 +200,7 @@ def test_with_keep_labels_the_probabilities_of_old_labels_are_learned(options, c
 
 
 def test_a_resumed_training_has_the_teacher_of_the_interrupted_one(options, tmp_path):
-    """Which is the model that training started from, not that of the checkpoint."""
+    """The teacher is the model that training started from, not that of the checkpoint."""
     given = [*options, "--keep_labels", "--no_do_eval", "--eval_strategy", "no", "--no_load_best_model_at_end"]
     given += ["--save_strategy", "steps", "--save_steps", "1", "--per_device_train_batch_size", "3"]
     train_and_save(prepare_run([*given, "--save_total_limit", "9"]))

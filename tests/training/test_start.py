@@ -1,4 +1,4 @@
-"""What a run starts from: its corpus, in whose words, the texts it scores; and a recipe in Python."""
+"""The start of a run: its corpus, in whose words, the texts that it scores; and a recipe in Python."""
 
 import json
 import re

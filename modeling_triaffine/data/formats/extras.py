@@ -106,8 +106,10 @@ def _load(file: Path, name: str, check: RecordChecker) -> Cas:
 
 
 def make_cas(text: str, sentences: Sequence[Sequence[Offsets]], entities: Sequence[Mapping[str, Any]]) -> Cas:
-    """A CAS of a text with its words by sentence, and its entities (`start`, `end`, `type`, perhaps `score`) in the
-    built-in layer, which has a feature `score` here."""
+    """A CAS of a text with its words by sentence, and its entities in the built-in layer.
+
+    An entity has `start`, `end`, `type` and perhaps `score`, for which the layer has a feature here.
+    """
     cassis = _cassis("output")
     types = cassis.TypeSystem()
     sentence_type, token_type, entity_type = (types.create_type(name, ANNOTATION) for name in (SENTENCE, TOKEN, LAYER))

@@ -96,6 +96,7 @@ RELATION_LINE = re.compile(r"([^\t]+)\t(?![A-Z][0-9]+\t)[^\t0-9][^\t]*\t[^\t]+\t
 
 
 def read_pubtator(path: Path, check: RecordChecker) -> Iterator[Text]:
+    """Reads one document after the other."""
     for lines in numbered_paragraphs(path, check):
         with check.record():
             yield _pubtator_document(lines, check)

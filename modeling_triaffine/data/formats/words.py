@@ -32,6 +32,7 @@ NUMBERS = "Name them in their order: convert --columns names=O,B-City,… (colum
 
 
 def read_word_tags(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Text]:
+    """Reads one sentence after the other; `columns` as of [`tagged_sentences`]."""
     yield from tagged_sentences(json_values(path, check), columns or {}, document_name(path, check), check)
 
 
