@@ -5,18 +5,20 @@
 
 writes the folders `all` and `gum`, of all corpora and of GUM alone, each with `train.jsonl` and `validation.jsonl`, a
 sentence each line with its text and entities by characters. Some names also stand alone in `train.jsonl`, as a text of
-their own, with the label that most corpora's sentences give them: else a person called Paris would decide.
+their own, with the label that most corpora's sentences give them: else a person called Paris would decide. In `gum`, a
+tenth of the texts are in capitals or in lower case.
 
 - GUM (Zeldes 2017; github.com/amir-zeldes/gum, `dep/` with `splits.md` in one folder): documents of the genres whose
-  texts are CC BY or CC BY-SA. A mention is a name if the head of its span is a proper noun; of the span, what is before
-  and after the name is left out (articles, clauses, appositions). Documents of its test split are not read.
+  texts are CC BY, CC BY-SA or in the public domain. A mention is a name if the head of its span is a proper noun; of
+  the span, what is before and after the name is left out (articles, clauses, appositions). Documents of its test split
+  are not read.
 - LitBank (Bamman et al. 2019; CC BY 4.0, `coref/brat`): mentions that it marks as proper names.
 - wikigold (Balasuriya et al. 2009; CC BY 4.0), WNUT 2017 (Derczynski et al. 2017; CC BY 4.0), and UNER's EWT (Mayhew et
   al. 2024; CC BY-SA 4.0): flat, and without some of GUM's types.
 - CrossNER (Liu et al. 2021; MIT; github.com/zliucr/CrossNER, `ner_data`): train and dev of its five domains.
 
-With `--silver`, a first model adds what these corpora do not annotate: its types that a corpus
-lacks, and names inside the corpus's own.
+With `--silver`, an earlier model adds what these corpora do not annotate: its types that a corpus lacks, and names
+inside the corpus's own.
 """
 
 import argparse
@@ -29,7 +31,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-OPEN_GENRES = ("academic", "bio", "court", "interview", "news", "voyage")
+OPEN_GENRES = ("academic", "bio", "conversation", "court", "interview", "news", "speech", "textbook", "vlog", "voyage")
 GUM_TYPES = {
     "person": "PERSON",
     "place": "PLACE",
@@ -302,6 +304,15 @@ def written(names: Iterable[LoneName], choice: random.Random) -> list[Record]:
     return [{**name.record, "text": name.record["text"] + choice.choice(["", "."])} for name in names]
 
 
+def in_other_case(record: Record, choice: random.Random) -> Record:
+    """The record, one of ten in capitals or in lower case, unless that changes its length ("ß")."""
+    if choice.random() < 0.1:
+        text = choice.choice([str.upper, str.lower])(record["text"])
+        if len(text) == len(record["text"]):
+            return {**record, "text": text}
+    return record
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output", type=Path)
@@ -334,6 +345,8 @@ def main() -> None:
         "all": records["train"] + written((n for n in names if n.occurrences > 1 or n.number % 3 == 0), choice),
         "gum": of_gum + written((n for n in names if n.is_in_gum and (n.occurrences > 1 or n.number % 2 == 0)), choice),
     }
+    choice = random.Random(7)
+    train["gum"] = [in_other_case(record, choice) for record in train["gum"]]
     for folder, of_train in train.items():
         (given.output / folder).mkdir(parents=True, exist_ok=True)
         for split, rows in (("train", of_train), ("validation", records["validation"])):

@@ -1,11 +1,12 @@
 """Puts a trained model into the package, as a folder of `hub_configs/`: weights in bfloat16, without code and records.
 
     python benchmarks/ship_model.py outputs/mine names-en [--calibrated outputs/other] \
-        [--averaged outputs/before --validation FILE]
+        [--averaged outputs/before --share 0.33 --validation FILE]
 
 `--calibrated` takes temperature and thresholds of another run: of the same recipe, with a dev set of its own.
-`--averaged` names the model that the training began with: the weights are then the mean of both, which finds more in
-other texts than those of the last corpus (Wortsman et al., "Robust fine-tuning of zero-shot models", CVPR 2022).
+`--averaged` names the model that the training began with: the weights are then a mean of both, in which it has
+`--share`. That finds more in other texts than those of the last corpus (Wortsman et al., "Robust fine-tuning of
+zero-shot models", CVPR 2022).
 The sentences of `--validation` then choose temperature and threshold, as `train --calibrate_threshold` does.
 The folder then is what a repository on the Hub has, but for the code, which `triaffine-ner publish` adds. README.md and
 the licence are written by hand.
@@ -28,6 +29,7 @@ def main() -> None:
     parser.add_argument("name")
     parser.add_argument("--calibrated", type=Path)
     parser.add_argument("--averaged", type=Path)
+    parser.add_argument("--share", type=float, default=0.5)
     parser.add_argument("--validation")
     given = parser.parse_args()
     target = library() / given.name
@@ -37,9 +39,8 @@ def main() -> None:
         model.config.temperature, model.config.label_thresholds = other.temperature, other.label_thresholds
     if given.averaged:
         ends = [TriaffineForNestedNER.from_pretrained(f, dtype=torch.float32) for f in (given.folder, given.averaged)]
-        means = (
-            (after + before) / 2 for after, before in zip(*(end.state_dict().values() for end in ends), strict=True)
-        )
+        weights = zip(*(end.state_dict().values() for end in ends), strict=True)
+        means = (after.lerp(before, given.share) for after, before in weights)
         model.load_state_dict(dict(zip(model.state_dict(), means, strict=True)))
     processor = TriaffineProcessor.from_pretrained(given.folder)
     if given.validation:
