@@ -102,7 +102,9 @@ def predict(
         for read_text in write_for_tool(to, output, rows, pipeline, uncertain, decoding):
             counts.add(read_text.entities)
     counts.rejected = len(rejected)
-    print(counts, file=sys.stderr)
+    print(
+        counts, *(f"Written: {path}" for path in (output, html) if path and str(path) != "-"), sep="\n", file=sys.stderr
+    )
     return REJECTED if rejected else 0
 
 

@@ -400,6 +400,12 @@ class NestedNERTrainer(Trainer):
     _load_rng_state = loading(Trainer._load_rng_state)
     _load_from_checkpoint = loading(Trainer._load_from_checkpoint)
 
+    def _determine_best_metric(self, *arguments: Any, **options: Any) -> bool:
+        try:
+            return super()._determine_best_metric(*arguments, **options)
+        except KeyError as error:  # nested_f1, say, of sentences without nested entities
+            raise ValueError(error.args[0]) from None
+
     def _load_best_model(self) -> None:
         self._use_averages()  # else the next `save_model` would take the last average for the training's weights
         super()._load_best_model()

@@ -63,6 +63,7 @@ def test_a_folder_of_texts(predict, tmp_path):
 
 def test_a_text_and_a_page_alone(predict, command, saved_model, tmp_path):
     result = command("predict", "--model", saved_model, "--text", "gene", "--html", tmp_path / "report.html")
+    assert f"Written: {tmp_path / 'report.html'}" in result.err.splitlines()
     assert (result.code, result.out) == (0, "")
     assert "gene" in (tmp_path / "report.html").read_text()
     assert json.loads(command("predict", "--model", saved_model, "--text", "gene").out)["text"] == "gene"

@@ -194,6 +194,9 @@ def test_own_metrics_of_entities_choose_the_best_checkpoint(tmp_path):
     assert score_entities(predictions, references)["f1"] == pytest.approx(logged[-1]["eval_f1"])
     values = iter([0.5])
     assert trainer.predict(trainer.eval_dataset).metrics["test_mine"] == pytest.approx(0.5)
+    trainer.args.metric_for_best_model = "nested_f2"
+    with pytest.raises(ValueError, match=r"nested_f2(?s:.)*eval_f1"):
+        trainer._determine_best_metric(logged[-1], None)
 
 
 def test_the_card_of_a_trainer_tells_of_its_training(tmp_path):
