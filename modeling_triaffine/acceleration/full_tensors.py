@@ -216,8 +216,9 @@ def labels_at_once(attention: Factor, scoring: Factor) -> int:
     shares_attention = isinstance(attention, TriaffineFactor) and attention.labels < scoring.labels
     if shares_attention or not uses_kernels(insides.device):
         return 1
-    batch, num_words = insides.shape[:2]
-    width = max(factor.width for factor in (attention, scoring) if isinstance(factor, TriaffineFactor))
+    full = [factor for factor in (attention, scoring) if isinstance(factor, TriaffineFactor)]
+    batch, num_words = full[0].insides.shape[:2]  # other factors have labels there
+    width = max(factor.width for factor in full)
     # The contracted words, these contracted with the heads, and the copied weights.
     rows = max(batch * num_words * width, batch * num_words**2, width**2)
     return _at_once(rows * width * insides.element_size(), insides.device)
