@@ -41,7 +41,7 @@ BUDGET = {
     "publishing": (671, 652),
     "serving": (902, 940),
     "tagging": (398, 533),
-    "training": (2_567, 2_539),
+    "training": (2_567, 2_542),
     "helpers": (0, 1_768),
 }
 

@@ -250,7 +250,7 @@ class NestedNERTrainer(Trainer):
         self._sentences, self._callback.is_stopping, self._callback.is_due = counts[0], bool(counts[1]), bool(counts[2])
         return batches, num_items
 
-    def training_step(self, model: torch.nn.Module, inputs: dict[str, Any], *others: Any) -> torch.Tensor:
+    def training_step(self, model: torch.nn.Module, inputs: dict[str, Any], *others: Any, **options: Any) -> Any:
         """Runs forward and backward; raises NotFiniteError before an update whose loss is NaN or infinite.
 
         All sentences of an update have the same weight, however it is divided into batches and processes. (With the
@@ -261,7 +261,7 @@ class NestedNERTrainer(Trainer):
         if model.training:  # else the Trainer's `model.train()` would visit all modules for every batch
             model.__dict__["train"] = lambda: model
         try:
-            loss = super().training_step(model, inputs, *others)
+            loss = super().training_step(model, inputs, *others, **options)
         finally:
             model.__dict__.pop("train", None)
         self._losses.append(loss)

@@ -40,6 +40,9 @@ class Penalty:
         loss = loss + sum(weights.square().sum() for weights in model.head.parameters())
         return (loss, outputs) if return_outputs else loss
 
+    def training_step(self, model, inputs, num_items_in_batch=None):
+        return super().training_step(model, inputs, num_items_in_batch=num_items_in_batch)  # type: ignore[misc]
+
 
 class Watch(TrainerCallback):
     """The gradients of an update."""
