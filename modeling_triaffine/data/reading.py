@@ -282,11 +282,11 @@ class JsonObject:
     def object(self, field: str, remedy: str) -> JsonObject:
         return JsonObject(self.fields.get(field), self.where, self.check, self.name_of(field), remedy)
 
-    def objects(self, field: str, remedy: str = SEE_DOCS, optional: bool = False) -> Iterator[JsonObject]:
+    def objects(self, field: str, optional: bool = False) -> Iterator[JsonObject]:
         """The objects in a list; none if the list is `optional` and missing or null."""
         found = self.value(field, list) if not optional or self.fields.get(field) is not None else []
         for index, raw in enumerate(found):
-            yield JsonObject(raw, self.where, self.check, f"{self.name_of(field)}[{index}]", remedy)
+            yield JsonObject(raw, self.where, self.check, f"{self.name_of(field)}[{index}]")
 
     def first_of(self, names: Sequence[str]) -> str:
         """Returns the first of several names of a field that has a value; CorpusError if none is there."""

@@ -108,9 +108,9 @@ def genia(*articles):
 ACE_SOURCE = f"<DOC>\n<DOCID> a </DOCID>\n<BODY>\n<TEXT>\n{TEXT}\n</TEXT>\n</BODY>\n</DOC>\n"
 
 
-def ace_annotations(mentions=NESTED, source=ACE_SOURCE, others="", name="a"):
+def ace_annotations(mentions=NESTED, name="a"):
     """ACE's annotations of these (text, type), each where it first occurs in the source without its tags."""
-    untagged = "".join(part.partition(">")[2] for part in source.split("<")[1:])
+    untagged = "".join(part.partition(">")[2] for part in ACE_SOURCE.split("<")[1:])
     entities = ""
     for number, (quote, kind) in enumerate(mentions):
         start = untagged.index(quote)
@@ -122,21 +122,21 @@ def ace_annotations(mentions=NESTED, source=ACE_SOURCE, others="", name="a"):
         )
     return (
         '<?xml version="1.0"?>\n<!DOCTYPE source_file SYSTEM "apf.v5.1.1.dtd">\n'
-        f'<source_file URI="{name}.sgm"><document DOCID="{name}">\n{entities}{others}</document></source_file>\n'
+        f'<source_file URI="{name}.sgm"><document DOCID="{name}">\n{entities}</document></source_file>\n'
     )
 
 
-def ere_annotations(mentions=NESTED, source=TEXT, others="", name="a"):
-    """ERE's annotations of these (text, type), each where it first occurs in the source."""
+def ere_annotations():
+    """ERE's annotations of the sentence `TEXT`, each where it first occurs in it."""
     entities = "".join(
         f'<entity id="ent-{number}" type="{kind}" specificity="specific">\n<entity_mention id="m-{number}" '
-        f'source="{name}" noun_type="NAM" offset="{source.index(quote)}" length="{len(quote)}">'
+        f'source="a" noun_type="NAM" offset="{TEXT.index(quote)}" length="{len(quote)}">'
         f"<mention_text>{escape(quote)}</mention_text></entity_mention></entity>\n"
-        for number, (quote, kind) in enumerate(mentions)
+        for number, (quote, kind) in enumerate(NESTED)
     )
     return (
-        f'<?xml version="1.0" encoding="UTF-8"?>\n<deft_ere kit_id="1" doc_id="{name}" source_type="newswire">\n'
-        f"<entities>\n{entities}</entities>\n{others}</deft_ere>\n"
+        '<?xml version="1.0" encoding="UTF-8"?>\n<deft_ere kit_id="1" doc_id="a" source_type="newswire">\n'
+        f"<entities>\n{entities}</entities>\n</deft_ere>\n"
     )
 
 
