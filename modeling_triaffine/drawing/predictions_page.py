@@ -1,0 +1,3 @@
+"""The former address of `predictions_page`, which scripts from older documents import."""
+
+from .pages import predictions_page as predictions_page
