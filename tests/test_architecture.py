@@ -33,7 +33,7 @@ BUDGET = {
     "commands": (1_038, 675),
     "conversion": (663, 589),
     "data": (4_403, 2_287),
-    "drawing": (596, 455),
+    "drawing": (593, 454),
     "evaluation": (1_149, 621),
     "explanation": (385, 279),
     "model": (4_441, 3_427),

@@ -94,7 +94,7 @@ def predict(
         with open_output(html) as page:  # before the prediction: what cannot be written is known at once
             drawn = write_rows(found, total, output, html, entities_column, counts)
             if html is not None:
-                from ..drawing.pages import predictions_page
+                from ..drawing.predictions_page import predictions_page
 
                 texts, names = [(row.text, found) for row, found in drawn], [name_of(row) for row, _ in drawn]
                 page.write(predictions_page(texts, f"Entities in {input}", rejected, names))

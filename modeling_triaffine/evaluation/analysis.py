@@ -11,7 +11,7 @@ from datasets import Dataset
 
 from ..data.texts import join_tokens
 from ..drawing import draw_entities_html, drawing_style
-from ..drawing.pages import render_html
+from ..drawing.predictions_page import render_html
 from ..drawing.safe_text import LONGEST_LABEL, clean, shorten
 from ..drawing.tables import Table
 from ..files import SURROGATES

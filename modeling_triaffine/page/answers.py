@@ -12,7 +12,7 @@ from markupsafe import escape
 from transformers.utils import cached_file
 
 from ..drawing import draw_entities_html
-from ..drawing.pages import render_html
+from ..drawing.predictions_page import render_html
 from ..drawing.safe_text import LONGEST_LABEL, shorten
 from ..explanation import Explanation, explain, format_explanation
 from ..explanation.explaining import Row, describe_span, likeliest_labels, make_stages, number_text, probability_text

@@ -20,7 +20,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from ..addresses import HOST, PAGE_PORT, answered_hosts
-from ..drawing.pages import predictions_page
+from ..drawing.predictions_page import predictions_page
 from ..files import SURROGATES
 from ..model.kinds_triaffine import OVERLAPS
 from .answers import CHOOSE_ONE, NOTHING_YET, Marked, Models, explain_entity, find_entities

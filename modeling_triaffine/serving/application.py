@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
-from ..drawing.pages import render_html
+from ..drawing.predictions_page import render_html
 from ..installed_models import public_names
 from ..model.kinds_triaffine import OVERLAPS
 from ..model.options_triaffine import PREDICTION_OPTIONS, PredictionOptions

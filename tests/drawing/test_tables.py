@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 from markdown_it import MarkdownIt
 
-from modeling_triaffine.drawing.pages import ENVIRONMENT
+from modeling_triaffine.drawing.predictions_page import ENVIRONMENT
 from modeling_triaffine.drawing.safe_text import text_width, visible_json
 from modeling_triaffine.drawing.tables import Code, Strong, Table
 

@@ -4,8 +4,7 @@ import re
 
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.drawing import Drawing
-from modeling_triaffine.drawing.pages import MOST_NAMES, MOST_TEXTS
-from modeling_triaffine.drawing.predictions_page import predictions_page
+from modeling_triaffine.drawing.predictions_page import MOST_NAMES, MOST_TEXTS, predictions_page
 
 
 def entity(text, word, label):
