@@ -1,6 +1,6 @@
 """Draws texts with their nested entities (`entities.py`), in plain Unicode and in HTML.
 
-`pages.py` fills templates of pages, one of which draws many texts, `tables.py` formats tables (`tables.html` in pages),
+`predictions_page.py` fills templates of pages and draws many texts in one, `tables.py` formats tables (`tables.html`),
 `safe_text.py` escapes text.
 """
 
