@@ -102,9 +102,8 @@ def predict(
         for read_text in write_for_tool(to, output, rows, pipeline, uncertain, decoding):
             counts.add(read_text.entities)
     counts.rejected = len(rejected)
-    print(
-        counts, *(f"Written: {path}" for path in (output, html) if path and str(path) != "-"), sep="\n", file=sys.stderr
-    )
+    written_to = [f"Written: {path}" for path in (output, html) if path and str(path) != "-"]
+    print(counts, *written_to, sep="\n", file=sys.stderr)
     return REJECTED if rejected else 0
 
 
@@ -215,7 +214,7 @@ def write_for_tool(
             document = {"doc_id": name, "text": clean_text(text.text), "entities": entities, "words": text.sentences}
             documents.append({**document, "fields": {"uncertainty": round(text.uncertainty, 6)}})
         PREDICTION_WRITERS[tool](documents, unfinished)
-    print(f"{len(documents):,} of {len(named):,} texts written to {output}.", file=sys.stderr)
+    print(f"{len(documents):,} of {len(named):,} texts written.", file=sys.stderr)
     if tool == "label_studio":
         print(f"Labelling configuration: {label_studio_config(pipeline.model.config.entity_labels)}", file=sys.stderr)
     return read
