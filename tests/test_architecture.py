@@ -32,7 +32,7 @@ BUDGET = {
     "acceleration": (1_110, 706),
     "commands": (1_037, 675),
     "conversion": (663, 589),
-    "data": (4_403, 2_287),
+    "data": (4_444, 2_287),
     "drawing": (593, 454),
     "evaluation": (1_149, 621),
     "explanation": (385, 279),
@@ -41,7 +41,7 @@ BUDGET = {
     "publishing": (671, 652),
     "serving": (902, 940),
     "tagging": (398, 533),
-    "training": (2_567, 2_542),
+    "training": (2_521, 2_542),
     "helpers": (0, 1_768),
 }
 

@@ -10,13 +10,14 @@ import numpy as np
 from datasets import ClassLabel, Dataset, DatasetDict, Features, LargeList, List, NamedSplit, Value
 from datasets.fingerprint import Hasher
 
+from ..files import shown
 from ..model.options_triaffine import MODEL_OPTIONS, ModelOptions
 from ..model.text_triaffine import neighbouring_words
 from ..nesting import nested_spans, nesting_depths
 from .formats.text_spans import BIGBIO_KB, annotated_text, bigbio_text
 from .formats.words import tagged_sentences
 from .reading import JsonObject
-from .schema import CONTEXT_FIELDS, OF_TABLES, RecordChecker, Text
+from .schema import CONTEXT_FIELDS, ENTITY_FIELDS, OF_TABLES, RecordChecker, Text
 from .texts import DEFAULT_SENTENCE_SPLITTER, WordSplitter, sentences_of
 
 AnyDataset = TypeVar("AnyDataset", Dataset, DatasetDict)
@@ -84,6 +85,46 @@ def as_records(dataset: object, columns: Iterable[str], function: str) -> Datase
 
     features = Features({**rows.features, "entities": type(entities)({**fields, "type": Value("string")})})
     return rows.map(name_them, features=features, desc="Names of types")
+
+
+def as_dataset(records: Any, what: str) -> Any:
+    """Returns records in any form, such as a list, as a data set of Python types; `what` names them in errors."""
+    if records is None:
+        return None
+    if not isinstance(records, Dataset):
+        try:
+            rows = [dict(records[row]) for row in range(len(records))]
+            columns = dict.fromkeys(column for row in rows for column in row)
+            records = Dataset.from_dict({column: [row.get(column) for row in rows] for column in columns})
+        except (TypeError, ValueError, KeyError) as error:
+            found = type(records).__name__
+            raise ValueError(f"{what} is no data set, nor a list of records, but a {found}: {error!r}.") from error
+    if not len(records):
+        raise ValueError(f"{what} has 0 records.")
+    if records.format["type"] == "custom":
+        raise ValueError(f"{what} has a transform, but its records are encoded once. Give it after `map`.")
+    return as_records(records, ("tokens",), what)
+
+
+def entity_types(records: Dataset, what: str, known: Iterable[str] | None = None) -> set[str]:
+    """Returns the types of the records' entities, all of them `known`; `what` names the records in errors."""
+    types: set[str] = set()
+    for row, entities in enumerate(as_records(records, ("tokens", "entities"), what)["entities"]):
+        is_list = isinstance(entities, list) and all(isinstance(entity, dict) for entity in entities)
+        if not is_list or any(entity.get(name) is None for entity in entities for name in ENTITY_FIELDS):
+            raise ValueError(
+                f"{what} has the entities {shown(entities)} in row {row}. Give a list of objects with "
+                f"{', '.join(ENTITY_FIELDS)}, an empty one if there is no entity; adapt_dataset converts other forms."
+            )
+        if any(isinstance(entity["type"], int) for entity in entities):
+            raise ValueError(f"{what} has numbers as types of entities in row {row}. Give names or a ClassLabel.")
+        types |= {entity["type"] for entity in entities}
+        if known is not None and (unknown := types.difference(known)):
+            raise ValueError(
+                f"{what} has entities of type {', '.join(sorted(unknown))} in row {row}, which the model has no label "
+                f"for; it knows {', '.join(known)}. Train on data with all types, or remove these entities."
+            )
+    return types
 
 
 def readable(value: Any, feature: Any) -> Any:

@@ -1,10 +1,10 @@
-"""From the records that a trainer is given to its batches: which sentences these have, and how they are encoded.
+"""Records → batches of a training: how sentences are encoded, and which of them these have.
 
 Sentences of similar length are batched together to reduce padding. No order is drawn from a global random generator: a
 resumed training sees the batches of an uninterrupted one.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from itertools import islice
@@ -16,9 +16,6 @@ from torch.utils.data import Dataset, Sampler
 from tqdm import tqdm
 
 from ..data.collator import Windows, encode_words, with_fields
-from ..data.records import as_records
-from ..data.schema import ENTITY_FIELDS
-from ..files import shown
 from ..model.batches_triaffine import batches_by_length, feature_size
 from ..model.processing_triaffine import TriaffineProcessor
 
@@ -32,49 +29,6 @@ ORDERS = ("group_by_length", "random", "sequential")
 Size = tuple[int, int]
 # What a trainer takes as a data set.
 Records = datasets.Dataset | Sequence[Mapping[str, Any]] | Dataset[Any]
-
-
-# ---- Records ----
-
-
-def as_dataset(records: Any, what: str) -> Any:
-    """Returns records in any form, such as a list, as a data set of Python types; `what` names them in errors."""
-    if records is None:
-        return None
-    if not isinstance(records, datasets.Dataset):
-        try:
-            rows = [dict(records[row]) for row in range(len(records))]
-            columns = dict.fromkeys(column for row in rows for column in row)
-            records = datasets.Dataset.from_dict({column: [row.get(column) for row in rows] for column in columns})
-        except (TypeError, ValueError, KeyError) as error:
-            found = type(records).__name__
-            raise ValueError(f"{what} is no data set, nor a list of records, but a {found}: {error!r}.") from error
-    if not len(records):
-        raise ValueError(f"{what} has 0 records.")
-    if records.format["type"] == "custom":
-        raise ValueError(f"{what} has a transform, but its records are encoded once. Give it after `map`.")
-    return as_records(records, ("tokens",), what)
-
-
-def entity_types(records: datasets.Dataset, what: str, known: Iterable[str] | None = None) -> set[str]:
-    """Returns the types of the records' entities, all of them `known`; `what` names the records in errors."""
-    types: set[str] = set()
-    for row, entities in enumerate(as_records(records, ("tokens", "entities"), what)["entities"]):
-        is_list = isinstance(entities, list) and all(isinstance(entity, dict) for entity in entities)
-        if not is_list or any(entity.get(name) is None for entity in entities for name in ENTITY_FIELDS):
-            raise ValueError(
-                f"{what} has the entities {shown(entities)} in row {row}. Give a list of objects with "
-                f"{', '.join(ENTITY_FIELDS)}, an empty one if there is no entity; adapt_dataset converts other forms."
-            )
-        if any(isinstance(entity["type"], int) for entity in entities):
-            raise ValueError(f"{what} has numbers as types of entities in row {row}. Give names or a ClassLabel.")
-        types |= {entity["type"] for entity in entities}
-        if known is not None and (unknown := types.difference(known)):
-            raise ValueError(
-                f"{what} has entities of type {', '.join(sorted(unknown))} in row {row}, which the model has no label "
-                f"for; it knows {', '.join(known)}. Train on data with all types, or remove these entities."
-            )
-    return types
 
 
 # ---- Encoded records ----

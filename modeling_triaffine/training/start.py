@@ -24,7 +24,7 @@ from transformers import PretrainedConfig, PreTrainedTokenizerFast, set_seed
 from ..data import Text, add_context
 from ..data.collator import Windows, spans_of
 from ..data.loading import CorpusPart, read_parts
-from ..data.records import repeated_sentences
+from ..data.records import as_dataset, entity_types, repeated_sentences
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.kinds_triaffine import NONE_LABEL
 from ..model.model_triaffine import TriaffineForNestedNER
@@ -32,7 +32,6 @@ from ..model.options_triaffine import MODEL_OPTIONS, ProcessorOptions
 from ..model.processing_triaffine import VOCABULARY_PARTS, TriaffineProcessor, beginning
 from ..model.text_triaffine import composed, word_splitter
 from ..new_model import match_low_rank_start, number_names
-from .batching import as_dataset, entity_types
 from .new_labels import Teacher, extend_labels
 from .options import DATA, OWN_OPTIONS
 from .plan import NestedNERTrainingArguments, TrainingPlan, make_plan

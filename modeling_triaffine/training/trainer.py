@@ -23,6 +23,7 @@ from transformers.trainer import TRAINER_STATE_NAME, TRAINING_ARGS_NAME
 from transformers.trainer_utils import EvalLoopOutput, IntervalStrategy, TrainOutput, denumpify_detensorize
 
 from ..data.collator import DataCollatorForNestedNER, Windows
+from ..data.records import as_dataset, entity_types
 from ..data.schema import CONTEXT_FIELDS
 from ..environment import describe_hardware, describe_versions
 from ..evaluation.prediction import candidate_spans
@@ -39,7 +40,7 @@ from ..nesting import Span
 from ..publishing.model_card import CARD_NAME, build_model_card, repository_name
 from ..publishing.run_summary import SUMMARY_FILE, Epoch, RunSummary
 from ..publishing.upload import errors_of_hub, publish_folder, saved_before
-from .batching import EncodedRecords, Records, TrainingBatchSampler, as_dataset, entity_types
+from .batching import EncodedRecords, Records, TrainingBatchSampler
 from .interruptions import NotFiniteError, StoppedError, TrainingCallback, explaining_memory, find_checkpoint, loading
 from .new_labels import Teacher
 from .optimization import averaging, build_parameter_groups
