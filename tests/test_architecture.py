@@ -41,7 +41,7 @@ BUDGET = {
     "publishing": (671, 652),
     "serving": (902, 940),
     "tagging": (398, 533),
-    "training": (2_521, 2_542),
+    "training": (2_532, 2_542),
     "helpers": (0, 1_768),
 }
 

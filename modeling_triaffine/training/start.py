@@ -152,56 +152,67 @@ def read_corpus(plan: TrainingPlan, base: BaseModel) -> Corpus:
         getattr(base.config, name) if base.config else plan.config.get(name, MODEL_OPTIONS[name].default)
         for name in ("pos_embedding_size", "context", "max_subwords")
     )
-    has_words = any(part.has_words for part in parts)
-    words = plan.words if has_words else "text"
-    if words == "auto" and reads_tags:
-        logger.info("Words: those of the corpus, to which its parts of speech belong.")
-        words = "corpus"
-    elif words == "auto":
-        words = "text" if all(part.is_written for part in parts) else "both"
-    reader: Any = base.processor or ProcessorOptions  # whose fields are its defaults
-    split_words = word_splitter(plan.word_splitter or reader.word_splitter)
-    split_sentences = plan.sentence_splitter or reader.sentence_splitter
-    types: set[str] = set()
-    held_out: set[Any] = set()
-
-    def load(in_own_words: bool) -> DatasetDict:
-        """The splits in the words of the corpus, where it has its own, or in those of raw text."""
-        splits: dict[str, Any] = {}
-        for part in parts:
-            splits |= part.sentences(split_words, split_sentences, in_own_words)
-        if "train" not in splits:
-            raise ValueError("There is no training data; give --train_file.")
-        if in_own_words:
-            types.update(count_types(splits["train"]))
-        if in_own_words and plan.dev_share:
-            held_out.update(_choose_dev(splits, plan.dev_share, plan.training.seed))
-        if held_out:
-            train = splits["train"]
-            names = zip(train["doc_id"], train["sent_id"], strict=True)
-            is_held = [not held_out.isdisjoint(of_sentence) for of_sentence in names]
-            splits["validation"] = train.select([row for row, held in enumerate(is_held) if held])
-            splits["train"] = train.select([row for row, held in enumerate(is_held) if not held])
-        if plan.max_train_samples is not None:
-            splits["train"] = splits["train"].take(min(plan.max_train_samples, len(splits["train"])))
-        return add_context(DatasetDict(splits), context, max_subwords)
-
-    given = to_train_on = load(in_own_words=True)
+    words = _choose_words(plan.words, parts, bool(reads_tags))
+    own = _sentences(plan, base, parts, in_own_words=True)
+    if "train" not in own:
+        raise ValueError("There is no training data; give --train_file.")
+    types = {*count_types(own["train"])}
+    held_out = {*_choose_dev(own, plan.dev_share, plan.training.seed)} if plan.dev_share else set[Any]()
+    given = to_train_on = add_context(_held_out(own, held_out, plan.max_train_samples), context, max_subwords)
     if "validation" not in given and plan.training.eval_strategy != "no":
         raise ValueError("There is no validation data: --dev_share 0.1 holds out a tenth (docs/corpora.md#dev-sets).")
     if "test" not in given and plan.training.do_predict:
         raise ValueError("There is no test data to score (--do_predict); give --test_file.")
-    if words != "corpus" and has_words:
-        to_train_on = load(in_own_words=False)
+    if words != "corpus" and any(part.has_words for part in parts):
+        cut = _sentences(plan, base, parts, in_own_words=False)
+        to_train_on = add_context(_held_out(cut, held_out, plan.max_train_samples), context, max_subwords)
     if words == "both":
-        own, cut = given["train"], to_train_on["train"]
-        known = {(name, *tokens) for name, tokens in zip(own["id"], own["tokens"], strict=True)}
-        pairs = zip(cut["id"], cut["tokens"], strict=True)
-        others = cut.select([row for row, (name, tokens) in enumerate(pairs) if (name, *tokens) not in known])
-        to_train_on["train"] = concatenate_datasets([own, others])
+        to_train_on["train"] = _both(given["train"], to_train_on["train"])
     logger.info("Read %s.", ", ".join(f"{len(records):,} {split} sentences" for split, records in given.items()))
     logger.info("Words: %s (--words).", OWN_OPTIONS["words"].meanings[words])
     return Corpus(words, types, given, to_train_on, _texts_to_score(parts, given, held_out))
+
+
+def _choose_words(wanted: str, parts: Sequence[CorpusPart], reads_tags: bool) -> str:
+    """Returns the words to train on: "text", "both" or "corpus"; a corpus without words of its own has only text."""
+    if not any(part.has_words for part in parts):
+        return "text"
+    if wanted == "auto" and reads_tags:
+        logger.info("Words: those of the corpus, to which its parts of speech belong.")
+        return "corpus"
+    if wanted == "auto":
+        return "text" if all(part.is_written for part in parts) else "both"
+    return wanted
+
+
+def _sentences(plan: TrainingPlan, base: BaseModel, parts: Iterable[CorpusPart], in_own_words: bool) -> dict[str, Any]:
+    """The splits in the words of the corpus, where it has its own, or in those of raw text."""
+    reader: Any = base.processor or ProcessorOptions  # whose fields are its defaults
+    split_words = word_splitter(plan.word_splitter or reader.word_splitter)
+    splits: dict[str, Any] = {}
+    for part in parts:
+        splits |= part.sentences(split_words, plan.sentence_splitter or reader.sentence_splitter, in_own_words)
+    return splits
+
+
+def _held_out(splits: Mapping[str, Any], held_out: Collection[Any], most: int | None) -> DatasetDict:
+    """The splits, with the sentences `held_out` for validation, and at most so many training sentences."""
+    train, others = splits["train"], {}
+    if held_out:
+        names = zip(train["doc_id"], train["sent_id"], strict=True)
+        is_held = [not set(of_sentence).isdisjoint(held_out) for of_sentence in names]
+        others = {"validation": train.select([row for row, held in enumerate(is_held) if held])}
+        train = train.select([row for row, held in enumerate(is_held) if not held])
+    train = train if most is None else train.take(min(most, len(train)))
+    return DatasetDict({**splits, **others, "train": train})
+
+
+def _both(own: Dataset, cut: Dataset) -> Dataset:
+    """The sentences in the words of the corpus, and those whose words differ in raw text once more in these."""
+    known = {(name, *tokens) for name, tokens in zip(own["id"], own["tokens"], strict=True)}
+    pairs = zip(cut["id"], cut["tokens"], strict=True)
+    others = cut.select([row for row, (name, tokens) in enumerate(pairs) if (name, *tokens) not in known])
+    return concatenate_datasets([own, others])
 
 
 def _texts_to_score(parts: Sequence[CorpusPart], given: DatasetDict, held_out: set[Any]) -> dict[str, list[Text]]:
