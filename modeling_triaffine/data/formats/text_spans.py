@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element
 
 from ...files import JSON_SUFFIXES
@@ -14,28 +14,36 @@ from ..reading import JsonObject, Pair, json_reader, json_values, layers_of, rea
 from ..schema import WITHOUT_SPANS, Entity, RecordChecker, Text, annotated, positions, same_but_for_space
 from . import CorpusFormat, check_columns
 
-TEXTS = ("text", "sentence", "full_text", "content", "data")
 SPANS = ("entities", "spans", "label", "labels", "denotations", "annotations")
 # The covered text, with which the offsets are compared.
 QUOTES = ("text", "word", "entity_text", "mention", "mention_text", "span_text", "covered_text", "surface", "quote")
 LAST = "end_idx"
 """The offset of a span's last character, in data sets of CBLUE (CMeEE). In some of their versions it is the offset
 after it, as the length of the quote then shows."""
-FORM: Mapping[str, Any] = {
-    "text": TEXTS,
-    "entities": SPANS,
-    "start": ("start", "start_offset", "start_idx", "start_position", "begin", "span.begin", "span.start", "span.0"),
-    "end": ("end", "end_offset", LAST, "end_position", "span.end", "span.1"),
-    # entity_group: of the pipeline and `predict`.
-    "type": ("label", "type", "labels", "obj", "entity_group", "entity_type", "name"),
-    "quote": (*QUOTES, "value", "entity", "entity_value"),
-    "id": ("id",),
-    "inclusive_end": None,  # with it, the end is the offset of the last character; None: only in `LAST`
-}
-"""The fields of records with the text and its spans; each has one of the names given, or paths as "data.text".
+Names = tuple[str, ...]
 
-`start`, `end`, `type` and `quote` are those of a span that is an object; a list is [start, end, type].
-"""
+
+class FieldNames(NamedTuple):
+    """The names that the fields of a record with a text and its spans may have, or paths as "data.text".
+
+    `start`, `end`, `type` and `quote` are those of a span that is an object; a list is [start, end, type].
+    """
+
+    text: Names = ("text", "sentence", "full_text", "content", "data")
+    entities: Names = SPANS
+    start: Names = (
+        *("start", "start_offset", "start_idx", "start_position", "begin"),
+        *("span.begin", "span.start", "span.0"),
+    )
+    end: Names = ("end", "end_offset", LAST, "end_position", "span.end", "span.1")
+    # entity_group: of the pipeline and `predict`.
+    type: Names = ("label", "type", "labels", "obj", "entity_group", "entity_type", "name")
+    quote: Names = (*QUOTES, "value", "entity", "entity_value")
+    id: Names = ("id",)
+    inclusive_end: bool | None = None  # the end is the offset of the last character; None: only in `LAST`
+
+
+FIELDS = FieldNames()
 OF_SPAN = ("start", "end", "type", "inclusive_end")  # that `columns` may name
 # Fields of a span that only matter to the tool that wrote it.
 BOOKKEEPING = {"id", "token_start", "token_end", "input_hash", "source", "score"}
@@ -48,44 +56,45 @@ def annotated_text(record: JsonObject, default_id: str, columns: Mapping[str, An
     """The text of one record with its spans by characters; `default_id` names it if it has no id. None if rejected.
 
     A span is a list [start, end, type] or an object with start, end and type (a list of types: one entity each), and
-    perhaps the covered text, which is checked. `columns` names fields; those that it does not are as in `FORM`.
+    perhaps the covered text, which is checked. `columns` names fields; those that it does not are as in `FIELDS`.
     """
-    form = FORM if columns is None else _text_form(columns)
+    names = FIELDS if columns is None else _of_texts(columns)
     if (answer := record.fields.get("answer")) in REJECTED:
         record.check.note(f"texts with the answer {answer!r} ignored")
         return None
-    identifier = record.get(form["id"][0])
-    named = next((name for name in form["text"] if isinstance(record.get(name), str)), form["text"][0])
-    text = record.value(named, str)
+    identifier = record.get(names.id[0])
+    of_text = next((name for name in names.text if isinstance(record.get(name), str)), names.text[0])
+    text = record.value(of_text, str)
     layers = layers_of(record, text)
     doc_id = default_id if identifier in (None, "") else str(identifier)
-    made = annotated(doc_id, text, _entities(record, text, named, form, {*layers}), record.where)
+    made = annotated(doc_id, text, _entities(record, text, of_text, names, {*layers}), record.where)
     made.update(layers)  # type: ignore[typeddict-item]
     return made
 
 
-def _text_form(columns: Mapping[str, Any]) -> Mapping[str, Any]:
+def _of_texts(columns: Mapping[str, Any]) -> FieldNames:
     check_columns(columns, ("text", "entities"), ("id", *OF_SPAN))
     for name, field in columns.items():
         if not isinstance(field, bool if name == "inclusive_end" else str):
             raise ValueError(f"`columns`: {name} is {field!r}. Give names or paths of fields, inclusive_end as a bool.")
-    return span_form(columns)
+    return named_fields(columns)
 
 
-def span_form(columns: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {**FORM, **{name: (field,) if isinstance(field, str) else field for name, field in columns.items()}}
+def named_fields(columns: Mapping[str, Any]) -> FieldNames:
+    given: dict[str, Any] = {name: (field,) if isinstance(field, str) else field for name, field in columns.items()}
+    return FIELDS._replace(**given)
 
 
 def _entities(
-    record: JsonObject, text: str, named: str, form: Mapping[str, Any], layers: Set[str]
+    record: JsonObject, text: str, of_text: str, names: FieldNames, layers: Set[str]
 ) -> Iterator[Entity | None]:
-    present = [name for name in form["entities"] if name != named and record.get(name) is not None]
+    present = [name for name in names.entities if name != of_text and record.get(name) is not None]
     filled = [name for name in present if (found := record.get(name)) and isinstance(found, list)]
     if len(filled) > 1:
         problem = f"there are spans in the fields {' and '.join(map(repr, filled))}"
         raise record.check.error(record.where, problem, "Put them into one of them")
     key = next(iter(filled or present), None)
-    known = _first_keys(named, form["id"][0], "answer", *layers, key or named)
+    known = _first_keys(of_text, names.id[0], "answer", *layers, key or of_text)
     for name in record.fields.keys() - known:
         if record.fields[name] not in (None, [], {}) and not name.startswith("_"):
             record.check.note(f"field '{name}' ignored")
@@ -93,24 +102,22 @@ def _entities(
         record.check.note(WITHOUT_SPANS, example=record.where)
         return
     for index, raw in enumerate(record.value(key, list)):
-        span, fragment, kind, quote = read_span(raw, record, f"{key}[{index}]", form)
+        span, fragment, kind, quote = read_span(raw, record, f"{key}[{index}]", names)
         found = span.get(kind)
         types = found if isinstance(found, list) else [span.value(kind, str)]
         yield from _entity_of_each_type(span, text, fragment, types, quote)
 
 
-def read_span(
-    raw: object, record: JsonObject, name: str, form: Mapping[str, Any]
-) -> tuple[JsonObject, Offsets, str, str]:
+def read_span(raw: object, record: JsonObject, place: str, names: FieldNames) -> tuple[JsonObject, Offsets, str, str]:
     """The object of a span, its positions, end exclusive, and its fields with the type and the covered text."""
     if isinstance(raw, list):
-        names = (form["start"][0], form["end"][0], form["type"][0], *map(str, range(3, len(raw))))
-        raw = dict(zip(names, raw, strict=False))
-    span = JsonObject(raw, record.where, record.check, name, "A span has start, end and label")
-    first, last, kind = (span.first_of(form[field]) for field in ("start", "end", "type"))
+        keys = (names.start[0], names.end[0], names.type[0], *map(str, range(3, len(raw))))
+        raw = dict(zip(keys, raw, strict=False))
+    span = JsonObject(raw, record.where, record.check, place, "A span has start, end and label")
+    first, last, kind = map(span.first_of, (names.start, names.end, names.type))
     start, end = span.value(first, int), span.value(last, int)
-    quote = next((name for name in form["quote"] if name != kind and isinstance(span.fields.get(name), str)), QUOTES[0])
-    inclusive = form["inclusive_end"]
+    quote = next((name for name in names.quote if name != kind and isinstance(span.fields.get(name), str)), QUOTES[0])
+    inclusive = names.inclusive_end
     if inclusive is None:
         inclusive = last == LAST and len(str(span.get(quote) or "")) != end - start
     span.check.note_other_fields(span.fields, BOOKKEEPING | _first_keys(first, last, kind, quote), "span field")
@@ -132,9 +139,9 @@ def _entity_of_each_type(
         yield span.check.entity(text, [fragment], kind, covered, span.where, span.name)
 
 
-def word_entity(raw: object, record: JsonObject, name: str, form: Mapping[str, Any], tokens: list[Any]) -> Entity:
+def word_entity(raw: object, record: JsonObject, place: str, names: FieldNames, tokens: list[Any]) -> Entity:
     """The entity of a span that counts words, with which a covered text is compared."""
-    span, (start, end), kind, quote = read_span(raw, record, name, form)
+    span, (start, end), kind, quote = read_span(raw, record, place, names)
     words = " ".join(map(str, tokens[start:end])) if 0 <= start < end <= len(tokens) else ""
     if words and (said := span.get(quote)) and not same_but_for_space(str(said), words):
         remedy = "Count words from 0, with an exclusive end (or inclusive_end in columns=)"

@@ -13,7 +13,7 @@ from ..schema import DISCONTINUOUS, Entity, RecordChecker, Text
 from ..texts import WrittenSentence, text_of_sentences
 from . import IN_LIST, CorpusFormat, check_columns
 from .tags import RULE, STANDARD, Tag, TagScheme, decode_tags, scheme_of
-from .text_spans import FORM, OF_SPAN, QUOTES, span_form, word_entity
+from .text_spans import FIELDS, OF_SPAN, QUOTES, named_fields, word_entity
 
 
 def text_of_words(fields: Mapping[str, Any], where: str, check: RecordChecker) -> Text:
@@ -96,15 +96,15 @@ def _entities_of(
     """The entities of a record in a field of spans by words, of tags, or of lists of tags, one for each level."""
     values = record.value(name, list, f"{RULE}; entities by words are objects with start, end and type")
     if scheme is None:
-        form = span_form({"quote": QUOTES, **{field: columns[field] for field in OF_SPAN if field in columns}})
-        yield from (word_entity(raw, record, f"{name}[{index}]", form, tokens) for index, raw in enumerate(values))
+        names = named_fields({"quote": QUOTES, **{field: columns[field] for field in OF_SPAN if field in columns}})
+        yield from (word_entity(raw, record, f"{name}[{index}]", names, tokens) for index, raw in enumerate(values))
         return
     for level in values if values and all(isinstance(value, list) for value in values) else [values]:
         if len(level) != len(tokens):
             remedy = "Give one tag for each token, several joined by |, or lists: one for each level of nesting"
             raise record.error(name, f"has {len(level)} tags for {len(tokens)} tokens", remedy)
-        names = columns.get("names", ())
-        yield from decode_tags([_read(tag, record, name, scheme, names) for tag in level], record.check, scheme.note)
+        tags = [_read(tag, record, name, scheme, columns.get("names", ())) for tag in level]
+        yield from decode_tags(tags, record.check, scheme.note)
 
 
 def _read(tag: object, record: JsonObject, name: str, scheme: TagScheme, names: Sequence[str]) -> list[Tag]:
@@ -151,8 +151,8 @@ def _text(record: JsonObject, fields: dict[str, Any]) -> Text:
     entities, tokens = record.value("entities", list), record.value("tokens", list)
     # As in Pyramid's data, and with the covered text.
     if any(isinstance(raw, dict) and not raw.keys().isdisjoint(("span", *QUOTES)) for raw in entities):
-        form = {**FORM, "type": ("type", *FORM["type"]), "quote": QUOTES}
-        fields["entities"] = [word_entity(e, record, f"entities[{n}]", form, tokens) for n, e in enumerate(entities)]
+        names = FIELDS._replace(type=("type", *FIELDS.type), quote=QUOTES)
+        fields["entities"] = [word_entity(e, record, f"entities[{n}]", names, tokens) for n, e in enumerate(entities)]
     return text_of_words(fields, record.where, record.check)
 
 

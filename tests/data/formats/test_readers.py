@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from modeling_triaffine.data import CorpusError, load_nested_ner
-from modeling_triaffine.data.formats.text_spans import FORM
+from modeling_triaffine.data.formats.text_spans import FIELDS
 from tests.helpers.corpora import (
     ACE_SOURCE,
     BIGBIO_RECORD,
@@ -108,7 +108,7 @@ def test_errors_name_what_is_wrong(tmp_path, name):
 
 
 def test_every_field_with_the_covered_text_is_compared(tmp_path):
-    for name in FORM["quote"]:
+    for name in FIELDS.quote:
         span = {"start": 13, "end": 17, "label": "X", name: "Omsk"}
         path = write_files(tmp_path, lines({"text": TEXT, "spans": [span]}))
         with pytest.raises(CorpusError, match=r"'spans\[0\]' quotes 'Omsk', but from 13 to 17 the text is '.*\[Orsk\]"):
