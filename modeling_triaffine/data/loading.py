@@ -268,22 +268,24 @@ class GivenFiles:
         self.folder = self.paths[0] if len(self.paths) == 1 else Path(os.path.commonpath(self.paths))
         self.above = {*self.paths, *(folder for path in self.paths for folder in path.parents)}
         self.files = [*dict.fromkeys(file for path in self.paths for file in visible_files(path))]
-        self.formats: dict[Path, CorpusFormat] = {}  # the known one, that of the file, or of its neighbours
-        for kind in [known] if known else FORMATS.values():
-            if kind.documents is not None:
-                found = (file for path in self.paths for file in kind.documents(path))
-                self.formats |= dict.fromkeys(found, kind)
+        self.formats = self._documents()  # of each file: the known one, its own, or that of its neighbours
         documents = {_stem(file) for file in self.formats}  # whose texts are called alike
         for file in self.files:
             own = self._own_format(file) if known or _stem(file) not in documents else None
             if own is not None and (own.documents is None or file == self.folder):
                 self.formats[file] = own
-        # What is wrong with a file that could be like its neighbours is said by their reader.
+        self.formats |= self._like_neighbours()
+
+    def _documents(self) -> dict[Path, CorpusFormat]:
+        """The files to read of the documents that consist of several files, with their format."""
+        kinds = [kind for kind in ([self.known] if self.known else FORMATS.values()) if kind.documents is not None]
+        return {file: kind for kind in kinds for path in self.paths for file in kind.documents(path)}
+
+    def _like_neighbours(self) -> dict[Path, CorpusFormat]:
+        """The files without a format that are called like others; their reader says what is wrong with them."""
         near = {_suffix(file): kind for file, kind in self.formats.items() if kind.documents is None}
-        for file in (file for file in self.files if file not in self.formats and _suffix(file) in near):
-            neighbours = near[_suffix(file)]
-            if split_of(file) or _suffix(file) in neighbours.suffixes:
-                self.formats[file] = neighbours
+        others = ((file, near.get(_suffix(file))) for file in self.files if file not in self.formats)
+        return {file: kind for file, kind in others if kind and (split_of(file) or _suffix(file) in kind.suffixes)}
 
     def _own_format(self, file: Path) -> CorpusFormat | None:
         """The format of a file by its name and content; None if it has none, or not the known one."""
