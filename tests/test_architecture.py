@@ -32,7 +32,7 @@ BUDGET = {
     "acceleration": (1_110, 706),
     "commands": (1_037, 675),
     "conversion": (663, 589),
-    "data": (4_453, 2_287),
+    "data": (4_454, 2_287),
     "drawing": (593, 454),
     "evaluation": (1_149, 621),
     "explanation": (385, 279),

@@ -278,8 +278,9 @@ class GivenFiles:
 
     def _documents(self) -> dict[Path, CorpusFormat]:
         """The files to read of the documents that consist of several files, with their format."""
-        kinds = [kind for kind in ([self.known] if self.known else FORMATS.values()) if kind.documents is not None]
-        return {file: kind for kind in kinds for path in self.paths for file in kind.documents(path)}
+        kinds = [self.known] if self.known else FORMATS.values()
+        found = ((path, kind, kind.documents) for kind in kinds for path in self.paths)
+        return {file: kind for path, kind, documents in found if documents is not None for file in documents(path)}
 
     def _like_neighbours(self) -> dict[Path, CorpusFormat]:
         """The files without a format that are called like others; their reader says what is wrong with them."""
