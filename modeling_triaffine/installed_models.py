@@ -28,20 +28,20 @@ def installed_models() -> dict[str, Path]:
 def find_model(name: str | None = None) -> str:
     """The folder or the Hub name of a model: a folder of that name, a model of the package, or else one on the Hub.
 
-    Without a name it is [`DEFAULT_MODEL`].
+    Without a name it is [`DEFAULT_MODEL`]. A folder without config.json is searched for a model in `model/`.
 
     Raises:
-        FileNotFoundError: a name that is not OWNER/NAME is none of them, or the package lacks the weights; the message
-            lists the models that are installed.
+        FileNotFoundError: it is none of them; of OWNER/NAME, a folder OWNER is here. The message lists the models.
     """
     name = name or DEFAULT_MODEL
     folder = Path(name).expanduser()
     if folder.is_dir():
-        return str(folder)
+        inner = folder / "model"  # of a run that has its corpus beside it
+        return str(inner if inner.is_dir() and not (folder / "config.json").exists() else folder)
     models = installed_models()
     if name in models:
         return str(models[name])
-    if name.count("/") == 1 and name[0].isalnum():  # others are paths
+    if name.count("/") == 1 and name[0].isalnum() and not folder.parent.is_dir():  # others are paths
         return name
     listed = ", ".join(models) or "none: install it again"
     raise FileNotFoundError(

@@ -96,7 +96,12 @@ def _register_task() -> None:
     def pipeline(task: Any = None, model: Any = None, *arguments: Any, **options: Any) -> Any:
         if isinstance(model, str) and not os.path.isdir(model):
             model = str(installed_models().get(model, model))
-        return make_pipeline(task, model, *arguments, **options)
+        try:
+            return make_pipeline(task, model, *arguments, **options)
+        except OSError as error:
+            if isinstance(model, str) and "/" not in model:
+                error.add_note(f"Models of modeling_triaffine: {', '.join(installed_models())}.")
+            raise
 
     register_task(lambda _model: NestedNERPipeline)
     vars(pipelines)["pipeline"] = pipeline

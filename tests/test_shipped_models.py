@@ -23,9 +23,13 @@ def found_by(ner, text: str) -> set[tuple[str, str]]:
 
 def test_a_folder_comes_before_the_hub(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "names-en").mkdir()
+    for folder in ("names-en", "outputs/model"):
+        (tmp_path / folder).mkdir(parents=True)
     assert find_model("names-en") == "names-en"
+    assert find_model("outputs") == "outputs/model"  # as `make demo` leaves it
     assert find_model("owner/name") == "owner/name"
+    with pytest.raises(FileNotFoundError, match="outputs/modell"):
+        find_model("outputs/modell")
 
 
 def test_unknown_name_is_refused_with_the_models_that_there_are():
@@ -77,6 +81,9 @@ def test_the_default_is_names_en_and_transformers_pipeline_takes_its_name(caplog
     for made in (NestedNERPipeline(), NestedNERPipeline("names-en"), pipeline("ner", model="names-en")):
         assert found_by(made, text) == names
     assert ["names-en finds" in record.message for record in caplog.records if record.levelname == "WARNING"] == [True]
+    with pytest.raises(OSError) as refused:  # noqa: PT011 - transformers' own
+        pipeline("ner", model="names-fr")
+    assert refused.value.__notes__ == ["Models of modeling_triaffine: genia, names-en."]
 
 
 def test_genia_finds_proteins_in_genes():
