@@ -66,9 +66,8 @@ def model_on_encoder(
     if config is not None:
         if options:
             raise ValueError("from_encoder: give either `config` or its fields as keywords, not both.")
-        options = {
-            key: value for key, value in config.to_dict().items() if key not in ("hidden_size", "encoder_config")
-        }
+        options = config.to_dict()
+        del options["hidden_size"], options["encoder_config"]
     model = cls(config_class(encoder_config=encoder_config, **options))
     if attn_implementation is not None:
         model.set_attn_implementation(attn_implementation)
@@ -134,6 +133,8 @@ def processor_of_encoder(cls: type[TriaffineProcessor], /, name_or_path: str, **
     """
     origin = {name: options.pop(name) for name in ORIGIN_OPTIONS if name in options}
     tokenizer = AutoTokenizer.from_pretrained(name_or_path, add_prefix_space=True, trust_remote_code=False, **origin)
+    if len(tokenizer) == len(tokenizer.all_special_ids):  # transformers makes one where the files are missing
+        raise ValueError(f"{name_or_path} has no tokenizer, or an empty one; save the encoder's in the same place.")
     return cls(tokenizer, **options)
 
 
@@ -149,9 +150,8 @@ def build_vocabularies(processor: TriaffineProcessor, records: Iterable[dict[str
         names = {"words": words, "chars": "".join(words), "pos": record["pos"] if "pos" in counts else ()}
         for part, count in counts.items():
             count.update(names[part])
-    processor.vocabularies |= {
-        part: number_names(sorted(of, key=lambda name: (-of[name], name))) for part, of in counts.items()
-    }
+    for part, count in counts.items():
+        processor.vocabularies[part] = number_names(sorted(sorted(count), key=count.__getitem__, reverse=True))
     processor.vocabulary_parts = list(parts)
 
 

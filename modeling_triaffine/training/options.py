@@ -165,9 +165,7 @@ class TrainingOptions:
     encoder_learning_rate: float = _rate(3e-5, "the encoder")
     embeddings_learning_rate: float = _rate(5e-4, "word, part-of-speech and character embeddings and of the BiLSTM")
     learning_rate: float = _rate(3e-5, "everything else, the triaffine head")
-    lr_scheduler_type: str = _main(
-        "linear", "Schedule of the learning rates, by its name in transformers", metavar="NAME"
-    )
+    lr_scheduler_type: str = _main("linear", "Schedule of the learning rates, as transformers names it", metavar="NAME")
     warmup_steps: float = _main(0, "Updates of linear warm-up or, if below 1, their fraction of all updates", least=0)
     weight_decay: float = _main(
         0.01, "Decoupled weight decay; none on biases, norms and the label bias", least=0, metavar="RATE"

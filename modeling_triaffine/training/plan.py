@@ -101,9 +101,7 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
         if self.label_smoothing_factor:
             raise ValueError("label_smoothing_factor and the model's own loss exclude each other: boundary_smoothing.")
         if self.max_subwords_per_batch and self.train_sampling_strategy != "group_by_length":
-            raise ValueError(
-                "max_subwords_per_batch and this train_sampling_strategy exclude each other; leave out one."
-            )
+            raise ValueError("max_subwords_per_batch excludes this train_sampling_strategy; leave out one.")
 
 
 # ---- The plan ----
@@ -209,8 +207,9 @@ def find_option(name: str) -> Option:
     known = training_options()
     if name in known:
         return known[name]
-    near = [key for key in known if key.startswith(name)] or difflib.get_close_matches(name, known, 1, cutoff=0.8)
-    hint = f"Did you mean {near[0]}?" if near else "See `triaffine-ner train --help-all`."
+    initials = [key for key in known if name == "".join(word[:1] for word in key.split("_"))]
+    near = initials + [key for key in known if name in key] or difflib.get_close_matches(name, known, 1, cutoff=0.8)
+    hint = f"Did you mean {', '.join(near[:3])}?" if near else "See `triaffine-ner train --help-all`."
     raise ValueError(f"No such option: {name}. {hint}")
 
 

@@ -8,6 +8,7 @@ trained on the words of raw text if the corpus has its text, and scored on both.
 """
 
 import logging
+import os
 import random
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -20,6 +21,7 @@ import torch
 from datasets import Dataset, DatasetDict, concatenate_datasets
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PretrainedConfig, PreTrainedTokenizerFast, set_seed
+from transformers.utils import CONFIG_NAME, SAFE_WEIGHTS_NAME, WEIGHTS_NAME
 
 from ..data import Text, add_context
 from ..data.collator import Windows, spans_of
@@ -47,7 +49,7 @@ OF_A_RUN = (OF_A_RUN | {"resume_from_checkpoint", "keep_labels", "teacher"}) - {
 
 @dataclass(frozen=True)
 class BaseModel:
-    """Configuration and processor of the trained model that a run starts from, if any; they say how texts are read."""
+    """Configuration and processor of a trained model, processor of an encoder, or nothing; texts are read so."""
 
     config: TriaffineConfig | None = None
     processor: TriaffineProcessor | None = None
@@ -120,8 +122,15 @@ def find_base_model(plan: TrainingPlan) -> BaseModel:
     if name is None and "encoder_config" not in plan.config:
         raise ValueError("There is no model to start from: give --model_name_or_path or a --recipe.")
     base = BaseModel()
+    if name and os.path.isdir(name):
+        files = {file.removesuffix(".index.json") for file in os.listdir(name)}
+        if CONFIG_NAME not in files or files.isdisjoint((SAFE_WEIGHTS_NAME, WEIGHTS_NAME)):
+            missing = SAFE_WEIGHTS_NAME if CONFIG_NAME in files else CONFIG_NAME
+            raise FileNotFoundError(f"{name} has no {missing}; give the folder of an encoder or of a trained model.")
     if name and PretrainedConfig.get_config_dict(name)[0].get("model_type") == TriaffineConfig.model_type:
         base = BaseModel(TriaffineConfig.from_pretrained(name), TriaffineProcessor.from_pretrained(name))
+    elif name:
+        base = BaseModel(processor=TriaffineProcessor.from_encoder(name))
     if plan.keep_labels and not (base.config and plan.model_name_or_path):
         raise ValueError("--keep_labels is for training a trained model further; give it as --model_name_or_path.")
     if plan.keep_labels and plan.teacher:
@@ -132,9 +141,7 @@ def find_base_model(plan: TrainingPlan) -> BaseModel:
     of_data |= {"word_embedding_size"} if plan.word_vectors and not plan.config.get("word_embedding_size") else set()
     for option, value in plan.config.items() if base.config else ():
         if option in MODEL_OPTIONS.keys() - of_data and (trained := getattr(base.config, option)) != value:
-            raise ValueError(
-                f"{option} is {value!r}, but the model in {name} was trained with {trained!r}; leave it out."
-            )
+            raise ValueError(f"{option} is {value!r}, but {name} was trained with {trained!r}; leave it out.")
     return base
 
 
@@ -263,7 +270,7 @@ def start_model(
     if base.config is not None:
         model, processor = _load_trained(plan, base, dataset, labels)
     else:
-        model, processor = _start_new(plan, dataset, labels)
+        model, processor = _start_new(plan, base.processor, dataset, labels)
     processor.word_splitter = plan.word_splitter or processor.word_splitter
     processor.sentence_splitter = plan.sentence_splitter or processor.sentence_splitter
     _warn_of_missed_entities(model.config, processor, dataset)
@@ -315,21 +322,20 @@ def _load_trained(
 
 
 def _start_new(
-    plan: TrainingPlan, dataset: DatasetDict, labels: list[str]
-) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
+    plan: TrainingPlan, processor: Any, dataset: DatasetDict, labels: list[str]
+) -> tuple[TriaffineForNestedNER, Any]:
     """Builds a model on a pretrained encoder, or on a new one as the recipe describes it."""
     auxiliary = plan.config.get("auxiliary_labels") or []
     names = {*labels, *_unseen_types(dataset, labels)} - {NONE_LABEL, *auxiliary}
     fields = {"id2label": dict(enumerate([*sorted(names), *auxiliary, NONE_LABEL])), **plan.config}
     encoder_config = fields.pop("encoder_config", None)
     encoder = plan.model_name_or_path
-    options = {name: fields.get(name, MODEL_OPTIONS[name].default) for name in ("max_subwords", "context")}
-    if encoder is not None:
-        processor = TriaffineProcessor.from_encoder(encoder, **options)
-    else:
+    if encoder is None:
         tokenizer = learn_tokenizer(dataset["train"]["tokens"], plan.tokenizer_vocab_size)
-        processor = TriaffineProcessor(tokenizer, **options)
+        processor = TriaffineProcessor(tokenizer)
         encoder_config = {**encoder_config, "vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
+    for name in fields.keys() & {"context", "max_subwords"}:
+        setattr(processor, name, fields[name])
     if plan.learn_span_width and fields.get("max_span_width") is None:
         entities = (entity for of_sentence in dataset["train"]["entities"] for entity in of_sentence)
         fields["max_span_width"] = max((entity["end"] - entity["start"] for entity in entities), default=None)
@@ -372,9 +378,7 @@ def _unseen_types(dataset: DatasetDict, known: Collection[str]) -> list[str]:
         types = count_types(records)
         if unseen := sorted(types.keys() - {*known}):
             named = ", ".join(f"{name} ({types[name]})" for name in unseen)
-            logger.warning(
-                "The %s data has entities of types that are not learned; they count as missed: %s.", split, named
-            )
+            logger.warning("The %s data has types of entities that are not learned, but missed: %s.", split, named)
         found |= {*unseen}
     return sorted(found)
 

@@ -113,6 +113,8 @@ def test_the_command_line_comes_before_the_recipe_and_this_before_defaults(tmp_p
         ("--label_smoothing_factor 0.1", "The training arguments do not fit together: label_smoothing_factor and "),
         ('--accelerator_config {"x":1}', "The training arguments do not fit together: "),
         ("--encoder x", "No such option: encoder. Did you mean encoder_learning_rate"),
+        ("--lr 1", "No such option: lr. Did you mean learning_rate, "),
+        ("--batch_size 1", "No such option: batch_size. Did you mean per_device_train_batch_size, "),
         ("train.jsonl", "No such option: train.jsonl"),
         ("--seed", "--seed needs a value"),
         ("--output_dir=", "--output_dir is missing"),
@@ -142,10 +144,8 @@ def test_bad_recipes_name_file_and_field(tmp_path, file, content, message):
 
 def test_the_arguments_are_read_by_transformers_own_parser(tmp_path):
     parser = HfArgumentParser((NestedNERTrainingArguments,))
-    (arguments,) = parser.parse_args_into_dataclasses(
-        ["--output_dir", str(tmp_path), "--ema_decay", "0.5", "--use_cpu"]
-    )
-    assert (arguments.ema_decay, arguments.output_dir) == (0.5, str(tmp_path))
+    (read,) = parser.parse_args_into_dataclasses(["--output_dir", str(tmp_path), "--ema_decay", "0.5", "--use_cpu"])
+    assert (read.ema_decay, read.output_dir) == (0.5, str(tmp_path))
     assert OWN_OPTIONS["ema_decay"].doc[:40] in parser.format_help()
 
 

@@ -124,7 +124,7 @@ def test_a_finished_run_is_not_overwritten_and_its_model_keeps_its_sizes(
     (folder / "all_results.json").unlink()  # as if killed before it had saved everything
     assert prepare("--resume_from_checkpoint").plan.training.resume_from_checkpoint is None
     further = ["--model_name_or_path", folder, "--train_file", micro_corpus, "--output_dir", tmp_path / "other"]
-    with pytest.raises(ValueError, match=r"triaffine_dim is 9, but the model in .* was trained with 8"):
+    with pytest.raises(ValueError, match=r"triaffine_dim is 9, but .* was trained with 8"):
         prepare_run([*map(str, further), "--use_cpu", "--triaffine_dim", "9"])
 
 
@@ -150,6 +150,13 @@ def test_a_mistake_is_noticed_before_training(micro_corpus: Path, prepare, mista
         prepare(*options)
 
 
+@pytest.mark.parametrize("lacking", ["config.json", "model.safetensors", "tokenizer"])
+def test_a_folder_with_a_part_of_an_encoder_is_refused_before_texts_are_read(tmp_path, encoder, prepare, lacking):
+    shutil.copytree(encoder, tmp_path / "part", ignore=shutil.ignore_patterns(f"{lacking}*"))
+    with pytest.raises((ValueError, OSError), match=f"part has no {lacking}"):
+        prepare("--model_name_or_path", tmp_path / "part", "--train_file", tmp_path / "nothing.jsonl")
+
+
 def test_labels_are_those_of_all_data_although_few_sentences_are_trained_on(tmp_path: Path, prepare, caplog) -> None:
     records = micro_records(6)
     records[0]["entities"] = records[0]["entities"][:1]
@@ -157,7 +164,7 @@ def test_labels_are_those_of_all_data_although_few_sentences_are_trained_on(tmp_
     records[1]["entities"][0]["type"] = "virus"
     other = write_json(tmp_path / "other.jsonl", *records)
     run = prepare("--max_train_samples", 1, "--train_file", train, "--validation_file", other, "--max_candidates", 1)
-    expected = "The validation data has entities of types that are not learned; they count as missed: virus (1)."
+    expected = "The validation data has types of entities that are not learned, but missed: virus (1)."
     assert expected in caplog.text
     assert "beyond the 1 candidates" in caplog.text
     assert run.trainer.model.config.entity_labels == ["DNA", "protein", "virus"]
