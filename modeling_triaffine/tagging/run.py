@@ -102,7 +102,6 @@ def connected() -> Iterator[None]:
         yield
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # fatal errors are raised as exceptions
     # Ray puts the working directory first on the path of its workers. That of a stranger's model has Python files.
     with contextlib.chdir(Path(__file__).parents[2]):
         ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
