@@ -69,9 +69,7 @@ class TextOptions:
                 text = None if is_json else decode_text(line.removeprefix(BOM_UTF8).rstrip(b"\r\n"))
                 record = decode_json(line) if is_json else {self.text_column: text}
                 if not isinstance(record, dict):
-                    raise DataError(
-                        f"expected a JSON object, found {shown(record)}", "Give one, with its fields in { }"
-                    )
+                    raise DataError(f"expected a JSON object, found {shown(record)}", "Give its fields in { }")
                 self.check_names(record)
             except DataError as error:
                 yield Row(file, number, outcome=" ".join(str(error).split()))

@@ -1,7 +1,6 @@
 """Files: bytes → text and JSON, with errors that say what to do; and writing of which only what is complete appears.
 
-Not in `data/`, which imports the library `datasets`: `predict`, which reads its input with these, would start a second
-later.
+Not in `data/`: `predict` would start a second later, since the library `datasets` is imported there.
 """
 
 import contextlib

@@ -230,9 +230,7 @@ def tag(
     overlap: shared.Overlap = PredictionOptions.overlap,  # type: ignore[assignment]
     batch_size: shared.BatchSize = PredictionOptions.batch_size,
     bf16: shared.Bf16 = False,
-    actors: Annotated[
-        int | None, shared.count("Processes with the model, a CPU each.  [default: as many as fit]")
-    ] = None,
+    actors: Annotated[int | None, shared.count("Model processes, a CPU each.  [default: as many as fit]")] = None,
     gpus_per_actor: Annotated[
         float | None, Option(min=0, metavar="NUMBER", help="GPUs of each actor; 0.5: two share one.")
     ] = None,

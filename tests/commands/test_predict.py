@@ -103,9 +103,7 @@ BAD_LINES = {
 
 
 @pytest.mark.parametrize("source", ["in.jsonl", "-"])
-def test_lines_that_cannot_be_read_are_rejected_and_the_rest_goes_on(
-    predict, command, saved_model, standard_input, source
-):
+def test_lines_that_cannot_be_read_are_rejected_and_others_go_on(predict, command, saved_model, standard_input, source):
     good = b'\xef\xbb\xbf{"text": "gene", "n": 7}', b'{"text": "a \\ud800 gene"}'
     content = b"\n".join([good[0], b"", *BAD_LINES, good[1], b""])
     standard_input(content)

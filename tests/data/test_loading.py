@@ -191,10 +191,8 @@ class TestManyFiles:
         assert load(tmp_path)["train"]["doc_id"][:] == ["texts/x", "texts/y"]
         write_files(tmp_path / "named", {f"{split}.{end}": "" for split in ("dev", "test") for end in ("ann", "txt")})
         assert [*load_texts(tmp_path / "named")] == ["validation", "test"]
-        write_files(
-            tmp_path / "other", {f"my-{split}.{end}": "" for split in ("dev", "test") for end in ("ann", "txt")}
-        )
-        assert [text["doc_id"] for text in load_texts(tmp_path / "other")["train"]] == ["my-dev", "my-test"]
+        write_files(tmp_path / "mine", {f"my-{split}.{end}": "" for split in ("dev", "test") for end in ("ann", "txt")})
+        assert [text["doc_id"] for text in load_texts(tmp_path / "mine")["train"]] == ["my-dev", "my-test"]
 
 
 CITY = entity(0, 1, "City")

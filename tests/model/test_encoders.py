@@ -100,13 +100,11 @@ def test_words_are_cut_as_in_running_text(processor):
 def test_a_batch_does_not_change_a_sentence(model, processor):
     model.double()
     with torch.no_grad():
-        together = model(**batch_of(model, processor))
+        joined = model(**batch_of(model, processor))
         for n, record in enumerate(RECORDS):
             alone = model(**batch_of(model, processor, [record]))
             size = len(record["tokens"])
-            torch.testing.assert_close(
-                together.span_logits[n, :size, :size], alone.span_logits[0], rtol=1e-9, atol=1e-9
-            )
+            torch.testing.assert_close(joined.span_logits[n, :size, :size], alone.span_logits[0], rtol=1e-9, atol=1e-9)
 
 
 def test_every_weight_is_trained_but_those_known_to_be_idle(architecture, model, processor):

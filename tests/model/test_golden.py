@@ -29,9 +29,7 @@ def check_gradients(head, arrays, hidden, prefix):
     pairs = golden_gradients(head, arrays, prefix)
     assert pairs
     for name, (actual, expected) in pairs.items():
-        torch.testing.assert_close(
-            actual, expected, rtol=1e-9, atol=1e-9, msg=lambda text, name=name: f"{name}: {text}"
-        )
+        torch.testing.assert_close(actual, expected, rtol=1e-9, atol=1e-9, msg=lambda why, name=name: f"{name}: {why}")
     close(hidden.grad, arrays[f"{prefix}h"])
 
 

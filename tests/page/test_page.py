@@ -222,10 +222,8 @@ def test_an_explanation_begins_with_plain_words(pipeline):
     explanation = explain(pipeline, TEXT, (4, 14))
     best = likeliest_labels(explanation)[0]
     contributions = [[1, 3] if number == best else [0, 0.5] for number in range(len(explanation.labels))]
-    words = in_plain_words(
-        replace(explanation, span_stage=replace(explanation.span_stage, contributions=contributions))
-    )
-    assert words.startswith(f"Of the words, most speaks for {explanation.predicted}: “binds”, “gene”.")
+    said = in_plain_words(replace(explanation, span_stage=replace(explanation.span_stage, contributions=contributions)))
+    assert said.startswith(f"Of the words, most speaks for {explanation.predicted}: “binds”, “gene”.")
 
 
 def test_an_explanation_of_many_labels_shows_the_likeliest_and_counts_the_others(pipeline):

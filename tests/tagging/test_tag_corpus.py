@@ -408,9 +408,7 @@ class TestTagger:
         described.append(identify_model(str(copy), None))
         assert len({*described[1:]}) == 3
 
-    def test_a_model_on_the_hub_is_known_by_its_contents_and_loaded_from_its_commit(
-        self, saved_model, online, tmp_path
-    ):
+    def test_a_model_on_the_hub_is_known_by_contents_and_loaded_from_its_commit(self, saved_model, online, tmp_path):
         api = HfApi()
         api.create_repo("owner/name")
         commit = api.upload_folder(repo_id="owner/name", folder_path=saved_model).oid
