@@ -32,7 +32,7 @@ BUDGET = {
     "acceleration": (1_110, 704),
     "commands": (1_035, 673),
     "conversion": (663, 589),
-    "data": (4_454, 2_285),
+    "data": (4_454, 2_284),
     "drawing": (593, 454),
     "evaluation": (1_149, 621),
     "explanation": (385, 279),

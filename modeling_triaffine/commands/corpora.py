@@ -77,8 +77,8 @@ def convert(
         Option(
             help="Columns of IOB2, counted from 0: tokens=0 entities=1,2 pos=3; DocBin: entities=GROUP, or ents; "
             "layer of UIMA CAS: entities=LAYER:FEATURE; lines of spans: inclusive_end=true; fields of JSON: text=… "
-            "entities=… start=… end=… type=… inclusive_end=true, or tokens=… entities=…,… names=O,B-….  [default: "
-            "from the file]",
+            "entities=… start=… end=… type=… quote=… inclusive_end=true, or tokens=… entities=…,… names=O,B-….  "
+            "[default: from the file]",
             metavar="NAME=VALUE",
         ),
     ] = None,

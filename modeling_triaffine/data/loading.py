@@ -292,7 +292,7 @@ class GivenFiles:
         """The format of a file by its name and content; None if it has none, or not the known one."""
         if self.known and (file in self.paths or plain_name(file).endswith(self.known.suffixes)):
             return self.known
-        with suppress(CorpusError):
+        with suppress(CorpusError, OSError):
             if self.known is None:
                 return format_of_file(file)
             return self.known if self.known in formats_recognizing(read_head(file)) else None

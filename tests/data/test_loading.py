@@ -69,21 +69,12 @@ def test_of_a_mapping_and_of_a_folder_for_one_split(tmp_path):
 
 
 ERRORS = {
-    "two files of a split": (
-        {"dev.jsonl": LINE, "valid.jsonl": LINE},
-        "dev.jsonl, valid.jsonl could each be its valid",
-    ),
+    "two files of a split": ({"dev.jsonl": LINE, "valid.jsonl": LINE}, "dev.jsonl, valid.jsonl could each be its val"),
     "two series": (columns("de_train.tsv", "da_train.tsv"), "da_train.tsv, de_train.tsv could each be"),
-    "two forms": (
-        {"a.tsv": ROW, "b.jsonl": LINE},
-        r"several forms, 'iob2' \(a.tsv\), 'json_lines' \(b.jsonl\).*--format",
-    ),
+    "two forms": ({"a.tsv": ROW, "b.jsonl": LINE}, r"forms, 'iob2' \(a.tsv\), 'json_lines' \(b.jsonl\).*--format"),
     "two folders": (columns("v1/train/a.tsv", "v2/train/a.tsv"), "v1/train, v2/train could each be"),
     "an empty file": ({"train.jsonl": LINE, "test.jsonl": ""}, r"test\.jsonl: the file is empty"),
-    "a pointer of Git LFS": (
-        {"x_dev.jsonl": LINE, "x_train.jsonl": LFS},
-        r"x_train\.jsonl: .* pointer of Git LFS.*pull",
-    ),
+    "a pointer of Git LFS": ({"x_dev.jsonl": LINE, "x_train.jsonl": LFS}, r"x_train\.jsonl: .* pointer of Git LFS"),
     "a pointer among files": ({"a.jsonl": LINE, "b.jsonl": LFS}, r"b\.jsonl: .* pointer of Git LFS"),
     "names of two splits": (
         {"training_data/train.jsonl": LINE, "training_data/dev.jsonl": LINE},
@@ -99,6 +90,15 @@ ERRORS = {
 def test_that_are_not_clear_are_errors(tmp_path, files, problem):
     write_files(tmp_path, files)
     with pytest.raises(CorpusError, match=problem):
+        load(tmp_path)
+
+
+def test_links_to_nowhere_are_files(tmp_path):
+    write_files(tmp_path, {"x_dev.jsonl": LINE})
+    (tmp_path / "README").symlink_to("nowhere")
+    assert list(load(tmp_path)) == ["validation"]
+    (tmp_path / "x_train.jsonl").symlink_to("nowhere")
+    with pytest.raises(FileNotFoundError, match=r"x_train\.jsonl"):
         load(tmp_path)
 
 

@@ -113,11 +113,11 @@ class Conll2012(Layout):
 
 
 def split_row(line: str, separator: str, width: int = 0) -> list[str]:
-    """The cells of a line; empty ones at its end count up to this width alone."""
+    """The cells of a line without blanks around them; empty ones at its end count up to this width alone."""
     if separator != "\t":
         return re.split(" +", line.strip(" "))
-    row = line.split("\t")
-    while len(row) > width and not row[-1].strip(" "):
+    row = [cell.strip(" ") for cell in line.split("\t")]
+    while len(row) > width and not row[-1]:
         row.pop()
     return row
 
@@ -146,10 +146,10 @@ def find_layout(head: str, columns: Mapping[str, Any] | None = None) -> Layout |
     named = NAMED_COLUMNS.search(head)
     places = {name: place for place, name in enumerate(named[1].split() if named else ())}
     layout = Layout(separator, width, places.get("FORM", int(numbered)), tags, places.get("UPOS"), numbered)
-    others = [column for column in range(layout.tokens + 1, min(tags)) if not _are_ids(values[column])]
-    if others and _are_ids(values[layout.tokens]):
-        first, other = values[layout.tokens][0], values[others[0]][0]
-        layout.doubt = f"column {layout.tokens} has {first!r}, and column {others[0]} {other!r}"
+    apart = {column for column, scheme in tag_columns(values[: min(tags)]).items() if scheme is STANDARD}
+    others = [column for column in {*range(layout.tokens + 1, min(tags))} - apart if not _are_ids(values[column])]
+    if others and (apart or _are_ids(values[layout.tokens])):
+        layout.doubt = ", and ".join(f"column {n} has {values[n][0]!r}" for n in (layout.tokens, others[0]))
     return layout
 
 
@@ -303,7 +303,7 @@ def _written(rows: Rows, layout: Layout, comment: str, check: RecordChecker, whe
     if starts is None:
         if comment:
             check.note("texts that differ from their words, made of the words", example=where)
-        comment = "".join(form + space for form, space, _ in surfaces).rstrip()
+        comment = "".join(form + space for form, space, _ in surfaces).removesuffix(surfaces[-1][1])
         *starts, _ = accumulate((len(form) + len(space) for form, space, _ in surfaces), initial=0)
     words: list[Offsets] = []
     for start, (form, _, inside) in zip(starts, surfaces, strict=True):
@@ -333,7 +333,7 @@ def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | Non
     if layout is None:
         last = (row[-1] for row in rows_of(head)[0])
         wrong = next((f"; {value[:20]!r} in the last column is none" for value in last if not STANDARD.fits(value)), "")
-        problem = f"there are no columns of tags (O, B-type, I-type) in its first lines{wrong}"
+        problem = f"no columns of tags (O, B-type, I-type) are in its first lines, {head[:30]!r}…{wrong}"
         raise check.error("", problem, f"{NAME_COLUMNS}. {RULE}. {OF_TABLES}")
     if layout.doubt:
         raise check.error("", f"nobody says which column has the words: {layout.doubt}", NAME_COLUMNS)

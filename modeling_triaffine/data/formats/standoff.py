@@ -287,12 +287,12 @@ ACE = CorpusFormat(
 
 def _ere_written(source: str, mentions: list[Mention], check: RecordChecker) -> Written:
     tags = [match.span() for match in TAG.finditer(source)]
-    kept = [mention for mention in mentions if not any(mention.overlaps(tag) for tag in tags)]
+    kept = dict.fromkeys(mention for mention in mentions if not any(mention.overlaps(tag) for tag in tags))
     for mention in (mention for mention in mentions if mention not in kept):
         check.drop("mentions inside tags dropped", 1, f"{mention.where}: {mention.quote or ''}")
     quotes = (match.span() for match in QUOTE.finditer(source))
     unread = [quote for quote in quotes if not any(mention.overlaps(quote) for mention in kept)]
-    return _blanked(_unescape(source), [*tags, *unread]), [border for tag in tags for border in tag], kept
+    return _blanked(_unescape(source), [*tags, *unread]), [border for tag in tags for border in tag], [*kept]
 
 
 ERE_SUFFIXES = (".rich_ere.xml", ".light_ere.xml", ".ere.xml")

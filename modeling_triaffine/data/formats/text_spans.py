@@ -44,7 +44,7 @@ class FieldNames(NamedTuple):
 
 
 FIELDS = FieldNames()
-OF_SPAN = ("start", "end", "type", "inclusive_end")  # that `columns` may name
+OF_SPAN = ("start", "end", "type", "quote", "inclusive_end")  # that `columns` may name
 # Fields of a span that only matter to the tool that wrote it.
 BOOKKEEPING = {"id", "token_start", "token_end", "input_hash", "source", "score"}
 REJECTED = ("reject", "ignore")  # values of Prodigy's `answer` for texts that should not be used

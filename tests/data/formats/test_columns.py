@@ -39,10 +39,8 @@ def test_a_level_without_entities_in_the_first_lines_is_written_as_the_others(tm
 def test_ids_and_documents(tmp_path):
     for content in (DANISH, GERMAN):
         records, _ = read(write_files(tmp_path, {"a.tsv": content}))
-        assert [(one["id"], one["doc_id"], one["sent_id"]) for one in records] == [
-            ("a:0:0", "a:0", 0),
-            ("a:1:0", "a:1", 0),
-        ]
+        found = [(one["id"], one["doc_id"], one["sent_id"]) for one in records]
+        assert found == [("a:0:0", "a:0", 0), ("a:1:0", "a:1", 0)]
     brackets = "#begin document (x); part 000\nx 0 0 Orsk N * - - - S (A)\n\nx 0 0 He P * - - - S *\n\n#end document\n"
     records, _ = read(write_files(tmp_path, {"a.txt": brackets}))
     assert [(one["id"], one["doc_id"]) for one in records] == [("a:0:0", "a:0"), ("a:0:1", "a:0")]
@@ -95,12 +93,13 @@ def test_schemes(entities, scheme):
 ERRORS = {
     "a type among tags": ("a B-LOC\nb TIM\nc O\n", "'TIM' in the last column is none"),
     "a tag among types": ("Orsk LOC\na O\n\n" * 8000 + "b O\nc I-LOC\n", "line 24002: .*'I-LOC'"),
-    "zeros in front": ("001 Orsk B-LOC\n002 is O\n", "column 0 has '001', and column 1 'Orsk'.*--columns"),
-    "points": ("1.1 Orsk B-LOC\n1.2 is O\n", "column 0 has '1.1', and column 1 'Orsk'"),
-    "ids": ("s1_w1 Orsk B-LOC\ns1_w2 is O\n", "column 0 has 's1_w1', and column 1 'Orsk'"),
-    "documents": ("doc1 1 Orsk B-LOC\ndoc1 2 is O\n", "column 0 has 'doc1', and column 2 'Orsk'"),
-    "sentences": ("Sentence:1 Orsk NNP B-LOC\nSentence:1 is VBZ O\n", "column 0 has 'Sentence:1', and column 1 'Orsk'"),
-    "names of documents": ("a 1 Orsk B-LOC\na 2 is O\nb 1 He O\n", "column 0 has 'a', and column 2 'Orsk'"),
+    "zeros in front": ("001 Orsk B-LOC\n002 is O\n", "column 0 has '001', and column 1 has 'Orsk'.*--columns"),
+    "points": ("1.1 Orsk B-LOC\n1.2 is O\n", "column 0 has '1.1', and column 1 has 'Orsk'"),
+    "ids": ("s1_w1 Orsk B-LOC\ns1_w2 is O\n", "column 0 has 's1_w1', and column 1 has 'Orsk'"),
+    "documents": ("doc1 1 Orsk B-LOC\ndoc1 2 is O\n", "column 0 has 'doc1', and column 2 has 'Orsk'"),
+    "sentences": ("S:1 Orsk NNP B-LOC\nS:1 is VBZ O\n", "column 0 has 'S:1', and column 1 has 'Orsk'"),
+    "names of documents": ("a 1 Orsk B-LOC\na 2 is O\nb 1 He O\n", "column 0 has 'a', and column 2 has 'Orsk'"),
+    "words between tags": ("Orsk B-LOC is O\nAna B-PER ran O\n", "column 0 has 'Orsk', and column 2 has 'is'"),
     "colons in tags": ("Orsk B:LOC\na O\n", "'B:LOC' in the last column is none"),
     "colons in some tags": ("a PER\nb B:LOC\nc I:LOC\nd O\n", "'PER' in the last column is none"),
     "slashes in some tags": ("a PER\nb LOC/B\nc LOC/I\nd O\n", "'PER' in the last column is none"),
