@@ -44,7 +44,7 @@ MOST_SECONDS = 300.0  # between two checkpoints
 # Options whose values are in the state of optimizer and sampler, so that a resumed run keeps them.
 KEPT = (
     *("learning_rate", "encoder_learning_rate", "embeddings_learning_rate"),
-    *("weight_decay", "ema_decay", "seed", "data_seed"),
+    *("weight_decay", "ema_decay", "seed", "data_seed", "optim", "adam_beta1", "adam_beta2", "adam_epsilon"),
 )
 
 
@@ -213,7 +213,7 @@ class TrainingCallback(TrainerCallback, ExportableState):
         for name, value in changed.items():
             setattr(args, name, value)
         if changed:
-            named = ", ".join(f"{name} {value:g}" for name, value in changed.items() if value is not None)
+            named = ", ".join(f"{name} {value}" for name, value in changed.items() if value is not None)
             logger.warning("Options stay as in the checkpoint: %s. A new run from it can have others.", named)
         digest = hashlib.blake2b(digest_size=8)
         for row in () if records is None else zip(records["tokens"][:], records["entities"][:], strict=True):

@@ -206,11 +206,11 @@ def test_what_a_resumed_training_takes_from_its_checkpoint(tmp_path, checkpointe
     folder = shutil.copytree(checkpointed, tmp_path / "out")
     with pytest.raises(CheckpointError, match="on other sentences than this training data"):
         micro_trainer(folder, RECORDS[4:8], **UPDATES).train(resume_from_checkpoint=True)
-    trainer = micro_trainer(folder, RECORDS[:4], **{**UPDATES, "num_train_epochs": 2, "learning_rate": 0.5, "seed": 7})
+    others = {"num_train_epochs": 2, "learning_rate": 0.5, "seed": 7, "optim": "sgd"}
+    trainer = micro_trainer(folder, RECORDS[:4], **{**UPDATES, **others})
     trainer.train(resume_from_checkpoint=True)
-    assert "Options stay as in the checkpoint: learning_rate 0.01, seed 42" in caplog.text
-    settings = trainer.run_summary.settings
-    assert (settings["learning_rate"], settings["seed"], settings["num_train_epochs"]) == (0.01, 42, 2)
+    assert "Options stay as in the checkpoint: learning_rate 0.01, optim adamw_torch_fused, seed 42" in caplog.text
+    assert [trainer.run_summary.settings[name] for name in others] == [2, 0.01, 42, "adamw_torch_fused"]
     (folder / "checkpoint-2" / "optimizer.pt").unlink()  # as with `save_only_model`
     with pytest.raises(CheckpointError, match=r"has no optimizer .*Start a new run"):
         trainer.train(resume_from_checkpoint=str(folder / "checkpoint-2"))
