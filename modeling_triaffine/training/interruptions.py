@@ -210,8 +210,7 @@ class TrainingCallback(TrainerCallback, ExportableState):
         saved = {} if state is None else state.stateful_callbacks.get(type(self).__name__, {})
         earlier = saved.get("attributes", {}).get("facts", {})
         changed = {name: old for name, old in earlier.items() if name in KEPT and old != getattr(args, name, None)}
-        for name, value in changed.items():
-            setattr(args, name, value)
+        vars(args).update(changed)
         if changed:
             named = ", ".join(f"{name} {value}" for name, value in changed.items() if value is not None)
             logger.warning("Options stay as in the checkpoint: %s. A new run from it can have others.", named)
@@ -220,10 +219,8 @@ class TrainingCallback(TrainerCallback, ExportableState):
             digest.update(json.dumps(row).encode())
         data = None if records is None else digest.hexdigest()
         if data != earlier.get("data", data):
-            raise CheckpointError(
-                "The checkpoint is of a training on other sentences than this training data. Resume with its data, or "
-                "start a new run with the checkpoint as --model_name_or_path."
-            )
+            remedy = "Resume with its data, or start a new run with it as --model_name_or_path."
+            raise CheckpointError(f"The checkpoint is of a training on other sentences. {remedy}")
         self.facts = {"data": data, **{name: getattr(args, name) for name in KEPT if hasattr(args, name)}}
         if checkpoint is not None:
             if not (Path(checkpoint) / OPTIMIZER_NAME).is_file():
@@ -257,6 +254,9 @@ class TrainingCallback(TrainerCallback, ExportableState):
         return args.save_strategy != "no" and time.monotonic() - self.saved_at >= MOST_SECONDS
 
     def on_train_begin(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        if state.global_step > state.max_steps:
+            problem = f"The checkpoint is of update {state.global_step:,}, and the training has {state.max_steps:,}."
+            raise CheckpointError(f"{problem} Give more epochs (--num_train_epochs) or updates (--max_steps).")
         self.saved_at, self.is_stopping, self.is_due = time.monotonic(), False, False
         callbacks: Any = state.stateful_callbacks
         callbacks.setdefault(type(self).__name__, self.state())  # a checkpoint may have none
