@@ -73,6 +73,9 @@ class Answering:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":  # such as the start of the application, which a test client tells
+            await self.app(scope, receive, send)
+            return
         start = time.perf_counter()
 
         def count(status: int) -> None:

@@ -8,7 +8,7 @@ import contextlib
 import heapq
 import logging
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import CancelledError, Future, InvalidStateError
 from itertools import count
 from typing import Any, NamedTuple
@@ -149,11 +149,9 @@ class Batcher:
 
     def _find(self, items: Sequence[Item]) -> list[list[TextEntity]]:
         """The entities of each item, with one call of the pipeline per distinct threshold."""
-        by_threshold: dict[Any, list[int]] = {}
+        by_threshold: dict[str, list[int]] = {}
         for number, item in enumerate(items):
-            given = item.threshold
-            key = frozenset(given.items()) if isinstance(given, Mapping) else given
-            by_threshold.setdefault(key, []).append(number)
+            by_threshold.setdefault(repr(item.threshold), []).append(number)
         found: list[list[TextEntity]] = [[] for _ in items]
         for numbers in by_threshold.values():
             texts = [items[number].text for number in numbers]

@@ -232,7 +232,7 @@ KEYS = ["first-key", "second"]
 
 @pytest.fixture(scope="module")
 def guarded():
-    with client_of(lambda texts, threshold: [[] for _ in texts], keys=KEYS) as client:
+    with client_of(lambda texts, threshold: [[] for _ in texts], keys=KEYS) as client, client:
         yield client
 
 
