@@ -103,8 +103,8 @@ def assemble_repository(
 
 def _take(path: Path, target: Path) -> None:
     """Copies a file into the folder `target`; weights, which may be large, as links where the system has them."""
-    original = path.resolve()
-    if not original.is_relative_to(path.parent.resolve()) or not original.is_file():
+    original, cache = path.resolve(), Path(constants.HF_HUB_CACHE).resolve()  # in which files are links
+    if not any(map(original.is_relative_to, (path.parent.resolve(), cache))) or not original.is_file():
         raise ValueError(f"{path} is a folder, or a link out of the model's folder; put a file in its place.")
     with contextlib.suppress(OSError):  # Windows asks for a privilege
         if matches(path.name, WEIGHTS):
@@ -225,7 +225,7 @@ def push_model(
             processor.save_pretrained(folder)
         for path in origin.iterdir() if origin is not None else ():
             if matches(path.name, WRITTEN):
-                shutil.copyfile(path, folder / path.name)
+                _take(path, folder)
         return publish_folder(folder, repo_id, with_processor=processor is not None, token=token, **options).commit
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from huggingface_hub import ModelCard, constants
+from huggingface_hub import ModelCard, constants, snapshot_download
 
 from modeling_triaffine import NestedNERPipeline, TriaffineConfig, TriaffineForNestedNER, TriaffineProcessor
 from modeling_triaffine.evaluation.calibration import Calibration
@@ -84,10 +84,7 @@ def card_on(hub: Any, name: str = NAME) -> ModelCard:
 
 
 def test_published_models_load_where_only_transformers_is_installed(checkpoint, online, publish, tmp_path):
-    """A second push updates, a pinned revision stays; endpoint; offline.
-
-    What a stranger saves is code of its own, and whole.
-    """
+    """A second push updates, a pinned revision stays; endpoint; offline; what a stranger saves is whole."""
     publish()
     old = online.repositories[NAME].branches["main"]
     first = expected_answer(checkpoint)
@@ -278,19 +275,13 @@ def test_a_card_is_written_once_or_if_it_is_asked_for(checkpoint, online, publis
 # ---- Refusals
 
 
-def link_out(checkpoint):
-    (checkpoint.parent / "secret").write_text("x")
-    (checkpoint / "LICENSE").symlink_to(checkpoint.parent / "secret")
-
-
 @pytest.mark.parametrize(
     ("mistake", "message"),
     [
         (lambda checkpoint: (checkpoint / "model.safetensors").unlink(), "no file named model.safetensors"),
         (lambda checkpoint: os.truncate(checkpoint / "model.safetensors", 1000), "are damaged or cut off"),
         (lambda checkpoint: (checkpoint / "vocabularies.json").unlink(), "has no vocabularies.json"),
-        (lambda checkpoint: (checkpoint / "NOTICE").mkdir(), "NOTICE is a folder"),
-        (link_out, "LICENSE is a folder, or a link out of the model's folder"),
+        (lambda checkpoint: (checkpoint / "NOTICE").symlink_to("/"), "NOTICE is a folder, or a link out"),
         (lambda checkpoint: ["--output", checkpoint], "exists already. Give the name of a new folder"),
         (lambda checkpoint: ["--repo-id", "a//b"], "'a//b'"),
         (lambda checkpoint: ["--model", "owner/nothing"], "owner/nothing: 404 Client Error"),
@@ -303,6 +294,15 @@ def test_mistakes_are_explained_and_nothing_is_published(checkpoint, online, com
     assert message in " ".join(result.err.split())
     assert "Traceback" not in result.err
     assert online.repositories == {}
+
+
+def test_a_link_is_followed_in_the_folder_and_in_the_hubs_cache_only(checkpoint, online, publish, tmp_path):
+    publish()
+    publish(model=snapshot_download(NAME), name="owner/copy")
+    assert files_of(online, "owner/copy")["model.safetensors"] == (checkpoint / "model.safetensors").read_bytes()
+    (checkpoint / "LICENSE").symlink_to(tmp_path)
+    with pytest.raises(ValueError, match="LICENSE is a folder, or a link out of the model's folder"):
+        TriaffineForNestedNER.from_pretrained(checkpoint).push_to_hub("owner/other")
 
 
 def test_errors_of_the_hub_say_how_to_publish_later(checkpoint, online, monkeypatch, tmp_path):
