@@ -298,8 +298,7 @@ class TrainingCallback(TrainerCallback, ExportableState):
     def on_save(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         self.saved_at, self.is_due = time.monotonic(), False
 
-    def on_log(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        logs = kwargs["logs"]
+    def on_log(self, args: Any, state: TrainerState, control: TrainerControl, logs: Any = None, **kwargs: Any) -> None:
         place = f"Update {state.global_step} of {state.max_steps}, epoch {state.epoch or 0:.4g}"
         if "loss" in logs:
             logger.info("%s: training loss %.4g", place, float(logs["loss"]))

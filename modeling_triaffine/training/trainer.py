@@ -18,7 +18,7 @@ import torch
 from accelerate.utils import gather_object
 from huggingface_hub import CommitInfo
 from torch.utils.data import BatchSampler, DataLoader, Dataset
-from transformers import DataCollatorForTokenClassification, EvalPrediction, Trainer, TrainingArguments
+from transformers import EvalPrediction, Trainer, TrainingArguments
 from transformers.trainer import TRAINER_STATE_NAME, TRAINING_ARGS_NAME
 from transformers.trainer_utils import EvalLoopOutput, IntervalStrategy, TrainOutput, denumpify_detensorize
 
@@ -93,10 +93,10 @@ class NestedNERTrainer(Trainer):
         **options: Any,
     ):
         args = NestedNERTrainingArguments() if args is None else args
-        if isinstance(options.get("data_collator"), DataCollatorForTokenClassification):
+        if getattr(options.get("data_collator"), "__module__", "").startswith("transformers."):
             raise ValueError(
-                "NestedNERTrainer: a DataCollatorForTokenClassification knows no spans. Leave data_collator out, or "
-                "give a DataCollatorForNestedNER."
+                "NestedNERTrainer: the collators of transformers know no spans. Leave data_collator out, or give a "
+                "DataCollatorForNestedNER."
             )
         given: Any = eval_dataset if isinstance(eval_dataset, Mapping) else {"eval_dataset": eval_dataset}
         sets = {name: as_dataset(data, name) for name, data in given.items()}
@@ -125,10 +125,6 @@ class NestedNERTrainer(Trainer):
         if self.is_fsdp_enabled or self.is_deepspeed_enabled:
             raise ValueError("NestedNERTrainer trains whole models; launch it without FSDP and DeepSpeed.")
 
-    def _own(self, option: str) -> Any:
-        """An option of [`NestedNERTrainingArguments`]; None for plain TrainingArguments."""
-        return getattr(self.args, option, None)
-
     # ---- Optimizer ----
 
     def create_optimizer(self, model: torch.nn.Module | None = None) -> torch.optim.Optimizer:
@@ -137,8 +133,8 @@ class NestedNERTrainer(Trainer):
             trained: Any = self.model if model is None else model
             chosen = self.optimizer_cls_and_kwargs or self.get_optimizer_cls_and_kwargs(self.args, trained)
             optimizer_class, options = chosen
-            if self._own("ema_decay") is not None:
-                optimizer_class = averaging(optimizer_class, self._own("ema_decay"))
+            if (decay := getattr(self.args, "ema_decay", None)) is not None:
+                optimizer_class = averaging(optimizer_class, decay)
             rate = self.args.learning_rate
             groups = build_parameter_groups(
                 trained.named_parameters(),
@@ -162,7 +158,7 @@ class NestedNERTrainer(Trainer):
             encoded.sizes,
             rows_in_batch=self._train_batch_size,
             seed=self.args.seed if self.args.data_seed is None else self.args.data_seed,
-            max_subwords=self._own("max_subwords_per_batch"),
+            max_subwords=getattr(self.args, "max_subwords_per_batch", None),
             num_processes=self.args.world_size,
             order=str(getattr(self.args.train_sampling_strategy, "value", self.args.train_sampling_strategy)),
             drop_last=self.args.dataloader_drop_last,
@@ -175,14 +171,18 @@ class NestedNERTrainer(Trainer):
         loader: DataLoader[Any] = self.accelerator.prepare(self._dataloader(encoded, sampler))
         return loader
 
+    def _get_eval_sampler(self, eval_dataset: Any) -> Any:
+        """The batches of this process; a subclass may return another sampler of all rows."""
+        most = getattr(self.args, "max_subwords_per_batch", None)
+        batches = batches_by_length(eval_dataset.sizes, None if most else self.args.eval_batch_size, most)
+        return batches[self.args.process_index :: self.args.world_size]
+
     def get_eval_dataloader(self, eval_dataset: Any = None) -> DataLoader[Any]:
         dataset: Any = self.eval_dataset if eval_dataset is None else eval_dataset
         if isinstance(dataset, str):  # the name of one of several
             dataset = cast("dict[str, Any]", self.eval_dataset)[dataset]
         encoded = self._encode(as_dataset(dataset, "the dataset to evaluate on"))
-        most = self._own("max_subwords_per_batch")
-        batches = batches_by_length(encoded.sizes, None if most else self.args.eval_batch_size, most)
-        return self._dataloader(encoded, batches[self.args.process_index :: self.args.world_size])
+        return self._dataloader(encoded, self._get_eval_sampler(encoded))
 
     def get_test_dataloader(self, test_dataset: datasets.Dataset) -> DataLoader[Any]:
         return self.get_eval_dataloader(test_dataset)
@@ -226,7 +226,7 @@ class NestedNERTrainer(Trainer):
     def set_initial_training_values(self, args: TrainingArguments, dataloader: DataLoader[Any], *others: Any) -> Any:
         """As the Trainer's, with the epochs that `min_steps` needs; `args` keep what was asked for."""
         self._callback.most_evaluations = None
-        least = self._own("min_steps") or 0
+        least = getattr(self.args, "min_steps", None) or 0
         updates = max(1, math.ceil(len(dataloader) / args.gradient_accumulation_steps))
         if args.max_steps <= 0 and math.ceil(updates * args.num_train_epochs) < least:
             self._callback.most_evaluations = math.ceil(args.num_train_epochs)

@@ -103,16 +103,15 @@ def test_the_order_of_the_data_is_kept_on_wish(tmp_path: Path) -> None:
         trainer_like(trainer, arguments).get_train_dataloader()
 
 
-class OneSentence(NestedNERTrainer):
-    """A sampler of one's own, as for rare types."""
-
+class OneSentence(NestedNERTrainer):  # as for rare types
     def _get_train_sampler(self, train_dataset: Any = None) -> WeightedRandomSampler:
         return WeightedRandomSampler([0.0, 1.0] + [0.0] * 6, 8)
 
+    def _get_eval_sampler(self, eval_dataset: Any) -> list[list[int]]:
+        return [[row] for row in reversed(range(len(eval_dataset)))]
 
-class OwnLoaders(NestedNERTrainer):
-    """Loaders of one's own, as transformers documents them."""
 
+class OwnLoaders(NestedNERTrainer):  # as transformers documents them
     def get_train_dataloader(self) -> DataLoader:
         return DataLoader(self.train_dataset, batch_size=2, collate_fn=self.data_collator)
 
@@ -131,6 +130,7 @@ def test_what_a_person_overrides_is_used(tmp_path: Path, kind: type[NestedNERTra
         (batch,) = trainer.get_train_dataloader()
         assert {*batch["num_words"].tolist()} == {len(trainer.train_dataset[1]["tokens"])}
         assert trainer.state.max_steps == 1
+        assert [len(batch["num_words"]) for batch in trainer.get_eval_dataloader()] == [1] * 5
     else:
         assert trainer.state.max_steps == 4
 

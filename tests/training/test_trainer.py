@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import DataCollatorForTokenClassification, TrainingArguments
+from transformers import DataCollatorForTokenClassification, TrainingArguments, default_data_collator
 
 from modeling_triaffine import NestedNERTrainer, TriaffineProcessor
 from modeling_triaffine.evaluation.scores import score_entities
@@ -92,8 +92,9 @@ VIRUS = {"start": 0, "end": 1, "type": "virus"}
 
 def test_parts_that_do_not_fit_are_refused_before_the_training(tmp_path):
     like = micro_trainer(tmp_path, micro_records(4))
-    with pytest.raises(ValueError, match="give a DataCollatorForNestedNER"):
-        trainer_like(like, data_collator=DataCollatorForTokenClassification(None))
+    for collator in (DataCollatorForTokenClassification(None), default_data_collator):
+        with pytest.raises(ValueError, match="give a DataCollatorForNestedNER"):
+            trainer_like(like, data_collator=collator)
     unknown = micro_dataset([{**record, "entities": [VIRUS]} for record in micro_records(2)])
     with pytest.raises(ValueError, match="eval_dataset has entities of type virus in row 0, which the model has no "):
         trainer_like(like, eval_dataset=unknown)
@@ -108,7 +109,7 @@ def test_parts_that_do_not_fit_are_refused_before_the_training(tmp_path):
     with pytest.raises(ValueError, match=r"context 'document', and the processor .* 'none'.* context='document'"):
         trainer_like(like)
     like.model.config.id2label[0] = "RNA"
-    with pytest.raises(ValueError, match="set `id2label` alone"):
+    with pytest.raises(ValueError, match="unlike `id2label`; delete or leave it out"):
         trainer_like(like)
 
 
