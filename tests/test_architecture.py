@@ -36,12 +36,12 @@ BUDGET = {
     "drawing": (593, 454),
     "evaluation": (1_149, 621),
     "explanation": (385, 279),
-    "model": (4_441, 3_423),
+    "model": (4_441, 3_421),
     "page": (324, 581),
     "publishing": (671, 652),
-    "serving": (902, 940),
+    "serving": (903, 940),
     "tagging": (397, 531),
-    "training": (2_533, 2_549),
+    "training": (2_532, 2_550),
     "helpers": (0, 1_768),
 }
 

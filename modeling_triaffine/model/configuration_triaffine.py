@@ -255,7 +255,7 @@ def _resolve_labels(
         labels = {**{i: f"LABEL_{i}" for i in range(count - 1)}, count - 1: NONE_LABEL}
     names = list(labels.values())
     if label2id is not None and sorted((int(number), name) for name, number in label2id.items()) != [*labels.items()]:
-        raise ValueError(f"{WHERE}: `label2id` is {shortened(label2id)}, unlike `id2label`; set `id2label` alone.")
+        raise ValueError(f"{WHERE}: `label2id` is {shortened(label2id)}, unlike `id2label`; delete or leave it out.")
     if NONE_LABEL in names[:-1] or names[-1] != NONE_LABEL:
         raise ValueError(f'{WHERE}: the last label, and no other, must be "{NONE_LABEL}" (no entity); got {names}.')
     if num_labels not in (None, len(labels)):

@@ -156,7 +156,7 @@ class NestedNERPipeline(ChunkPipeline):
             return next(self._read([inputs], batch_size, False, options))
         elif getattr(inputs, "ndim", 1) != 1:  # an array of arrays, or a data frame, which iterates over its columns
             raise TypeError(f"NestedNERPipeline reads a collection of texts, such as a column, not {type(inputs)}.")
-        elif is_split_into_words and (not texts or isinstance(texts[0], str)):
+        elif is_split_into_words and not is_stream and all(isinstance(word, str) for word in texts[:1]):
             return next(self._read([inputs], batch_size, False, options, True))
         found = self._read(texts, batch_size, is_stream, options, is_split_into_words)
         return found if is_stream else list(found)

@@ -126,6 +126,7 @@ def test_given_words_are_the_words(finder):
     assert {entity["word"] for entity in found} <= {" ".join(words[i:j]) for i in range(3) for j in range(i + 1, 4)}
     assert all(" ".join(words)[one["start"] : one["end"]] == one["word"] for one in found)
     assert finder([words, ["gene"]], is_split_into_words=True, threshold=0.0)[0] == near(found)
+    assert [*finder(iter([words]), is_split_into_words=True, threshold=0.0)] == near([found])
 
 
 class OwnConfig(TriaffineConfig):

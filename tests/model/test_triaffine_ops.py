@@ -37,10 +37,7 @@ KINDS = [
 
 
 def make_factor(sizes, kind, seed=0, dtype=torch.double, rounded_to=None):
-    """A factor with random vectors, and weights that give scores of about unit variance.
-
-    "shared" attention has one label for all.
-    """
+    """A factor with random vectors, and weights for scores of about unit variance; "shared" has one label for all."""
     batch, words, labels, dim = sizes
     generator = torch.Generator().manual_seed(seed)
     labels = 1 if kind.startswith("shared") else labels
