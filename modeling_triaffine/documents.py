@@ -154,6 +154,6 @@ def with_progress(items: Iterable[Item], total: int | None = None) -> Iterator[I
     """
     from tqdm import tqdm
 
-    line = "{n_fmt}{unit} of {total_fmt}, {remaining} left, {rate_fmt}\n"
+    line = "{n_fmt}{unit} of {total_fmt}, {remaining} left, {rate_noinv_fmt}\n"
     lines: dict[str, Any] = {"bar_format": line, "mininterval": SECONDS, "delay": SECONDS, "miniters": 1}
     yield from tqdm(items, total=total, unit=" documents", **({} if sys.stderr.isatty() else lines))

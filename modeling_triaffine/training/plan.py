@@ -28,7 +28,7 @@ from transformers import TrainingArguments
 from transformers.trainer_utils import IntervalStrategy
 from transformers.utils import CONFIG_NAME, is_torch_tf32_available
 
-from ..installed_models import installed_models, library
+from ..installed_models import find_model, installed_models, library
 from ..model.options_triaffine import MODEL_OPTIONS, Option
 from ..model.triaffine_blocks import multiplies_bfloat16
 from .options import INHERITED, OWN_OPTIONS, TRAIN_OPTIONS, RunOptions, TrainingOptions, read_value
@@ -187,8 +187,8 @@ def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
         if value not in (None, ""):
             options[name] = read_value(option, value)
     for name in ("model_name_or_path", "teacher"):
-        if (given_name := options.get(name)) and not Path(given_name).is_dir():
-            options[name] = str(installed_models().get(given_name, given_name))
+        if (given_name := options.get(name)) and ("/" in given_name or given_name in installed_models()):
+            options[name] = find_model(given_name)  # others are folders here, or names on the Hub without an owner
     config = {name: options.pop(name) for name in [*options] if name in MODEL_OPTIONS or name in RECIPE_FIELDS}
     if not options.get("output_dir"):
         raise ValueError("--output_dir is missing; give a folder for checkpoints and the model.")

@@ -224,7 +224,7 @@ def predict_examples(trainer: Any, corpus: Corpus, count: int) -> list[Example]:
 def tell_what_next(run: Run, metrics: Mapping[str, float], splits: Iterable[str]) -> None:
     """Logs where the model is, its scores, and the commands that people run next."""
     plan, folder = run.plan, shlex.quote(run.plan.training.output_dir)
-    scored = [f"{split} data: {format_metrics(metrics, PREFIXES[split])}." for split in splits]
+    scored = [f"{split.capitalize()} data: {format_metrics(metrics, PREFIXES[split])}." for split in splits]
     logger.info("Saved in %s. %s", plan.training.output_dir, " ".join(scored))
     commands = [f"predict --model {folder}", f"page --model {folder}"]
     # With --dev_share, a corpus without other files is what the model was trained on.

@@ -222,7 +222,7 @@ def test_progress_and_scores_are_logged(tmp_path: Path, prepare, caplog, capfd) 
         assert f"F1 {100 * row['eval_f1']:.1f}, flat F1 " in line
     assert any(line.startswith("Update 6 of 6, epoch 2: training loss ") for line in caplog.messages)
     saved, following = caplog.messages[-2:]
-    assert saved.startswith(f"Saved in {tmp_path / 'out'}. validation data: ")
+    assert saved.startswith(f"Saved in {tmp_path / 'out'}. Validation data: ")
     assert f"F1 {100 * metrics['eval_f1']:.1f}" in saved
     assert [line.split()[1] for line in following.splitlines()[1:]] == ["predict", "evaluate", "page"]
     assert "it/s" not in capfd.readouterr().err  # no bars where there is no terminal
