@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
+from filelock import FileLock, Timeout
+
 # Lone surrogates, which JSON can hold and UTF-8 cannot, are written as JSON escapes.
 SURROGATES = "backslashreplace"
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")  # of JSON lines, and of one JSON value
@@ -26,6 +28,7 @@ NO_TEXT = {
     b"\xd0\xcf\x11\xe0": ("the file is a Word document", "Save it as text"),
     b"version https://git-lfs.": ("it is a pointer of Git LFS, not the file itself", "Run git lfs pull"),
 }
+LOCK = ".lock"
 JOINERS = "\u200c\u200d"
 """Invisible, but parts of ordinary words, in Persian or Hindi, and of emoji."""
 
@@ -112,6 +115,17 @@ def new_folder(path: Path) -> Iterator[Path]:
     with atomic_path(path) as unfinished:
         unfinished.mkdir()
         yield unfinished
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Creates a folder that no other process locks within the block; raises ValueError if one does."""
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(folder / LOCK, timeout=0, is_singleton=True):
+            yield
+    except Timeout as error:
+        raise ValueError(f"Another run is writing to {folder}. Give another folder.") from error
 
 
 def paths_below(folder: Path) -> list[Path]:

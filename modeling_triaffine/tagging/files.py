@@ -25,14 +25,13 @@ from datasets import Features
 
 from ..data.records import ENTITY_FEATURES
 from ..documents import Counts, Row, TextOptions
-from ..files import JSON_SUFFIXES, atomic_path, open_output, paths_below, write_text
+from ..files import JSON_SUFFIXES, LOCK, atomic_path, open_output, paths_below, write_text
 
 PARQUET = ".parquet"
 TEXTS = "texts-{}.jsonl"
 TEXTS_OF_AN_OUTPUT = 256
 ROWS_OF_A_BATCH = 1000  # of Parquet
 ENTITIES: pa.DataType = Features({"entities": ENTITY_FEATURES}).arrow_schema.field("entities").type
-LOCK = ".lock"
 MOST_REASONS = 10
 
 

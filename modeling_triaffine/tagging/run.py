@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import ray
-from filelock import FileLock
 from huggingface_hub import snapshot_download
 from transformers.utils import logging as transformers_logging
 
 from ..documents import Row, TextOptions, check_usable, with_progress
+from ..files import locked
 from ..installed_models import find_and_name
 from ..model.decoding_triaffine import Threshold
 from ..model.kinds_triaffine import TextEntity
 from ..model.options_triaffine import PredictionOptions
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..model.processing_triaffine import FILES, VOCABULARIES_FILE
-from .files import LOCK, OutputFolder, read_all
+from .files import OutputFolder, read_all
 
 # The files of a model that determine its predictions.
 MODEL_FILES = ["config.json", *FILES, VOCABULARIES_FILE, "*.safetensors"]
@@ -67,8 +67,8 @@ def tag_corpus(files: dict[str, str], output_dir: Path, options: TagOptions) -> 
     RAY_ADDRESS, that of this machine, or a new one for the duration of the call.
 
     Raises:
-        ValueError: The options do not match existing outputs, the model, the columns or the cluster.
-        OSError: There is no such model, or another run writes to the folder.
+        ValueError: The options do not match outputs, model, columns or cluster, or another run writes to the folder.
+        OSError: There is no such model.
         RuntimeError: Ray failed, or the model could not be loaded or failed on every text; finished outputs are kept.
     """
     check_usable(read_all(files, options))
@@ -77,8 +77,7 @@ def tag_corpus(files: dict[str, str], output_dir: Path, options: TagOptions) -> 
     options = replace(options, model=str(Path(place).resolve()) if Path(place).is_dir() else place, revision=revision)
     Tagger(replace(options, gpus_per_actor=0)).tag([HARMLESS_TEXT])  # says what is wrong with model or options
     fixed = {name: value for name, value in asdict(options).items() if name not in FREE_OPTIONS} | {"model": digest}
-    output_dir.mkdir(parents=True, exist_ok=True)
-    with FileLock(output_dir / LOCK, timeout=0):
+    with locked(output_dir):
         output = OutputFolder(output_dir, fixed, options.entities_column)
         outputs = output.outputs_to_write(files)
         left = {file: files[file] for file in outputs}

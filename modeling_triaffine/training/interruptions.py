@@ -20,7 +20,6 @@ from types import FrameType
 from typing import Any
 
 import torch
-from filelock import FileLock, Timeout
 from torch.utils.data import Sampler
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer import OPTIMIZER_NAME, TRAINER_STATE_NAME
@@ -153,18 +152,6 @@ def choose_checkpoint(wanted: str | bool | None, output_dir: str | Path) -> str 
             "run with checkpoints, or give another folder."
         )
     return checkpoint
-
-
-def lock_folder(output_dir: str | Path) -> FileLock:
-    """The lock of a run's folder, held until it is released; raises ValueError if another process holds it."""
-    folder = Path(output_dir)
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / ".lock", timeout=0, is_singleton=True)
-    try:
-        lock.acquire()
-    except Timeout as error:
-        raise ValueError(f"Another run is writing to --output_dir {folder}. Give another folder.") from error
-    return lock
 
 
 def remove_incomplete(output_dir: str | Path) -> None:

@@ -1,5 +1,6 @@
 """A whole run, from top to bottom: plan, corpus and model, training, scores, and what is saved."""
 
+import contextlib
 import dataclasses
 import json
 import logging
@@ -14,18 +15,17 @@ from typing import Any
 import datasets
 import transformers
 from datasets import DatasetDict
-from filelock import BaseFileLock
 from transformers import PrinterCallback, ProgressCallback
 
 from ..data.texts import detokenize
 from ..evaluation.calibration import fit_temperature, score_spans, shared_threshold
 from ..evaluation.prediction import score_raw_text
 from ..evaluation.scores import format_scores, score_entities, scores_by_length, without_labels
-from ..files import write_text
+from ..files import locked, write_text
 from ..model.pipeline_triaffine import NestedNERPipeline
 from ..nesting import nested_spans
 from ..publishing.run_summary import Evaluation, Example, RunSummary
-from .interruptions import RESULTS_FILE, choose_checkpoint, format_metrics, lock_folder
+from .interruptions import RESULTS_FILE, choose_checkpoint, format_metrics
 from .plan import TrainingPlan, parse_training_plan
 from .start import Corpus, count_types, find_base_model, read_corpus, start_model
 from .trainer import NestedNERTrainer
@@ -44,7 +44,7 @@ class Run:
     plan: TrainingPlan
     corpus: Corpus
     trainer: NestedNERTrainer
-    lock: BaseFileLock | None
+    lock: contextlib.ExitStack
 
 
 def prepare_run(arguments: Sequence[str]) -> Run:
@@ -55,7 +55,9 @@ def prepare_run(arguments: Sequence[str]) -> Run:
     if not sys.stderr.isatty():
         datasets.disable_progress_bars()
         training.disable_tqdm = True
-    lock = lock_folder(training.output_dir) if training.should_save else None
+    lock = contextlib.ExitStack()
+    if training.should_save:
+        lock.enter_context(locked(Path(training.output_dir)))
     training.resume_from_checkpoint = choose_checkpoint(training.resume_from_checkpoint, training.output_dir)
     with training.main_process_first():
         base = find_base_model(plan)
@@ -94,8 +96,7 @@ def train_and_save(run: Run) -> dict[str, float]:
         tell_what_next(run, metrics, evaluations)
         return metrics
     finally:
-        if run.lock is not None:
-            run.lock.release()
+        run.lock.close()
 
 
 def start_logging() -> None:

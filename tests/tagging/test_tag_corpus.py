@@ -357,7 +357,7 @@ class TestOutput:
         (tmp_path / "other" / "thesis.tex").touch()
         with pytest.raises(ValueError, match="other files"):
             OutputFolder(tmp_path / "other", {}, "entities")
-        with FileLock(tmp_path / LOCK), pytest.raises(OSError, match="lock"):
+        with FileLock(tmp_path / LOCK), pytest.raises(ValueError, match="Another run is writing"):
             tag_corpus({}, tmp_path, TagOptions(str(saved_model)))
 
 

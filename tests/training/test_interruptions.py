@@ -15,6 +15,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import TrainerCallback
 
+from modeling_triaffine.files import locked
 from modeling_triaffine.training import interruptions
 from modeling_triaffine.training.interruptions import (
     CheckpointError,
@@ -24,7 +25,6 @@ from modeling_triaffine.training.interruptions import (
     choose_checkpoint,
     find_checkpoint,
     list_checkpoints,
-    lock_folder,
     remove_incomplete,
 )
 from modeling_triaffine.training.plan import training_options
@@ -225,7 +225,7 @@ def test_a_folder_has_one_run(tmp_path, checkpointed) -> None:
     hold = f"import filelock; lock = filelock.FileLock({path!r}); lock.acquire(); print(flush=True); input()"
     with subprocess.Popen([sys.executable, "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         other.stdout.readline()
-        with pytest.raises(ValueError, match="Another run is writing to --output_dir"):
-            lock_folder(folder)
+        with pytest.raises(ValueError, match=f"Another run is writing to {folder}"):
+            locked(folder).__enter__()
         other.stdin.close()
-    lock_folder(folder).release()
+    locked(folder).__enter__()
