@@ -308,6 +308,7 @@ def open_pipeline(model: str | os.PathLike[str], *, disable_mmap: bool = False, 
     What has weights beside the graph is a model. `disable_mmap` copies its weights into memory, so that the file may
     change; `options` are those of both pipelines.
     """
+    TriaffineConfig.get_config_dict(model)  # a Hub that cannot be reached is an error now, not after each file
     weights = (find_file(model, name, {}) for name in (SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME))
     if not any(weights) and find_file(model, GRAPH, {}):
         return OnnxNestedNER(model, **options)

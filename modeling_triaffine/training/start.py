@@ -329,8 +329,7 @@ def _start_new(
     names = {*labels, *_unseen_types(dataset, labels)} - {NONE_LABEL, *auxiliary}
     fields = {"id2label": dict(enumerate([*sorted(names), *auxiliary, NONE_LABEL])), **plan.config}
     encoder_config = fields.pop("encoder_config", None)
-    encoder = plan.model_name_or_path
-    if encoder is None:
+    if (encoder := plan.model_name_or_path) is None:
         tokenizer = learn_tokenizer(dataset["train"]["tokens"], plan.tokenizer_vocab_size)
         processor = TriaffineProcessor(tokenizer)
         encoder_config = {**encoder_config, "vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}

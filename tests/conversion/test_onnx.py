@@ -141,17 +141,18 @@ def scores_of(found: list[dict]) -> dict[tuple, float]:
     ],
 )
 def test_a_graph_alone_opens_in_onnx_runtime(online, tmp_path, monkeypatch, files, kind):
-    folder = tmp_path / "folder"
-    folder.mkdir()
     for name in ("config.json", *files):
-        (folder / name).touch()
+        (tmp_path / name).write_text("{}")
     online.api.create_repo("owner/name")
-    online.api.upload_folder(folder_path=folder, repo_id="owner/name")
+    online.api.upload_folder(folder_path=tmp_path, repo_id="owner/name")
     for one in (NestedNERPipeline, OnnxNestedNER):
         monkeypatch.setattr(onnx_graphs, one.__name__, lambda *given, kind=one, **options: (kind, given, options))
     loading = {"device": "cpu"} | ({"disable_mmap": False} if kind is NestedNERPipeline else {})
-    for model in (folder, "owner/name"):
+    for model in (tmp_path, "owner/name"):
         assert open_pipeline(model, device="cpu") == (kind, (model,), loading)
+    monkeypatch.setattr(onnx_graphs, "find_file", None)  # without a configuration, no other file is asked for
+    with pytest.raises(OSError, match="owner/none"):
+        open_pipeline("owner/none")
 
 
 def test_predict_with_an_exported_graph_finds_what_the_model_does(exported, monkeypatch, command, tmp_path):
