@@ -4,6 +4,7 @@ Not in `data/`: `predict` would start a second later, since the library `dataset
 """
 
 import contextlib
+import errno
 import json
 import os
 import reprlib
@@ -87,6 +88,10 @@ def atomic_path(path: Path) -> Iterator[Path]:
         if path.is_file() and beside.is_file():
             shutil.copymode(path, beside)
         os.replace(beside, path)
+    except OSError as error:
+        if error.errno == errno.ENOSPC:  # of writing and closing, which name no file
+            error.filename = str(path)
+        raise
     finally:
         _remove(beside)
 

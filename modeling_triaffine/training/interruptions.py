@@ -242,8 +242,9 @@ class TrainingCallback(TrainerCallback, ExportableState):
 
     def on_train_begin(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         if state.global_step > state.max_steps:
-            problem = f"The checkpoint is of update {state.global_step:,}, and the training has {state.max_steps:,}."
-            raise CheckpointError(f"{problem} Give more epochs (--num_train_epochs) or updates (--max_steps).")
+            raise CheckpointError(
+                f"The checkpoint is of update {state.global_step}, beyond --num_train_epochs. Raise it."
+            )
         self.saved_at, self.is_stopping, self.is_due = time.monotonic(), False, False
         callbacks: Any = state.stateful_callbacks
         callbacks.setdefault(type(self).__name__, self.state())  # a checkpoint may have none

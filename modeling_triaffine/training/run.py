@@ -85,7 +85,7 @@ def train_and_save(run: Run) -> dict[str, float]:
     """Trains, scores validation and test data, and saves, as the plan says; returns all metrics."""
     training = run.plan.training
     evaluations: dict[str, Evaluation] = {}
-    try:
+    with run.lock:
         metrics: dict[str, float] = {**run.trainer.train(training.resume_from_checkpoint).metrics}
         if training.calibrate_threshold:
             calibrate(run)
@@ -95,8 +95,6 @@ def train_and_save(run: Run) -> dict[str, float]:
         save(run, metrics, evaluations)
         tell_what_next(run, metrics, evaluations)
         return metrics
-    finally:
-        run.lock.close()
 
 
 def start_logging() -> None:

@@ -203,7 +203,7 @@ def test_damaged_files_are_an_error_that_names_the_checkpoint_before(tmp_path, c
 
 def test_what_a_resumed_training_takes_from_its_checkpoint(tmp_path, checkpointed, caplog) -> None:
     folder = shutil.copytree(checkpointed, tmp_path / "out")
-    for records, most, problem in ((RECORDS[4:8], 9, "on other sentences"), (RECORDS[:4], 1, "of update 2, .* has 1")):
+    for records, most, problem in ((RECORDS[4:8], 9, "on other sentences"), (RECORDS[:4], 1, "of update 2, beyond")):
         with pytest.raises(CheckpointError, match=problem):
             micro_trainer(folder, records, **{**UPDATES, "max_steps": most}).train(resume_from_checkpoint=True)
     others = {"num_train_epochs": 2, "learning_rate": 0.5, "seed": 7, "optim": "sgd"}

@@ -76,8 +76,7 @@ class Layout:
     def problem(self, row: Sequence[str]) -> str:
         """Says what is wrong with a row; empty if nothing is."""
         if len(row) != self.width:
-            problem = f"there are {len(row)} columns, {self.width} in the lines before"
-            return OPEN_QUOTE if row == [OPEN_QUOTE] else problem
+            return row[0] if row == [OPEN_QUOTE] else f"there are {len(row)} columns, {self.width} in the lines before"
         if self.numbered and not NODE.fullmatch(row[0]):
             return f"column 0 is {row[0][:20]!r}, which does not number a word"
         wrong = next((column for column, scheme in self.tags.items() if not scheme.fits(row[column])), None)
@@ -143,8 +142,7 @@ def find_layout(head: str, columns: Mapping[str, Any] | None = None) -> Layout |
         return None
     ids = values[0] if min(tags) > 1 else ()
     numbered = bool({"0", "1"} & {*ids[:2]}) and all(map(NODE.fullmatch, ids))
-    named = NAMED_COLUMNS.search(head)
-    places = {name: place for place, name in enumerate(named[1].split() if named else ())}
+    places = {name: place for place, name in enumerate(" ".join(NAMED_COLUMNS.findall(head)).split())}
     layout = Layout(separator, width, places.get("FORM", int(numbered)), tags, places.get("UPOS"), numbered)
     apart = {column for column, scheme in tag_columns(values[: min(tags)]).items() if scheme is STANDARD}
     others = [column for column in {*range(layout.tokens + 1, min(tags))} - apart if not _are_ids(values[column])]
