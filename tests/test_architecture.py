@@ -36,7 +36,7 @@ BUDGET = {
     "drawing": (593, 454),
     "evaluation": (1_149, 621),
     "explanation": (385, 279),
-    "model": (4_441, 3_421),
+    "model": (4_440, 3_421),
     "page": (324, 581),
     "publishing": (671, 652),
     "serving": (903, 940),

@@ -110,6 +110,8 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         model, report = loaded
         model.origin = {name: kwargs[name] for name in ORIGIN_OPTIONS if name in kwargs}
         refuse_broken(where, model)
+        if hasattr(model, "hf_device_map") and any(weight.is_meta for weight in model.head.parameters()):
+            raise ValueError(f"{where}: `device_map` offloads the head, which cannot be; place 'head' on a device.")
         if new := sorted(name for name, *_ in report["mismatched_keys"]):
             logger.warning(f"{listed(new)} have other shapes in the file, and are new: train the model before its use.")
             if model.start_weights is not None:
@@ -185,11 +187,8 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         return push(repo_id, private=private, **options)
 
     def resize_token_embeddings(self, *args: Any, **options: Any) -> nn.Module:  # type: ignore[override]
-        """Resizes the encoder's embeddings, and updates `vocab_size` in the configuration that is saved."""
-        embeddings = self.encoder.resize_token_embeddings(*args, **options)
-        assert self.config.encoder_config is not None
-        self.config.encoder_config.vocab_size = self.encoder.config.vocab_size
-        return embeddings
+        """Resizes the encoder's embeddings, and so updates its `vocab_size`, which is saved in our configuration."""
+        return self.encoder.resize_token_embeddings(*args, **options)
 
     def _init_weights(self, module: nn.Module) -> None:
         """Draws weights by `reset_parameters`, torch's or the paper's; of modules without it as transformers does."""
