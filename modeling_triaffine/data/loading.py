@@ -39,8 +39,8 @@ TABLES = (".parquet", ".arrow", ".xlsx")
 GIVE_FILES = "Give a corpus file, or a folder with train, dev and test"
 EACH_BY_ITSELF = 'Give one by itself: --train_file, --validation_file, --test_file, in Python {"train": …}'
 REMEDY = (
-    "docs/corpora.md shows all forms that are read: name one (--format, format=), or convert JSON whose fields have "
-    "other names (triaffine-ner convert --columns 'text=… entities=… start=… end=… type=…')"
+    "docs/corpora.md shows all forms that are read: name one (--format, in train --data_format), or convert JSON whose "
+    "fields have other names (triaffine-ner convert --columns 'text=… entities=… start=… end=… type=…')"
 )
 SHOWN = 3
 
@@ -182,7 +182,7 @@ def read_parts(
     """
     if columns is not None and not isinstance(columns, Mapping):
         raise TypeError(f"`columns` is {columns!r}. Give a mapping, such as {{'tokens': 0, 'entities': [1, 2]}}.")
-    how = "--format (format=) names another" if format is None else "as named"
+    how = "--format (in train --data_format) names another" if format is None else "as named"
     if columns is not None and format is None:
         of_words = isinstance(columns.get("tokens"), str) or "names" in columns
         format = "text_spans" if "text" in columns else "word_tags" if of_words else None
@@ -347,7 +347,7 @@ class GivenFiles:
         examples = {kind.name: file for file, kind in (documents or read).items()}
         if len(examples) > 1:
             forms = ", ".join(f"{name!r} ({os.path.relpath(file, place)})" for name, file in examples.items())
-            remedy = f"Give the folder of one, or name one: --format (format=) {next(iter(examples))}"
+            remedy = f"Give the folder of one, or name one: --format (in train --data_format) {next(iter(examples))}"
             raise CorpusError.at(place, "", f"it has files of several forms, {forms}", remedy)
         if not examples:
             for file in files if self.known is None else ():

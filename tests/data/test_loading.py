@@ -254,7 +254,7 @@ class TestReport:
 
     def test_errors_end_with_the_form_that_a_file_was_taken_for(self, tmp_path):
         path = write_files(tmp_path, {"a.json": '{"text": "a", "label": [[0, 9, "X"]]}'})
-        for format, how in ((None, "--format (format=) names another"), ("text_spans", "as named")):
+        for format, how in ((None, "--format (in train --data_format) names another"), ("text_spans", "as named")):
             with pytest.raises(CorpusError) as error:
                 load(path, format)
             assert f"Read as 'text_spans' ({FORMATS['text_spans'].description}); {how}." in str(error.value)
