@@ -46,7 +46,7 @@ def find_model(name: str | None = None) -> str:
     listed = ", ".join(models) or "none: install it again"
     raise FileNotFoundError(
         f"There is no model {name!r}: it is neither a folder nor one of the models of this package ({listed}). Give a "
-        "folder, one of these names, or a name on the Hub, OWNER/NAME."
+        "folder, one of these names, or a name on the Hub, OWNER/NAME, where no folder OWNER is."
     )
 
 
