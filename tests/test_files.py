@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from modeling_triaffine.files import open_output, paths_below
+from modeling_triaffine.files import open_output, paths_below, write_text
 
 
 def test_output_appears_when_it_is_whole(tmp_path, capsys):
@@ -26,8 +26,7 @@ def test_output_appears_when_it_is_whole(tmp_path, capsys):
     assert list(path.parent.iterdir()) == []
     path.touch()
     path.chmod(0o600)  # as a user wants it
-    with open_output(path) as output:
-        output.write("\ud800")
+    write_text(path, "\ud800")
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("\\ud800", 0o600)
     with pytest.raises(ValueError, match="is a folder"), open_output(tmp_path):
         pass

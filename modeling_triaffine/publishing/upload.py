@@ -264,10 +264,11 @@ def errors_of_hub(repo_id: str) -> Iterator[None]:
     patience, client.timeout = client.timeout, PATIENCE
     try:
         yield
-    except HfHubHTTPError as error:
-        raise OSError(f"The Hub does not allow this for {repo_id}: {' '.join(str(error).split())}") from error
     except (HTTPError, ConnectionError, RuntimeError) as error:  # RuntimeError: of the transfer of a large file
-        request, reason = getattr(error, "_request", None), " ".join(str(error.__cause__ or error).split())
+        if isinstance(error, HfHubHTTPError) and error.response.status_code < 500:
+            raise OSError(f"The Hub does not allow this for {repo_id}: {' '.join(str(error).split())}") from error
+        request = getattr(getattr(error, "response", error), "_request", None)
+        reason = " ".join(str(error.__cause__ or error).split())
         advice = "Check that this machine is online and that HF_HUB_OFFLINE is not set."
         if request is not None and "/commit/" in request.url.path:
             advice = f"The model may be published all the same: look at {constants.ENDPOINT}/{repo_id} first."

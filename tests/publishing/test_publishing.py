@@ -329,9 +329,10 @@ def test_a_busy_hub_is_asked_again_and_a_lost_answer_is_no_refusal(checkpoint, o
     publish_folder(checkpoint, NAME)
     assert len(online.repositories[NAME].commits) == 2
     assert caplog.text.count("too many requests to the Hub; it asks to wait for 0 seconds") == 2
-    online.faults += [("/commit/", 0)]
-    with pytest.raises(ConnectionError, match=f"may be published all the same: look at .*/{NAME} first"):
-        publish_folder(train_on(checkpoint), NAME, new_card=True)
+    for fate in (504, 0):
+        online.faults += [("/commit/", fate)]
+        with pytest.raises(ConnectionError, match=f"may be published all the same: look at .*/{NAME} first"):
+            publish_folder(train_on(checkpoint), NAME, new_card=True)
     assert len(online.repositories[NAME].commits) == 3
 
 
