@@ -41,7 +41,7 @@ BUDGET = {
     "publishing": (672, 653),
     "serving": (903, 940),
     "tagging": (395, 531),
-    "training": (2_518, 2_550),
+    "training": (2_521, 2_550),
     "helpers": (0, 1_768),
 }
 

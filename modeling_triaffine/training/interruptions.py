@@ -174,6 +174,7 @@ class TrainingCallback(TrainerCallback, ExportableState):
             epoch, accelerate wraps it twice, and neither wrapper passes the epoch on.
         most_evaluations: number of epochs, evenly spaced up to the last, that may end with an evaluation or checkpoint,
             where `min_steps` asks for many; None for all of them.
+        planned: number of updates of the training that is resumed; 0 without one.
         has_signal: whether this process was told to stop.
         is_stopping: whether any process was: this update is the last one.
         is_due: whether a checkpoint is due in any process.
@@ -183,6 +184,7 @@ class TrainingCallback(TrainerCallback, ExportableState):
         self.facts: dict[str, Any] = {}
         self.sampler: Sampler[Any] | None = None
         self.most_evaluations: int | None = None
+        self.planned = 0
         self.has_signal = self.is_stopping = self.is_due = False
         self.saved_at = math.inf
 
@@ -194,6 +196,7 @@ class TrainingCallback(TrainerCallback, ExportableState):
         if args.should_save:
             remove_incomplete(args.output_dir)
         state: Any = None if checkpoint is None else read_state(checkpoint)
+        self.planned = 0 if state is None else state.max_steps
         saved = {} if state is None else state.stateful_callbacks.get(type(self).__name__, {})
         earlier = saved.get("attributes", {}).get("facts", {})
         changed = {name: old for name, old in earlier.items() if name in KEPT and old != getattr(args, name, None)}
@@ -241,10 +244,10 @@ class TrainingCallback(TrainerCallback, ExportableState):
         return args.save_strategy != "no" and time.monotonic() - self.saved_at >= MOST_SECONDS
 
     def on_train_begin(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        if state.global_step > state.max_steps:
-            raise CheckpointError(
-                f"The checkpoint is of update {state.global_step}, beyond --num_train_epochs. Raise it."
-            )
+        # A finished training that is resumed makes one more update than planned.
+        if state.max_steps < min(state.global_step, self.planned):
+            problem = f"The checkpoint is of update {state.global_step}, beyond --num_train_epochs"
+            raise CheckpointError(f"{problem}. Raise it.")
         self.saved_at, self.is_stopping, self.is_due = time.monotonic(), False, False
         callbacks: Any = state.stateful_callbacks
         callbacks.setdefault(type(self).__name__, self.state())  # a checkpoint may have none
