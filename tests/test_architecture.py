@@ -36,7 +36,7 @@ BUDGET = {
     "drawing": (593, 454),
     "evaluation": (1_149, 621),
     "explanation": (385, 279),
-    "model": (4_440, 3_421),
+    "model": (4_440, 3_430),
     "page": (324, 581),
     "publishing": (672, 653),
     "serving": (903, 940),

@@ -184,12 +184,12 @@ def _choose_words(wanted: str, parts: Sequence[CorpusPart], reads_tags: bool) ->
     """Returns the words to train on: "text", "both" or "corpus"; a corpus without words of its own has only text."""
     if not any(part.has_words for part in parts):
         return "text"
-    if wanted == "auto" and reads_tags:
+    if wanted != "auto":
+        return wanted
+    if reads_tags:
         logger.info("Words: those of the corpus, to which its parts of speech belong.")
         return "corpus"
-    if wanted == "auto":
-        return "text" if all(part.is_written for part in parts) else "both"
-    return wanted
+    return "text" if all(part.is_written for part in parts) else "both"
 
 
 def _sentences(plan: TrainingPlan, base: BaseModel, parts: Iterable[CorpusPart], in_own_words: bool) -> dict[str, Any]:

@@ -233,6 +233,14 @@ def test_the_head_is_not_left_on_disk(saved_model, tmp_path):
         TriaffineForNestedNER.from_pretrained(saved_model, device_map={"": "disk"}, offload_folder=tmp_path)
 
 
+def test_resized_embeddings_are_saved_with_their_size(saved_model, tmp_path):
+    model = TriaffineForNestedNER.from_pretrained(saved_model)
+    model.resize_token_embeddings(300)
+    model.save_pretrained(tmp_path)
+    loaded = TriaffineForNestedNER.from_pretrained(tmp_path)
+    assert loaded.config.encoder_config.vocab_size == len(loaded.get_input_embeddings().weight) == 300
+
+
 def test_quantized_weights_are_not_computed_with(encoder):
     """Their types may have no sum."""
 
@@ -246,4 +254,5 @@ def test_quantized_weights_are_not_computed_with(encoder):
     model = tiny_model(encoder)
     query = model.encoder.encoder.layer[0].attention.self.query
     query.weight = torch.nn.Parameter(query.weight.detach().as_subclass(Quantized), requires_grad=False)
+    assert type(query.weight) is not torch.nn.Parameter
     assert broken_weights(model) == []
