@@ -9,6 +9,8 @@ Rows also have the operations that the model's forward pass launches in a batch 
 predictions the host's time for a sentence, and transformers' token classification with an encoder of the same sizes on
 the same batches.
 
+With TRIAFFINE_CUDA_GRAPHS=1, sentences a second alone count: replays do not pass the marks of the parts.
+
 With `--peers FOLDER` other libraries are compared instead (`peers.py`).
 """
 
@@ -38,6 +40,7 @@ from modeling_triaffine import (
     TriaffineProcessor,
     start_from_recipe,
 )
+from modeling_triaffine.acceleration.graphs import Graphs, are_wanted
 from modeling_triaffine.data.collator import encode_records
 from modeling_triaffine.model.batches_triaffine import feature_size
 from modeling_triaffine.training.batching import TrainingBatchSampler
@@ -233,13 +236,19 @@ def measure_training(
     batches = TrainingBatchSampler(sizes, arguments.batch_size or 32, seed=0)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)  # the Trainer's
     model.train()
+    recorded = Graphs(model.config, model.device, model.parameters()) if are_wanted(model.device) else None
+
+    def step(batch: dict[str, Any]) -> dict[str, torch.Tensor]:
+        with autocast(arguments):
+            loss = model(**batch).loss
+        loss.backward()
+        return {"loss": loss.detach()}
 
     def train() -> None:
         for rows in batches:
             batch = collate([encoded[row] for row in rows])
-            with autocast(arguments):
-                output = model(**{name: values.to(arguments.device) for name, values in batch.items()})
-            output.loss.backward()
+            on_device = {name: values.to(arguments.device) for name, values in batch.items()}
+            recorded.run(step, on_device) if recorded else step(on_device)
             optimizer.step()
             optimizer.zero_grad()
 

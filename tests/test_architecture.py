@@ -28,8 +28,8 @@ SHARED_FILES = {file.stem for file in PACKAGE.glob("*.py")} - {"demo", "registra
 # acceleration 1,200, data 4,300, training 2,700, evaluation 1,300, explanation and drawing 900, publishing 800,
 # serving 850, page 350, tagging 330, conversion 720, commands 1,050, files beside the folders 900.
 BUDGET = {
-    ".": (1_144, 1_813),
-    "acceleration": (1_110, 704),
+    ".": (1_144, 1_839),
+    "acceleration": (1_164, 742),
     "commands": (1_035, 673),
     "conversion": (664, 590),
     "data": (4_452, 2_284),
@@ -41,7 +41,7 @@ BUDGET = {
     "publishing": (672, 653),
     "serving": (903, 940),
     "tagging": (395, 531),
-    "training": (2_521, 2_550),
+    "training": (2_535, 2_550),
     "helpers": (0, 1_768),
 }
 

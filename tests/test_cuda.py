@@ -6,10 +6,11 @@ import pytest
 import torch
 
 from modeling_triaffine import NestedNERPipeline
+from modeling_triaffine.acceleration import graphs
 from modeling_triaffine.evaluation.prediction import predict_words
 from modeling_triaffine.explanation import explain
 from tests.helpers.corpora import write_json
-from tests.helpers.micro_training import micro_records, task_arguments, write_task
+from tests.helpers.micro_training import micro_records, micro_trainer, task_arguments, write_task
 from tests.helpers.portable import near
 from tests.helpers.tiny import save_tiny_model, tiny_model, tiny_processor
 from tests.model.test_modeling import VARIANTS, make_batch
@@ -57,6 +58,31 @@ def test_raw_text_has_the_entities_of_the_cpu(encoder, tmp_path, rank, dtype):
         [max((e["score"] for e in entities), default=0) for entities in side] for side in (found, expected)
     )
     assert best == pytest.approx(best_of_cpu, abs=0.05)
+
+
+@torch.no_grad()
+def test_graphs_find_the_entities_of_the_plain_path(encoder, tmp_path, monkeypatch):
+    find_entities = NestedNERPipeline(save_tiny_model(tmp_path, encoder, triaffine_rank=3), device=DEVICE)
+    expected = find_entities(TEXTS, threshold=0.0)
+    monkeypatch.setenv(graphs.SWITCH, "1")
+    for _ in range(graphs.EAGER_FIRST + 2):
+        assert find_entities(TEXTS, threshold=0.0) == near(expected)
+    assert graphs._OF_MODELS[find_entities.model].recorded
+
+
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+def test_a_resumed_training_by_graphs_ends_with_the_weights_of_the_whole(tmp_path, monkeypatch, precision):
+    options = {"train": micro_records(48), "config": {"mlp_dropout": 0.3}, "use_cpu": False, "num_train_epochs": 4}
+    options |= {"save_strategy": "steps", "save_steps": 7, "save_total_limit": 9, "bf16": precision == "bf16"}
+    plain = micro_trainer(tmp_path / "plain", **options)
+    plain.train()
+    monkeypatch.setenv(graphs.SWITCH, "1")
+    whole, resumed = (micro_trainer(tmp_path / name, **options) for name in ("whole", "resumed"))
+    whole.train()
+    assert whole._graphs.recorded
+    resumed.train(resume_from_checkpoint=str(tmp_path / "whole" / "checkpoint-7"))
+    torch.testing.assert_close(resumed.model.state_dict(), whole.model.state_dict())
+    assert whole.state.log_history[-1]["train_loss"] == pytest.approx(plain.state.log_history[-1]["train_loss"], 0.2)
 
 
 def test_explanations_and_predicted_words_are_those_of_the_cpu(encoder):

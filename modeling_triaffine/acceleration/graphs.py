@@ -1,20 +1,24 @@
-"""Prediction by CUDA graphs: a forward pass is recorded once for each of a few shapes, and replayed in one launch.
+"""CUDA graphs: a forward pass, or a step of training, is recorded once for each of a few shapes, and replayed at once.
 
 Batches are padded to these shapes, with empty sentences, and the results of the padding are cut off. What has no shape
-of the list, and the first batches of a shape, run as ever. The variable `TRIAFFINE_CUDA_GRAPHS=1` switches it on.
+of the list runs as ever. The variable `TRIAFFINE_CUDA_GRAPHS=1` switches graphs on.
 """
 
+import logging
 import os
 import threading
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+logger = logging.getLogger(__name__)
 
 SWITCH = "TRIAFFINE_CUDA_GRAPHS"
 # Sizes that batches are padded to; larger ones run without a graph.
@@ -25,85 +29,133 @@ CHARACTERS = (12, 24, 64)
 # Batches of a shape that run without a graph first, and graphs of a model: each holds the memory of its results.
 EAGER_FIRST, MOST_GRAPHS = 2, 64
 # Value of the padding, where it is not 0.
-FILL = {"word_index": -1}
+FILL = {"word_index": -1, "labels": -100}
 RESULTS = ("span_logits", "logits", "candidates", "candidate_mask")
+
+Batch = dict[str, Any]
+Function = Callable[[Batch], dict[str, Tensor]]
 
 _OF_MODELS: WeakKeyDictionary[Any, "Graphs"] = WeakKeyDictionary()
 _LOCK = threading.Lock()
 
 
-def run_model(model: Any, inputs: dict[str, Any]) -> Any:
+def are_wanted(device: torch.device) -> bool:
+    """True if graphs are switched on, and the device has them."""
+    return os.environ.get(SWITCH) == "1" and device.type == "cuda"
+
+
+def run_model(model: Any, inputs: Batch) -> Any:
     """The model's output for a batch, by graphs where they are switched on and a GPU predicts."""
-    wanted = os.environ.get(SWITCH) == "1" and model.device.type == "cuda"
-    if not wanted or model.training or torch.is_grad_enabled():
+    if not are_wanted(model.device) or model.training or torch.is_grad_enabled():
         return model(**inputs)
     with _LOCK:
-        graphs = _OF_MODELS.setdefault(model, Graphs(model))
-        return graphs.run(inputs)
+        graphs = _OF_MODELS.setdefault(model, Graphs(model.config, model.device))
+        return predict(model, inputs, graphs)
+
+
+def predict(model: Any, inputs: Batch, graphs: "Graphs") -> Any:
+    """The model's output for a batch, valid until the next batch of its shape."""
+    reference: Any = ref(model)  # the model would else live as long as its graphs
+
+    def forward(batch: Batch) -> dict[str, Tensor]:
+        output = reference()(**{**batch, "return_dict": True})
+        return {name: output[name] for name in RESULTS if output.get(name) is not None}
+
+    # What a graph has as constants, or reads in place.
+    state = model.config.max_candidates, model.head.label_bias.data_ptr(), torch.is_autocast_enabled("cuda")
+    rows = len(inputs["num_words"])
+    found = {name: values[:rows] for name, values in graphs.run(forward, inputs, state).items()}
+    return SimpleNamespace(**{name: found.get(name) for name in RESULTS})
 
 
 class Graphs:
-    """The recorded forward passes of one model.
+    """The recorded runs of functions of a batch.
 
-    On the CPU a replay runs the model again on the same memory: all but the recording itself is the same.
+    All batches that have a shape are padded, recorded or not: training then draws the same random numbers whenever
+    recording begins, such as later in a run that was interrupted. On the CPU a replay runs the function again on the
+    same memory: all but the recording itself is the same.
+
+    Args:
+        config: the configuration of the model.
+        device: where the model is.
+        weights: those whose gradients a function computes; all graphs write them to the same memory.
     """
 
-    def __init__(self, model: Any):
-        self.model = ref(model)  # which would else live as long as its graphs
-        self.seen: Counter[Any] = Counter()
-        self.recorded: dict[Any, tuple[dict[str, Tensor], Callable[[], None], dict[str, Tensor]]] = {}
-        self.pool = torch.cuda.graph_pool_handle() if model.device.type == "cuda" else None
+    def __init__(self, config: Any, device: torch.device, weights: Iterable[nn.Parameter] = ()):
+        self.config, self.device, self.weights = config, device, [*weights]
+        self.seen: Counter[Hashable] = Counter()
+        self.recorded: dict[Hashable, tuple[Batch, Callable[[], dict[str, Tensor]]]] = {}  # its memory, its replay
+        self.gradients: dict[nn.Parameter, Tensor] = {}
+        is_gpu = device.type == "cuda"
+        self.pool = torch.cuda.graph_pool_handle() if is_gpu else None
+        self.generator = torch.cuda.default_generators[device.index or 0] if is_gpu else torch.default_generator
 
-    def run(self, inputs: dict[str, Any]) -> Any:
-        """The model's output for a batch, valid until the next batch of its shape."""
-        model: Any = self.model()
+    def run(self, function: Function, inputs: Batch, state: Hashable = None) -> dict[str, Tensor]:
+        """The results of the function for a batch, valid until the next one of its shape, and the gradients.
+
+        `state` is what else a graph has as constants: where it differs, another one is recorded.
+        """
         batch = {name: values for name, values in inputs.items() if torch.is_tensor(values) and name != "packed_words"}
-        sizes = _padded_sizes(batch, inputs["max_words"], model.config)
+        longest = batch["labels"].shape[1] if "labels" in batch else inputs["max_words"]
+        sizes = _padded_sizes(batch, longest, self.config)
         if sizes is None:
-            return model(**inputs)
-        # What a graph has as constants, or reads in place.
-        state = model.config.max_candidates, model.head.label_bias.data_ptr(), torch.is_autocast_enabled("cuda")
+            return function(inputs)
         key = tuple(sizes.items()), state
         self.seen[key] += 1
-        if key not in self.recorded:
-            if self.seen[key] <= EAGER_FIRST or len(self.recorded) >= MOST_GRAPHS:
-                return model(**inputs)
-            self.recorded[key] = self._record(model, batch, sizes)
-        static, replay, results = self.recorded[key]
-        _fill(static, batch)
-        replay()
-        rows = len(batch["num_words"])
-        cut = {name: values[:rows] for name, values in results.items()}
-        if self.pool is None:
-            cut = {name: values.clone() for name, values in cut.items()}
-        return SimpleNamespace(**{name: cut.get(name) for name in RESULTS})
+        if known := self.recorded.get(key):
+            padded, replay = known
+            _fill(padded, batch)
+            return replay()
+        padded = {name: torch.empty(sizes[name], dtype=batch[name].dtype, device=self.device) for name in batch}
+        _fill(padded, batch)
+        if "max_words" in inputs:
+            padded["max_words"] = sizes["max_words"][0]
+        if self.seen[key] <= EAGER_FIRST or len(self.recorded) >= MOST_GRAPHS:
+            return function(padded)
+        _, replay = self.recorded[key] = padded, self._record(function, padded)
+        return replay()
 
-    def _record(self, model: Any, batch: dict[str, Tensor], sizes: dict[str, tuple[int, ...]]) -> Any:
-        static = {name: values.new_empty(sizes[name]) for name, values in batch.items()}
-        _fill(static, batch)
-        longest = sizes["max_words"][0]
+    def _record(self, function: Function, padded: Batch) -> Callable[[], dict[str, Tensor]]:
+        """Records a run of the function; what it returns repeats the run on the same memory."""
+        drawn = self.generator.get_state()
+        try:
+            if self.pool is None:
+                self._run(function, padded)
+                return lambda: self._run(function, padded)
+            side, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                self._run(function, padded)  # libraries prepare themselves outside of the recording
+                with torch.cuda.graph(graph, pool=self.pool, stream=side):
+                    results = self._run(function, padded)
+            torch.cuda.current_stream().wait_stream(side)
+        except RuntimeError as error:  # a function that waits for the device, or too little memory
+            logger.warning("Batches of one shape run without a graph: %s", error)
+            for weight in self.weights:
+                weight.grad = None
+            return partial(function, padded)
+        finally:
+            self.generator.set_state(drawn)
 
-        def forward() -> dict[str, Tensor]:
-            output = model(**static, max_words=longest, return_dict=True)
-            return {name: output[name] for name in RESULTS if output.get(name) is not None}
+        def replay() -> dict[str, Tensor]:
+            self._attach_gradients()
+            graph.replay()
+            return results
 
-        if self.pool is None:
-            results = forward()
+        return replay
 
-            def replay() -> None:
-                for name, values in forward().items():
-                    results[name].copy_(values)
+    def _run(self, function: Function, padded: Batch) -> dict[str, Tensor]:
+        """Runs the function, whose gradients replace those of the last run in the memory of all graphs."""
+        self._attach_gradients()
+        if self.gradients:
+            torch._foreach_zero_([*self.gradients.values()])
+        results = function(padded)
+        self.gradients = {weight: weight.grad for weight in self.weights if weight.grad is not None}
+        return results
 
-            return static, replay, results
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            forward()  # libraries prepare themselves outside of the recording
-        torch.cuda.current_stream().wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self.pool):
-            results = forward()
-        return static, graph.replay, results
+    def _attach_gradients(self) -> None:
+        for weight, gradient in self.gradients.items():
+            weight.grad = gradient
 
 
 def _padded_sizes(batch: dict[str, Tensor], words: int, config: Any) -> dict[str, tuple[int, ...]] | None:
@@ -121,10 +173,12 @@ def _padded_sizes(batch: dict[str, Tensor], words: int, config: Any) -> dict[str
     b, s, n, c = (sizes[place] for place, (_, sizes) in zip(places, given, strict=True))
     s = min(s, config.max_subwords)
     own = {"num_words": (b,), "word_ids": (b, n), "pos_ids": (b, n), "char_ids": (b, n, c)}
+    if "labels" in batch:
+        own["labels"] = (b, n, n, *batch["labels"].shape[3:])
     return {"max_words": (n,)} | {name: own.get(name, (b, s)) for name in batch}
 
 
-def _fill(static: dict[str, Tensor], batch: dict[str, Tensor]) -> None:
+def _fill(static: Batch, batch: dict[str, Tensor]) -> None:
     """Writes a batch into the memory of a graph, padded."""
     for name, values in batch.items():
         static[name].fill_(FILL.get(name, 0))

@@ -22,6 +22,7 @@ from transformers import EvalPrediction, Trainer, TrainingArguments
 from transformers.trainer import TRAINER_STATE_NAME, TRAINING_ARGS_NAME
 from transformers.trainer_utils import EvalLoopOutput, IntervalStrategy, TrainOutput, denumpify_detensorize
 
+from ..acceleration import graphs
 from ..data.collator import DataCollatorForNestedNER, Windows
 from ..data.records import as_dataset, entity_types
 from ..data.schema import CONTEXT_FIELDS
@@ -111,6 +112,7 @@ class NestedNERTrainer(Trainer):
         self._losses: list[torch.Tensor] = []  # of the batches of the update
         self._sentences = 0  # of the update, in all processes
         self._callback = TrainingCallback()
+        self._graphs: graphs.Graphs | None = None  # of training steps
         options |= {"processing_class": processing_class, "train_dataset": train, "eval_dataset": evaluation}
         with explaining_memory():
             super().__init__(model, args, **options)
@@ -236,6 +238,9 @@ class NestedNERTrainer(Trainer):
         # What the Trainer would collect from all modules in every update.
         self._weights = [*self.model.parameters()]
         self._size = self.model.num_parameters(exclude_embeddings=True)
+        is_whole = args.world_size == args.gradient_accumulation_steps == 1 and self.accelerator.scaler is None
+        is_recorded = is_whole and graphs.are_wanted(args.device)
+        self._graphs = graphs.Graphs(self.model.config, args.device, self._weights) if is_recorded else None
         return super().set_initial_training_values(args, dataloader, *others)
 
     # ---- Loss ----
@@ -261,8 +266,17 @@ class NestedNERTrainer(Trainer):
         self.current_gradient_accumulation_steps: Any = self._sentences / of_process
         if model.training:  # else the Trainer's `model.train()` would visit all modules for every batch
             model.__dict__["train"] = lambda: model
+
+        def step(batch: dict[str, Any]) -> dict[str, torch.Tensor]:
+            return {"loss": super(NestedNERTrainer, self).training_step(model, batch, *others, **options)}
+
         try:
-            loss = super().training_step(model, inputs, *others, **options)
+            if self._graphs is None or self.teacher is not None:  # a teacher waits for the device
+                loss = step(inputs)["loss"]
+            else:
+                optimizer: Any = self.optimizer
+                optimizer.train()  # averages leave the model before the step, not in a graph of it
+                loss = self._graphs.run(step, inputs, self.current_gradient_accumulation_steps)["loss"].clone()
         finally:
             model.__dict__.pop("train", None)
         self._losses.append(loss)

@@ -1,11 +1,12 @@
-"""Prediction by graphs, rehearsed on the CPU, where a replay runs the model again on the graph's memory."""
+"""Prediction and training by graphs, rehearsed on the CPU, where a replay runs the model on the graph's memory."""
 
 import pytest
 import torch
 
 from modeling_triaffine.acceleration import graphs
-from modeling_triaffine.acceleration.graphs import EAGER_FIRST, Graphs
+from modeling_triaffine.acceleration.graphs import EAGER_FIRST, Graphs, predict
 from modeling_triaffine.model.decoding_triaffine import find_entities
+from tests.helpers.micro_training import micro_records, micro_trainer, weights_after_training
 from tests.helpers.portable import near
 from tests.helpers.tiny import tiny_model, tiny_processor
 
@@ -27,25 +28,62 @@ def batches(encoder):
 
 @torch.no_grad()
 def test_every_batch_has_the_entities_of_the_plain_path(model, encoder):
-    recorded = Graphs(model)
+    of_model = Graphs(model.config, model.device)
     for _ in range(EAGER_FIRST + 2):
         for batch in batches(encoder):
             expected = find_entities(model(**batch), model.config, threshold=0.2)
-            assert find_entities(recorded.run(batch), model.config, threshold=0.2) == near(expected)
-    assert len(recorded.recorded) > 2
-    assert {key[0] for key in recorded.recorded} == {key[0] for key in recorded.seen}
+            assert find_entities(predict(model, batch, of_model), model.config, threshold=0.2) == near(expected)
+    assert len(of_model.recorded) > 2
+    assert of_model.recorded.keys() == of_model.seen.keys()
 
 
 @torch.no_grad()
 def test_what_has_no_shape_runs_as_ever(model, encoder, monkeypatch):
     monkeypatch.setattr(graphs, "WORDS", (1,))
-    recorded = Graphs(model)
+    of_model = Graphs(model.config, model.device)
     for batch in batches(encoder):
-        recorded.run(batch)
-    assert not recorded.seen
+        predict(model, batch, of_model)
+    assert not of_model.seen
 
 
 def test_graphs_are_switched_on_by_a_variable_and_for_a_gpu_alone(model, encoder, monkeypatch):
     monkeypatch.setenv(graphs.SWITCH, "1")
     monkeypatch.setattr(Graphs, "run", lambda *_: pytest.fail("a CPU has no graphs"))
     graphs.run_model(model, next(batches(encoder)))
+
+
+def with_graphs(trainer, monkeypatch):
+    """The trainer, whose steps run by graphs as on a GPU."""
+    monkeypatch.setattr(graphs, "are_wanted", lambda device: True)
+    return trainer
+
+
+def test_a_training_by_graphs_ends_with_the_same_weights(tmp_path, monkeypatch):
+    options = {"train": micro_records(48), "num_train_epochs": 4, "ema_decay": 0.9}
+    smoothed = {"boundary_smoothing": 0.1}
+    plain = weights_after_training(micro_trainer(tmp_path / "plain", config=smoothed, **options))
+    trainer = with_graphs(micro_trainer(tmp_path / "graphs", config=smoothed, **options), monkeypatch)
+    torch.testing.assert_close(weights_after_training(trainer), plain)
+    assert trainer._graphs.recorded
+
+
+def test_a_training_draws_the_same_numbers_whenever_graphs_are_recorded(tmp_path, monkeypatch):
+    options = {"train": micro_records(48), "num_train_epochs": 4, "config": {"mlp_dropout": 0.3}}
+    at_once = weights_after_training(with_graphs(micro_trainer(tmp_path / "once", **options), monkeypatch))
+    monkeypatch.setattr(graphs, "EAGER_FIRST", 1000)
+    never = weights_after_training(micro_trainer(tmp_path / "never", **options))
+    assert all(torch.equal(weights, never[name]) for name, weights in at_once.items())
+
+
+def test_a_step_that_cannot_be_recorded_runs_as_ever(tmp_path, monkeypatch, caplog):
+    options = {"train": micro_records(24), "num_train_epochs": 3}
+    plain = weights_after_training(micro_trainer(tmp_path / "plain", **options))
+    trainer = with_graphs(micro_trainer(tmp_path / "graphs", **options), monkeypatch)
+
+    def refuse(self, function, padded):
+        function(padded)  # leaves gradients behind
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    monkeypatch.setattr(Graphs, "_run", refuse)
+    torch.testing.assert_close(weights_after_training(trainer), plain)
+    assert "run without a graph: operation not permitted" in caplog.text
