@@ -6,7 +6,6 @@ import glob
 import logging
 import os
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
@@ -46,8 +45,6 @@ SHOWN = 3
 
 PathLike = str | os.PathLike[str]
 Paths = PathLike | Sequence[PathLike]
-Rank = tuple[int, bool, bool]
-"""(depth, its name says more than the split, it is a folder): of several places for one split, the least is taken."""
 CorpusPath = Paths | Mapping[str, Paths]
 """A corpus: a file, a folder or a pattern such as "gum/*.conllu"; several of them; or a mapping of splits to these."""
 
@@ -206,8 +203,8 @@ def read_parts(
 def _texts(files: SplitFiles, check: RecordChecker, options: Mapping[str, Any]) -> Iterator[Text]:
     """The texts of a split; `check` counts what the reader does not read."""
     number = 0
+    check.folder, check.is_document = files.path, len(files.files) > 1
     for file in files.files:
-        check.folder, check.is_document = files.path, len(files.files) > 1
         if files.format.documents is None:
             check.path = file
             read_head(file)  # an empty file is reported as such, not as invalid content
@@ -232,6 +229,11 @@ def split_of(path: Path) -> str | None:
     """The split that is in the name of a file or folder; None if none is, or several are."""
     names = SPLIT_IN_NAME.findall(plain_name(path))
     return SPLIT_OF_NAME[names[0]] if len(names) == 1 else None
+
+
+def _is_split(path: Path) -> bool:
+    """The name is that of a split, without other words."""
+    return SPLIT_IN_NAME.fullmatch(_stem(path)) is not None
 
 
 # ---- The files of each split ----
@@ -268,25 +270,25 @@ class GivenFiles:
         self.folder = self.paths[0] if len(self.paths) == 1 else Path(os.path.commonpath(self.paths))
         self.above = {*self.paths, *(folder for path in self.paths for folder in path.parents)}
         self.files = [*dict.fromkeys(file for path in self.paths for file in visible_files(path))]
-        self.formats = self._documents()  # of each file: the known one, its own, or that of its neighbours
-        documents = {_stem(file) for file in self.formats}  # whose texts are called alike
-        for file in self.files:
-            own = self._own_format(file) if known or _stem(file) not in documents else None
-            if own is not None and (own.documents is None or file == self.folder):
-                self.formats[file] = own
-        self.formats |= self._like_neighbours()
+        self.formats = self._formats()
 
-    def _documents(self) -> dict[Path, CorpusFormat]:
-        """The files to read of the documents that consist of several files, with their format."""
+    def _formats(self) -> dict[Path, CorpusFormat]:
+        """The format of each file that is read: the known one, its own, or that of its neighbours."""
         kinds = [self.known] if self.known else FORMATS.values()
-        found = ((path, kind, kind.documents) for kind in kinds for path in self.paths)
-        return {file: kind for path, kind, documents in found if documents is not None for file in documents(path)}
-
-    def _like_neighbours(self) -> dict[Path, CorpusFormat]:
-        """The files without a format that are called like others; their reader says what is wrong with them."""
-        near = {_suffix(file): kind for file, kind in self.formats.items() if kind.documents is None}
-        others = ((file, near.get(_suffix(file))) for file in self.files if file not in self.formats)
-        return {file: kind for file, kind in others if kind and (split_of(file) or _suffix(file) in kind.suffixes)}
+        # Of documents that consist of several files, the ones to read.
+        found = {file: kind for kind in kinds if kind.documents for path in self.paths for file in kind.documents(path)}
+        documents = {_stem(file) for file in found}  # whose texts are called alike
+        for file in self.files:
+            own = None if _stem(file) in documents else self._own_format(file)
+            if own is not None and (own.documents is None or file == self.folder):
+                found[file] = own
+        # Files without a format that are called like others; their reader says what is wrong with them.
+        near = {_suffix(file): kind for file, kind in found.items() if kind.documents is None}
+        for file in self.files:
+            like = near.get(_suffix(file))
+            if file not in found and like and (split_of(file) or _suffix(file) in like.suffixes):
+                found[file] = like
+        return found
 
     def _own_format(self, file: Path) -> CorpusFormat | None:
         """The format of a file by its name and content; None if it has none, or not the known one."""
@@ -300,44 +302,43 @@ class GivenFiles:
 
     def named_splits(self) -> dict[str | None, SplitFiles]:
         """The splits that names of files or folders tell, the least deep ones. Files that are left out are logged."""
-        ranked: dict[str, set[tuple[Rank, Path]]] = defaultdict(set)
-        for file in sorted(self.formats):
-            if found := self._place_of(file):
-                split, rank, place = found
-                ranked[split].add((rank, place))
-        best = {split: min(ranked[split]) for split in dict.fromkeys(SPLIT_OF_NAME.values()) if split in ranked}
-        least_deep = min((rank[0] for rank, _ in best.values()), default=0)
+        found = {place for file in sorted(self.formats) if (place := self._place_of(file))}
+        depths = {place: 0 if place in self.above else len(place.parts) for place in sorted(found)}
+        least_deep = min(depths.values(), default=0)
         splits: dict[str | None, SplitFiles] = {}
-        for split, (rank, place) in best.items():
-            alike = [other for of_other, other in sorted(ranked[split]) if of_other == rank]
-            if rank[0] == least_deep and len(alike) > 1:
+        for split in dict.fromkeys(SPLIT_OF_NAME.values()):
+            places = [place for place, depth in depths.items() if depth == least_deep and split_of(place) == split]
+            places = [place for place in places if _is_split(place)] or places
+            alike = [place for place in places if not place.is_dir()] or places
+            if len(alike) > 1:
                 problem = f"{_shown(self.folder, alike)} could each be its {split} split"
                 raise CorpusError.at(self.folder, "", problem, EACH_BY_ITSELF)
-            if rank[0] == least_deep:
-                splits[split] = self.together(place)
-        read = {file for files in splits.values() for file in files.files}
-        kinds = {files.format.name for files in splits.values()}
-        left_out = {file for file, kind in self.formats.items() if kind.name in kinds}
-        names = {_stem(file) for file in read}
-        left_out |= {file for file in self.files if splits and split_of(file) and _stem(file) not in names}
-        _tell(self.folder, "files outside all splits left out", sorted(left_out - read))
+            if alike:
+                splits[split] = self.together(alike[0])
+        if splits:
+            read = {file for files in splits.values() for file in files.files}
+            kinds, names = {files.format for files in splits.values()}, {_stem(file) for file in read}
+            left_out = [
+                file
+                for file in sorted({*self.files} - read)
+                if self.formats.get(file) in kinds or (split_of(file) and _stem(file) not in names)
+            ]
+            _tell(self.folder, "files outside all splits left out", left_out)
         return splits
 
-    def _place_of(self, file: Path) -> tuple[str, Rank, Path] | None:
-        """The split of a file, and the outermost folder or else the file that names it, with its rank; None if none."""
+    def _place_of(self, file: Path) -> Path | None:
+        """The outermost folder, or else the file itself, whose name tells the split of a file; None if none does."""
         below = [place for place in (*reversed(file.parents), file) if self.folder in place.parents]
         told = {place: split for place in below if (split := split_of(place))}
-        if not told:
-            return None
-        place, split = next(iter(told.items()))
-        is_exact = SPLIT_IN_NAME.fullmatch(_stem(place)) is not None
-        is_document = self.formats[file].documents is not None
-        if len({*told.values()}) > 1 and not is_exact and not is_document:
+        place = next(iter(told), None)
+        if place is None or _is_split(place):
+            return place
+        if self.formats[file].documents is not None:  # which may have any name
+            return None if place == file else place
+        if len({*told.values()}) > 1:
             problem = f"{_shown(self.folder, [file])} has the names of several splits"
             raise CorpusError.at(self.folder, "", problem, f"Give the folder that contains them. {EACH_BY_ITSELF}")
-        if place == file and is_document and not is_exact:  # a document may have any name
-            return None
-        return split, (0 if place in self.above else len(place.parts), not is_exact, place != file), place
+        return place
 
     def together(self, place: Path) -> SplitFiles:
         """All files at a place as one split. Documents come before other files, which may describe them."""
