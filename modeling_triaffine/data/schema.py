@@ -210,6 +210,8 @@ class RecordChecker:
 
     def note(self, what: str, number: int = 1, example: str = "") -> None:
         """Counts what is ignored or changed, other than entities dropped; keeps the first examples."""
+        if not number:
+            return
         self.counts[what] += number
         examples = self._examples.setdefault(what, [])
         if example and (len(examples) < MAX_EXAMPLES or what in (BAD_RECORDS, BAD_ENTITIES)):
@@ -223,8 +225,7 @@ class RecordChecker:
     def unique(self, entities: Sequence[Entity]) -> list[Entity]:
         """The entities, each once; the others are counted."""
         unique = {(entity["start"], entity["end"], entity["type"]): entity for entity in entities}
-        if len(unique) < len(entities):
-            self.drop("duplicate entities dropped", len(entities) - len(unique))
+        self.drop("duplicate entities dropped", len(entities) - len(unique))
         return list(unique.values())
 
     def numbered(self, texts: Iterable[Text]) -> Iterator[Text]:

@@ -69,7 +69,7 @@ def write_nested_ner(
             else:
                 with (unfinished / f"{split}.jsonl").open("w", encoding="utf-8", newline="\n") as file:
                     file.writelines(json.dumps(json_of_text(text), ensure_ascii=False) + "\n" for text in texts)
-            lost[split] = +check.counts
+            lost[split] = check.counts
     return lost
 
 

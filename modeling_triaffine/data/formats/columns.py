@@ -426,8 +426,7 @@ class Conllu(Layout):
             num_words += of_word
         for name, unclosed in is_open.items():
             self.left_open[name] += len(unclosed)
-            for _ in unclosed:
-                check.drop(LOST_ACROSS_SENTENCES, example=f"line {rows[0][0]}: {name}")
+            check.drop(LOST_ACROSS_SENTENCES, len(unclosed), f"line {rows[0][0]}: {name}")
         return entities
 
 

@@ -203,7 +203,7 @@ def _group(docs: Sequence[Doc], named: str | None, check: RecordChecker) -> str:
     if named not in (None, *sizes) or (named is None and sizes.total() and not sizes[group]):
         remedy = f"Name the one with the entities: columns={{'entities': name}}, or {ENTS!r} for doc.ents"
         raise check.error("", f"its span groups are {', '.join(map(repr, sorted(sizes)))}", remedy)
-    for other in (+sizes).keys() - {group}:
+    for other in sizes.keys() - {group}:
         check.note(f"spans of the group {other!r} ignored", sizes[other])
     return group
 

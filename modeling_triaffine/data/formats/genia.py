@@ -71,8 +71,7 @@ def _sentences_of(article: Element, doc_id: str, check: RecordChecker, types: st
         typed = [(start, end, _type(sem, types, check)) for start, end, sem in marked]
         entities = [Entity(start=start, end=end, type=kind) for start, end, kind in typed if kind and start < end]
         aligned, lost = align_entities(text, entities, words)
-        for _ in lost:
-            check.drop(OF_WHITE_SPACE)
+        check.drop(OF_WHITE_SPACE, len(lost))
         names = {"id": f"{doc_id}:{number}", "doc_id": doc_id, "sent_id": number}
         tokens = [text[start:end] for start, end in words]
         fields = {**names, "tokens": tokens, "entities": _in_order(aligned, check, types)}
@@ -113,8 +112,7 @@ def _in_order(entities: list[Entity], check: RecordChecker, types: str) -> list[
     if types == ALL:
         return in_order
     kept = {(entity["start"], entity["end"]): entity for entity in in_order}
-    if len(kept) < len(in_order):
-        check.drop("further types of a span dropped", len(in_order) - len(kept))
+    check.drop("further types of a span dropped", len(in_order) - len(kept))
     return list(kept.values())
 
 

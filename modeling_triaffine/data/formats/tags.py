@@ -139,7 +139,7 @@ def decode_tags(tags_of_words: Iterable[Sequence[Tag]], check: RecordChecker, no
             (finished if prefix and prefix in LAST + SINGLE else tagged).append(known or (position, kind))
         entities = [Entity(start=start, end=position, type=kind) for start, kind in going_on]
         entities += [Entity(start=start, end=position + 1, type=kind) for start, kind in finished]
-        if note and entities:
+        if note:
             check.note(note, len(entities))
         yield from entities
         going_on = tagged

@@ -197,17 +197,14 @@ def _text_of_task(task: JsonObject, _: str) -> Text | None:
     identifier = task.number if task.fields.get("id") is None else task.fields["id"]
     task.where += f" (task {identifier})"
     note = task.check.note
-    if predictions := task.fields.get("predictions"):
-        note("predictions ignored", len(predictions))
+    note("predictions ignored", len(task.fields.get("predictions") or ()))
     annotations = list(task.objects("annotations"))
     made = [annotation for annotation in annotations if not annotation.fields.get("was_cancelled")]
-    if len(made) < len(annotations):
-        note("cancelled annotations ignored", len(annotations) - len(made))
+    note("cancelled annotations ignored", len(annotations) - len(made))
     if not made:
         note("tasks without an annotation ignored", example=task.where)
         return None
-    if len(made) > 1:
-        note("further annotations of a task ignored", len(made) - 1, task.where)
+    note("further annotations of a task ignored", len(made) - 1, task.where)
     # The ground truth, or else the latest one, of equal ones the last.
     made.sort(key=lambda item: (bool(item.fields.get("ground_truth")), str(item.fields.get("created_at", ""))))
     data = task.object("data", "It must contain the text")
@@ -282,8 +279,7 @@ def _bioc_text(document: JsonObject, default_id: str) -> Text:
             passages.append((part.value("offset", int), part.value("text", str), part.name))
     annotations: list[Annotation] = []
     for part in parts:
-        for _ in list(part.objects("relations", optional=True)):
-            document.check.note("relations ignored")
+        document.check.note("relations ignored", len([*part.objects("relations", optional=True)]))
         for found in part.objects("annotations", optional=True):
             kind = found.object("infons", "It must have the key 'type'").value("type", str)
             places = found.objects("locations", optional=True)
@@ -342,8 +338,7 @@ BIOC = CorpusFormat(
 def bigbio_text(record: JsonObject, default_id: str) -> Text:
     """The text of one record; `default_id` names it if it has neither `document_id` nor `id`."""
     for name in ("events", "coreferences", "relations"):
-        for _ in record.fields.get(name) or ():
-            record.check.note(f"{name} ignored")
+        record.check.note(f"{name} ignored", len(record.fields.get(name) or ()))
     passages: list[Passage] = []
     for passage in record.objects("passages"):
         offsets = passage.value("offsets", list[Pair])
