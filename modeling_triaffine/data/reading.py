@@ -350,8 +350,6 @@ def layers_of(record: JsonObject, text: str) -> dict[str, Any]:
         if record.fields.get(name) is not None and (not owner or owner in found):
             with suppress(CorpusError):
                 found[name] = record.value(name, kind)
-    if "borders" in found:
-        found["borders"] = sorted(border for border in found["borders"] if 0 < border < len(text))
     for name in {"sentences", "words"} & found.keys():
         starts = [0, *(start for start, _ in found[name])]
         if starts != sorted(starts) or not all(start < end <= len(text) for start, end in found[name]):
@@ -361,5 +359,5 @@ def layers_of(record: JsonObject, text: str) -> dict[str, Any]:
         if size != len(found[owner]):
             raise record.error(name, f"has {size} values for {len(found[owner])} {owner}", "Give one for each")
     if "word_entities" in found:
-        found["word_entities"] = record.check.entities(found["word_entities"], len(found["words"]), record.where)
+        record.check.check_positions(found["word_entities"], len(found["words"]), record.where)
     return found

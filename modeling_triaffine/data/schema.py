@@ -333,23 +333,25 @@ class RecordChecker:
         """The record of a sentence in the words of the corpus, at a place in the file ("line 3"); each entity once."""
         record = self.valid(raw, Record, where)
         self.note_other_fields(raw, RECORD_FIELDS)
+        for entity in raw["entities"]:
+            self.note_other_fields(entity, ENTITY_FIELDS, "entity field")
         size, pos = len(record["tokens"]), record.get("pos") or []
         if pos and len(pos) != size:
             problem = f"field 'pos' has {len(pos)} tags for {size} tokens"
             raise self.error(where, problem, "Give one tag for each token, or an empty list")
-        entities = self.unique(self.entities(raw["entities"], size, where))
+        self.check_positions(record["entities"], size, where)
+        entities = self.unique(record["entities"])
         left, right = record.get("left_tokens"), record.get("right_tokens")
         if left is not None or right is not None:  # if one side of the context is given, the other is empty
             left, right = left or [], right or []
         return Record(**{**record, "pos": pos, "entities": entities, "left_tokens": left, "right_tokens": right})
 
-    def entities(self, given: Sequence[Mapping[str, Any]], size: int, where: str) -> list[Entity]:
-        """Checks the entities of a sentence of `size` tokens, which have their fields."""
-        for index, entity in enumerate(given):
-            name = f"entities[{index}]"
-            self.note_other_fields(entity, ENTITY_FIELDS, "entity field")
-            if not 0 <= entity["start"] < entity["end"] <= size:
-                problem = f"field '{name}' runs from {entity['start']} to {entity['end']}, and there are {size} tokens"
+    def check_positions(self, entities: Iterable[Entity], size: int, where: str) -> None:
+        """CorpusError unless the entities are inside of `size` tokens."""
+        for index, entity in enumerate(entities):
+            start, end = entity["start"], entity["end"]
+            if not 0 <= start < end <= size:
+                problem = f"field 'entities[{index}]' runs from {start} to {end}, and there are {size} tokens"
                 raise self.error(where, problem, "Start and end count tokens from 0, the end is exclusive")
         return [Entity(start=entity["start"], end=entity["end"], type=entity["type"]) for entity in given]
 

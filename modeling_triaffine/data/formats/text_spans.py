@@ -67,7 +67,8 @@ def annotated_text(record: JsonObject, default_id: str, columns: Mapping[str, An
     text = record.value(of_text, str)
     layers = layers_of(record, text)
     doc_id = default_id if identifier in (None, "") else str(identifier)
-    made = annotated(doc_id, text, _entities(record, text, of_text, names, {*layers}), record.where)
+    entities = _entities(record, text, of_text, names, {*layers})
+    made = annotated(doc_id, text, entities, record.where, layers.pop("borders", None))
     made.update(layers)  # type: ignore[typeddict-item]
     return made
 
