@@ -177,17 +177,24 @@ def parse_xml(data: bytes, check: RecordChecker, where: str) -> ElementTree.Elem
 
 
 def _elements(file: BinaryIO, check: RecordChecker, where: str) -> Iterator[ElementTree.Element]:
+    depth = 0
+    for event, element in _events(file, check, where):
+        depth += 1 if event == "start" else -1
+        if depth > MAX_DEPTH:
+            problem = f"its tags are nested more than {MAX_DEPTH} deep, at <{element.tag}>"
+            raise check.error(where, problem, "Check whether an end tag is missing")
+        if event == "end":
+            yield element
+
+
+def _events(file: BinaryIO, check: RecordChecker, where: str) -> Iterator[Any]:
+    parser: Any = ElementTree.XMLPullParser(("start", "end"))
     try:
-        depth = 0
-        for event, element in _events(file):
-            depth += 1 if event == "start" else -1
-            if depth > MAX_DEPTH:
-                problem = f"its tags are nested more than {MAX_DEPTH} deep, at <{element.tag}>"
-                raise check.error(where, problem, "Check whether an end tag is missing")
-            if event == "end":
-                yield element
-    except CorpusError:
-        raise
+        for chunk in iter(partial(file.read, XML_CHUNK), b""):
+            parser.feed(chunk)
+            yield from parser.read_events()
+        parser.close()
+        yield from parser.read_events()
     except (ElementTree.ParseError, expat.ExpatError) as error:
         line, column = error.position if isinstance(error, ElementTree.ParseError) else (error.lineno, error.offset)
         where = f"{where}, line {line}".lstrip(", ")
@@ -196,15 +203,6 @@ def _elements(file: BinaryIO, check: RecordChecker, where: str) -> Iterator[Elem
     except (LookupError, ValueError) as error:  # how the parser reports an unknown encoding
         remedy = "Correct the encoding in the XML declaration: it should be UTF-8"
         raise check.error(where, str(error), remedy) from None
-
-
-def _events(file: BinaryIO) -> Iterator[Any]:
-    parser: Any = ElementTree.XMLPullParser(("start", "end"))
-    for chunk in iter(partial(file.read, XML_CHUNK), b""):
-        parser.feed(chunk)
-        yield from parser.read_events()
-    parser.close()
-    yield from parser.read_events()
 
 
 # ---- JSON ----
@@ -248,14 +246,11 @@ class JsonObject:
     Args:
         raw: what was found; CorpusError, with the `remedy`, unless it is an object.
         where, name: its place in the file ("line 3"), and in that ("passages[0]"; empty: the record itself).
-        number: of the record in its file.
     """
 
-    def __init__(
-        self, raw: object, where: str, check: RecordChecker, name: str = "", remedy: str = SEE_DOCS, number: int = 0
-    ):
+    def __init__(self, raw: object, where: str, check: RecordChecker, name: str = "", remedy: str = SEE_DOCS):
         self.fields: dict[str, Any] = check.valid(raw, dict, where, name, remedy)
-        self.where, self.check, self.name, self.number = where, check, name, number
+        self.where, self.check, self.name = where, check, name
 
     def name_of(self, field: str) -> str:
         return f"{self.name}.{field}" if self.name else field
@@ -319,7 +314,7 @@ def json_reader(
         name, remedy = file_name(path, check), f"A record has the fields {fields}"
         for number, (raw, where) in enumerate(values(path, check)):
             with check.record():
-                text = text_of(JsonObject(raw, where, check, "", remedy, number), f"{name}:{number}", **options)
+                text = text_of(JsonObject(raw, where, check, "", remedy), f"{name}:{number}", **options)
                 if text is not None:
                     yield text
 

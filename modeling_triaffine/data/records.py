@@ -209,8 +209,8 @@ def _texts_of(dataset: Dataset, columns: Mapping[str, Any] | str, name: str, che
     if isinstance(columns, Mapping) and "text" not in columns:
         return tagged_sentences(values, columns, name, check)
     read: Any = partial(annotated_text, columns=columns) if isinstance(columns, Mapping) else bigbio_text
-    rows = (JsonObject(row, where, check, number=number) for number, (row, where) in enumerate(values))
-    return filter(None, (read(row, f"{name}:{row.number}") for row in rows))
+    texts = (read(JsonObject(row, where, check), f"{name}:{number}") for number, (row, where) in enumerate(values))
+    return filter(None, texts)
 
 
 def _values(dataset: Dataset, check: RecordChecker) -> Iterator[tuple[object, str]]:

@@ -193,9 +193,9 @@ TEXT_SPANS = CorpusFormat(
 PLAIN, HYPERTEXT = "labels", "hypertextlabels"
 
 
-def _text_of_task(task: JsonObject, _: str) -> Text | None:
+def _text_of_task(task: JsonObject, default_id: str) -> Text | None:
     """The text of a task, in its data as `text` or as the only string, and the labelled regions of one annotation."""
-    identifier = task.number if task.fields.get("id") is None else task.fields["id"]
+    identifier = default_id if task.fields.get("id") is None else task.fields["id"]
     task.where += f" (task {identifier})"
     note = task.check.note
     note("predictions ignored", len(task.fields.get("predictions") or ()))

@@ -137,8 +137,8 @@ NOT_FOR_NER = ("relations", "org_id", "orig_id")
 
 def _own_record(record: JsonObject, default_id: str) -> Text:
     """A sentence; of a file without ids, which is one document, the next."""
-    name, _, _ = default_id.rpartition(":")
-    return _text(record, {"id": f"{name}:{record.where}", "doc_id": name, "sent_id": record.number, **record.fields})
+    name, _, number = default_id.rpartition(":")
+    return _text(record, {"id": f"{name}:{record.where}", "doc_id": name, "sent_id": int(number), **record.fields})
 
 
 def _published_record(record: JsonObject, name: str) -> Text:
