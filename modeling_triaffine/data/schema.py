@@ -353,7 +353,6 @@ class RecordChecker:
             if not 0 <= start < end <= size:
                 problem = f"field 'entities[{index}]' runs from {start} to {end}, and there are {size} tokens"
                 raise self.error(where, problem, "Start and end count tokens from 0, the end is exclusive")
-        return [Entity(start=entity["start"], end=entity["end"], type=entity["type"]) for entity in given]
 
     def valid(self, raw: object, kind: type[Value], where: str, name: str = "", remedy: str = "") -> Value:
         """Returns the value as one of this type, or raises CorpusError for the field `name` (empty: the record)."""

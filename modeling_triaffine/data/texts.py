@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate, pairwise
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..model.options_triaffine import ProcessorOptions
 from ..model.text_triaffine import INVISIBLE_SPACES, Offsets, check_words, split_text
@@ -30,7 +30,7 @@ class WrittenSentence(NamedTuple):
     gap: str = "\n"  # between it and the sentence before
 
 
-def text_of_sentences(sentences: Iterable[WrittenSentence], where: str = "", split: str | None = None) -> Text:
+def text_of_sentences(sentences: Iterable[WrittenSentence], where: str, split: str | None = None) -> Text:
     """Joins sentences, at least one, which follow each other in a document, to a text."""
     whole = ""
     spans: list[Offsets] = []
@@ -71,6 +71,11 @@ def text_of_sentences(sentences: Iterable[WrittenSentence], where: str = "", spl
     if split is not None:
         made["split"] = split
     return made
+
+
+def text_of_words(fields: Mapping[str, Any], where: str, check: RecordChecker) -> Text:
+    """The text of one sentence in the words of the corpus, with the fields that the checker takes."""
+    return text_of_sentences([WrittenSentence(check(fields, where))], where)
 
 
 def moved(entity: Entity, by: int) -> Entity:

@@ -19,7 +19,7 @@ from .formats.extras import make_cas
 from .formats.standoff import ANNOTATION_SUFFIX, TEXT_SUFFIX
 from .reading import LAYERS
 from .schema import CONTEXT_FIELDS, RecordChecker, Text
-from .texts import WrittenSentence, moved, text_of_sentences
+from .texts import moved, text_of_words
 
 SOURCE = "triaffine-ner"
 WRITERS = ("json_lines", "brat")
@@ -76,7 +76,7 @@ def write_nested_ner(
 def _as_text(row: Mapping[str, Any], where: str, check: RecordChecker) -> Text:
     """A row of words as a text; of a text, the entities are checked."""
     if "text" not in row or "tokens" in row:
-        return text_of_sentences([WrittenSentence(check(row, where))], where)
+        return text_of_words(row, where, check)
     for entity in row["entities"]:
         if not 0 <= entity["start"] < entity["end"] <= len(row["text"]):
             raise check.error(where, f"the entity {dict(entity)} is outside of its text", "Correct its offsets")

@@ -351,16 +351,17 @@ def _are_columns(head: str) -> bool:
     """
     head = _in_columns(head)
     layout = find_layout(head)
+    if isinstance(layout, Conll2012):
+        return True
     rows, separator = rows_of(head)
     if layout is None:
         words = [row for row in rows if len(row) > 1 and STANDARD.fits(row[-1])]
     else:
-        words = [row for row in rows if len(layout.split(separator.join(row))) == layout.width]
+        words = [row for row in rows if layout.joins or len(row) == layout.width]
     outside = any(STANDARD.read(cell) == [] for row in rows for cell in row) and (len(rows) > 1 or len(rows[0]) == 2)
     tags = [row[-1] for row in rows]
     inside = any(tag[0] == "B" and after[0] in "IMEL" and tag[1:] == after[1:] for tag, after in pairwise(tags))
-    is_table = separator == "\t" or outside or inside or isinstance(layout, Conll2012)
-    return is_table and len(words) > len(rows) / 2
+    return (separator == "\t" or outside or inside) and len(words) > len(rows) / 2
 
 
 IOB2 = CorpusFormat(

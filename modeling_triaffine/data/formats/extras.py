@@ -38,8 +38,9 @@ NOT_ANNOTATED = "INITIAL_CAS"  # the document before annotation, beside those of
 
 def read_cas(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Text]:
     """Reads one document; entities are the annotations of a layer, their types the values of one of its features."""
-    check_columns(columns or {"entities": LAYER}, ("entities",))
-    layer, _, feature = str((columns or {}).get("entities", LAYER)).partition(":")
+    columns = columns or {"entities": LAYER}
+    check_columns(columns, ("entities",))
+    layer, _, feature = str(columns["entities"]).partition(":")
     name = name_in_corpus(path, check)
     if path.stem == NOT_ANNOTATED:
         check.note("documents before annotation left out", example=name)
@@ -84,22 +85,21 @@ def _load(file: Path, name: str, check: RecordChecker) -> Cas:
     """A CAS of strangers, whose XML is parsed and written anew: dkpro-cassis would fetch external entities."""
     with open_corpus(file) as opened:
         data = opened.read()
-    type_system = file.with_name(TYPE_SYSTEM)
-    if file.suffix == XMI_SUFFIX and not type_system.is_file():
-        raise check.error(name, f"its type system, {TYPE_SYSTEM}, is not in its folder", "Add it, or export JSON")
     cassis = _cassis(name)
+    if file.suffix == XMI_SUFFIX:
+        type_system = file.with_name(TYPE_SYSTEM)
+        if not type_system.is_file():
+            raise check.error(name, f"its type system, {TYPE_SYSTEM}, is not in its folder", "Add it, or export JSON")
+        if b"<!DOCTYPE" in data.replace(b"\0", b""):  # expat drops its entities from the text, an attribute
+            raise check.error(name, "it has a DOCTYPE, as no XMI has", "Remove it, and write its entities out")
+        roots = (parse_xml(xml, check, name) for xml in (type_system.read_bytes(), data))
+        types, xmi = (io.BytesIO(ElementTree.tostring(root)) for root in roots)
     try:
         if file.suffix == XMI_SUFFIX:
-            if b"<!DOCTYPE" in data.replace(b"\0", b""):  # expat drops its entities from the text, an attribute
-                raise check.error(name, "it has a DOCTYPE, as no XMI has", "Remove it, and write its entities out")
-            parsed = (parse_xml(xml, check, name) for xml in (type_system.read_bytes(), data))
-            types, xmi = (io.BytesIO(ElementTree.tostring(root)) for root in parsed)
             cas = cassis.load_cas_from_xmi(xmi, typesystem=cassis.load_typesystem(types))
         else:
             cas = cassis.load_cas_from_json(data.decode("utf-8-sig"))
         return next((cas.get_view(sofa.sofaID) for sofa in cas.sofas if sofa.sofaString), cas)
-    except CorpusError:
-        raise
     except Exception as error:  # files of another kind make cassis fail in any way
         problem = f"dkpro-cassis cannot read it ({type(error).__name__}: {error})"
         raise check.error(name, problem, "Export UIMA CAS, XMI with its type system or JSON 0.4") from None
@@ -180,8 +180,7 @@ def read_docbin(path: Path, check: RecordChecker, columns: Mapping[str, Any] | N
             if any(token.pos_ for token in words):
                 text["pos"] = [token.pos_ for token in words]
             if doc.has_annotation("SENT_START"):
-                visible = ([token for token in sentence if not token.text.isspace()] for sentence in doc.sents)
-                text["sentences"] = [(part[0].idx, part[-1].idx + len(part[-1])) for part in visible if part]
+                text["sentences"] = [(sentence.start_char, sentence.end_char) for sentence in doc.sents]
             yield text
 
 

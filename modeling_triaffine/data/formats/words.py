@@ -10,16 +10,10 @@ from typing import Any, cast
 from ...files import shown
 from ..reading import JsonObject, Triple, document_name, json_reader, json_values, name_in_corpus, numbered_paragraphs
 from ..schema import DISCONTINUOUS, Entity, RecordChecker, Text
-from ..texts import WrittenSentence, text_of_sentences
+from ..texts import WrittenSentence, text_of_sentences, text_of_words
 from . import IN_LIST, CorpusFormat, check_columns
 from .tags import RULE, STANDARD, Tag, TagScheme, decode_tags, scheme_of
 from .text_spans import FIELDS, OF_SPAN, QUOTES, named_fields, word_entity
-
-
-def text_of_words(fields: Mapping[str, Any], where: str, check: RecordChecker) -> Text:
-    """The text of one sentence in the words of the corpus, with the fields that the checker takes."""
-    return text_of_sentences([WrittenSentence(check(fields, where))], where)
-
 
 # ---- Words with tags ----
 
@@ -59,9 +53,9 @@ def tagged_sentences(
     for number, (raw, where) in enumerate(chain(head, values)):
         with check.record():
             record = JsonObject(raw, where, check, remedy="A record has the fields tokens and ner_tags")
-            words = columns.get("tokens") or next((name for name in TOKENS if name in record.fields), TOKENS[0])
+            words = columns.get("tokens") or record.first_of(TOKENS)
             tokens = record.value(words, list)
-            found = named or [next((name for name in (*TAGS, MENTIONS) if name in record.fields), TAGS[0])]
+            found = named or [record.first_of((*TAGS, MENTIONS))]
             if found == [TAGS[0]] and not named and record.fields.get(NESTED) is not None:
                 found = [*found, NESTED]
             entities: list[Entity] = []
@@ -182,7 +176,7 @@ WORDS = ("tokenized_text", "sentence", "sentences")  # of GLiNER, W2NER and docu
 
 def _inclusive_spans(record: JsonObject, default_id: str) -> Text:
     """A sentence, or a document, whose words are numbered through it in `ner`, through each sentence in `ners`."""
-    words = next((field for field in WORDS if field in record.fields), WORDS[1])
+    words = record.first_of(WORDS)
     name = "ners" if "ners" in record.fields else "ner"
     record.check.note_other_fields(record.fields, (words, name, "doc_key"))
     key = record.fields.get("doc_key")
