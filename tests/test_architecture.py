@@ -32,7 +32,7 @@ BUDGET = {
     "acceleration": (1_164, 742),
     "commands": (1_035, 673),
     "conversion": (664, 590),
-    "data": (4_439, 2_284),
+    "data": (4_438, 2_282),
     "drawing": (593, 454),
     "evaluation": (1_149, 621),
     "explanation": (385, 279),

@@ -352,7 +352,7 @@ class GivenFiles:
             raise CorpusError.at(place, "", f"it has files of several forms, {forms}", remedy)
         if not examples:
             for file in files if self.known is None else ():
-                if len(files) == 1 or split_of(file):
+                if len({*map(_suffix, files)}) == 1 or split_of(file):
                     format_of_file(file)  # whose error says more
             wanted = f"the format {self.known.name}" if self.known else "a known format"
             raise FileNotFoundError(

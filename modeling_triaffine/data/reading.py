@@ -9,7 +9,6 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
-from io import BytesIO
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, TypeVar
@@ -170,9 +169,10 @@ def xml_elements(path: Path, check: RecordChecker) -> Iterator[ElementTree.Eleme
         yield from _elements(file, check, "")
 
 
-def parse_xml(data: bytes, check: RecordChecker, where: str) -> ElementTree.Element:
-    """The root element of a small XML document from strangers; see [`xml_elements`]."""
-    *_, root = _elements(BytesIO(data), check, where)
+def parse_xml(path: Path, check: RecordChecker, where: str) -> ElementTree.Element:
+    """The root element of a small XML file from strangers; see [`xml_elements`]."""
+    with open_corpus(path) as file:
+        *_, root = _elements(file, check, where)
     return root
 
 
@@ -288,8 +288,8 @@ class JsonObject:
         has_value = (name for name in names if self.get(name) is not None)
         if found := next(has_value, None) or next((name for name in names if name in self.fields), None):
             return found
-        plain = " or ".join(name for name in names if "." not in name)
-        raise self.error(names[0], f"is missing; the fields are {names_of(self.fields)}", f"Name it {plain}")
+        remedy = f"Name it {' or '.join(name for name in names if '.' not in name)}; convert --columns takes others"
+        raise self.error(names[0], f"is missing; the fields are {names_of(self.fields)}", remedy)
 
     def error(self, field: str, problem: str, remedy: str) -> CorpusError:
         """The error for a field; the `problem` is said of it: "has 2 values"."""

@@ -1,4 +1,4 @@
-"""Reads a word a line: columns of tags, one for every level of nesting, and CoNLL-U with entities as brackets in MISC.
+"""Reads a word a line: columns of tags, one for every level of nesting, and CoNLL-U with brackets or tags in MISC.
 
     the	B-Person	O              1	the	the	DET	…	Entity=(1-person-new
     Orsk	I-Person	B-City      2	Orsk	Orsk	PROPN	…	Entity=(2-place-new)1)
@@ -145,9 +145,11 @@ def find_layout(head: str, columns: Mapping[str, Any] | None = None) -> Layout |
     places = {name: place for place, name in enumerate(" ".join(NAMED_COLUMNS.findall(head)).split())}
     layout = Layout(separator, width, places.get("FORM", int(numbered)), tags, places.get("UPOS"), numbered)
     apart = {column for column, scheme in tag_columns(values[: min(tags)]).items() if scheme is STANDARD}
-    others = [column for column in {*range(layout.tokens + 1, min(tags))} - apart if not _are_ids(values[column])]
-    if others and (apart or _are_ids(values[layout.tokens])):
-        layout.doubt = ", and ".join(f"column {n} has {values[n][0]!r}" for n in (layout.tokens, others[0]))
+    between = [column for column in range(layout.tokens + 1, min(tags)) if column not in apart]
+    words = [column for column in between if not _are_ids(values[column])]
+    has_numbers = between and all(map(ID.fullmatch, values[layout.tokens]))
+    if has_numbers or (words and (apart or _are_ids(values[layout.tokens]))):
+        layout.doubt = ", and ".join(f"column {n} has {values[n][0]!r}" for n in (layout.tokens, (words or between)[0]))
     return layout
 
 
@@ -377,6 +379,7 @@ IOB2 = CorpusFormat(
 
 MISC, WIDTH = 9, 10
 BRACKET = re.compile(r"(\()?([^()]+)(\))?")
+TAG_IN_MISC = re.compile(r"\b(?:name|NER|ner)=([BIES]-[^|\n]+)")  # in NorNE and DaNE; of CLARIN.SI; by Stanza
 PART_OF_SEVERAL = re.compile(r"\[([0-9]+)/[0-9]+\]$")  # ends the name of a part of a discontinuous entity: [1/2]
 
 
@@ -399,8 +402,9 @@ class Conllu(Layout):
             self.left_open.clear()
 
     def entities_of(self, rows: Rows, check: RecordChecker) -> list[Entity]:
-        """The entities of a sentence whose brackets both stand in it, by words."""
-        entities: list[Entity] = []
+        """The entities of a sentence, by words: of tags, and those whose brackets both stand in it."""
+        tags = (STANDARD.read("".join(TAG_IN_MISC.findall(row[MISC]))) or () for _, row in rows if self.is_word(row))
+        entities = [*decode_tags(tags, check)]
         is_open: dict[str, list[tuple[str, int]]] = defaultdict(list)  # name → types and first words
         num_words = 0
         for number, row in rows:
@@ -443,8 +447,8 @@ def _brackets(misc: str, where: str, check: RecordChecker) -> Sequence[tuple[str
 
 def read_conllu(path: Path, check: RecordChecker) -> Iterator[Text]:
     """Reads the documents one by one. Mentions of all kinds are entities, in GUM even pronouns."""
-    if "Entity=" not in read_head(path):
-        check.note("files without brackets (Entity=) in the first lines", example=path.name)
+    if not (TAG_IN_MISC.search(read_head(path)) or "Entity=" in read_head(path)):
+        check.note("files without entities in the first lines (Entity=, NER=, name=)", example=path.name)
     layout = Conllu("\t", WIDTH, tokens=1, pos=3, numbered=True, has_text=True)
     yield from _texts(numbered_paragraphs(path, check), path, layout, check)
 

@@ -92,7 +92,7 @@ def _load(file: Path, name: str, check: RecordChecker) -> Cas:
             raise check.error(name, f"its type system, {TYPE_SYSTEM}, is not in its folder", "Add it, or export JSON")
         if b"<!DOCTYPE" in data.replace(b"\0", b""):  # expat drops its entities from the text, an attribute
             raise check.error(name, "it has a DOCTYPE, as no XMI has", "Remove it, and write its entities out")
-        roots = (parse_xml(xml, check, name) for xml in (type_system.read_bytes(), data))
+        roots = (parse_xml(xml, check, name) for xml in (type_system, file))
         types, xmi = (io.BytesIO(ElementTree.tostring(root)) for root in roots)
     try:
         if file.suffix == XMI_SUFFIX:

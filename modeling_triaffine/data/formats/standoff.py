@@ -8,25 +8,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...model.text_triaffine import Offsets
-from ..reading import (
-    name_in_corpus,
-    numbered_lines,
-    numbered_paragraphs,
-    open_corpus,
-    parse_xml,
-    read_text,
-    visible_files,
-)
+from ..reading import name_in_corpus, numbered_lines, numbered_paragraphs, parse_xml, read_text, visible_files
 from ..schema import BYTE_ORDER_MARK, Entity, RecordChecker, Text, annotated
 from . import CorpusFormat
 
 # ---- brat: a text (`.txt`) and its annotations (`.ann`) for every document of a folder ----
 
 TEXT_SUFFIX, ANNOTATION_SUFFIX = ".txt", ".ann"
+ANNOTATION_SUFFIXES = (ANNOTATION_SUFFIX, ".a1")  # the latter in the shared tasks of BioNLP
 TEXT_BOUND = re.compile(
-    r"(T[^\t]*)\t(\S+) ([0-9]{1,15} [0-9]{1,15}(?:;[0-9]{1,15} [0-9]{1,15})*)(?:\t(.*))?", re.DOTALL
+    r"(T[^\t]*)\t(\S+)[ \t]([0-9]{1,15}[ \t][0-9]{1,15}(?:;[0-9]{1,15} [0-9]{1,15})*)(?:\t(.*))?", re.DOTALL
 )
-"""An entity, or an event's trigger. brat ends a fragment at every line end; the checker joins those."""
+"""An entity, or an event's trigger. brat ends a fragment at every line end, and NER-UK has tabs."""
 OTHER_ANNOTATIONS = {
     "R": "relations",
     "*": "equivalences",
@@ -41,9 +34,9 @@ OTHER_ANNOTATIONS = {
 def brat_documents(path: Path) -> list[Path]:
     """The annotations in a folder, and texts that have none; empty if nothing is annotated."""
     files = visible_files(path)
-    annotations = [file for file in files if file.suffix == ANNOTATION_SUFFIX]
-    alone = [file for file in files if file.suffix == TEXT_SUFFIX and not file.with_suffix(ANNOTATION_SUFFIX).is_file()]
-    return sorted(annotations + alone) if annotations else []
+    annotations = {file.with_suffix(TEXT_SUFFIX): file for file in files if file.suffix in ANNOTATION_SUFFIXES}
+    alone = [file for file in files if file.suffix == TEXT_SUFFIX and file not in annotations]
+    return sorted([*annotations.values(), *alone]) if annotations else []
 
 
 def read_brat(path: Path, check: RecordChecker) -> Iterator[Text]:
@@ -73,7 +66,7 @@ def read_brat(path: Path, check: RecordChecker) -> Iterator[Text]:
 
 def _brat_entity(line: str, text: str, where: str, check: RecordChecker) -> Entity | None:
     found = TEXT_BOUND.fullmatch(line)
-    fragments = [(int(start), int(end)) for start, end in re.findall("([0-9]+) ([0-9]+)", found[3])] if found else []
+    fragments = [(int(start), int(end)) for start, end in re.findall(r"(\d+)\s(\d+)", found[3])] if found else []
     if found is None or (found[4] is None and any(start != end for start, end in fragments)):
         rule = "One has three fields separated by tabs: an id with T, type and offsets ('Person 0 4', the type without "
         raise check.error(where, f"{line[:60]!r} is not a text-bound annotation", f"{rule}spaces), and the text")
@@ -84,7 +77,7 @@ BRAT = CorpusFormat(
     name="brat",
     description="brat's standoff format, a folder of .txt and .ann",
     read=read_brat,
-    suffixes=(ANNOTATION_SUFFIX,),  # by this alone, which leads to its text
+    suffixes=ANNOTATION_SUFFIXES,  # by this alone, which leads to its text
     documents=brat_documents,
 )
 
@@ -225,8 +218,7 @@ def _read_ldc(
 
 
 def _mentions(file: Path, name: str, check: RecordChecker) -> Iterator[Mention]:
-    with open_corpus(file) as opened:
-        root = parse_xml(opened.read(), check, name)
+    root = parse_xml(file, check, name)
     for tag, what in IGNORED.items():
         check.note(f"{what} ignored", len([*root.iter(tag)]))
     for entity in root.iter("entity"):

@@ -181,7 +181,8 @@ def _inclusive_spans(record: JsonObject, default_id: str) -> Text:
     record.check.note_other_fields(record.fields, (words, name, "doc_key"))
     key = record.fields.get("doc_key")
     doc_id = default_id if key is None else str(key)
-    sentences, spans_of_each, places = [record.value(words, list)], [record.value(name, list)], [name]
+    remedy = f"Give a list of words; spans in a text are read by convert --columns 'text={words} entities={name} …'"
+    sentences, spans_of_each, places = [record.value(words, list, remedy)], [record.value(name, list)], [name]
     if words == WORDS[2]:
         sentences, spans_of_each = record.value(words, list[list[str]]), record.value(name, list[list[Any]])
         places = [f"{name}[{number}]" for number in range(len(spans_of_each))]
@@ -272,7 +273,7 @@ MRC = CorpusFormat(
 
 # ---- Lines of words and spans ----
 
-SPAN = re.compile(r"(\d{1,9}),(\d{1,9})(?:,\d{1,9},\d{1,9})? ([^\s|]+)")
+SPAN = re.compile(r"(\d{1,9}),(\d{1,9})(?:,(\d{1,9}),\d{1,9})* ([^\s|]+)")
 SPANS = re.compile(rf"{SPAN.pattern}(?:\|{SPAN.pattern})*")
 LINES = "A sentence is a line of words, perhaps one of parts of speech, and one of spans, such as 0,4 Person|3,4 City"
 
@@ -283,7 +284,7 @@ def read_span_lines(path: Path, check: RecordChecker, columns: Mapping[str, Any]
     stem = document_name(path, check)
     paragraphs = list(numbered_paragraphs(path, check))
     spans = (span for lines in paragraphs for span in _spans_at_end([line for _, line in lines]))
-    inclusive = (columns or {}).get("inclusive_end", any(start == end for start, end, _ in spans))
+    inclusive = (columns or {}).get("inclusive_end", any(start == end for start, end, *_ in spans))
     if inclusive and not columns:
         check.note("files with spans such as 3,3, whose last word is therefore part of every span")
     for number, lines in enumerate(paragraphs):
@@ -298,7 +299,9 @@ def _of_lines(lines: list[tuple[int, str]], inclusive: bool, check: RecordChecke
     spans = _spans_at_end([line for _, line in lines])
     (_, words), *others = lines[:-1] if spans else lines
     last, tokens = f"line {lines[-1][0]}", words.split()
-    entities = [Entity(start=int(start), end=int(end) + inclusive, type=kind) for start, end, kind in spans]
+    whole = [span for span in spans if not span[2] or int(span[0]) <= int(span[2]) <= int(span[1])]
+    check.drop(DISCONTINUOUS, len(spans) - len(whole), last)
+    entities = [Entity(start=int(start), end=int(end) + inclusive, type=kind) for start, end, _, kind in whole]
     if wrong := next((e for e in entities if not e["start"] < e["end"] <= len(tokens)), None):
         problem = f"a span of the words {wrong['start']} to {wrong['end']} (exclusive), of {len(tokens)}"
         remedy = "Say whether the last word is part of a span: convert --columns inclusive_end=true (columns=)"
@@ -310,8 +313,8 @@ def _of_lines(lines: list[tuple[int, str]], inclusive: bool, check: RecordChecke
     return {"tokens": tokens, "pos": pos, "entities": entities}
 
 
-def _spans_at_end(lines: Sequence[str]) -> list[tuple[str, str, str]]:
-    """Start, end and type of each span in the last line of a sentence, if it is one of spans."""
+def _spans_at_end(lines: Sequence[str]) -> list[tuple[str, str, str, str]]:
+    """Start, end, perhaps a second start (of a head inside or a fragment outside) and type of spans in a last line."""
     return SPAN.findall(lines[-1]) if len(lines) > 1 and SPANS.fullmatch(lines[-1].strip()) else []
 
 

@@ -75,18 +75,15 @@ def test_of_the_stages_of_an_ace_document_the_last_is_taken(tmp_path):
 REGION = region(13, 17, "City")
 WRONG = {
     "no texts": ({"a.txt": "", "a.ann": ""}, "no sentences.*texts without words.*Read as 'brat'"),
-    "two texts of one document": (
-        {"a.txt": TEXT, "a.xml": TEXT, "a.rich_ere.xml": ere_annotations()},
-        "not there once",
-    ),
+    "two texts of one document": ({"a.txt": "", "a.xml": "", "a.rich_ere.xml": ere_annotations()}, "not there once"),
     "regions of another text": (lines(task({**REGION, "value": {**REGION["value"], "text": "Omsk"}})), "quotes 'Omsk'"),
     "a passage before its place": (lines({**BIGBIO_RECORD, "passages": 2 * BIGBIO_RECORD["passages"]}), "begins at 0"),
     "an entity that is not open": ({"a.conllu": conllu("1)(2-x)")}, "closes '1'"),
+    "a text in place of words": (lines({"sentences": TEXT, "ners": [[0, 2, "X"]]}), "'text=sentences entities=ners"),
+    "a field by another name": (lines({"text": "a", "spans": [{"from": 0}]}), "Name it start.*convert --columns"),
+    "files of one form": ({"a.json": '{"content": "a", "x": 1}', "b.json": "{}"}, "first record are 'content', 'x'"),
     "no field of spans": (lines({"text": "a", "spans": None, "tracks": []}), "no text has a field of spans"),
-    "an end that fits neither way": (
-        {"a.txt": "He slept\n0,0 PER\n\nHe slept\n0,2 PER\n"},
-        "line 5: a span of the words 0 to 3",
-    ),
+    "an end that fits neither way": ({"a.txt": "He ran\n0,0 P\n\nHe ran\n0,2 P\n"}, "line 5: a span of the words 0"),
     "words of a quote": (
         lines({"tokens": ["Ana", "ran"], "entities": [{"start": 0, "end": 2, "type": "X", "text": "Ana"}]}),
         r"'entities\[0\]\.text' is 'Ana', but the words 0 to 2 are 'Ana ran'",
