@@ -32,9 +32,8 @@ TIMEOUT = 120  # seconds
 SECONDS_BEFORE_STOP = 1.0
 MAIN = "from modeling_triaffine.commands import main; main()"
 ONE_AT_A_TIME = f"""
-from functools import partial
 from modeling_triaffine import serving
-serving.Batcher = partial(serving.Batcher, max_batch_texts=1)
+serving.Batcher.max_texts = 1
 {MAIN}
 """
 

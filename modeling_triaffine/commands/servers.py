@@ -50,10 +50,9 @@ def serve(
         with Batcher(find_entities) as batcher:
             labels = find_entities.model.config.entity_labels
             application = create_application(batcher, find_model(model), labels, limits, api_keys)
-            ready = f"Serving {model or DEFAULT_MODEL} at {url_of(listener)}"
-            server = Server(application, lambda: print(ready, flush=True), stop_seconds)
             find_entities.model.register_forward_pre_hook(batcher.between_passes)
-            server.serve_on(listener)
+            ready = f"Serving {model or DEFAULT_MODEL} at {url_of(listener)}"
+            Server(application, stop_seconds).serve_on(listener, ready)
 
 
 def page(

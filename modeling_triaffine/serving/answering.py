@@ -194,12 +194,10 @@ def problem_answer(scope: Scope, status: int, problem: str, headers: Mapping[str
     path, problem = scope["path"], shorten(problem, LONGEST_PROBLEM)
     if path.startswith(ANNOTATION_TOOLS):
         logger.warning("%s %s: %d: %s", scope["method"], clean(path), status, problem)
-    answer = json_answer({"error" if path == HUB_PATH else "detail": problem}, status)
-    answer.headers.update(headers or {})
-    return answer
+    return json_answer({"error" if path == HUB_PATH else "detail": problem}, status, headers)
 
 
-def json_answer(content: Any, status: int = 200) -> Response:
+def json_answer(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """A JSON response in UTF-8; controls, and lone surrogates, which UTF-8 cannot encode, become JSON escapes."""
     body = visible_json(json.dumps(content, ensure_ascii=False, separators=(",", ":")))
-    return Response(body.encode("utf-8", SURROGATES), status, media_type="application/json")
+    return Response(body.encode("utf-8", SURROGATES), status, headers, media_type="application/json")

@@ -48,16 +48,11 @@ class Batcher:
 
     Args:
         find_entities: [`NestedNERPipeline`], called as `find_entities(texts, threshold=…, in_words=True)`.
-        max_batch_texts, max_batch_characters: Limits of a batch; a longer text runs alone.
     """
 
-    def __init__(
-        self,
-        find_entities: Callable[..., list[FoundInText]],
-        max_batch_texts: int = 64,
-        max_batch_characters: int = 50_000,
-    ):
-        self.max_batch_texts, self.max_batch_characters = max_batch_texts, max_batch_characters
+    max_texts, max_characters = 64, 50_000  # of a batch; a longer text runs alone
+
+    def __init__(self, find_entities: Callable[..., list[FoundInText]]):
         self._find_entities = find_entities
         self._waiting: list[Job] = []  # a heap
         self._running: list[Job] = []
@@ -108,13 +103,13 @@ class Batcher:
                 self._changed.wait_for(lambda: self._waiting or self._closed)
                 if not self._waiting:
                     return
-                batch = self._take(self.max_batch_characters, at_least=1)
+                batch = self._take(self.max_characters, at_least=1)
             self._run(batch)
 
     def _take(self, most: int, at_least: int) -> list[Job]:
         """The next texts, of at most so many characters unless there are fewer texts than `at_least`."""
         batch: list[Job] = []
-        while self._waiting and len(batch) < self.max_batch_texts:
+        while self._waiting and len(batch) < self.max_texts:
             job = self._waiting[0]
             most -= len(job.item.text)
             if most < 0 and len(batch) >= at_least:
@@ -149,14 +144,11 @@ class Batcher:
 
     def _find(self, items: Sequence[Item]) -> list[list[TextEntity]]:
         """The entities of each item, with one call of the pipeline per distinct threshold."""
-        by_threshold: dict[str, list[int]] = {}
-        for number, item in enumerate(items):
-            by_threshold.setdefault(repr(item.threshold), []).append(number)
         found: list[list[TextEntity]] = [[] for _ in items]
-        for numbers in by_threshold.values():
-            texts = [items[number].text for number in numbers]
-            in_words = self._find_entities(texts, threshold=items[numbers[0]].threshold, in_words=True)
-            for number, of_text in zip(numbers, in_words, strict=True):
+        for threshold in {repr(item.threshold): item.threshold for item in items}.values():
+            alike = [number for number, item in enumerate(items) if item.threshold == threshold]
+            in_words = self._find_entities([items[number].text for number in alike], threshold=threshold, in_words=True)
+            for number, of_text in zip(alike, in_words, strict=True):
                 text, _, overlap, labels = items[number]
                 found[number] = of_text.in_characters(text, overlap, labels)
         return found

@@ -7,7 +7,6 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -38,8 +37,8 @@ class Server(uvicorn.Server):
     are dropped, as are clients that have not read their response; then the process ends, whatever still runs.
     """
 
-    def __init__(self, application: FastAPI, on_ready: Callable[[], None], stop_seconds: int):
-        self._application, self._on_ready, self._stop_seconds = application, on_ready, stop_seconds
+    def __init__(self, application: FastAPI, stop_seconds: int):
+        self._application, self._stop_seconds = application, stop_seconds
         self._receiving: dict[Any, float] = {}  # connection and its last request → since when
         self._has_told = False
         super().__init__(
@@ -59,11 +58,12 @@ class Server(uvicorn.Server):
             )
         )
 
-    def serve_on(self, listener: socket.socket) -> None:
-        """Does not return: the process ends with code 0 after SIGTERM, 130 after SIGINT (Ctrl+C)."""
+    def serve_on(self, listener: socket.socket, ready: str) -> None:
+        """Prints `ready`, and never returns: the process ends with code 0 after SIGTERM, 130 after SIGINT (Ctrl+C)."""
         self._application.add_middleware(TrustedHostMiddleware, allowed_hosts=answered_hosts(listener.getsockname()[0]))
         for number in (signal.SIGTERM, signal.SIGINT):  # which uvicorn raises again at the end
             signal.signal(number, self.handle_exit)
+        print(ready, flush=True)  # clients can connect
         self.run([listener])
         # All is answered. The model's thread, and the interpreter's own end, take seconds on a busy machine.
         os._exit(self._exit_code)
@@ -79,7 +79,6 @@ class Server(uvicorn.Server):
     async def main_loop(self) -> None:
         """Runs until a signal, and a moment longer for requests in transit."""
         asyncio.get_running_loop().set_exception_handler(self._log_once)
-        self._on_ready()
         await super().main_loop()
         self._application.state.stopping = True
         await asyncio.sleep(LAST_REQUESTS_SECONDS)

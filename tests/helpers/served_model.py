@@ -73,7 +73,9 @@ def batcher_of(find: Callable, texts: int = 64, characters: int = 1000) -> Batch
     def fake(given, threshold, in_words):
         return list(map(by_words, given, find(given, threshold)))
 
-    return Batcher(find if isinstance(find, NestedNERPipeline) else fake, texts, characters)
+    batcher = Batcher(find if isinstance(find, NestedNERPipeline) else fake)
+    batcher.max_texts, batcher.max_characters = texts, characters
+    return batcher
 
 
 def words(answers):
