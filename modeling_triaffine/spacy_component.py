@@ -16,7 +16,7 @@ tokens only define the spans of the result. The entities are those of [`NestedNE
 
 import warnings
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,6 @@ with importing_extra("spacy", 'The component "triaffine_ner" needs spaCy'):
     from spacy.pipeline import Pipe
     from spacy.pipeline.spancat import spancat_score
     from spacy.tokens import Doc, SpanGroup
-    from spacy.training import Example
 
 
 @Language.factory("triaffine_ner", assigns=["doc.spans"])
@@ -72,6 +71,7 @@ class TriaffineNER(Pipe):
             raise FileNotFoundError(f'"{name}": there is no model in {model}, which has no {CONFIG_NAME}.')
         self.name, self._source = name, model
         self._spans_key, self._set_ents = spans_key, set_ents
+        self.scorer = partial(spancat_score, spans_key=spans_key)  # of `nlp.evaluate`
         self._options = dict[str, Any](device=device, batch_size=batch_size, threshold=threshold, overlap=overlap)
 
     @cached_property
@@ -98,10 +98,6 @@ class TriaffineNER(Pipe):
             else:
                 yield from docs
 
-    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        """Precision, recall and F1 of the spans, also by label, as of spaCy's spancat; used by `nlp.evaluate`."""
-        return dict(spancat_score(examples, **{"spans_key": self._spans_key, **kwargs}))
-
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Saves model and processor in a folder; the settings are part of the spaCy pipeline's configuration."""
         self.pipeline.save_pretrained(path)
@@ -113,7 +109,6 @@ class TriaffineNER(Pipe):
         return self
 
     def _annotate(self, docs: list[Doc]) -> None:
-        is_misaligned = False
         for doc, entities in zip(docs, self.pipeline([doc.text for doc in docs]), strict=True):
             offsets = [(entity["start"], entity["end"]) for entity in entities]
             spans: list[Any] = [  # never None inside the text
@@ -127,11 +122,11 @@ class TriaffineNER(Pipe):
             doc.spans[self._spans_key] = SpanGroup(doc, name=self._spans_key, attrs=attributes, spans=spans)
             if self._set_ents:
                 doc.ents = util.filter_spans(spans)
-            is_misaligned |= [(span.start_char, span.end_char) for span in spans] != offsets
-        if is_misaligned:
-            # Always the same message, so that Python's default filter shows it once.
-            warnings.warn(
-                f'"{self.name}": some entities do not begin and end at token boundaries of spaCy; their spans cover '
-                f'all overlapping tokens. doc.spans["{self._spans_key}"].attrs["char_offsets"] has the exact offsets.',
-                stacklevel=2,
-            )
+            if [(span.start_char, span.end_char) for span in spans] != offsets:
+                # Always the same message, so that Python's default filter shows it once.
+                warnings.warn(
+                    f'"{self.name}": some entities do not begin and end at token boundaries of spaCy; their spans '
+                    f'cover all overlapping tokens. doc.spans["{self._spans_key}"].attrs["char_offsets"] has the '
+                    "exact offsets.",
+                    stacklevel=2,
+                )
