@@ -265,20 +265,14 @@ class Row(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """One stage as rows: `terms` and `bias` add up to `logit`.
+    """One stage as rows: terms and the bias, which add up to the last row, the logit.
 
     `symbol` is that of the attention, if any. Only terms have attention, except a last one that sums up others.
     """
 
     heading: str
     symbol: str | None
-    terms: list[Row]
-    bias: Row
-    logit: Row
-
-    @property
-    def rows(self) -> list[Row]:
-        return [*self.terms, self.bias, self.logit]
+    rows: list[Row]
 
 
 def make_stages(explanation: Explanation) -> list[Stage]:
@@ -309,9 +303,9 @@ def _make_stage(
 ) -> Stage:
     """Makes the rows of a stage; `names` are words, or candidates with their labels."""
     is_word = kind == "word"
-    bias, logit = Row(bias_name, scores.bias), Row("logit p" if is_word else "logit pᶜ", scores.logits)
+    end = [Row(bias_name, scores.bias), Row("logit p" if is_word else "logit pᶜ", scores.logits)]
     if scores.contributions is None or scores.attention is None:
-        return Stage("First and last word only, without attention to inside words", None, [], bias, logit)
+        return Stage("First and last word only, without attention to inside words", None, end)
     by_label = (scores.contributions, scores.attention)
     contributions, attention = ([*map(list, zip(*rows, strict=True))] for rows in by_label)
     strengths = [sum(map(operator.mul, scores.probabilities, map(abs, values))) for values in contributions]
@@ -321,7 +315,7 @@ def _make_stage(
     if others := sorted(ranked[len(shown) :]):
         name = f"{len(others)} other {kind}s" if len(others) > 1 else f"1 other {kind}"
         terms.append(Row(name, [sum(values) for values in zip(*(contributions[n] for n in others), strict=True)]))
-    return Stage(heading, "α" if is_word else "β", terms, bias, logit)
+    return Stage(heading, "α" if is_word else "β", terms + end)
 
 
 def likeliest_labels(explanation: Explanation) -> list[int]:

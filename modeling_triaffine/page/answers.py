@@ -144,7 +144,7 @@ def in_plain_words(explanation: Explanation) -> str:
 
     sentences = []
     for stage, kind in zip(make_stages(explanation), ("words", "possible entities of the sentence"), strict=False):
-        clear = [row for row in stage.terms if row.attention and speaks_for_it(row) >= LEAST_NAMED]
+        clear = [row for row in stage.rows if row.attention and speaks_for_it(row) >= LEAST_NAMED]
         terms = sorted(clear, key=speaks_for_it, reverse=True)[:MOST_NAMED]
         if named := ", ".join(f"“{row.title}”" for row in terms):
             sentences.append(f"Of the {kind}, most speaks for {explanation.labels[predicted]}: {named}.")

@@ -249,19 +249,20 @@ LARGE = Explanation(
 
 def test_the_largest_contributions_are_shown_and_the_rest_is_summed():
     words, candidates = make_stages(LARGE)
-    assert (len(words.terms), words.terms[-1].name) == (explaining.MOST_WORDS + 1, "15 other words")
-    assert (len(candidates.terms), candidates.terms[-1].name) == (explaining.MOST_CANDIDATES + 1, "22 other candidates")
+    assert (len(words.rows), words.rows[-3].name) == (explaining.MOST_WORDS + 3, "15 other words")
+    assert (len(candidates.rows), candidates.rows[-3].name) == (explaining.MOST_CANDIDATES + 3, "22 other candidates")
     assert candidates.heading == "Candidates that attend to the span"
 
     for stage, scores in ((words, LARGE.span_stage), (candidates, LARGE.cross_span_stage)):
-        columns = zip(*(row.numbers for row in [*stage.terms, stage.bias]), strict=True)
-        assert list(map(sum, columns)) == pytest.approx(stage.logit.numbers, abs=1e-5)
+        *parts, logit = stage.rows
+        columns = zip(*(row.numbers for row in parts), strict=True)
+        assert list(map(sum, columns)) == pytest.approx(logit.numbers, abs=1e-5)
         rows = [list(row) for row in zip(*scores.contributions, strict=True)]
         strength = [sum(p * abs(v) for p, v in zip(scores.probabilities, row, strict=True)) for row in rows]
-        strongest = sorted(range(len(rows)), key=lambda number, by=strength: -by[number])[: len(stage.terms) - 1]
+        strongest = sorted(range(len(rows)), key=lambda number, by=strength: -by[number])[: len(parts) - 2]
         # Words in the order of the text, candidates with the strongest first.
         expected = sorted(strongest) if stage is words else strongest
-        assert [row.numbers for row in stage.terms[:-1]] == [rows[number] for number in expected]
+        assert [row.numbers for row in parts[:-2]] == [rows[number] for number in expected]
 
 
 def test_the_text_has_the_likeliest_labels_and_nothing_that_controls_a_terminal():
