@@ -55,19 +55,16 @@ class TextOptions:
 
     def read_lines(self, lines: Iterable[bytes], file: str, is_json: bool | None = False) -> Iterator[Row]:
         """Yields a row for each line, also for a blank one unless it is JSON; None: as the first character tells."""
-        for number, line in enumerate(lines, start=1):
+        for number, line in enumerate((line.removeprefix(BOM_UTF8) for line in lines), start=1):
             if number == 1:
-                is_json = line.removeprefix(BOM_UTF8).lstrip().startswith(b"{") if is_json is None else is_json
-                try:
-                    check_beginning(line, is_json)
-                except DataError as error:
-                    yield Row(file, None, outcome=str(error))
+                is_json = line.lstrip().startswith(b"{") if is_json is None else is_json
+                if problem := problem_of_file(line, is_json):
+                    yield Row(file, None, outcome=problem)
                     return
             if is_json and not line.strip():
                 continue
             try:
-                text = None if is_json else decode_text(line.removeprefix(BOM_UTF8).rstrip(b"\r\n"))
-                record = decode_json(line) if is_json else {self.text_column: text}
+                record = decode_json(line) if is_json else {self.text_column: decode_text(line.rstrip(b"\r\n"))}
                 if not isinstance(record, dict):
                     raise DataError(f"expected a JSON object, found {shown(record)}", "Give its fields in { }")
                 self.check_names(record)
@@ -105,15 +102,17 @@ class TextOptions:
         return Row(file, number, record, text, reason)
 
 
-def check_beginning(line: bytes, is_json: bool) -> None:
-    """Raises a DataError for the first line of a file that is no text, such as a PDF, or one JSON value on several."""
-    if line.startswith(tuple(NO_TEXT)):
-        decode_text(line)
-    if is_json and SEVERAL_LINES.fullmatch(line):
-        raise DataError(
-            "a JSON value goes on in the next line",
-            "Give JSON lines, one object in each; `jq -c '.[]' FILE` writes a list so, and `jq -c . FILE` objects",
+def problem_of_file(first_line: bytes, is_json: bool) -> str | None:
+    """The reason why no line can be read: the file is no text, such as a PDF, or is one JSON value on several lines."""
+    for beginning, (problem, remedy) in NO_TEXT.items():
+        if first_line.startswith(beginning):
+            return f"{problem}. {remedy}."
+    if is_json and SEVERAL_LINES.fullmatch(first_line):
+        return (
+            "a JSON value goes on in the next line. Give JSON lines, one object in each; `jq -c '.[]' FILE` writes a "
+            "list so, and `jq -c . FILE` objects."
         )
+    return None
 
 
 def check_usable(rows: Iterable[Row]) -> None:
