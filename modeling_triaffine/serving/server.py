@@ -71,9 +71,7 @@ class Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begins the shutdown, which a thread that goes on, such as one that parses XML, does not hold up."""
         self._exit_code = 0 if sig == signal.SIGTERM else 128 + sig
-        end = threading.Timer(self._stop_seconds, os._exit, [self._exit_code])
-        end.daemon = True
-        end.start()
+        threading.Timer(self._stop_seconds, os._exit, [self._exit_code]).start()
         super().handle_exit(sig, frame)
 
     async def main_loop(self) -> None:
