@@ -255,8 +255,8 @@ def test_the_largest_contributions_are_shown_and_the_rest_is_summed():
 
     for stage, scores in ((words, LARGE.span_stage), (candidates, LARGE.cross_span_stage)):
         *parts, logit = stage.rows
-        columns = zip(*(row.numbers for row in parts), strict=True)
-        assert list(map(sum, columns)) == pytest.approx(logit.numbers, abs=1e-5)
+        sums = [sum(column) for column in zip(*(row.numbers for row in parts), strict=True)]
+        assert sums == pytest.approx(logit.numbers, abs=1e-5)
         rows = [list(row) for row in zip(*scores.contributions, strict=True)]
         strength = [sum(p * abs(v) for p, v in zip(scores.probabilities, row, strict=True)) for row in rows]
         strongest = sorted(range(len(rows)), key=lambda number, by=strength: -by[number])[: len(parts) - 2]

@@ -26,10 +26,7 @@ def test_texts_that_arrive_during_a_batch_form_the_next_one_by_threshold():
 
 
 def test_labels_are_chosen_before_overlaps_are_resolved():
-    entities = [
-        found_in("ab", "DNA", 0.9),
-        {"entity_group": "protein", "score": 0.5, "word": "b", "start": 1, "end": 2},
-    ]
+    entities = [found_in("ab", "DNA", 0.9), {**found_in("b", "protein"), "start": 1, "end": 2}]
     with batcher_of(lambda texts, threshold: [entities for _ in texts]) as batcher:
         given = [Item("ab"), Item("ab", None, "flat"), Item("ab", None, "flat", ["protein"]), Item("ab", labels=[])]
         answers = [answer.result(WAIT) for answer in batcher.submit(given)]
