@@ -32,7 +32,7 @@ BUDGET = {
     "acceleration": (1_164, 742),
     "commands": (1_034, 673),
     "conversion": (664, 590),
-    "data": (4_438, 2_282),
+    "data": (4_437, 2_282),
     "drawing": (593, 454),
     "evaluation": (1_149, 621),
     "explanation": (379, 280),

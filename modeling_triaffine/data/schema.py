@@ -217,9 +217,9 @@ class RecordChecker:
         if example and (len(examples) < MAX_EXAMPLES or what in (BAD_RECORDS, BAD_ENTITIES)):
             examples.append(example)
 
-    def note_other_fields(self, fields: Mapping[str, Any], known: Iterable[str], what: str = "field") -> None:
+    def note_other_fields(self, fields: Iterable[str], known: Iterable[str], what: str = "field") -> None:
         """Counts the fields that are not read; `what` describes them."""
-        for name in fields.keys() - known:
+        for name in {*fields}.difference(known):
             self.note(f"{what} '{name}' ignored")
 
     def unique(self, entities: Sequence[Entity]) -> list[Entity]:

@@ -96,9 +96,8 @@ def _entities(
         raise record.check.error(record.where, problem, "Put them into one of them")
     key = next(iter(filled or present), None)
     known = _first_keys(of_text, names.id[0], "answer", *layers, key or of_text)
-    for name in record.fields.keys() - known:
-        if record.fields[name] not in (None, [], {}) and not name.startswith("_"):
-            record.check.note(f"field '{name}' ignored")
+    given = [name for name, value in record.fields.items() if value not in (None, [], {}) and not name.startswith("_")]
+    record.check.note_other_fields(given, known)
     if key is None:
         record.check.note(WITHOUT_SPANS, example=record.where)
         return
