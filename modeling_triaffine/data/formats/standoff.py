@@ -15,7 +15,6 @@ from . import CorpusFormat
 # ---- brat: a text (`.txt`) and its annotations (`.ann`) for every document of a folder ----
 
 TEXT_SUFFIX, ANNOTATION_SUFFIX = ".txt", ".ann"
-ANNOTATION_SUFFIXES = (ANNOTATION_SUFFIX, ".a1")  # the latter in the shared tasks of BioNLP
 TEXT_BOUND = re.compile(
     r"(T[^\t]*)\t(\S+)[ \t]([0-9]{1,15}[ \t][0-9]{1,15}(?:;[0-9]{1,15} [0-9]{1,15})*)(?:\t(.*))?", re.DOTALL
 )
@@ -34,7 +33,7 @@ OTHER_ANNOTATIONS = {
 def brat_documents(path: Path) -> list[Path]:
     """The annotations in a folder, and texts that have none; empty if nothing is annotated."""
     files = visible_files(path)
-    annotations = {file.with_suffix(TEXT_SUFFIX): file for file in files if file.suffix in ANNOTATION_SUFFIXES}
+    annotations = {file.with_suffix(TEXT_SUFFIX): file for file in files if file.suffix in BRAT.suffixes}
     alone = [file for file in files if file.suffix == TEXT_SUFFIX and file not in annotations]
     return sorted([*annotations.values(), *alone]) if annotations else []
 
@@ -77,7 +76,7 @@ BRAT = CorpusFormat(
     name="brat",
     description="brat's standoff format, a folder of .txt and .ann",
     read=read_brat,
-    suffixes=ANNOTATION_SUFFIXES,  # by this alone, which leads to its text
+    suffixes=(ANNOTATION_SUFFIX, ".a1"),  # by these alone, which lead to its text; .a1: shared tasks of BioNLP
     documents=brat_documents,
 )
 

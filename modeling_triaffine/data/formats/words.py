@@ -142,9 +142,10 @@ def _published_record(record: JsonObject, name: str) -> Text:
 
 
 def _text(record: JsonObject, fields: dict[str, Any]) -> Text:
-    entities, tokens = record.value("entities", list), record.value("tokens", list)
+    remedy = "Give objects with start, end and type; tags: convert --columns 'tokens=tokens entities=entities'"
+    entities, tokens = record.value("entities", list[dict[str, Any]], remedy), record.value("tokens", list)
     # As in Pyramid's data, and with the covered text.
-    if any(isinstance(raw, dict) and not raw.keys().isdisjoint(("span", *QUOTES)) for raw in entities):
+    if any(not raw.keys().isdisjoint(("span", *QUOTES)) for raw in entities):
         names = FIELDS._replace(type=("type", *FIELDS.type), quote=QUOTES)
         fields["entities"] = [word_entity(e, record, f"entities[{n}]", names, tokens) for n, e in enumerate(entities)]
     return text_of_words(fields, record.where, record.check)

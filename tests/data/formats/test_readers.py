@@ -80,6 +80,7 @@ WRONG = {
     "a passage before its place": (lines({**BIGBIO_RECORD, "passages": 2 * BIGBIO_RECORD["passages"]}), "begins at 0"),
     "an entity that is not open": ({"a.conllu": conllu("1)(2-x)")}, "closes '1'"),
     "a text in place of words": (lines({"sentences": TEXT, "ners": [[0, 2, "X"]]}), "'text=sentences entities=ners"),
+    "tags in place of entities": (lines({"tokens": ["a"], "entities": ["O"]}), "'tokens=tokens entities=entities'"),
     "a field by another name": (lines({"text": "a", "spans": [{"from": 0}]}), "Name it start.*convert --columns"),
     "files of one form": ({"a.json": '{"content": "a", "x": 1}', "b.json": "{}"}, "first record are 'content', 'x'"),
     "no field of spans": (lines({"text": "a", "spans": None, "tracks": []}), "no text has a field of spans"),
@@ -96,9 +97,8 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_errors_name_what_is_wrong(tmp_path, name):
-    files, problem = WRONG[name]
+@pytest.mark.parametrize(("files", "problem"), WRONG.values(), ids=WRONG)
+def test_errors_name_what_is_wrong(tmp_path, files, problem):
     path = write_files(tmp_path, files)
     with pytest.raises(CorpusError, match=problem):
         load_nested_ner(tmp_path if len(files) > 1 else path)
