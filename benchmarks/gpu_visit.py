@@ -120,12 +120,10 @@ def parts(folder: Path, corpus: Path, rehearse: bool) -> Iterator[Part]:
         command = [python, BENCHMARKS / "triaffine.py", *device, *heads, *repeats, "--dtype", dtype, "--output", rows]
         yield Part(rows.stem, 45, command, rows)
     samples = ["--max_samples", "4", "--batch_size", "2"] if rehearse else ["--max_samples", "1024"]
-    for encoder, graphs in (("encoder", 0), ("encoder", 1), ("large", 0)):
+    for encoder, *graphs in (("encoder",), ("encoder", "--graphs", "--tensors", "low rank"), ("large",)):
         rows = folder / f"throughput-{encoder}{'-graphs' if graphs else ''}.jsonl"
-        switched = ["env", f"TRIAFFINE_CUDA_GRAPHS={graphs}", python]
-        command = [*switched, BENCHMARKS / "throughput.py", *device, *samples, *repeats, "--dtype", "bfloat16"]
+        command = [python, BENCHMARKS / "throughput.py", *device, *samples, *repeats, *graphs, "--dtype", "bfloat16"]
         command += ["--model_name_or_path", folder / encoder, "--data", corpus, "--output", rows]
-        command += ["--tensors", "low rank"] if graphs else []
         yield Part(rows.stem, 30 if graphs else 50, command, rows)
     yield from training_parts(folder, corpus, rehearse)
 

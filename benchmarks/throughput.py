@@ -9,7 +9,7 @@ Rows also have the operations that the model's forward pass launches in a batch 
 predictions the host's time for a sentence, and transformers' token classification with an encoder of the same sizes on
 the same batches.
 
-With TRIAFFINE_CUDA_GRAPHS=1, sentences a second alone count: replays do not pass the marks of the parts.
+`--graphs` times replays of CUDA graphs; all but the times of the whole is then of runs without them.
 
 With `--peers FOLDER` other libraries are compared instead (`peers.py`).
 """
@@ -40,7 +40,7 @@ from modeling_triaffine import (
     TriaffineProcessor,
     start_from_recipe,
 )
-from modeling_triaffine.acceleration.graphs import Graphs, are_wanted
+from modeling_triaffine.acceleration import graphs
 from modeling_triaffine.data.collator import encode_records
 from modeling_triaffine.model.batches_triaffine import feature_size
 from modeling_triaffine.training.batching import TrainingBatchSampler
@@ -81,6 +81,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--model_name_or_path", required=True, help="Pretrained encoder: a folder or a Hub name.")
     parser.add_argument("--data", help="Corpus file or folder, the first split of it; default: the demo corpus.")
     parser.add_argument("--recipe", default="genia-minilm", help="Whose sizes the rest of the model has.")
+    parser.add_argument("--graphs", action="store_true")
     parser.add_argument("--tensors", nargs="+", choices=list(RANKS), default=list(RANKS))
     parser.add_argument("--max_samples", type=int, default=256, help="Sentences to measure.")
     parser.add_argument(
@@ -236,7 +237,7 @@ def measure_training(
     batches = TrainingBatchSampler(sizes, arguments.batch_size or 32, seed=0)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)  # the Trainer's
     model.train()
-    recorded = Graphs(model.config, model.device, model.parameters()) if are_wanted(model.device) else None
+    recorded = graphs.Graphs(model.config, model.device, model.parameters())
 
     def step(batch: dict[str, Any]) -> dict[str, torch.Tensor]:
         with autocast(arguments):
@@ -248,7 +249,7 @@ def measure_training(
         for rows in batches:
             batch = collate([encoded[row] for row in rows])
             on_device = {name: values.to(arguments.device) for name, values in batch.items()}
-            recorded.run(step, on_device) if recorded else step(on_device)
+            recorded.run(step, on_device) if graphs.are_wanted(model.device) else step(on_device)
             optimizer.step()
             optimizer.zero_grad()
 
@@ -277,9 +278,15 @@ def measure_run(
     calls = {"whole": run, "encoder": run_encoder_alone}
     if step is run_encoder:
         calls["token_classification"] = classify_tokens(model, inputs)
+    if arguments.graphs:
+        os.environ[graphs.SWITCH] = "1"
+        for _ in range(graphs.EAGER_FIRST + 1):
+            run()  # which records them
     seconds = time_interleaved(calls, arguments.repeats, arguments.device, clock=CLOCKS[arguments.clock])
+    os.environ[graphs.SWITCH] = "0"
     return {
         "clock": arguments.clock,
+        "graphs": arguments.graphs,
         "max_span_width": model.config.max_span_width,
         "sentences": sentences,
         "subwords": subwords,
