@@ -49,8 +49,9 @@ def run_model(model: Any, inputs: Batch) -> Any:
     if not are_wanted(model.device) or model.training or torch.is_grad_enabled():
         return model(**inputs)
     with _LOCK:
-        graphs = _OF_MODELS.setdefault(model, Graphs(model.config, model.device))
-        return predict(model, inputs, graphs)
+        if model not in _OF_MODELS:
+            _OF_MODELS[model] = Graphs(model.config, model.device)
+        return predict(model, inputs, _OF_MODELS[model])
 
 
 def predict(model: Any, inputs: Batch, graphs: "Graphs") -> Any:
@@ -63,9 +64,8 @@ def predict(model: Any, inputs: Batch, graphs: "Graphs") -> Any:
 
     # What a graph has as constants, or reads in place.
     state = model.config.max_candidates, model.head.label_bias.data_ptr(), torch.is_autocast_enabled("cuda")
-    rows = len(inputs["num_words"])
-    found = {name: values[:rows] for name, values in graphs.run(forward, inputs, state).items()}
-    return SimpleNamespace(**{name: found.get(name) for name in RESULTS})
+    rows, found = len(inputs["num_words"]), graphs.run(forward, inputs, state)
+    return SimpleNamespace(**{name: found[name][:rows] if name in found else None for name in RESULTS})
 
 
 class Graphs:
@@ -86,9 +86,8 @@ class Graphs:
         self.seen: Counter[Hashable] = Counter()
         self.recorded: dict[Hashable, tuple[Batch, Callable[[], dict[str, Tensor]]]] = {}  # its memory, its replay
         self.gradients: dict[nn.Parameter, Tensor] = {}
-        is_gpu = device.type == "cuda"
-        self.pool = torch.cuda.graph_pool_handle() if is_gpu else None
-        self.generator = torch.cuda.default_generators[device.index or 0] if is_gpu else torch.default_generator
+        self.pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
+        self.generator = torch.cuda.default_generators[device.index or 0] if self.pool else torch.default_generator
 
     def run(self, function: Function, inputs: Batch, state: Hashable = None) -> dict[str, Tensor]:
         """The results of the function for a batch, valid until the next one of its shape, and the gradients.
@@ -112,7 +111,8 @@ class Graphs:
             padded["max_words"] = sizes["max_words"][0]
         if self.seen[key] <= EAGER_FIRST or len(self.recorded) >= MOST_GRAPHS:
             return function(padded)
-        _, replay = self.recorded[key] = padded, self._record(function, padded)
+        replay = self._record(function, padded)
+        self.recorded[key] = padded, replay
         return replay()
 
     def _record(self, function: Function, padded: Batch) -> Callable[[], dict[str, Tensor]]:
