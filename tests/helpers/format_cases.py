@@ -132,6 +132,7 @@ CASES = {
         BIGBIO_RECORD,
         {
             "another schema": ({"id": "1", "text": "a", "labels": []}, "'passages'", "'id', 'text', 'labels'"),
+            "relations": ({**BIGBIO_RECORD, "relations": 5}, "'relations' is 5"),
             "offsets": (
                 {**BIGBIO_RECORD, "entities": [{"type": "City", "offsets": [[0]]}]},
                 "'entities[0].offsets[0]' is [0]",
@@ -252,6 +253,7 @@ CASES = {
         {
             "no annotations": ({"id": 5, "data": {}}, "'annotations' is missing"),
             "no string": (task(data={"n": 1}), "'data'"),
+            "predictions": (task(predictions=5), "'predictions' is 5"),
             "no result": (task(annotations=[{}]), "'annotations[0].result'"),
             "no value": (task({"type": "labels"}), "'annotations[0].result[0].value'", "null"),
             "path": (task(region("/p[1]", 3, "City")), "'annotations[0].result[0].value.start' is '/p[1]' (str)"),

@@ -197,7 +197,7 @@ def _text_of_task(task: JsonObject, default_id: str) -> Text | None:
     identifier = default_id if task.fields.get("id") is None else task.fields["id"]
     task.where += f" (task {identifier})"
     note = task.check.note
-    note("predictions ignored", len(task.fields.get("predictions") or ()))
+    note("predictions ignored", len([*task.objects("predictions", optional=True)]))
     annotations = list(task.objects("annotations"))
     made = [annotation for annotation in annotations if not annotation.fields.get("was_cancelled")]
     note("cancelled annotations ignored", len(annotations) - len(made))
@@ -338,7 +338,7 @@ BIOC = CorpusFormat(
 def bigbio_text(record: JsonObject, default_id: str) -> Text:
     """The text of one record; `default_id` names it if it has neither `document_id` nor `id`."""
     for name in ("events", "coreferences", "relations"):
-        record.check.note(f"{name} ignored", len(record.fields.get(name) or ()))
+        record.check.note(f"{name} ignored", len([*record.objects(name, optional=True)]))
     passages: list[Passage] = []
     for passage in record.objects("passages"):
         offsets = passage.value("offsets", list[Pair])
