@@ -147,6 +147,15 @@ def paths_below(folder: Path) -> list[Path]:
     return sorted(found)
 
 
+def visible_files(path: Path) -> list[Path]:
+    """The files in a folder at any depth, also links to nowhere, but no hidden ones, by name; or the file itself."""
+    if path.is_file():
+        return [path]
+    # Annotation tools write no hidden files, but archives of some systems leave them behind.
+    named = ((file, file.relative_to(path).parts) for file in paths_below(path) if file.is_file() or not file.exists())
+    return [file for file, parts in named if not any(part.startswith(".") for part in parts)]
+
+
 def _remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)

@@ -107,8 +107,8 @@ def convert(
     tensors and settings are read. It does not contain the names of its labels and the context it was trained with (pass
     --trained-on), or the words of its embeddings (pass --vocabularies).
     """
-    if encoder is not None or trained_on is not None:
-        if encoder is None or trained_on is None:
+    if encoder or trained_on or vocabularies:
+        if not (encoder and trained_on):
             raise ValueError("A published checkpoint needs both --trained-on and --encoder.")
         check_new(output)
         from ..conversion import CORPORA, convert_published

@@ -51,7 +51,7 @@ def evaluate(
     name, records, texts = shared.load_split(corpus, corpus_format, split, pipeline.processor, max_bad_records)
     models = [(model or DEFAULT_MODEL, pipeline)]
     if compare:
-        models.append((compare, shared.open_model(compare, device)))
+        models.append((compare, shared.open_model(compare, device, bf16)))
     decoding: dict[str, Any] = {"threshold": threshold, "overlap": overlap, "batch_size": batch_size}
     analysis = analyse(models, records, corpus[0] if corpus[0].endswith(name) else f"{corpus[0]}, {name}", **decoding)
     scores = {"given_words": analysis["scores"]}

@@ -13,7 +13,7 @@ from typer import Argument, Option
 
 from ..documents import REJECTED, Counts, Row, TextOptions, check_usable, with_progress
 from ..errors import ending_plainly
-from ..files import JSON_SUFFIXES, atomic_path, open_output, paths_below
+from ..files import JSON_SUFFIXES, atomic_path, open_output, visible_files
 from ..model.kinds_triaffine import TextEntity
 from ..model.options_triaffine import PredictionOptions
 from . import options as shared
@@ -118,13 +118,11 @@ def read_rows(name: str, text: str | None, options: TextOptions) -> Iterator[Row
     elif not os.path.exists(name):  # for which an empty name is no folder
         raise FileNotFoundError(f"There is no file {name!r}. Give a file of texts, a folder of .txt files, or --text.")
     elif path.is_dir():
-        files = [file for file in paths_below(path) if file.suffix.lower() in DOCUMENTS and not file.is_dir()]
-        named = {file: file.relative_to(path) for file in files}
-        shown = [file for file in files if not any(part[0] == "." for part in named[file].parts)]
-        if not shown:
+        files = [file for file in visible_files(path) if file.suffix.lower() in DOCUMENTS]
+        if not files:
             raise ValueError(f"{name} is a folder without .txt files. Save its documents as text, one in each file.")
-        for file in shown:
-            yield options.read_document(str(file), file, named[file].with_suffix("").as_posix())
+        for file in files:
+            yield options.read_document(str(file), file, file.relative_to(path).with_suffix("").as_posix())
     elif name.lower().endswith(TABLES):
         raise ValueError(f"{name} is a table, whose lines are not texts. Write its rows as JSON lines (.jsonl).")
     else:

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 
 from datasets import Dataset, DatasetDict
 
+from ..files import visible_files
 from .formats import FORMATS, IN_LIST, CorpusFormat
-from .reading import plain_name, read_head, record_keys, visible_files
+from .reading import read_head, record_keys
 from .records import dataset_of_texts
 from .schema import OF_TABLES, WITHOUT_SPANS, CorpusError, RecordChecker, Text, names_of
 from .texts import DEFAULT_SENTENCE_SPLITTER, WordSplitter, is_written
@@ -137,6 +138,8 @@ class CorpusPart:
     texts: dict[str, list[Text]] = field(default_factory=dict)
     name: str | None = None
     """In place of `train`, if nobody names the split: the split in the file's name, or that name."""
+    told: set[str] = field(default_factory=set)
+    """The reports that were logged: sentences of other words may have the same."""
 
     @property
     def has_words(self) -> bool:
@@ -158,7 +161,8 @@ class CorpusPart:
         if not any(map(len, splits.values())):
             remedy = check.report().removesuffix(".") or "Check whether it is complete"
             raise check.error("", "it has no sentences", remedy)
-        report = check.tell()
+        if (report := check.report()) not in self.told:
+            self.told.add(check.tell())
         for rows in splits.values():
             rows.info.description = report
         return splits
@@ -383,6 +387,11 @@ def _existing(given: object) -> list[Path]:
         return found
     # "." has no name, and the folder around several is absolute.
     return [*dict.fromkeys(Path(os.path.abspath(path)) for path in found)]
+
+
+def plain_name(path: Path) -> str:
+    """The name of a file in small letters and without `.gz`, as suffixes and splits are looked for in it."""
+    return path.name.lower().removesuffix(".gz")
 
 
 def _stem(path: Path) -> str:

@@ -18,7 +18,7 @@ from xml.parsers import expat
 from pydantic import Strict
 from pydantic_core import from_json
 
-from ..files import GZIP_MAGIC, NO_TEXT, DataError, decode_json, decode_text, paths_below
+from ..files import GZIP_MAGIC, NO_TEXT, DataError, decode_json, decode_text
 from .schema import BYTE_ORDER_MARK, CorpusError, Entity, RecordChecker, Text, Value, names_of
 
 Decoded = TypeVar("Decoded")
@@ -45,24 +45,10 @@ def open_corpus(path: Path) -> Iterator[BinaryIO]:
             raise CorpusError.at(path, "", problem, "Download or compress the file again") from None
 
 
-def visible_files(path: Path) -> list[Path]:
-    """The files in a folder at any depth, also links to nowhere, but no hidden ones, by name; or the file itself."""
-    if path.is_file():
-        return [path]
-    # Annotation tools write no hidden files, but archives of some systems leave them behind.
-    named = ((file, file.relative_to(path).parts) for file in paths_below(path) if file.is_file() or not file.exists())
-    return [file for file, parts in named if not any(part.startswith(".") for part in parts)]
-
-
 def name_in_corpus(path: Path, check: RecordChecker) -> str:
     """The name of a file with the folders in which it lies in its corpus, for ids and messages."""
     folder = check.folder or path
     return path.relative_to(folder if folder.is_dir() else folder.parent).as_posix()
-
-
-def plain_name(path: Path) -> str:
-    """The name of a file in small letters and without `.gz`, as suffixes and splits are looked for in it."""
-    return path.name.lower().removesuffix(".gz")
 
 
 def document_name(path: Path, check: RecordChecker) -> str:

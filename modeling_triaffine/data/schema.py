@@ -233,9 +233,12 @@ class RecordChecker:
         found = Counter[str]()
         for text in texts:
             if "sentence_ids" not in text:  # else texts of one name are parts of one
-                found[text["doc_id"]] += 1
-                if (number := found[text["doc_id"]]) > 1:
-                    text["doc_id"] += f"#{number}"
+                name = text["doc_id"]
+                while text["doc_id"] in found:
+                    found[name] += 1
+                    text["doc_id"] = f"{name}#{found[name]}"
+                found[text["doc_id"]] = 1
+                if text["doc_id"] != name:
                     example = f"{text.get('where', '')}: {text['doc_id']}"
                     self.note("texts with the name of an earlier one, numbered", example=example)
             yield text

@@ -15,7 +15,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import count, groupby, islice
+from itertools import count, groupby, islice, takewhile
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -43,9 +43,9 @@ def is_document(name: str) -> bool:
 def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
     """Returns name → absolute path of all input files, sorted by name.
 
-    A folder stands for all files in it, named by their relative paths, a pattern for the files that it matches. Names
-    that begin with "." or "_", and files in the output folder, are no inputs. ValueError: there is no file, or two
-    files have one name.
+    A folder stands for all files in it, a pattern for the files that it matches ("**": at any depth). Names are paths
+    below the folder, or what precedes the first folder with wildcards. Those that begin with "." or "_", and files in
+    the output folder, are no inputs. ValueError: there is no file, or two files have one name.
     """
     found: dict[str, str] = {}
     for given in inputs:
@@ -53,8 +53,9 @@ def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
         if folder.is_dir():
             named = {path: path.relative_to(folder) for path in paths_below(folder)}
         else:
-            matching = glob.glob(given) or glob.glob(glob.escape(given))
-            named = {Path(path): Path(os.path.basename(path)) for path in matching}
+            matching = map(Path, glob.glob(given, recursive=True) or glob.glob(glob.escape(given)))
+            plain = Path(*takewhile(lambda part: not glob.has_magic(part), folder.parts[:-1]))
+            named = {path: path.relative_to(plain) for path in matching}
         named = {path: name for path, name in named.items() if not any(part[0] in "._" for part in name.parts)}
         readable = [path for path in named if path.is_file() or not path.exists()]  # a broken link is rejected
         paths = [path for path in readable if output_dir.resolve() not in path.resolve().parents]
@@ -92,6 +93,10 @@ def read_parquet(file: str, path: str, options: TextOptions) -> Iterator[Row]:
             table = pa.Table.from_batches([batch], parquet.schema_arrow)
             for place, text in enumerate(table[options.text_column].to_pylist()):
                 yield options.row(file, next(numbers), table.slice(place, 1), text)
+
+
+class _NoOutputError(Exception):
+    """A file gets no output."""
 
 
 class OutputFolder:
@@ -138,14 +143,14 @@ class OutputFolder:
         for name, of_output in groupby(rows, key=lambda row: outputs[row.file]):
             write = write_parquet if name.lower().endswith(PARQUET) else write_json_lines
             with (
-                contextlib.suppress(EOFError),
+                contextlib.suppress(_NoOutputError),
                 atomic_path(self.folder / name) as beside,
                 open(beside, "wb") as file,  # here, since pyarrow takes no name that is not UTF-8
             ):
                 write(file, self._accepted(of_output), self.entities_column)
 
     def _accepted(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Yields the rows with entities and writes down the others; raises EOFError if there is to be no output."""
+        """Yields the rows with entities and writes down the others; raises _NoOutputError if there is to be none."""
         counts = Counts()
         with open(self.rejections, "a", encoding="utf-8") as rejections:  # closed before the output has its name
             for row in rows:
@@ -156,9 +161,9 @@ class OutputFolder:
                     line = {"file": row.file, "row": row.number, "reason": row.outcome}
                     rejections.write(json.dumps(line) + "\n")
                     if row.number is None and not is_document(row.file):
-                        raise EOFError
+                        raise _NoOutputError
         if not counts.documents:
-            raise EOFError
+            raise _NoOutputError
         self.counts.documents += counts.documents
         self.counts.entities += counts.entities
 

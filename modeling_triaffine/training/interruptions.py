@@ -10,7 +10,6 @@ import hashlib
 import json
 import logging
 import math
-import shutil
 import signal
 import threading
 import time
@@ -108,7 +107,7 @@ def loading(load: Callable[..., Any]) -> Callable[..., Any]:
 
 def list_checkpoints(output_dir: str | Path) -> list[Path]:
     """The folders `checkpoint-N` of a run, incomplete ones included, by update."""
-    # transformers' own lists also take `checkpoint-3-copy`, a person's folder, and incomplete ones are removed.
+    # transformers' own lists also take `checkpoint-3-copy`, a person's folder, and incomplete ones are renamed.
     paths = Path(output_dir).glob(f"{PREFIX_CHECKPOINT_DIR}-*/")
     numbered = [path for path in paths if path.name.split("-", 1)[1].isdecimal()]
     return sorted(numbered, key=lambda path: int(path.name.split("-")[1]))
@@ -154,12 +153,13 @@ def choose_checkpoint(wanted: str | bool | None, output_dir: str | Path) -> str 
     return checkpoint
 
 
-def remove_incomplete(output_dir: str | Path) -> None:
-    """Removes incomplete checkpoints: the rotation counts folders, and could keep one of them and no complete one."""
+def set_incomplete_aside(output_dir: str | Path) -> None:
+    """Renames incomplete checkpoints: the rotation counts folders, and could keep one of them and no complete one."""
     for checkpoint in list_checkpoints(output_dir):
         if read_state(checkpoint) is None:
-            logger.warning("Removing %s, which is incomplete: training was killed while it was saved.", checkpoint)
-            shutil.rmtree(checkpoint)
+            aside = checkpoint.with_name(f"incomplete-{checkpoint.name}-{time.time_ns()}")
+            logger.warning("%s is incomplete, as if killed while it was saved; renamed to %s.", checkpoint, aside.name)
+            checkpoint.rename(aside)
 
 
 # ---- Events ----
@@ -194,7 +194,7 @@ class TrainingCallback(TrainerCallback, ExportableState):
     def prepare(self, args: Any, checkpoint: str | None, records: Any) -> None:
         """Takes over the options that a checkpoint keeps; raises CheckpointError if it is of other sentences."""
         if args.should_save:
-            remove_incomplete(args.output_dir)
+            set_incomplete_aside(args.output_dir)
         state: Any = None if checkpoint is None else read_state(checkpoint)
         self.planned = 0 if state is None else state.max_steps
         saved = {} if state is None else state.stateful_callbacks.get(type(self).__name__, {})

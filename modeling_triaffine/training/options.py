@@ -71,6 +71,7 @@ class RunOptions:
         None,
         "Trained model with the same labels, such as of another seed; half of each target is its probability",
         metavar="MODEL",
+        is_path=True,
     )
     word_splitter: str | None = _splitter("word_splitter")
     sentence_splitter: str | None = _splitter(
@@ -193,7 +194,9 @@ class TrainingOptions:
         unset="as --eval_strategy, or each epoch without evaluation",
     )
     load_best_model_at_end: bool = _scores(
-        True, "End with the checkpoint that has the best --metric_for_best_model; without validation, with the last"
+        FOLLOWS,
+        "End with the checkpoint that has the best --metric_for_best_model, not with the last one",
+        unset="true if every checkpoint is scored",
     )
     metric_for_best_model: str | None = _scores(
         "f1",

@@ -13,6 +13,7 @@ The training data determines the sizes of vocabularies.
 import difflib
 import json
 import logging
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
@@ -25,7 +26,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import torch
 import yaml
 from transformers import TrainingArguments
-from transformers.trainer_utils import IntervalStrategy
+from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 from transformers.utils import CONFIG_NAME, is_torch_tf32_available
 
 from ..installed_models import find_model, installed_models, library
@@ -89,12 +90,17 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
             if value is not None and (declared.meanings or declared.type in (int, float)):
                 setattr(self, name, read_value(declared, value))
         is_evaluated = self.eval_strategy != IntervalStrategy.NO
-        self.load_best_model_at_end &= is_evaluated
         if self.save_strategy is None:
             self.save_strategy = self.eval_strategy if is_evaluated else "epoch"
+        in_steps = self.save_strategy == self.eval_strategy == IntervalStrategy.STEPS
+        eval_steps = self.eval_steps or self.logging_steps
         if self.save_steps is None:
-            in_steps = self.save_strategy == self.eval_strategy == IntervalStrategy.STEPS
-            self.save_steps = (self.eval_steps or self.logging_steps) if in_steps else 500
+            self.save_steps = eval_steps if in_steps else 500
+        if self.load_best_model_at_end is None:
+            ratio = self.save_steps / (eval_steps or 1) if in_steps else 1
+            is_scored = self.save_strategy in (self.eval_strategy, SaveStrategy.BEST)
+            self.load_best_model_at_end = is_scored and math.isclose(ratio, round(ratio))
+        self.load_best_model_at_end &= is_evaluated
         is_scored_at_end = self.do_eval
         super().__post_init__()
         self.do_eval = is_scored_at_end  # which transformers turns on where training evaluates
@@ -162,7 +168,7 @@ def parse_training_plan(arguments: Sequence[str]) -> TrainingPlan:
         name = written.removeprefix("--").replace("-", "_")
         name = "data_format" if name == "format" else name  # as every other command calls it
         if not written.startswith("--"):
-            raise ValueError(f"No such option: {written}. Options begin with two dashes.")
+            raise ValueError(f"No such option: {written}. Options begin with two dashes, patterns stand in quotes.")
         negated = known.get(name.removeprefix("no_")) if name not in known else None
         option = negated or find_option(name)
         values = [value] if equals else []

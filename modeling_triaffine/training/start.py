@@ -42,14 +42,15 @@ from .word_vectors import read_word_vectors, vectors_of
 logger = logging.getLogger(__name__)
 
 SPECIAL_TOKENS = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
-# Options of `triaffine-ner train` that need the whole run.
-OF_A_RUN = {name for name, option in OWN_OPTIONS.items() if option.section == DATA}
-OF_A_RUN = (OF_A_RUN | {"resume_from_checkpoint", "keep_labels", "teacher"}) - {"word_splitter", "sentence_splitter"}
+# Options of `triaffine-ner train` that `start_from_recipe` does not take.
+OF_A_RUN = {"resume_from_checkpoint", "keep_labels", "teacher"} | {
+    name for name, option in OWN_OPTIONS.items() if option.section == DATA and not name.endswith("_splitter")
+}
 
 
 @dataclass(frozen=True)
 class BaseModel:
-    """Configuration and processor of a trained model, processor of an encoder, or nothing; texts are read so."""
+    """What a run starts from: a trained model has both, an encoder a processor, a model from scratch neither."""
 
     config: TriaffineConfig | None = None
     processor: TriaffineProcessor | None = None
@@ -164,7 +165,7 @@ def read_corpus(plan: TrainingPlan, base: BaseModel) -> Corpus:
     if "train" not in own:
         raise ValueError("There is no training data; give --train_file.")
     types = {*count_types(own["train"])}
-    held_out = {*_choose_dev(own, plan.dev_share, plan.training.seed)} if plan.dev_share else set[Any]()
+    held_out = _choose_dev(own, plan.dev_share, plan.training.seed) if plan.dev_share else set[Any]()
     given = to_train_on = add_context(_held_out(own, held_out, plan.max_train_samples), context, max_subwords)
     if "validation" not in given and plan.training.eval_strategy != "no":
         raise ValueError("There is no validation data: --dev_share 0.1 holds out a tenth (docs/corpora.md#dev-sets).")
@@ -233,7 +234,7 @@ def _texts_to_score(parts: Sequence[CorpusPart], given: DatasetDict, held_out: s
     return found
 
 
-def _choose_dev(splits: Mapping[str, Any], share: float, seed: int) -> list[Any]:
+def _choose_dev(splits: Mapping[str, Any], share: float, seed: int) -> set[Any]:
     """Returns the documents of the training data to validate on; of a single one, numbers of its sentences."""
     if "validation" in splits:
         raise ValueError("There is validation data; leave out --dev_share.")
@@ -242,9 +243,9 @@ def _choose_dev(splits: Mapping[str, Any], share: float, seed: int) -> list[Any]
     if len(documents := sorted({*names.values()})) == 1:
         names, documents = dict(zip(names, names, strict=True)), [*names]
     unit, keys = ("documents", documents) if len(names) > 1 else ("sentences", sorted({*splits["train"]["sent_id"]}))
-    chosen = random.Random(seed).sample(keys, max(1, round(share * len(keys))))
+    chosen: set[Any] = {*random.Random(seed).sample(keys, max(1, round(share * len(keys))))}
     logger.info("Validation data: %d of %d training %s (--dev_share).", len(chosen), len(keys), unit)
-    return [name for name in names if names[name] in chosen] if len(names) > 1 else chosen
+    return {name for name in names if names[name] in chosen} if len(names) > 1 else chosen
 
 
 def count_types(records: Dataset) -> Counter[str]:
@@ -404,9 +405,10 @@ def learn_tokenizer(sentences: Iterable[list[str]], vocab_size: int) -> PreTrain
 def _warn_of_missed_entities(config: TriaffineConfig, processor: TriaffineProcessor, dataset: DatasetDict) -> None:
     """Warns of entities that cannot be found."""
     most, width = config.max_candidates, config.max_span_width
-    for split, records in dataset.items():
+    for split, rows in dataset.items():
+        records = [*rows]
         spans, windows = [spans_of(record) for record in records], Windows(records, processor)
-        typed = [{(span["start"], span["end"], span["type"]) for span in entities} for entities in records["entities"]]
+        typed = [{(span["start"], span["end"], span["type"]) for span in record["entities"]} for record in records]
         second = 0 if config.multi_label else sum(map(len, typed)) - sum(map(len, spans))
         beyond = sum(max(0, len(spans_of(window)) - most) for window in windows) if config.cross_span else 0
         missed = sum(map(len, spans)) - sum(map(len, windows.join_spans(map(spans_of, windows))))

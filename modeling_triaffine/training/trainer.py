@@ -105,10 +105,11 @@ class NestedNERTrainer(Trainer):
         evaluation: Any = sets if given is eval_dataset else sets["eval_dataset"]
         args._n_gpu = min(args.n_gpu, 1)  # torch's DataParallel would cut batches apart
         if isinstance(args, NestedNERTrainingArguments) and evaluation is None and args.eval_strategy != "no":
-            args = copy.copy(args)  # which evaluate by default; transformers' own are refused
+            args = copy.copy(args)  # ours evaluate by default; transformers refuses its own without data
             args.eval_strategy, args.load_best_model_at_end = IntervalStrategy.NO, False
         self.teacher: Teacher | None = None  # as --keep_labels and --teacher set it
         self._encoded: dict[str, EncodedRecords] = {}
+        self._kept = {data._fingerprint for data in (train, *sets.values()) if data is not None}
         self._losses: list[torch.Tensor] = []  # of the batches of the update
         self._sentences = 0  # of the update, in all processes
         self._callback = TrainingCallback()
@@ -174,7 +175,7 @@ class NestedNERTrainer(Trainer):
         return loader
 
     def _get_eval_sampler(self, eval_dataset: Any) -> Any:
-        """The batches of this process; a subclass may return another sampler of all rows."""
+        """The batches of this process; a subclass may return a sampler of the numbers of all rows."""
         most = getattr(self.args, "max_subwords_per_batch", None)
         batches = batches_by_length(eval_dataset.sizes, None if most else self.args.eval_batch_size, most)
         return batches[self.args.process_index :: self.args.world_size]
@@ -184,13 +185,17 @@ class NestedNERTrainer(Trainer):
         if isinstance(dataset, str):  # the name of one of several
             dataset = cast("dict[str, Any]", self.eval_dataset)[dataset]
         encoded = self._encode(as_dataset(dataset, "the dataset to evaluate on"))
-        return self._dataloader(encoded, self._get_eval_sampler(encoded))
+        batches = self._get_eval_sampler(encoded)
+        if not isinstance(batches, list):  # a sampler, which may draw other numbers each time that it is read
+            batches = [*BatchSampler(batches, self.args.eval_batch_size, drop_last=False)]
+            batches = batches[self.args.process_index :: self.args.world_size]
+        return self._dataloader(encoded, batches)
 
     def get_test_dataloader(self, test_dataset: datasets.Dataset) -> DataLoader[Any]:
         return self.get_eval_dataloader(test_dataset)
 
     def _encode(self, dataset: Any) -> EncodedRecords:
-        """The records, long ones in windows, encoded once per dataset."""
+        """The records, long ones in windows; those to train on and to evaluate on are encoded once."""
         if dataset is None:
             raise ValueError("NestedNERTrainer has no data for this. Give `train_dataset` or `eval_dataset`.")
         key = dataset._fingerprint
@@ -204,7 +209,10 @@ class NestedNERTrainer(Trainer):
                 )
             show_progress = self.is_local_process_zero() and not self.args.disable_tqdm
             windows = Windows(dataset, self.processing_class)
-            self._encoded[key] = EncodedRecords(self.processing_class, windows, show_progress)
+            encoded = EncodedRecords(self.processing_class, windows, show_progress)
+            if key not in self._kept:
+                return encoded
+            self._encoded[key] = encoded
         return self._encoded[key]
 
     def _dataloader(self, records: EncodedRecords, sampler: Any) -> DataLoader[Any]:

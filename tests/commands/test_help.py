@@ -77,6 +77,7 @@ print(sorted({"torch", "transformers", "datasets", "numpy", "huggingface_hub"} &
         (["page", "--port", "70000"], ["--port"]),
         (["convert", "x", "y", "--columns", "tokens"], ["--columns", "'tokens'"]),
         (["convert", "x.pth", "y", "--encoder", "z"], ["--trained-on", "--encoder"]),
+        (["convert", "x.pth", "y", "--vocabularies", "z"], ["--trained-on", "--encoder"]),
         (["train", "--train-fil", "x", "--output_dir", "y"], ["train_fil", "Did you mean train_file?"]),
         (["train", "--recipe", "demmo", "--output_dir", "y"], ["'demmo'", "ace2004-albert, "]),
     ],

@@ -177,12 +177,13 @@ class TestManyFiles:
         assert [text["doc_id"] for text in load_texts(folder / "u")["train"]] == ["a", "b"]
 
     def test_pages_with_the_id_of_their_document_are_numbered_and_counted(self, tmp_path, caplog):
-        pages = [{"id": 7, "text": f"Page {number}.", "entities": [[0, 4, "Word"]]} for number in range(3)]
+        names = (7, "7#2", 7)
+        pages = [{"id": name, "text": f"Page {name}.", "entities": [[0, 4, "Word"]]} for name in names]
         rows = load(write(tmp_path / "a.jsonl", *pages))["train"]
         assert rows["id"][:] == ["7:0", "7#2:0", "7#3:0"]
-        assert "texts with the name of an earlier one, numbered: 2 (line 2: 7#2 | line 3: 7#3)" in caplog.text
+        assert "texts with the name of an earlier one, numbered: 1 (line 3: 7#3)" in caplog.text
         write(tmp_path / "b.jsonl", *pages[1:])
-        assert load({"train": tmp_path})["train"]["doc_id"][:] == ["7", "7#2", "7#3", "7#4", "7#5"]
+        assert load({"train": tmp_path})["train"]["doc_id"][:] == ["7", "7#2", "7#3", "7#2#2", "7#4"]
 
     def test_of_brat(self, tmp_path):
         write_files(tmp_path, {f"texts/{name}": content for name, content in BRAT.items()})

@@ -300,6 +300,7 @@ class TestReading:
         }
         assert find_files([str(folder)], out) == expected
         assert list(find_files([f"{folder}/*.js*", f"{other}/*.ndjson"], out)) == ["a.jsonl", "b.ndjson"]
+        assert list(find_files([f"{folder}/**/*.parquet"], out)) == ["b/a.parquet", "link.parquet"]
         for inputs, reason in (
             (["nowhere"], "nowhere: no such file"),
             ([str(out)], "no file in it"),

@@ -11,7 +11,7 @@ from accelerate.data_loader import BatchSamplerShard
 from datasets import ClassLabel, Dataset, DatasetDict, Features, LargeList, List, Value
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.utils.data import DataLoader, Subset, WeightedRandomSampler
+from torch.utils.data import DataLoader, RandomSampler, Subset, WeightedRandomSampler
 from transformers import TrainingArguments
 
 from modeling_triaffine import NestedNERTrainer, start_from_recipe
@@ -107,8 +107,8 @@ class OneSentence(NestedNERTrainer):  # as for rare types
     def _get_train_sampler(self, train_dataset: Any = None) -> WeightedRandomSampler:
         return WeightedRandomSampler([0.0, 1.0] + [0.0] * 6, 8)
 
-    def _get_eval_sampler(self, eval_dataset: Any) -> list[list[int]]:
-        return [[row] for row in reversed(range(len(eval_dataset)))]
+    def _get_eval_sampler(self, eval_dataset: Any) -> RandomSampler:
+        return RandomSampler(eval_dataset)
 
 
 class OwnLoaders(NestedNERTrainer):  # as transformers documents them
@@ -130,7 +130,7 @@ def test_what_a_person_overrides_is_used(tmp_path: Path, kind: type[NestedNERTra
         (batch,) = trainer.get_train_dataloader()
         assert {*batch["num_words"].tolist()} == {len(trainer.train_dataset[1]["tokens"])}
         assert trainer.state.max_steps == 1
-        assert [len(batch["num_words"]) for batch in trainer.get_eval_dataloader()] == [1] * 5
+        assert [len(batch["num_words"]) for batch in trainer.get_eval_dataloader()] == [5]
     else:
         assert trainer.state.max_steps == 4
 
@@ -167,6 +167,8 @@ def test_each_sentence_is_encoded_once_whatever_a_collator_does_with_it(tmp_path
     trainer = trainer_like(trainer, data_collator=collate_and_destroy)
     trainer.train()
     assert len(encoded) == 8 + 3
+    trainer.predict(trainer.eval_dataset.select([0]))
+    assert len(trainer._encoded) == 2  # without what is predicted once
     assert len(seen) > 3 * 8
     assert 0 not in seen
 

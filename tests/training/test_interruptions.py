@@ -25,7 +25,7 @@ from modeling_triaffine.training.interruptions import (
     choose_checkpoint,
     find_checkpoint,
     list_checkpoints,
-    remove_incomplete,
+    set_incomplete_aside,
 )
 from modeling_triaffine.training.plan import training_options
 from tests.helpers.faults import RECORDS, UPDATES, SignalAfter, assert_same_weights, failing_at_batch, make_loss_nan
@@ -175,7 +175,7 @@ def test_a_full_disk_leaves_the_checkpoint_before(tmp_path, monkeypatch) -> None
 
 
 @pytest.mark.parametrize("damage", [cut_off, Path.unlink, lambda path: path.write_text("[]")])
-def test_an_incomplete_checkpoint_is_skipped_and_removed(tmp_path, checkpointed, caplog, damage) -> None:
+def test_an_incomplete_checkpoint_is_skipped_and_set_aside(tmp_path, checkpointed, caplog, damage) -> None:
     """The Trainer writes the state last. A person's own folders stay."""
     folder = shutil.copytree(checkpointed, tmp_path / "out")
     (folder / "checkpoint-2-notes").mkdir()
@@ -183,10 +183,12 @@ def test_an_incomplete_checkpoint_is_skipped_and_removed(tmp_path, checkpointed,
     assert find_checkpoint("latest", folder) == find_checkpoint(True, folder) == str(folder / "checkpoint-1")
     with pytest.raises(CheckpointError, match=r"checkpoint-2 .*trainer_state\.json"):
         find_checkpoint(str(folder / "checkpoint-2"), folder)
-    remove_incomplete(folder)
+    set_incomplete_aside(folder)
     assert [path.name for path in list_checkpoints(folder)] == ["checkpoint-1"]
     assert (folder / "checkpoint-2-notes").is_dir()
-    assert "checkpoint-2, which is incomplete" in caplog.messages.pop()
+    (aside,) = folder.glob("incomplete-checkpoint-2-*")
+    assert (aside / "model.safetensors").is_file()
+    assert aside.name in caplog.messages.pop()
     assert find_checkpoint("latest", tmp_path) is None
     assert "starting from scratch" in caplog.text
 

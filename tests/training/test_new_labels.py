@@ -224,6 +224,7 @@ def test_a_teacher_fits_the_new_model(options, saved_model, encoder, tmp_path):
     teacher = shutil.move(tmp_path / "out", tmp_path / "teacher")
     run = prepare_run([*options, "--teacher", str(teacher)])
     assert run.trainer.teacher.kept == ()
+    assert "teacher" not in run.trainer.describe_settings(run.plan)  # a folder of this machine
     run.lock.close()
     config = json.loads((teacher / "config.json").read_text())
     (teacher / "config.json").write_text(json.dumps({**config, "max_span_width": 2}))

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from ...errors import importing_extra
+from ...files import visible_files
 from ...model.text_triaffine import Offsets
-from ..reading import document_name, name_in_corpus, open_corpus, parse_xml, read_head, record_keys, visible_files
+from ..reading import document_name, name_in_corpus, open_corpus, parse_xml, read_head, record_keys
 from ..schema import CorpusError, Entity, RecordChecker, Text, annotated
 from . import CorpusFormat, check_columns
 

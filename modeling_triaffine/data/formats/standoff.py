@@ -7,8 +7,9 @@ from html import unescape
 from pathlib import Path
 from typing import NamedTuple
 
+from ...files import visible_files
 from ...model.text_triaffine import Offsets
-from ..reading import name_in_corpus, numbered_lines, numbered_paragraphs, parse_xml, read_text, visible_files
+from ..reading import name_in_corpus, numbered_lines, numbered_paragraphs, parse_xml, read_text
 from ..schema import BYTE_ORDER_MARK, Entity, RecordChecker, Text, annotated
 from . import CorpusFormat
 
