@@ -7,6 +7,7 @@ torch and transformers take seconds to import, which `triaffine-ner --help` does
 import functools
 import os
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -30,11 +31,12 @@ class _Watcher(MetaPathFinder):
 
     def __init__(self, calls: dict[str, Callable[[], None]]):
         self.calls = calls
-        self.executing = 0  # modules, each imported by the one before it
+        self.of_thread = threading.local()  # `executing`: number of modules, each imported by the one before it
 
     def register_imported(self) -> None:
-        while imported := self.calls.keys() & sys.modules.keys():  # the calls import, too, and so come back here
-            self.calls.pop(imported.pop())()
+        # The calls import, too, and so come back here; another thread may be first.
+        while imported := self.calls.keys() & sys.modules.keys():
+            self.calls.pop(imported.pop(), lambda: None)()
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -48,12 +50,13 @@ class _Watcher(MetaPathFinder):
             execute = loader.exec_module
 
             def execute_and_register(module: ModuleType) -> None:
-                self.executing += 1
+                outer = getattr(self.of_thread, "executing", 0)
+                self.of_thread.executing = outer + 1
                 try:
                     execute(module)
                 finally:
-                    self.executing -= 1
-                if not self.executing:
+                    self.of_thread.executing = outer
+                if not outer:
                     self.register_imported()
 
             loader.exec_module = execute_and_register
@@ -67,7 +70,7 @@ def _register_model() -> None:
     from .model.configuration_triaffine import PipelineTasks, TriaffineConfig
     from .model.triaffine_blocks import ACCELERATION
 
-    PipelineTasks.is_installed = True  # by `_register_task`, as soon as there are tasks
+    PipelineTasks.is_installed = True  # before the next import: the model else registers the task itself
     from .model.model_triaffine import TriaffineForNestedNER
     from .model.processing_triaffine import TriaffineProcessor
     from .new_model import extend_model
@@ -105,7 +108,7 @@ def _register_task() -> None:
 
     register_task(lambda _model: NestedNERPipeline)
     vars(pipelines)["pipeline"] = pipeline
-    vars(transformers).pop("pipeline", None)  # if it was imported from there before
+    vars(transformers).pop("pipeline", None)  # who has imported it before has transformers' own
 
 
 def _push_model(model: Any, *arguments: Any, **options: Any) -> Any:

@@ -19,9 +19,21 @@ assert isinstance(models[1], modeling_triaffine.TriaffineForNestedNER), "a modul
 """
 
 
+SLOW_IMPORT_IN_ANOTHER_THREAD = """
+import tempfile, threading
+import modeling_triaffine, transformers
+threading.ended = threading.Event()
+transformers.__path__.append(tempfile.mkdtemp())
+with open(f"{transformers.__path__[-1]}/slow.py", "w") as file:
+    file.write("import threading; threading.ended.wait()")
+threading.Thread(target=__import__, args=["transformers.slow"], daemon=True).start()
+"""
+
+
 @pytest.mark.parametrize(
     "order",
     [
+        SLOW_IMPORT_IN_ANOTHER_THREAD,
         "import modeling_triaffine; from transformers import pipeline",  # before the Auto classes are complete
         pytest.param("import transformers.models.auto; import modeling_triaffine", marks=pytest.mark.nightly),
         pytest.param("import modeling_triaffine.model.pipeline_triaffine", marks=pytest.mark.nightly),

@@ -4,7 +4,7 @@ Nothing here travels with a model: its own code, without the package, computes b
 """
 
 from ..model.triaffine_blocks import Acceleration
-from .full_tensors import buffered_weight, labels_at_once, labels_to_keep
+from .full_tensors import buffered_weight, label_chunks
 from .graphs import run_model
 from .onednn import linear_layers
 from .span_stage import attend_inside
@@ -14,7 +14,6 @@ def accelerate(operations: Acceleration) -> None:
     """Sets the operations of this folder in place of the plain ones."""
     operations.linear_layers = linear_layers
     operations.full_weight = buffered_weight
-    operations.labels_at_once = labels_at_once
-    operations.labels_to_keep = labels_to_keep
+    operations.label_chunks = label_chunks
     operations.attend_inside = attend_inside
     operations.run = run_model

@@ -8,7 +8,6 @@ Axes: n words or pairs, a and e the widths of head and tail vectors. On CUDA the
 multiple of 8, so that every product can run on tensor cores, in a copy of the labels that are computed at once.
 """
 
-import math
 import os
 from typing import Any
 
@@ -207,21 +206,30 @@ def _groups(tensor: Tensor, like: Tensor) -> list[slice]:
     return [slice(first, min(first + size, len(tensor))) for first in range(0, len(tensor), size)]
 
 
-def labels_at_once(attention: Factor, scoring: Factor) -> int:
-    """The number of labels for which the span stage contracts words with full tensors at once: by kernels all that fit.
+def label_chunks(attention: Factor, scoring: Factor, plan: Plan, kept_bytes: int | None) -> list[tuple[slice, bool]]:
+    """The labels for which the span stage contracts words with full tensors at once, and whether it stores the results.
 
-    Else one, also if all labels share their attention: the kernels would need copies of it.
+    By kernels, all that fit; else one, also if all labels share their attention: the kernels would need copies of it.
+    The backward pass computes anew what `kept_bytes` has no place for.
     """
-    insides = autocast(scoring.insides)
-    shares_attention = isinstance(attention, TriaffineFactor) and attention.labels < scoring.labels
-    if shares_attention or not uses_kernels(insides.device):
-        return 1
     full = [factor for factor in (attention, scoring) if isinstance(factor, TriaffineFactor)]
-    batch, num_words = full[0].insides.shape[:2]  # other factors have labels there
-    width = max(factor.width for factor in full)
-    # The contracted words, these contracted with the heads, and the copied weights.
-    rows = max(batch * num_words * width, batch * num_words**2, width**2)
-    return _at_once(rows * width * insides.element_size(), insides.device)
+    insides, chunk, stored = autocast(scoring.insides), 1, scoring.labels
+    shares_attention = isinstance(attention, TriaffineFactor) and attention.labels < scoring.labels
+    if uses_kernels(insides.device) and not shares_attention:
+        batch, num_words = full[0].insides.shape[:2]  # other factors have labels there
+        width = max(factor.width for factor in full)
+        # The contracted words, these contracted with the heads, and the copied weights.
+        rows = max(batch * num_words * width, batch * num_words**2, width**2)
+        chunk = _at_once(rows * width * insides.element_size(), insides.device)
+    if torch.is_grad_enabled():
+        if kept_bytes is None:
+            kept_bytes = int(KEPT_SHARE * free_bytes(plan.packed.device))
+        widths = [factor.width for factor in full if factor.labels > 1]
+        of_label = len(plan.packed) * sum(width**2 for width in widths) * insides.element_size()
+        stored = kept_bytes // max(1, of_label)
+        chunk = max(1, min(chunk, stored))  # where memory is short for the backward pass, too
+    slices = (slice(first, min(first + chunk, scoring.labels)) for first in range(0, scoring.labels, chunk))
+    return [(labels, labels.stop <= stored) for labels in slices]
 
 
 def _at_once(bytes_of_label: int, device: torch.device) -> int:
@@ -251,21 +259,6 @@ def _copy(values: Tensor, axes: tuple[int, int], dtype: torch.dtype) -> Tensor:
 
 def _padding(values: Tensor) -> int:
     return -values.shape[-1] % ALIGNMENT if values.is_cuda else 0
-
-
-def labels_to_keep(attention: Factor, scoring: Factor, plan: Plan, kept_bytes: int | None) -> float:
-    """The number of labels of which contracted words are stored for the backward pass, in this much memory."""
-    full = [factor for factor in (attention, scoring) if isinstance(factor, TriaffineFactor)]
-    if not (torch.is_grad_enabled() and full):
-        return math.inf
-    if kept_bytes is None:
-        kept_bytes = int(KEPT_SHARE * free_bytes(plan.packed.device))
-    of_label = sum(
-        len(plan.packed) * factor.width**2 * autocast(factor.insides).element_size()
-        for factor in full
-        if factor.labels > 1
-    )
-    return kept_bytes // max(1, of_label)
 
 
 def free_bytes(device: torch.device) -> int:

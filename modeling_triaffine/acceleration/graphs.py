@@ -51,21 +51,24 @@ def run_model(model: Any, inputs: Batch) -> Any:
     with _LOCK:
         if model not in _OF_MODELS:
             _OF_MODELS[model] = Graphs(model.config, model.device)
-        return predict(model, inputs, _OF_MODELS[model])
+        graphs = _OF_MODELS[model]
+    with graphs.lock:
+        return predict(model, inputs, graphs)
 
 
 def predict(model: Any, inputs: Batch, graphs: "Graphs") -> Any:
-    """The model's output for a batch, valid until the next batch of its shape."""
+    """The model's output for a batch, copied from the memory of a graph: other threads replay it, too."""
     reference: Any = ref(model)  # the model would else live as long as its graphs
 
     def forward(batch: Batch) -> dict[str, Tensor]:
         output = reference()(**{**batch, "return_dict": True})
         return {name: output[name] for name in RESULTS if output.get(name) is not None}
 
-    # What a graph has as constants, or reads in place.
-    state = model.config.max_candidates, model.head.label_bias.data_ptr(), torch.is_autocast_enabled("cuda")
+    # What a graph has as constants, and the weights that it reads in place; of an adapter, too.
+    limits = model.config.max_candidates, model.config.max_span_width, torch.is_autocast_enabled("cuda")
+    state = *limits, *(weight.data_ptr() for weight in model.parameters())
     rows, found = len(inputs["num_words"]), graphs.run(forward, inputs, state)
-    return SimpleNamespace(**{name: found[name][:rows] if name in found else None for name in RESULTS})
+    return SimpleNamespace(**{name: found[name][:rows].clone() if name in found else None for name in RESULTS})
 
 
 class Graphs:
@@ -83,6 +86,7 @@ class Graphs:
 
     def __init__(self, config: Any, device: torch.device, weights: Iterable[nn.Parameter] = ()):
         self.config, self.device, self.weights = config, device, [*weights]
+        self.lock = threading.Lock()
         self.seen: Counter[Hashable] = Counter()
         self.recorded: dict[Hashable, tuple[Batch, Callable[[], dict[str, Tensor]]]] = {}  # its memory, its replay
         self.gradients: dict[nn.Parameter, Tensor] = {}

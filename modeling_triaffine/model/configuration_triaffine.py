@@ -100,6 +100,8 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
         """Checks bounds and choices; `label2id` follows `id2label`, which `from_pretrained(…, id2label=…)` renames."""
         if name == "encoder_config" and value is not None:
             value = _as_encoder_config(value)
+        if name == "num_labels":  # transformers would give the last label a number, too
+            name, value = "id2label", _resolve_labels(None, None, value)
         if name in CHECKED:
             CHECKED[name].check(value, f"{WHERE}: ")
         if name == "id2label" and value is not None:

@@ -97,11 +97,11 @@ def read_words(hidden: Tensor, modules: Iterable[MLP | Boundaries]) -> WordVecto
     """The words [B, N, H] in two-layer MLPs: [B, N, d] of an [`MLP`], [2, B, N, d] of head and tail of [`Boundaries`].
 
     All are two products, as many small ones take longer to launch than to run; but not layers of other classes, such as
-    adapters.
+    adapters, with hooks, or with different dropout.
     """
     modules = list(dict.fromkeys(modules))
     mlps: list[Any] = [mlp for module in modules for mlp in _mlps_of(module)]
-    if all(type(mlp) is MLP and type(mlp[0]) is type(mlp[-1]) is nn.Linear for mlp in mlps):
+    if all(map(_is_plain, mlps)) and len({mlp[2].p for mlp in mlps}) == 1:
         first, _, dropouts, last = zip(*mlps, strict=True)
         values = functional.linear(
             hidden, torch.cat([layer.weight for layer in first]), torch.cat([layer.bias for layer in first])
@@ -114,6 +114,12 @@ def read_words(hidden: Tensor, modules: Iterable[MLP | Boundaries]) -> WordVecto
     parts = vectors.split([len(_mlps_of(module)) for module in modules])
     pairs = zip(modules, parts, strict=True)
     return {module: part if isinstance(module, Boundaries) else part.squeeze(0) for module, part in pairs}
+
+
+def _is_plain(mlp: Any) -> bool:
+    """The layers are those of [`MLP`] with two, and no hook waits for a call of one."""
+    hooks = (each._forward_hooks or each._forward_pre_hooks or each._backward_hooks for each in (mlp, *mlp))
+    return type(mlp) is MLP and type(mlp[0]) is type(mlp[-1]) is nn.Linear and not any(hooks)
 
 
 def _mlps_of(module: MLP | Boundaries) -> list[MLP]:

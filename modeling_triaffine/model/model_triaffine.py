@@ -167,7 +167,8 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
 
     def save_pretrained(self, save_directory: Any, *arguments: Any, **options: Any) -> None:
         """As in transformers; a push is of the whole repository, by the main process."""
-        options |= zip(("is_main_process", "state_dict", "push_to_hub"), arguments, strict=False)  # its order
+        names = ("is_main_process", "state_dict", "push_to_hub", "max_shard_size", "variant", "token")
+        options |= zip(names, arguments, strict=False)  # in the order of transformers
         weights = self.state_dict() if options.get("state_dict") is None else options["state_dict"]
         if any("_orig_mod." in name for name in weights):  # of `model.encoder = torch.compile(model.encoder)`
             options["state_dict"] = {name.replace("_orig_mod.", ""): weight for name, weight in weights.items()}

@@ -120,7 +120,8 @@ class NestedNERPipeline(ChunkPipeline):
             origin = getattr(model, "origin", {})
             if dtype in ("auto", model.dtype, str(model.dtype).removeprefix("torch.")):
                 del options["dtype"]
-            _refuse_unknown({name for name, value in options.items() if name not in origin or origin[name] != value})
+            unknown = {name for name, value in options.items() if name not in origin or origin[name] != value}
+            _refuse_unknown(unknown, " where `model` is an object")
         processor = _find_processor(model, processor, tokenizer)
         processor.check_fits(model.config)
         for name, function in {"pos_tagger": pos_tagger, "text_splitter": text_splitter}.items():
@@ -338,11 +339,11 @@ def _check_device(device: Any) -> None:
             raise ValueError(f"There is no device {str(device)!r}; give cpu, or none to use a GPU if any.") from error
 
 
-def _refuse_unknown(names: set[str]) -> None:
+def _refuse_unknown(names: set[str], where: str = "") -> None:
     """Raises TypeError for keywords of a call, or of the constructor, that there are not."""
     if names:
         raise TypeError(
-            f"The pipeline has no keyword {', '.join(map(repr, sorted(names)))} where `model` is an object; a call "
+            f"The pipeline has no keyword {', '.join(map(repr, sorted(names)))}{where}; a call "
             "takes `threshold`, `overlap`, `labels`, `ignore_labels`, `batch_size` and `is_split_into_words`."
         )
 

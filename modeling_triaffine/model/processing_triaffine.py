@@ -103,7 +103,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
     text_splitter: TextSplitter | None = None
     model_input_names: ClassVar[list[str]] = [*INPUT_NAMES]
     # The words read so far, and the state of tokenizer and vocabularies that they were read in.
-    _cache: tuple[tuple[int, ...], dict[str, KnownWord]] | None = None
+    _cache: tuple[list[tuple[int, int]], dict[str, KnownWord], tuple[Any, ...]] | None = None
     # Set by the package: what a new model needs is not remote code.
     from_encoder: ClassVar[Callable[..., Any]]
     build_vocabularies: ClassVar[Callable[..., None]]
@@ -319,9 +319,10 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
 
     def _look_up(self, sentences: Sequence[Sequence[str]]) -> Sequence[Sequence[Any]]:
         """The fields of [`KnownWord`], each of all words of the sentences; words that were read before are known."""
-        state = (id(self.tokenizer), len(self.tokenizer), *map(len, self.vocabularies.values()))
+        read_by = self.tokenizer, *self.vocabularies.values()
+        state = [(id(part), len(part)) for part in read_by]
         if self._cache is None or self._cache[0] != state or len(self._cache[1]) > MOST_KNOWN_WORDS:
-            self._cache = state, {}
+            self._cache = state, {}, read_by  # as long as these are held, no other has the id of one
         known = self._cache[1]
         words = [*chain.from_iterable(sentences)]
         if new := [word for word in {*words} if word not in known]:

@@ -155,7 +155,7 @@ class TriaffineSpanHead(nn.Module):
         """Scores all spans, and with `labels` also their losses.
 
         hidden [B, N, H]: word representations; lengths [B]: words of each sentence. The others are those of
-        `TriaffineForNestedNER.forward`; without `packed_words` the CPU packs the words itself.
+        `TriaffineForNestedNER.forward`; `packed_words` is read on a GPU with full tensors only.
         """
         device = hidden.device.type
         if torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) == torch.float16:

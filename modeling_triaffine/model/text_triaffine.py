@@ -21,9 +21,9 @@ Splitter = Callable[[str], list[Offsets]]  # text → its words
 SentenceSplitter = Callable[[str], Iterator[Offsets]]  # text → its sentences
 TextSplitter = Callable[[str], Iterable[Sequence[Offsets]]]  # text → the words of each sentence, by another library
 
-# Rules and leaders, addresses and encoded data are one word each, because time grows with the number of words: the same
-# mark more often than this, and a string of more characters than this without white space and letters of scripts
-# without spaces (or those of Tibetan, whose words end at marks).
+# Rules, leaders and encoded data are one word each, because time grows with the number of words: more than
+# `LONGEST_RUN` of a mark in a row, and more than `LONGEST_STRING` characters without white space and without letters of
+# scripts that are written without spaces, or of Tibetan, whose words end at marks.
 LONGEST_RUN, LONGEST_STRING = 8, 512
 
 

@@ -12,8 +12,7 @@ tail vectors (d+1), c of inside vectors (d), w any; N words of a sentence, I, J,
 """
 
 import contextlib
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -114,7 +113,7 @@ class FullCube(NamedTuple):
     tails: Tensor
 
     def expand_labels(self, like: "Cube") -> "FullCube":
-        """As [`ProductCube.expand_labels`], of a cube that has one label, too."""
+        """Itself: its single label is broadcast over those of another cube."""
         return self
 
     def shape(self) -> tuple[int, int, int]:
@@ -153,7 +152,7 @@ class ProductCube(NamedTuple):
         return self.heads.shape[0], self.heads.shape[1], self.heads.shape[2]
 
     def scores(self, plan: Plan, block: Block) -> tuple[Tensor, Any]:
-        """Scores [B, R, K, I, J] of a block, beside those of a [`FullCube`]."""
+        """Scores [B, R, K, I, J] of a block, to be combined with those of a [`FullCube`]."""
         parts = self.heads[:, :, block.heads], self.insides[:, :, block.words], self.tails[:, :, block.tails]
         return torch.einsum("briw,brkw,brjw->brkij", *parts), None
 
@@ -315,11 +314,11 @@ class Acceleration:
     # A context for a call of the module, whose linear layers are then faster.
     linear_layers: Callable[[nn.Module], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
     full_weight: Callable[[Tensor], FullWeight] = FullWeight  # for each forward pass
-    # (attention, scoring) → for how many labels full tensors are contracted at once.
-    labels_at_once: Callable[..., int] = lambda *_: 1
-    # (attention, scoring, plan, budget in bytes) → for how many labels to store what is contracted with full tensors
-    # for the backward pass, which recomputes the others.
-    labels_to_keep: Callable[..., float] = lambda *_: math.inf
+    # (attention, scoring, plan, budget in bytes) → the labels that full tensors are contracted for at once, and whether
+    # what is contracted is stored for the backward pass, which else computes it again.
+    label_chunks: Callable[..., Iterable[tuple[slice, bool]]] = lambda _, scoring, *__: (
+        (slice(label, label + 1), True) for label in range(scoring.labels)
+    )
     attend_inside: Callable[[Plan, Cube, Cube, bool], tuple[Tensor, Tensor | None]] = attend_inside
     run: Callable[[Any, dict[str, Any]], Any] = lambda model, inputs: model(**inputs)  # in prediction
 

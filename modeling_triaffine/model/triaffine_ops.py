@@ -193,8 +193,8 @@ def span_scores(
 ) -> SpanScores:
     """The span stage: α_ijkr = softmax over k in [i, j] of s_ijkr;  p_ijr = Σ_k α_ijkr · o_ijkr.
 
-    Full tensors are contracted label by label (with the package's Triton kernels, for several labels at once); without
-    one, all labels are computed at once.
+    Full tensors are contracted for some labels at a time (`Acceleration.label_chunks`); without one, all labels are
+    computed at once.
 
     Args:
         attention, scoring: the factors of s (R labels, or one that all labels share) and o (R labels).
@@ -222,12 +222,8 @@ def span_scores(
         return ACCELERATION.attend_inside(plan, scores, values, keep)
 
     results = []
-    labels_to_keep = ACCELERATION.labels_to_keep(attention, scoring, plan, kept_bytes)
-    # Where memory is short, in the backward pass too.
-    chunk = int(max(1, min(ACCELERATION.labels_at_once(attention, scoring), labels_to_keep)))
-    for first in range(0, scoring.labels, chunk):
-        labels = slice(first, min(first + chunk, scoring.labels))
-        if labels.stop <= labels_to_keep:
+    for labels, is_stored in ACCELERATION.label_chunks(attention, scoring, plan, kept_bytes):
+        if is_stored:
             results.append(score(labels))
         else:
             results.append(checkpoint(score, labels, use_reentrant=False, preserve_rng_state=False))
@@ -335,7 +331,7 @@ def select_candidates(
     width = num_words if max_width is None else min(max_width, num_words)
     spans = width * num_words - width * (width - 1) // 2
     scores = entity_likelihood(at_least_float32(span_logits.detach()), multi_label).double() + 0.0  # no -0
-    # One key for score and place: floats are in the order of their bits, those below 0 in reverse. The last 25 bits,
+    # One key for score and place: floats are in the order of their bits, those below 0 in reverse. The last 29 bits,
     # beyond the precision of float32, have the place, so that of equal scores the first is chosen.
     bits = scores.view(torch.int64)
     keys = (bits ^ ((bits >> 63) & _LARGEST)) & ~_PLACES
@@ -349,8 +345,8 @@ def select_candidates(
     return torch.stack([order // num_words, order % num_words], dim=-1), mask
 
 
-# The largest of int64, and the bits of a place in the keys of candidates: for sentences of up to 4,096 words.
-_LARGEST, _PLACES = 2**63 - 1, 2**25 - 1
+# The largest of int64, and the bits of a place in the keys of candidates: for sentences of up to 23,170 words.
+_LARGEST, _PLACES = 2**63 - 1, 2**29 - 1
 
 
 def gather_words(vectors: Tensor, index: Tensor) -> Tensor:

@@ -109,13 +109,16 @@ class WordRepresentation(nn.Module):
     ) -> Tensor:
         """words [B, N, H], lengths [B], word_ids and pos_ids [B, N], char_ids [B, N, C] (0 = padding) → [B, N, H]."""
         config = self.config
+        given = {"word": word_ids, "pos": pos_ids, "char": char_ids}
+        if missing := [name for name in given if getattr(config, f"{name}_embedding_size") and given[name] is None]:
+            raise ValueError(f"The model reads `{missing[0]}_ids`: make its inputs with its TriaffineProcessor.")
         parts = [self.encoder_dropout(words)]
         if config.word_embedding_size:
             parts.append(self.word_dropout(self.word_embedding(word_ids)))
         if config.pos_embedding_size:
             parts.append(self.pos_dropout(self.pos_embedding(pos_ids)))
         if config.char_lstm_hidden_size:
-            assert char_ids is not None
+            assert char_ids is not None  # for mypy
             parts.append(self._character_states(char_ids))
         values = torch.cat(parts, dim=-1)
         if config.lstm_hidden_size:

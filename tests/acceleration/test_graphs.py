@@ -38,6 +38,15 @@ def test_every_batch_has_the_entities_of_the_plain_path(model, encoder):
 
 
 @torch.no_grad()
+def test_results_stay_when_another_batch_fills_the_memory_of_a_graph(model, encoder, monkeypatch):
+    memory = {"span_logits": torch.zeros(3, 2, 2, 2)}
+    monkeypatch.setattr(Graphs, "run", lambda *_: memory)
+    output = predict(model, next(batches(encoder)), Graphs(model.config, model.device))
+    memory["span_logits"].fill_(1.0)
+    assert not output.span_logits.any()
+
+
+@torch.no_grad()
 def test_what_has_no_shape_runs_as_ever(model, encoder, monkeypatch):
     monkeypatch.setattr(graphs, "WORDS", (1,))
     of_model = Graphs(model.config, model.device)

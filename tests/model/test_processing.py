@@ -250,6 +250,12 @@ def tagged(processor):
     return processor
 
 
+def test_new_vocabularies_of_the_same_size_are_read(processor):
+    for name, expected in (("aab", [[2, 3]]), ("abb", [[3, 2]])):
+        processor.build_vocabularies([{"tokens": [name]}], ["chars"])
+        assert processor(words=[["ab"]])["char_ids"][0].tolist() == expected
+
+
 def test_sentences_without_parts_of_speech_get_the_taggers(tagged):
     seen = []
     tagged.pos_tagger = lambda sentences: seen.extend(sentences) or by_length(sentences)

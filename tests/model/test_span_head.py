@@ -272,6 +272,18 @@ def test_no_gradient_through_the_choice_of_candidates_or_to_padding():
         assert (hidden.grad[row, :length] != 0).any()
 
 
+def test_hooks_and_dropout_of_each_layer_have_their_effect():
+    head, hidden, lengths = make_head(mlp_dropout=0.5)
+    expected, called = head(hidden, lengths).span_logits, []
+    head.scoring.inside[0].register_forward_hook(lambda *_: called.append("hook"))
+    torch.testing.assert_close(head(hidden, lengths).span_logits, expected)
+    assert called
+    head.train().scoring.inside[2].p = 0.0
+    for mlp in (head.attention.inside, *head.attention.boundaries.children(), *head.scoring.boundaries.children()):
+        mlp[2].p = 0.0
+    torch.testing.assert_close(head(hidden, lengths).span_logits, expected)
+
+
 def test_max_span_width_leaves_wider_spans_out():
     head, hidden, lengths = make_head()
     free = head(hidden, lengths)

@@ -1,10 +1,9 @@
 """Tensor functions: blocks against the whole cube, values and gradients, on odd sizes; selection; masks; pooling."""
 
-import math
-
 import pytest
 import torch
 
+from modeling_triaffine.acceleration import full_tensors
 from modeling_triaffine.model import triaffine_blocks, triaffine_ops
 from modeling_triaffine.model.triaffine_blocks import ACCELERATION, plan_blocks
 from modeling_triaffine.model.triaffine_ops import (
@@ -242,7 +241,7 @@ def test_bilstm_is_torchs_own_over_packed_rows():
         torch.testing.assert_close(actual[row, :length], expected[row, :length])
 
 
-@pytest.mark.parametrize(("kept", "expected"), [(math.inf, [4, 1]), (2, [2, 2, 1]), (0, [1] * 5)])
+@pytest.mark.parametrize(("kept", "expected"), [(9, [4, 1]), (2, [2, 2, 1]), (0, [1] * 5)])
 def test_where_memory_is_short_fewer_labels_are_computed_at_once(monkeypatch, kept, expected):
     sizes = []
 
@@ -252,8 +251,13 @@ def test_where_memory_is_short_fewer_labels_are_computed_at_once(monkeypatch, ke
         return scoring.tails.new_zeros(batch, labels, words, words), None
 
     monkeypatch.setattr(ACCELERATION, "attend_inside", attend)
-    monkeypatch.setattr(ACCELERATION, "labels_at_once", lambda *_: 4)
-    monkeypatch.setattr(ACCELERATION, "labels_to_keep", lambda *_: kept)
+    monkeypatch.setattr(full_tensors, "uses_kernels", lambda _: True)
+    monkeypatch.setattr(full_tensors, "_at_once", lambda *_: 4)
     attention, scoring = (make_factor((2, 3, 5, 4), "full", seed) for seed in (0, 1))
-    scores = triaffine_ops.span_scores(attention, scoring, torch.tensor([3, 2])).scores
+    of_label = 5 * 2 * scoring.width**2 * scoring.insides.element_size()  # of five words
+    lengths = torch.tensor([3, 2])
+    scores = triaffine_ops.span_scores(attention, scoring, lengths, kept_bytes=kept * of_label).scores
     assert (sizes, scores.shape[1]) == (expected, 5)
+    plan = plan_blocks(lengths, 3, None, None, 1)
+    for labels, is_stored in full_tensors.label_chunks(attention, scoring, plan, kept * of_label):
+        assert is_stored == (labels.stop <= kept)
