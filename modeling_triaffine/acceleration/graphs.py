@@ -130,7 +130,8 @@ class Graphs:
             side.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(side):
                 self._run(function, padded)  # libraries prepare themselves outside of the recording
-                with torch.cuda.graph(graph, pool=self.pool, stream=side):
+                # Other threads may use the device meanwhile.
+                with torch.cuda.graph(graph, pool=self.pool, stream=side, capture_error_mode="thread_local"):
                     results = self._run(function, padded)
             torch.cuda.current_stream().wait_stream(side)
         except RuntimeError as error:  # a function that waits for the device, or too little memory

@@ -129,7 +129,7 @@ class ReadText:
         uncertainty: of its least certain sentence, see [`uncertainty`].
     """
 
-    text: str
+    text: str = ""
     entities: list[TextEntity] = field(default_factory=list)
     sentences: list[list[Offsets]] = field(default_factory=list)
     uncertainty: float = 0.0
@@ -141,7 +141,7 @@ def uncertainty(output: Any, config: TriaffineConfig) -> Tensor:
     1 − (p₁ − p₂) of the span whose two likeliest labels (None included) are closest. With `multi_label`, each label of
     a span is a decision between p and 1 − p.
     """
-    logits, _, mask = final_scores(output)
+    logits, _, mask = output.wait() if isinstance(output, CopiedScores) else final_scores(output)
     probabilities = label_probabilities(logits, config.multi_label, config.temperature)
     if config.multi_label:
         own = probabilities[..., :-1]
@@ -158,24 +158,20 @@ def read_texts(
     threshold: Any = None,
     overlap: str | Keep = PredictionOptions.overlap,
 ) -> list[ReadText]:
-    """Predicts the entities of each text with their uncertainty; the options are those of [`NestedNERPipeline`]."""
-    model, processor = pipeline.model, pipeline.processor
+    """Predicts the entities of each text with their uncertainty; the options are those of a call of the pipeline."""
 
-    def finish(output: Any) -> Iterable[tuple[list[WordEntity], float]]:
-        entities = find_entities(output, model.config, threshold)
-        return zip(entities, uncertainty(output, model.config).tolist(), strict=True)
+    def finish(scores: CopiedScores) -> Iterable[tuple[list[WordEntity], float]]:
+        of_sentences = uncertainty(scores, pipeline.model.config).tolist()
+        return zip(pipeline.decode(scores, threshold), of_sentences, strict=True)
 
-    read = [ReadText(text) for text in texts]
-    found = [FoundInText() for _ in read]
-    sentences = ((number, piece) for number, text in enumerate(read) for piece in processor.read_text(text.text))
-    reader = BatchReader(processor.pad, lambda data: model(**data, return_dict=True), finish, model.device, batch_size)
-    with evaluating(model):
-        for (number, piece), (entities, of_sentence) in reader.read(
-            sentences, lambda numbered: processor.encode_pieces([piece for _, piece in numbered])
-        ):
-            found[number].add(piece, entities)
-            read[number].sentences.append([*piece.offsets[piece.shared_before :]])
-            read[number].uncertainty = max(read[number].uncertainty, of_sentence)
-    for text, entities in zip(read, found, strict=True):
-        text.entities = entities.in_characters(text.text, overlap)
+    read: list[ReadText] = []
+    text, found = ReadText(), FoundInText()
+    for sentence, (entities, of_sentence) in pipeline.read_sentences(texts, finish, batch_size):
+        found.add(sentence.piece, entities)
+        text.sentences.append([*sentence.piece.offsets[sentence.piece.shared_before :]])
+        text.uncertainty = max(text.uncertainty, of_sentence)
+        if sentence.is_last:
+            text.text, text.entities = sentence.text, found.in_characters(sentence.text, overlap)
+            read.append(text)
+            text, found = ReadText(), FoundInText()
     return read

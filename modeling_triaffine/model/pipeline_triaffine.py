@@ -2,7 +2,7 @@
 
 import copy
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
 from functools import partial
 from importlib import import_module
 from itertools import accumulate, chain, pairwise
@@ -206,28 +206,35 @@ class NestedNERPipeline(ChunkPipeline):
         options: dict[str, Any],
         of_words: bool = False,
     ) -> Iterator[Any]:
-        """Yields entities text by text. Sentences of several texts run together, in the order of their length."""
-        reader = BatchReader(
-            self.processor.pad,
-            self._forward,
-            partial(self._finish, threshold=options.get("threshold")),
-            self.device,
-            batch_size,
-            # A stream has results after its first batch; with batches of 1 it never waits.
-            1 if is_stream else BATCHES_AT_ONCE,
-            inside=partial(evaluating, self.model),
-        )
+        """Yields entities text by text."""
+        finish = partial(self.decode, threshold=options.get("threshold"))
+        # A stream has results after its first batch; with batches of 1 it never waits.
+        batches = 1 if is_stream else BATCHES_AT_ONCE
+        found = FoundInText()  # in the text so far
+        for sentence, entities in self.read_sentences(texts, finish, batch_size, batches, of_words):
+            found.add(sentence.piece, entities)
+            if sentence.is_last:
+                yield self.postprocess((sentence.text, found), **options)
+                found = FoundInText()
+
+    def read_sentences(
+        self,
+        texts: Iterable[Any],
+        finish: Callable[[CopiedScores], Iterable[Any]],
+        batch_size: int | None,
+        batches: int = BATCHES_AT_ONCE,
+        of_words: bool = False,
+    ) -> Iterator[tuple[_Sentence, Any]]:
+        """Yields each sentence with its result of `finish`. Those of several texts run together, by their length."""
+        options = self.device, batch_size, batches
+        inside = partial(evaluating, self.model)
+        reader = BatchReader(self.processor.pad, self._forward, finish, *options, inside=inside)
         sentences = chain.from_iterable(self.preprocess(text, number, of_words) for number, text in enumerate(texts))
 
         def encode(some: list[_Sentence]) -> list[Feature]:
             return self.processor.encode_pieces([sentence.piece for sentence in some])
 
-        found = FoundInText()  # in the text so far
-        for sentence, entities in reader.read(sentences, encode):
-            found.add(sentence.piece, entities)
-            if sentence.is_last:
-                yield self.postprocess((sentence.text, found), **options)
-                found = FoundInText()
+        return reader.read(sentences, encode)
 
     def preprocess(self, text: Any, number: int = 0, of_words: bool = False) -> Iterator[_Sentence]:  # type: ignore[override]
         """The sentences of a text, or the one sentence of a list of words, and whether each is the last.
@@ -255,7 +262,7 @@ class NestedNERPipeline(ChunkPipeline):
     def _forward(self, inputs: dict[str, Tensor]) -> CopiedScores:  # type: ignore[override]
         return CopiedScores(ACCELERATION.run(self.model, {**inputs, "return_dict": True}))
 
-    def _finish(self, scores: CopiedScores, threshold: Threshold | None) -> list[list[WordEntity]]:
+    def decode(self, scores: CopiedScores, threshold: Threshold | None) -> list[list[WordEntity]]:
         """The entities of the sentences of a batch."""
         found = find_entities(scores, self.model.config, threshold)
         if scores.wait()[0].isnan().any():
