@@ -153,7 +153,8 @@ def accepted(rows: Iterable[Row], rejected: list[str]) -> Iterator[Row]:
 
 def name_of(row: Row) -> str:
     """The `id` of a record, the path in the folder, or the name of the file with the number of the line."""
-    return str(row.record.get("id") or f"{Path(row.file).stem}-{row.number:05}")
+    given = row.record.get("id")
+    return f"{Path(row.file).stem}-{row.number:05}" if given in (None, "") else str(given)
 
 
 def write_rows(

@@ -258,8 +258,16 @@ class OnnxModel(nn.Module):
 
     def __init__(self, path: str, config: TriaffineConfig):
         super().__init__()
-        self.config = config
+        self.config, self.path = config, path
         self.session = open_session(path, torch.get_num_threads())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The state for pickle and copies, in which the session is opened anew."""
+        return {**self.__dict__, "session": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.session = open_session(self.path, torch.get_num_threads())
 
     def can_generate(self) -> bool:
         """Never: transformers asks it of every model in a pipeline."""

@@ -10,7 +10,7 @@ from typing import Any
 from transformers import pipeline
 
 # `InferenceClient.token_classification` has the last three; `stride` has no effect on spans.
-PARAMETERS = ("threshold", "overlap", "ignore_labels", "aggregation_strategy", "stride")
+PARAMETERS = ("threshold", "overlap", "labels", "ignore_labels", "aggregation_strategy", "stride")
 
 
 class EndpointHandler:

@@ -107,9 +107,12 @@ def repository_name(folder: str | Path) -> str:
 
 
 def has_own_card(folder: Path) -> bool:
-    """True if a model's folder has a card other than its run has written, under the folder's name."""
-    path = folder / CARD_NAME
-    return path.is_file() and path.read_text(encoding="utf-8", errors="replace") != card_of_folder(folder)
+    """True if a model's folder has a card other than its run has written, when the folder may have had another name."""
+    if not (folder / CARD_NAME).is_file():
+        return False
+    text = (folder / CARD_NAME).read_text(encoding="utf-8", errors="replace")
+    named = re.search(r'"token-classification", model="(.+?)"', text)
+    return text != card_of_folder(folder, named[1] if named else "")
 
 
 def save_calibration(folder: Path, calibration: Calibration) -> None:

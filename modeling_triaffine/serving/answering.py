@@ -106,7 +106,7 @@ class Answering:
 
     def _is_known(self, headers: Headers) -> bool:
         scheme, _, given = headers.get("authorization", "").partition(" ")
-        key = given.strip().encode("utf-8", "surrogateescape")
+        key = given.strip().encode("latin-1")  # as Starlette reads headers
         if scheme.lower() == "basic":
             try:
                 key = base64.b64decode(key, validate=True).partition(b":")[2]
@@ -162,6 +162,7 @@ class Predictor:
             disconnection.cancel()
             for answer in answers:
                 answer.cancel()
+            asyncio.get_running_loop().call_soon(self.batcher.forget_cancelled)  # after the answers pass this on
         return [next(found) if isinstance(item, Item) else item for item in checked]
 
     def _check(self, item: Item | HTTPException) -> Item | HTTPException:

@@ -4,6 +4,7 @@ Responses are JSON, errors {"detail": "one paragraph"}. The schema is at `/opena
 it, because such pages load scripts from other servers.
 """
 
+import re
 from collections.abc import Sequence, Set
 from typing import Annotated, Any, Literal
 
@@ -27,6 +28,7 @@ Probability = Annotated[float, Field(ge=0, le=1)]
 Strings = Annotated[list[str], Field(fail_fast=True, max_length=MAX_ITEMS)]
 
 _THRESHOLD = PREDICTION_OPTIONS["threshold"]
+OF_PYDANTIC = re.compile(r"str|constrained-float|(list|dict)\[.*\]")  # what it calls the types that a field may have
 
 
 class Options(BaseModel):
@@ -119,7 +121,7 @@ def create_application(
     ) -> list[Any]:
         """The entities of a text, or of each of several."""
         thresholds = options.threshold if isinstance(options.threshold, dict) else ()
-        if not {*thresholds, *(options.labels or ()), *ignored} <= {*labels}:
+        if not {*thresholds, *(options.labels or ())} <= {*labels}:
             raise HTTPException(422, "The model does not have all of these labels; see /health.")
         kept = {*(labels if options.labels is None else options.labels)} - ignored
         texts = [text] if isinstance(text, str) else text
@@ -134,9 +136,9 @@ def create_application(
     @application.post(HUB_PATH, summary="Requests of the Hub's client", response_model=Entities)
     async def predict_for_hub(body: HubRequest, request: Request) -> Response:
         options = body.parameters or HubParameters.model_validate({})
-        ignored = {*(options.ignore_labels or ())} - {"O"}  # which clients of the Hub ignore by default
-        return json_answer(await entities_of(body.inputs, options, request, ignored))
+        return json_answer(await entities_of(body.inputs, options, request, {*(options.ignore_labels or ())}))
 
+    @application.head("/", include_in_schema=False)
     @application.get("/", include_in_schema=False)
     async def home(request: Request) -> Response:
         paths = application.openapi()["paths"]
@@ -170,6 +172,7 @@ async def answer_invalid(request: Request, error: RequestValidationError) -> Res
     if isinstance(error.body, bytes):  # FastAPI parses only JSON
         return problem_answer(request.scope, 415, "Send JSON, with the header Content-Type: application/json.")
     fault = max(error.errors(), key=lambda fault: len(fault["loc"]))  # of a choice, the one that was meant
-    place = ".".join(map(str, fault["loc"][1:])) or "body"
+    fields = (part for part in map(str, fault["loc"][1:]) if not OF_PYDANTIC.fullmatch(part))
+    place, problem = ".".join(fields) or "body", fault["msg"].removeprefix("Value error, ")
     reason = f" ({fault['ctx']['error']})" if fault["type"] == "json_invalid" else ""
-    return problem_answer(request.scope, 422, f"{place}: {fault['msg']}{reason}.")
+    return problem_answer(request.scope, 422, f"{place}: {problem}{reason}.")

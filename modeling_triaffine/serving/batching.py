@@ -87,6 +87,12 @@ class Batcher:
             self._changed.notify()
         return answers
 
+    def forget_cancelled(self) -> None:
+        """Removes the texts that nobody waits for from the queue."""
+        with self._changed:
+            self._waiting = [job for job in self._waiting if not job.answer.cancelled()]
+            heapq.heapify(self._waiting)
+
     def between_passes(self, model: Any, *_: object) -> None:
         """Ends a batch that nobody waits for, and lets shorter ones go first: a forward pre-hook of the model."""
         if self._running and all(job.answer.cancelled() for job in self._running):
@@ -111,13 +117,13 @@ class Batcher:
         batch: list[Job] = []
         while self._waiting and len(batch) < self.max_texts:
             job = self._waiting[0]
-            most -= len(job.item.text)
-            if most < 0 and len(batch) >= at_least:
-                break
-            heapq.heappop(self._waiting)
-            self._turn = job.turn
             if not job.answer.cancelled():
+                most -= len(job.item.text)
+                if most < 0 and len(batch) >= at_least:
+                    break
+                self._turn = job.turn
                 batch.append(job)
+            heapq.heappop(self._waiting)
         return batch
 
     def _run(self, jobs: list[Job]) -> None:

@@ -28,7 +28,7 @@ from ..documents import Counts, Row, TextOptions
 from ..files import JSON_SUFFIXES, LOCK, atomic_path, open_output, paths_below, write_text
 
 PARQUET = ".parquet"
-TEXTS = "texts-{}.jsonl"
+OPTIONS, REJECTED, TEXTS = "options.json", "rejected.jsonl", "texts-{}.jsonl"
 TEXTS_OF_AN_OUTPUT = 256
 ROWS_OF_A_BATCH = 1000  # of Parquet
 ENTITIES: pa.DataType = Features({"entities": ENTITY_FEATURES}).arrow_schema.field("entities").type
@@ -63,8 +63,8 @@ def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
             raise ValueError(f"{given}: no such file, or no file in it. Give .txt, .jsonl or .parquet files.")
         for path in paths:
             name, place = named[path].as_posix(), os.path.abspath(path)
-            if Path("/", name).match(f"/{TEXTS}".format("*")):
-                raise ValueError(f"{place} has the name of an output of .txt files. Rename it.")
+            if name in (OPTIONS, REJECTED) or Path("/", name).match(f"/{TEXTS}".format("*")):
+                raise ValueError(f"{place} has the name of a file of the output folder. Rename it.")
             if found.setdefault(name, place) != place:
                 raise ValueError(f"{found[name]} and {place} would have the same output. Tag them into two folders.")
     return dict(sorted(found.items()))
@@ -104,9 +104,9 @@ class OutputFolder:
 
     def __init__(self, folder: Path, options: dict[str, Any], entities_column: str):
         self.folder, self.entities_column = folder, entities_column
-        self.rejections = folder / "rejected.jsonl"
+        self.rejections = folder / REJECTED
         self.counts = Counts()
-        path = folder / "options.json"
+        path = folder / OPTIONS
         if not path.is_file():
             if {found.name for found in folder.iterdir()} - {LOCK}:
                 raise ValueError(f"{folder} contains other files. Give a new or empty output folder.")

@@ -103,7 +103,12 @@ def connected() -> Iterator[None]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # Ray puts the working directory first on the path of its workers. That of a stranger's model has Python files.
     with contextlib.chdir(Path(__file__).parents[2]):
-        ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+        try:
+            ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+        except Exception as error:  # it has no class of its own
+            raise OSError(
+                f"Ray did not start; try again when the machine is less busy, or `predict`: {error}"
+            ) from None
     try:
         yield
     finally:

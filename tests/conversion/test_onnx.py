@@ -6,6 +6,7 @@ compared alone; nightly, the graphs are exported and run in ONNX Runtime.
 
 import copy
 import json
+import pickle
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -178,7 +179,7 @@ def test_predictor_in_int8_is_near_the_pipeline(exported, tmp_path):
     onnx_graphs.quantize_onnx(graph)
     assert not (folder / "model.onnx.data").exists()
     expected = NestedNERPipeline(model=model, processor=processor)(TEXTS, threshold=0.0)
-    found = OnnxNestedNER(folder)(TEXTS, threshold=0.0)
+    found = pickle.loads(pickle.dumps(OnnxNestedNER(folder)))(TEXTS, threshold=0.0)
     for one, other in zip(map(scores_of, expected), map(scores_of, found), strict=True):
         shared = one.keys() & other.keys()
         assert len(shared) >= len(one) / 3

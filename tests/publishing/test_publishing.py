@@ -261,6 +261,8 @@ def test_branch_is_made_and_a_private_repository_stays_so(checkpoint, online, pu
 def test_a_card_is_written_once_or_if_it_is_asked_for(checkpoint, online, publish, caplog):
     publish()
     written = files_of(online)["README.md"]
+    publish(model=shutil.copytree(checkpoint, checkpoint.with_name("moved")))
+    assert files_of(online)["README.md"] == written
     online.api.upload_file(path_or_fileobj=b"# Theirs", path_in_repo="README.md", repo_id=NAME)
     publish()
     assert files_of(online)["README.md"] == b"# Theirs"

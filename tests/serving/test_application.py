@@ -45,7 +45,7 @@ def test_labels_are_chosen():
         for labels, kept in (["DNA"], [found_in("a")]), ([], []), (None, [found_in("a"), found_in("a", "protein")]):
             assert client.post("/predict", json={"text": "a", "labels": labels}).json() == {"entities": kept}
         for labels in (None, ["DNA", "protein"]):
-            for ignored, kept in (["O"], ["DNA", "protein"]), (["DNA", "O"], ["protein"]):
+            for ignored, kept in (["O", "MISC"], ["DNA", "protein"]), (["DNA", "O"], ["protein"]):
                 body = {"inputs": "a", "parameters": {"labels": labels, "ignore_labels": ignored}}
                 assert [one["entity_group"] for one in client.post("/", json=body).json()] == kept
 
@@ -65,13 +65,13 @@ LIMIT = "A text has 101 characters, the limit is 100."
     ("path", "body", "status", "detail"),
     [
         ("/predict", '{"texts": ["x", 3]}', 422, "texts.1: "),
-        ("/predict", "{}", 422, "give one of text and texts"),
-        ("/predict", '{"text": "x", "texts": []}', 422, "give one of text and texts"),
+        ("/predict", "{}", 422, "body: give one of text and texts"),
+        ("/predict", '{"text": "x", "texts": []}', 422, "body: give one of text and texts"),
         ("/predict", "[]", 422, "body: "),
         ("/predict", "", 422, "body: "),
         ("/predict", "{", 422, "JSON decode error (Expecting property name"),
         ("/predict", '{"text": "x", "treshold": 1}', 422, "treshold: Extra"),
-        ("/predict", '{"text": "x", "threshold": "0.5"}', 422, "threshold"),
+        ("/predict", '{"text": "x", "threshold": "0.5"}', 422, "threshold: Input"),
         ("/predict", '{"text": "x", "threshold": {"number": 2}}', 422, "number: Input should be less than"),
         ("/predict", '{"text": "x", "threshold": {"RNA": 0.5}}', 422, "The model does not have"),
         ("/predict", '{"text": "x", "labels": ["RNA"]}', 422, "The model does not have"),
@@ -144,7 +144,7 @@ def test_health_names_the_model_and_its_limits():
     limits = {"body_bytes": 2000, "texts": 5, "text_characters": 100, "waiting": 100}
     facts = {"model": "tiny", "labels": ["DNA", "protein"], "version": __version__, "queue": {"waiting": 0}}
     with client_of(Finder()) as client:
-        assert client.head("/health").status_code == 200  # as load balancers ask
+        assert {client.head(path).status_code for path in ("/health", "/")} == {200}  # as load balancers ask
         assert client.get("/health").json() == {"status": "ready", **facts, "limits": limits}
     answer = client.get("/health")  # without its thread
     assert (answer.status_code, answer.json()["status"]) == (503, "failed")
@@ -182,6 +182,7 @@ def test_texts_of_clients_that_have_gone_do_not_run_and_exit_finishes_the_others
         find = Predictor(batcher, limits, CollectorRegistry())
         with pytest.raises(HTTPException, match="did not wait"):
             asyncio.run(find(items("b", "c"), Request({"type": "http"}, gone)))
+        assert not batcher._waiting
         kept = batcher.submit(items("d"))
         finder.may_go_on.set()
     assert all(answer.done() for answer in kept)
@@ -227,7 +228,7 @@ def test_an_unexpected_error_is_counted_and_says_nothing(client, monkeypatch):
 
 # ---- API keys
 
-KEYS = ["first-key", "second"]
+KEYS = ["first-key", "second", "schlüssel"]
 
 
 @pytest.fixture(scope="module")
@@ -240,11 +241,13 @@ def basic(user, password):
     return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
 
 
-@pytest.mark.parametrize(
-    "given", ["Bearer first-key", "bearer second", "Bearer  second ", basic("me", "second"), basic("", "first-key")]
-)
+VALID = ["Bearer first-key", "bearer second", "Bearer  second ", "Bearer schlüssel", basic("me", "schlüssel")]
+
+
+@pytest.mark.parametrize("given", [*VALID, basic("", "first-key")])
 def test_valid_keys(guarded, given):
-    assert guarded.post("/predict", json={"text": "a"}, headers={"Authorization": given}).json() == {"entities": []}
+    answer = guarded.post("/predict", json={"text": "a"}, headers={"Authorization": given.encode()})
+    assert answer.json() == {"entities": []}
 
 
 WRONG = [None, "", "Bearer", "Bearer ", "Bearer first", "Bearer first-key,second", "second", "Token second"]

@@ -290,7 +290,7 @@ class TestReading:
     def test_files_are_found(self, tmp_path):
         names = ("in/a.jsonl", "in/b/a.parquet", "in/_a.json", "in/note.pdf", "in/out/a.parquet", "c/a.jsonl")
         hidden = ("in/.git/a.json", "in/b/_temporary/0/a.parquet", "in/b/.ipynb_checkpoints/c/a.jsonl")
-        for name in (*names, *hidden, "c/b.ndjson", "d/texts-1.jsonl", "hash"):
+        for name in (*names, *hidden, "c/b.ndjson", "d/texts-1.jsonl", "e/options.json", "hash"):
             write_lines(tmp_path / name, [])
         (tmp_path / "in" / "link.parquet").symlink_to(tmp_path / "hash")  # as in the caches of the Hub
         (tmp_path / "in" / "lost.txt").symlink_to(tmp_path / "nowhere")  # which is rejected
@@ -305,7 +305,8 @@ class TestReading:
             (["nowhere"], "nowhere: no such file"),
             ([str(out)], "no file in it"),
             ([str(folder), str(other)], "would have the same output"),
-            ([str(tmp_path / "d")], r"texts-1\.jsonl has the name of an output"),
+            ([str(tmp_path / "d")], r"texts-1\.jsonl has the name of a file of the output"),
+            ([str(tmp_path / "e")], r"options\.json has the name of a file of the output"),
         ):
             with pytest.raises(ValueError, match=reason):
                 find_files(inputs, out)
