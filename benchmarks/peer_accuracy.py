@@ -14,6 +14,9 @@ opponents whose grid is not finished are marked. `--peers` runs some opponents o
 file of results has already stay, so that grids can be spread over folders and machines; ours is trained in each, and
 has a row for each kind of products and of processor. An opponent has one for each kind of products, until one is
 complete.
+
+`--chosen FILE` trains the settings alone that are the best in the results of earlier grids, and compares on all of the
+given sentences, such as those that no choice was ever made on.
 """
 
 import argparse
@@ -94,14 +97,18 @@ class Job:
 
 @dataclass(frozen=True)
 class Corpus:
-    """The sentences of one corpus; the setting is chosen on the first half of `dev`, F1 compared on the second."""
+    """The sentences of one corpus; the setting is chosen on the first half of `dev`, F1 compared on the second.
+
+    If the setting `is_chosen` already, F1 is compared on all of them.
+    """
 
     name: str
     train: Sequence[dict[str, Any]]
     dev: Sequence[dict[str, Any]]
+    is_chosen: bool
 
     def halves(self) -> tuple[slice, slice]:
-        middle = len(self.dev) // 2
+        middle = 0 if self.is_chosen else len(self.dev) // 2
         return slice(None, middle), slice(middle, None)
 
 
@@ -113,7 +120,7 @@ def main() -> None:
         for corpus in corpora:
             if peer != OURS and is_complete(corpus, peer, arguments):
                 continue
-            for setting in range(len(PEERS[peer].grid)):
+            for setting in range(len(PEERS[peer].grid)) if not corpus.is_chosen else ():
                 if setting not in finished_settings(corpus, peer, arguments):
                     run(Job(corpus.name, peer, setting, SEEDS[0]), corpus, arguments)
                     write_results(corpora, arguments)
@@ -139,6 +146,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--peers", nargs="+", choices=list(PEERS), default=list(PEERS), metavar="PEER")
     parser.add_argument("--code", action="append", default=[], metavar="PEER=FOLDER", help="A research code's folder.")
     parser.add_argument("--environments", type=Path, help="Folder of their environments; default: in the folder.")
+    parser.add_argument("--chosen", type=Path, help="JSON file of the results that the settings are taken from.")
     parser.add_argument("--results", type=Path, help="JSON file of the results; default: results.json in the folder.")
     arguments = parser.parse_args()
     arguments.results = arguments.results or arguments.folder / "results.json"
@@ -154,7 +162,7 @@ def parse_arguments() -> argparse.Namespace:
 def read_corpus(name: str, files: tuple[str, str], arguments: argparse.Namespace) -> Corpus:
     loaded = load_nested_ner(dict(zip(("train", "test"), files, strict=True)))
     train, dev = (loaded[split].select_columns(["tokens", "entities"]).to_list() for split in ("train", "test"))
-    return Corpus(name, train[: arguments.max_train_samples], dev[: arguments.max_dev_samples])
+    return Corpus(name, train[: arguments.max_train_samples], dev[: arguments.max_dev_samples], bool(arguments.chosen))
 
 
 # ---- Training ----
@@ -245,7 +253,7 @@ def finished_settings(corpus: Corpus, peer: str, arguments: argparse.Namespace) 
     grid = PEERS[peer].grid
     found = {grid.index(tried["options"]): tried["choosing_f1"] for tried in earlier if tried["options"] in grid}
     half, _ = corpus.halves()
-    for setting in range(len(grid)):
+    for setting in range(len(grid)) if not corpus.is_chosen else ():
         job = Job(corpus.name, peer, setting, SEEDS[0])
         if job.file(arguments.folder).exists():
             found[setting] = f1(predictions_of(job, arguments)[half], references_of(corpus)[half])
@@ -253,7 +261,13 @@ def finished_settings(corpus: Corpus, peer: str, arguments: argparse.Namespace) 
 
 
 def choose(corpus: Corpus, peer: str, arguments: argparse.Namespace) -> int:
-    """The setting with the best F1 on the first half of dev, among those that are finished."""
+    """The setting with the best F1 on the first half of dev, among those that are finished, or in the given results."""
+    if corpus.is_chosen:
+        rows = json.loads(arguments.chosen.read_text())["rows"]
+        wanted = {"corpus": corpus.name, "peer": peer, "complete": True}
+        given = next(row["options"] for row in rows if wanted.items() <= row.items())
+        jobs = (Job(corpus.name, peer, setting, SEEDS[0]) for setting in range(len(PEERS[peer].grid)))
+        return next(job.setting for job in jobs if options_of(job) == given)
     found = finished_settings(corpus, peer, arguments)
     return max(found, key=lambda setting: found[setting])
 
@@ -293,7 +307,7 @@ def describe(corpus: Corpus, peer: str, arguments: argparse.Namespace) -> dict[s
         **sentences_of(corpus),
         "products": arguments.products,
         "options": options_of(Job(corpus.name, peer, best, SEEDS[0])),
-        "complete": len(settings) == len(PEERS[peer].grid) and len(jobs) == len(SEEDS),
+        "complete": (corpus.is_chosen or len(settings) == len(PEERS[peer].grid)) and len(jobs) == len(SEEDS),
         "seeds": [job.seed for job in jobs],
         "settings": [
             {"options": PEERS[peer].grid[setting], "choosing_f1": settings[setting]} for setting in sorted(settings)
