@@ -70,6 +70,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             if os.environ.get(TEST_GPU):
                 pytest.fail(f"torch finds no CUDA device; {TEST_GPU} is set, so this is a failure", pytrace=False)
             pytest.skip("needs a CUDA device, and `make test-gpu`")
+        torch.backends.fp32_precision = "ieee"  # as a training of another test may have left it
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -4,6 +4,7 @@ Batches are padded to these shapes, with empty sentences, and the results of the
 of the list runs as ever. The variable `TRIAFFINE_CUDA_GRAPHS=1` switches graphs on.
 """
 
+import contextlib
 import logging
 import os
 import threading
@@ -48,8 +49,10 @@ def run_model(model: Any, inputs: Batch) -> Any:
     """The model's output for a batch, by graphs where they are switched on and a GPU predicts."""
     if not are_wanted(model.device) or model.training or torch.is_grad_enabled():
         return model(**inputs)
+    if torch.is_autocast_enabled("cuda"):  # whose copies of weights a graph would outlive
+        return model(**inputs)
     with _LOCK:
-        if model not in _OF_MODELS:
+        if model not in _OF_MODELS or _OF_MODELS[model].device != model.device:
             _OF_MODELS[model] = Graphs(model.config, model.device)
         graphs = _OF_MODELS[model]
     with graphs.lock:
@@ -65,7 +68,7 @@ def predict(model: Any, inputs: Batch, graphs: "Graphs") -> Any:
         return {name: output[name] for name in RESULTS if output.get(name) is not None}
 
     # What a graph has as constants, and the weights that it reads in place; of an adapter, too.
-    limits = model.config.max_candidates, model.config.max_span_width, torch.is_autocast_enabled("cuda")
+    limits = model.config.max_candidates, model.config.max_span_width
     state = *limits, *(weight.data_ptr() for weight in model.parameters())
     rows, found = len(inputs["num_words"]), graphs.run(forward, inputs, state)
     return SimpleNamespace(**{name: found[name][:rows].clone() if name in found else None for name in RESULTS})
@@ -89,9 +92,12 @@ class Graphs:
         self.lock = threading.Lock()
         self.seen: Counter[Hashable] = Counter()
         self.recorded: dict[Hashable, tuple[Batch, Callable[[], dict[str, Tensor]]]] = {}  # its memory, its replay
+        self.most = MOST_GRAPHS
         self.gradients: dict[nn.Parameter, Tensor] = {}
-        self.pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
-        self.generator = torch.cuda.default_generators[device.index or 0] if self.pool else torch.default_generator
+        self.pool, self.stream, self.generator = None, None, torch.default_generator
+        if device.type == "cuda":
+            self.pool, self.generator = torch.cuda.graph_pool_handle(), torch.cuda.default_generators[device.index or 0]
+            self.stream = torch.cuda.Stream(device)  # the same for all, which else would not share their memory
 
     def run(self, function: Function, inputs: Batch, state: Hashable = None) -> dict[str, Tensor]:
         """The results of the function for a batch, valid until the next one of its shape, and the gradients.
@@ -113,31 +119,31 @@ class Graphs:
         _fill(padded, batch)
         if "max_words" in inputs:
             padded["max_words"] = sizes["max_words"][0]
-        if self.seen[key] <= EAGER_FIRST or len(self.recorded) >= MOST_GRAPHS:
+        if self.seen[key] <= EAGER_FIRST or len(self.recorded) >= self.most:
             return function(padded)
         replay = self._record(function, padded)
-        self.recorded[key] = padded, replay
+        if self.most:
+            self.recorded[key] = padded, replay
         return replay()
 
     def _record(self, function: Function, padded: Batch) -> Callable[[], dict[str, Tensor]]:
         """Records a run of the function; what it returns repeats the run on the same memory."""
         drawn = self.generator.get_state()
         try:
-            if self.pool is None:
+            if self.stream is None:
                 self._run(function, padded)
                 return lambda: self._run(function, padded)
-            side, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
-            side.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(side):
+            graph, current = torch.cuda.CUDAGraph(), torch.cuda.current_stream(self.device)
+            self.stream.wait_stream(current)
+            with torch.cuda.stream(self.stream):
                 self._run(function, padded)  # libraries prepare themselves outside of the recording
                 # Other threads may use the device meanwhile.
-                with torch.cuda.graph(graph, pool=self.pool, stream=side, capture_error_mode="thread_local"):
+                with torch.cuda.graph(graph, self.pool, self.stream, capture_error_mode="thread_local"):
                     results = self._run(function, padded)
-            torch.cuda.current_stream().wait_stream(side)
+            current.wait_stream(self.stream)
         except RuntimeError as error:  # a function that waits for the device, or too little memory
-            logger.warning("Batches of one shape run without a graph: %s", error)
-            for weight in self.weights:
-                weight.grad = None
+            logger.warning("Batches run without graphs: %s", error)
+            self._give_up()
             return partial(function, padded)
         finally:
             self.generator.set_state(drawn)
@@ -148,6 +154,17 @@ class Graphs:
             return results
 
         return replay
+
+    def _give_up(self) -> None:
+        """Records and replays nothing more: torch's allocator and generator still wait for the end of the recording."""
+        self.most = 0
+        self.recorded.clear()
+        for weight in self.weights:
+            weight.grad = None
+        if self.pool is not None:
+            with contextlib.suppress(AttributeError, RuntimeError):
+                torch._C._cuda_endAllocateToPool(self.device.index or 0, self.pool)
+            self.generator.graphsafe_set_state(self.generator.clone_state())
 
     def _run(self, function: Function, padded: Batch) -> dict[str, Tensor]:
         """Runs the function, whose gradients replace those of the last run in the memory of all graphs."""

@@ -194,7 +194,8 @@ class BatchReader:
     def __post_init__(self) -> None:
         is_gpu = self.device.type == "cuda"
         if is_gpu and self.max_subwords is None:
-            self.max_subwords = subwords_that_fit(torch.cuda.mem_get_info(self.device)[0])
+            cached = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
+            self.max_subwords = subwords_that_fit(torch.cuda.mem_get_info(self.device)[0] + cached)
         self.batch_size = self.batch_size or (SENTENCES_ON_GPU if is_gpu else SENTENCES)
 
     def read(
@@ -205,7 +206,7 @@ class BatchReader:
         sentences, batches = iter(sentences), self.batches
         while pool := list(islice(sentences, self.batch_size * batches)):
             batches = min(batches * min(self.batch_size, 2), BATCHES_AT_ONCE)
-            with self.inside():
+            with self.inside(), torch.cuda.device(self.device) if self.device.type == "cuda" else nullcontext():
                 results = self._run(encode(pool))
             yield from zip(pool, results, strict=True)
 

@@ -93,7 +93,7 @@ class CopiedScores:
         packed.copy_(on_device, non_blocking=is_cuda)
         if is_cuda:
             self._copied = torch.cuda.Event()
-            self._copied.record()
+            self._copied.record(torch.cuda.current_stream(on_device.device))  # which need not be the current device
         size = logits.shape[-1]
         self._scores = packed[..., :size], packed[..., size : size + 2], packed[..., -1]
 

@@ -194,9 +194,11 @@ class Tagger:
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # a panic of the tokenizer's Rust code is no Exception
+            failure = " ".join(f"{type(error).__name__}: {error}".split())
             if texts == [HARMLESS_TEXT]:
-                raise RuntimeError(f"{type(error).__name__}: {error}") from error
-            if len(texts) > 1:
-                return [outcome for text in texts for outcome in self.tag([text])]
-            self.tag([HARMLESS_TEXT])
-            return [f"the model failed: {' '.join(f'{type(error).__name__}: {error}'.split())}"]
+                raise RuntimeError(failure) from error
+        # Not in the block above, in which the traceback keeps the memory of the forward pass.
+        if len(texts) > 1:
+            return [outcome for text in texts for outcome in self.tag([text])]
+        self.tag([HARMLESS_TEXT])
+        return [f"the model failed: {failure}"]
