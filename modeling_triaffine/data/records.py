@@ -11,6 +11,7 @@ from datasets import ClassLabel, Dataset, DatasetDict, Features, LargeList, List
 from datasets.fingerprint import Hasher
 
 from ..files import shown
+from ..model.kinds_triaffine import NONE_LABEL
 from ..model.options_triaffine import MODEL_OPTIONS, ModelOptions
 from ..model.text_triaffine import neighbouring_words
 from ..nesting import nested_spans, nesting_depths
@@ -116,9 +117,13 @@ def entity_types(records: Dataset, what: str, known: Iterable[str] | None = None
                 f"{what} has the entities {shown(entities)} in row {row}. Give a list of objects with "
                 f"{', '.join(ENTITY_FIELDS)}, an empty one if there is no entity; adapt_dataset converts other forms."
             )
-        if any(isinstance(entity["type"], int) for entity in entities):
-            raise ValueError(f"{what} has numbers as types of entities in row {row}. Give names or a ClassLabel.")
-        types |= {entity["type"] for entity in entities}
+        kinds = [entity["type"] for entity in entities]
+        if no_names := [kind for kind in kinds if isinstance(kind, int) or kind in ("", NONE_LABEL)]:
+            raise ValueError(
+                f"{what} has {no_names[0]!r} as the type of an entity in row {row}. Give a name other than "
+                f"{NONE_LABEL!r}, or a ClassLabel in place of numbers."
+            )
+        types |= {*kinds}
         if known is not None and (unknown := types.difference(known)):
             raise ValueError(
                 f"{what} has entities of type {', '.join(sorted(unknown))} in row {row}, which the model has no label "
@@ -150,7 +155,7 @@ def dataset_of_texts(texts: Iterable[Text], check: RecordChecker, split: str | N
     """The sentences of texts in the schema."""
     rows = [record for text in texts for record in sentences_of(text, check, *splitters)]
     columns = {name: [row[name] for row in rows] for name in FEATURES}  # type: ignore[literal-required]
-    return Dataset.from_dict(columns, features=FEATURES, split=None if split is None else NamedSplit(split))
+    return Dataset.from_dict(columns, features=FEATURES, split=None if split is None else NamedSplit(str(split)))
 
 
 # ---- Other data sets ----

@@ -182,6 +182,8 @@ def _locate(
     processor: TriaffineProcessor, text: str, span: tuple[int, int] | Mapping[str, Any]
 ) -> tuple[Feature, Sequence[Offsets], tuple[int, int]]:
     """Returns the sentence of the span: its feature and word offsets, and the span's first and last word in it."""
+    if isinstance(span, str):
+        raise TypeError(f"A span is (start, end), or an entity that the pipeline has found, not the string {span!r}.")
     start, end = (span["start"], span["end"]) if isinstance(span, Mapping) else span
     if not 0 <= start < end <= len(text):
         raise ValueError(f"The span {start}:{end} is not in the text of {len(text)} characters.")

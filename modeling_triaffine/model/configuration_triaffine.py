@@ -106,12 +106,17 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
             CHECKED[name].check(value, f"{WHERE}: ")
         if name == "id2label" and value is not None:
             value = _resolve_labels(value, None, None)
-            self._rename_thresholds(self.__dict__.get("id2label"), value)
+            self._follow_labels(self.__dict__.get("id2label"), value)
             self.label2id = {label: i for i, label in value.items()}
         super().__setattr__(name, value)
 
-    def _rename_thresholds(self, old: dict[int, str] | None, new: dict[int, str]) -> None:
-        """The calibration stays with labels that are renamed; with another number of labels it ends."""
+    def _follow_labels(self, old: dict[int, str] | None, new: dict[int, str]) -> None:
+        """The calibration stays with labels that are renamed; with another number of labels it ends.
+
+        Auxiliary labels that are gone, or renamed, are auxiliary no more.
+        """
+        if old and old != new and self.auxiliary_labels:
+            self.auxiliary_labels = [name for name in self.auxiliary_labels if name in new.values()] or None
         if old and len(old) != len(new):
             self.temperature, self.label_thresholds = 1.0, None
         elif old and self.label_thresholds:

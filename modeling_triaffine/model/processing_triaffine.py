@@ -205,7 +205,8 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         A text without words is one empty sentence.
         """
         if not isinstance(text, str):
-            raise TypeError(f"TriaffineProcessor: a text is a string, not {type(text).__name__}.")
+            found_type = type(text).__name__
+            raise TypeError(f"TriaffineProcessor: a text is a string, not {found_type}; give lists of words as words=.")
         found: Iterable[Sequence[Offsets]]
         if self.text_splitter is not None:
             found = sentences_by(self.text_splitter, text)

@@ -293,8 +293,11 @@ class TrainingCallback(TrainerCallback, ExportableState):
         place = f"Update {state.global_step} of {state.max_steps}, epoch {state.epoch or 0:.4g}"
         if "loss" in logs:
             logger.info("%s: training loss %.4g", place, float(logs["loss"]))
-        if "eval_f1" in logs:
-            logger.info("%s: %s, loss %.4g", place, format_metrics(logs), float(logs["eval_loss"]))
+        for prefix in (name.removesuffix("_loss") for name in logs if name.endswith("_loss")):
+            if f"{prefix}_f1" in logs:
+                of_set = prefix.replace("eval", "", 1).replace("_", " ", 1)  # the name, if there are several sets
+                scores, loss = format_metrics(logs, prefix), float(logs[f"{prefix}_loss"])
+                logger.info("%s:%s %s, loss %.4g", place, of_set, scores, loss)
 
 
 def format_metrics(logs: Mapping[str, float], prefix: str = "eval") -> str:

@@ -105,7 +105,7 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
         super().__post_init__()
         self.do_eval = is_scored_at_end  # which transformers turns on where training evaluates
         if self.label_smoothing_factor:
-            raise ValueError("label_smoothing_factor and the model's own loss exclude each other: boundary_smoothing.")
+            raise ValueError("label_smoothing_factor has no effect on the loss of spans; use boundary_smoothing.")
         if self.max_subwords_per_batch and self.train_sampling_strategy != "group_by_length":
             raise ValueError("max_subwords_per_batch excludes this train_sampling_strategy; leave out one.")
 

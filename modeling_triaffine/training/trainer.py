@@ -120,8 +120,8 @@ class NestedNERTrainer(Trainer):
         _check_model(self.model, processing_class)
         config: Any = self.model.config
         for name, data in {"train_dataset": train, **sets}.items():
-            if data is not None:
-                entity_types(data, name, config.trained_labels)
+            if data is not None and not entity_types(data, name, config.trained_labels) and data is not train:
+                logger.warning("%s has no entities, so its scores are 0, and choose no checkpoint.", name)
         default = DataCollatorForNestedNER(processing_class, config.label2id, multi_label=config.multi_label)
         self.data_collator: Any = options.get("data_collator") or default
         self.add_callback(self._callback)
@@ -438,7 +438,7 @@ class NestedNERTrainer(Trainer):
             raise StoppedError(
                 f"Stopped by a signal at update {self.state.global_step} of {self.state.max_steps}; saved in "
                 f"{self.args.output_dir}/checkpoint-{self.state.global_step}: the same command with "
-                "--resume_from_checkpoint continues from there."
+                "--resume_from_checkpoint, in Python trainer.train(resume_from_checkpoint=True), continues from there."
             )
         return super()._finalize_training(*arguments)
 
@@ -463,9 +463,13 @@ class NestedNERTrainer(Trainer):
     def _summarize(self, seconds: float) -> RunSummary:
         """The facts of a training that has just ended after so many seconds, without scores."""
         best_step = self.state.best_global_step if self.args.load_best_model_at_end else None
+        # Of several validation sets, the one that chose the checkpoint, or else the first.
+        prefixes = [f"eval_{name}" for name in self.eval_dataset] if isinstance(self.eval_dataset, dict) else ["eval"]
+        chosen = f"eval_{(self.args.metric_for_best_model or '').removeprefix('eval_')}"
+        prefix = next((prefix for prefix in prefixes if chosen.startswith(f"{prefix}_")), prefixes[0])
         return RunSummary(
             settings=self.describe_settings(),
-            training_table=read_training_table(self.state.log_history, best_step or self.state.global_step),
+            training_table=read_training_table(self.state.log_history, best_step or self.state.global_step, prefix),
             hardware=describe_hardware(),
             versions=describe_versions(),
             training_seconds=seconds,
@@ -577,18 +581,18 @@ class NestedNERTrainer(Trainer):
             write_text(folder / CARD_NAME, str(card))
 
 
-def read_training_table(log_history: Iterable[Mapping[str, Any]], kept_step: int) -> list[Epoch]:
+def read_training_table(log_history: Iterable[Mapping[str, Any]], kept_step: int, prefix: str = "eval") -> list[Epoch]:
     """The evaluations of a run, from the Trainer's log; `kept_step` is the update whose weights it ended with."""
     rows: list[Epoch] = []
     losses: list[float] = []  # logged since the previous evaluation
     for entry in log_history:
         if "loss" in entry:
             losses.append(entry["loss"])
-        if "eval_loss" in entry:
-            scores = {name: entry.get(f"eval_{name}") for name in summary_metrics()}
+        if f"{prefix}_loss" in entry:
+            scores = {name: entry.get(f"{prefix}_{name}") for name in summary_metrics()}
             loss = sum(losses) / len(losses) if losses else None
             kept = entry["step"] == kept_step
-            rows.append(Epoch(round(entry["epoch"], 2), loss, entry["eval_loss"], kept, entry["step"], scores))
+            rows.append(Epoch(round(entry["epoch"], 2), loss, entry[f"{prefix}_loss"], kept, entry["step"], scores))
             losses = []
     return rows
 

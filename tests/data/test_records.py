@@ -4,7 +4,7 @@ import json
 from itertools import chain
 
 import pytest
-from datasets import ClassLabel, Dataset, DatasetDict, Features, LargeList, List, Value
+from datasets import ClassLabel, Dataset, DatasetDict, Features, LargeList, List, Split, Value
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -113,7 +113,7 @@ class TestTexts:
             adapted(columns, row, offsets="utf8")
 
     def test_of_bigbio(self):
-        rows = Dataset.from_list([BIGBIO_RECORD, {**BIGBIO_RECORD, "id": "2", "document_id": "b"}])
+        rows = Dataset.from_list([BIGBIO_RECORD, {**BIGBIO_RECORD, "id": "2", "document_id": "b"}], split=Split.TRAIN)
         found = adapt_dataset(DatasetDict({"train": rows}), "bigbio_kb")["train"]
         assert [(row["id"], len(row["entities"])) for row in found] == [("a:0", 2), ("b:0", 2)]
         with pytest.raises(CorpusError, match=r"'passages'.*'tokens'"):

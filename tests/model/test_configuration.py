@@ -123,8 +123,9 @@ def test_thresholds_go_with_renamed_labels(tmp_path):
     assert (config.temperature, config.label_thresholds) == (2.0, {"messenger": 0.3})
     config.id2label = {**labels, 1: "transfer"}
     assert config.label_thresholds == {"transfer": 0.3}
+    config.auxiliary_labels = ["transfer"]
     config.num_labels = 4
-    assert config.trained_labels == ["LABEL_0", "LABEL_1", "LABEL_2"]
+    assert (config.trained_labels, config.auxiliary_labels) == (["LABEL_0", "LABEL_1", "LABEL_2"], None)
     config.validate()
     config.id2label = {0: "DNA", 1: "None"}
     assert (config.temperature, config.label_thresholds) == (1.0, None)

@@ -219,7 +219,8 @@ def test_all_forms_of_the_same_sentences(data, expected, tmp_path):
 NO_ENTITIES = r"has the entities .* in row 0\. Give a list .* start, end, type, .* adapt_dataset"
 OTHER_COLUMNS = micro_dataset(RECORDS).rename_column("tokens", "words")
 REFUSED = {
-    "numbers": (NUMBERED, "numbers as types of entities in row 0.*ClassLabel"),
+    "numbers": (NUMBERED, "as the type of an entity in row 0.*ClassLabel"),
+    "no name": ([{"tokens": ["A"], "entities": [{"start": 0, "end": 1, "type": ""}]}], "has '' as the type"),
     "transform": (class_labels().with_transform(lambda rows: rows), "has a transform"),
     "nothing": ([], "has 0 records"),
     "texts": (["Orsk"], "is no data set, nor a list"),
