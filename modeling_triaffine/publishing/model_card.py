@@ -107,11 +107,11 @@ def repository_name(folder: str | Path) -> str:
 
 
 def has_own_card(folder: Path) -> bool:
-    """True if a model's folder has a card other than its run has written, when the folder may have had another name."""
+    """True if a model's folder has a card other than its run has written, under whatever name of the folder."""
     if not (folder / CARD_NAME).is_file():
         return False
     text = (folder / CARD_NAME).read_text(encoding="utf-8", errors="replace")
-    named = re.search(r'"token-classification", model="(.+?)"', text)
+    named = re.search(r'"token-classification", model="([^"/]+)"', text)
     return text != card_of_folder(folder, named[1] if named else "")
 
 

@@ -414,7 +414,7 @@ def test_handler_explains_what_is_wrong_with_a_request(saved_model):
     for request, message in (
         ({"text": TEXT}, "object with `inputs`"),
         ({"inputs": [TEXT, None]}, "text 1 .* is of type NoneType"),
-        ({"inputs": TEXT, "parameters": {"batch_size": 5}}, "`parameters`: threshold, overlap, ignore_labels"),
+        ({"inputs": TEXT, "parameters": {"batch_size": 5}}, "`parameters`: threshold, overlap, labels, ignore_"),
         ({"inputs": TEXT, "parameters": ["threshold"]}, "must be an object"),
         ({"inputs": TEXT, "parameters": {"threshold": 2}}, "`threshold` is 2"),
     ):
