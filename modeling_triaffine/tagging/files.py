@@ -44,8 +44,8 @@ def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
     """Returns name → absolute path of all input files, sorted by name.
 
     A folder stands for all files in it, a pattern for the files that it matches ("**": at any depth). Names are paths
-    below the folder, or what precedes the first folder with wildcards. Those that begin with "." or "_", and files in
-    the output folder, are no inputs. ValueError: there is no file, or two files have one name.
+    below the folder, or below the folders of a pattern that have no wildcards. Names that begin with "." or "_", and
+    files in the output folder, are no inputs. ValueError: there is no file, or two files have one name.
     """
     found: dict[str, str] = {}
     for given in inputs:
