@@ -58,11 +58,10 @@ def test_new_labels_come_before_auxiliary_ones(tmp_path):
 
 def test_shared_threshold_is_half_of_the_f1_that_it_reaches():
     generator = torch.Generator().manual_seed(0)
-    probabilities = torch.rand(20_000, generator=generator, dtype=torch.float64).clamp(0.001, 0.999)
-    gold = torch.rand(20_000, generator=generator, dtype=torch.float64) < probabilities
+    probabilities, chance = torch.rand(2, 20_000, generator=generator, dtype=torch.float64).clamp(0.001, 0.999)
+    gold = (chance < probabilities).unsqueeze(-1)
     logits = torch.stack([probabilities.log(), (1 - probabilities).log()], dim=-1)
-    spans = ScoredSpans(logits, gold.unsqueeze(-1), [int(gold.sum())])
-
+    spans = ScoredSpans(logits, gold, [int(gold.sum())])
     threshold = shared_threshold(spans, temperature=1.0)
 
     def f1(least):
@@ -71,5 +70,6 @@ def test_shared_threshold_is_half_of_the_f1_that_it_reaches():
 
     assert threshold == pytest.approx(f1(threshold) / 2, abs=2e-3)
     assert f1(threshold) >= max(f1(least / 50) for least in range(1, 50)) - 2e-3
-    # Probabilities that are no probabilities have no such threshold.
-    assert shared_threshold(ScoredSpans(4 * logits, gold.unsqueeze(-1), spans.entities), 1.0) is None
+    # Scores that are no probabilities, and a model that finds nothing, have no such threshold.
+    both = ScoredSpans(4 * logits, gold, spans.entities), ScoredSpans(logits - torch.tensor([99, 0]), gold & ~gold, [1])
+    assert [shared_threshold(wrong, temperature=1.0) for wrong in both] == [None, None]

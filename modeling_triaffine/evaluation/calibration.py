@@ -229,8 +229,8 @@ def shared_threshold(spans: ScoredSpans, temperature: float) -> float | None:
     """One threshold for all labels: half of the F1 that is reached with it.
 
     It maximizes F1 if the probabilities are calibrated (Lipton et al., "Optimal Thresholding of Classifiers to Maximize
-    F1 Measure", ECML PKDD 2014). None, for the likeliest label, where the expected calibration error is `CALIBRATED` or
-    more.
+    F1 Measure", ECML PKDD 2014). None, for the likeliest label, if the expected calibration error is `CALIBRATED` or
+    more, or no threshold finds entities.
     """
     if calibration_error(spans, temperature) >= CALIBRATED:
         return None
@@ -242,7 +242,7 @@ def shared_threshold(spans: ScoredSpans, temperature: float) -> float | None:
         if abs(following - threshold) < 1e-3:
             break
         threshold = following
-    return threshold
+    return threshold or None  # 0 would accept every candidate
 
 
 def _count(is_correct: Tensor, entities: int) -> Counts:

@@ -19,7 +19,6 @@ from types import FrameType
 from typing import Any
 
 import torch
-from torch.utils.data import Sampler
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer import OPTIMIZER_NAME, TRAINER_STATE_NAME
 from transformers.trainer_callback import ExportableState
@@ -39,15 +38,15 @@ ACTIVATION_CHECKPOINTING = next(
     name for name in ("activation_checkpointing", "gradient_checkpointing") if hasattr(TrainingArguments, name)
 )
 MOST_SECONDS = 300.0  # between two checkpoints
-# Options whose values are in the state of optimizer and sampler, so that a resumed run keeps them.
+# Options that a resumed run keeps, because the states of optimizer and sampler depend on them.
 KEPT = (
     *("learning_rate", "encoder_learning_rate", "embeddings_learning_rate"),
     *("weight_decay", "ema_decay", "seed", "data_seed", "optim", "adam_beta1", "adam_beta2", "adam_epsilon"),
 )
 
 
-class TrainingFault(Exception):  # noqa: N818 - what is at fault is not the program
-    """A fault of numbers, memory or disk, or a signal. A command prints its message, one paragraph, and ends with 2."""
+class TrainingFault(Exception):  # noqa: N818 - the fault is not the program's
+    """Numbers, memory, a checkpoint or a signal end a training. A command prints the message and ends with code 2."""
 
 
 class NotFiniteError(TrainingFault, FloatingPointError):
@@ -90,7 +89,7 @@ def explaining_memory() -> Iterator[None]:
 
 
 def loading(load: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a method of the Trainer with an error for damaged files that names the checkpoint before."""
+    """Wraps a method of the Trainer: its error for a damaged file names another checkpoint to resume from."""
 
     def loads(trainer: Any, checkpoint: str | None, *arguments: Any) -> None:
         try:
@@ -107,7 +106,7 @@ def loading(load: Callable[..., Any]) -> Callable[..., Any]:
 
 def list_checkpoints(output_dir: str | Path) -> list[Path]:
     """The folders `checkpoint-N` of a run, incomplete ones included, by update."""
-    # transformers' own lists also take `checkpoint-3-copy`, a person's folder, and incomplete ones are renamed.
+    # Not by transformers' own function: it also lists `checkpoint-3-copy`, which is a person's and must not be renamed.
     paths = Path(output_dir).glob(f"{PREFIX_CHECKPOINT_DIR}-*/")
     numbered = [path for path in paths if path.name.split("-", 1)[1].isdecimal()]
     return sorted(numbered, key=lambda path: int(path.name.split("-")[1]))
@@ -144,7 +143,7 @@ def choose_checkpoint(wanted: str | bool | None, output_dir: str | Path) -> str 
     checkpoint, folder = find_checkpoint(wanted, output_dir), Path(output_dir)
     results = folder / RESULTS_FILE
     left = [*list_checkpoints(folder), *(path for path in (results, folder / SUMMARY_FILE) if path.exists())]
-    # A run that was killed while it saved can be begun again; one that has its results is finished.
+    # A run without results was killed, perhaps before its first checkpoint: --resume_from_checkpoint begins it again.
     if checkpoint is None and left and (results.exists() or not wanted):
         raise ValueError(
             f"--output_dir {folder} has {left[-1].name} of an earlier run. Add --resume_from_checkpoint to continue a "
@@ -154,7 +153,7 @@ def choose_checkpoint(wanted: str | bool | None, output_dir: str | Path) -> str 
 
 
 def set_incomplete_aside(output_dir: str | Path) -> None:
-    """Renames incomplete checkpoints: the rotation counts folders, and could keep one of them and no complete one."""
+    """Renames incomplete checkpoints, which the Trainer's rotation would count, and keep in place of complete ones."""
     for checkpoint in list_checkpoints(output_dir):
         if read_state(checkpoint) is None:
             aside = checkpoint.with_name(f"incomplete-{checkpoint.name}-{time.time_ns()}")
@@ -182,7 +181,7 @@ class TrainingCallback(TrainerCallback, ExportableState):
 
     def __init__(self) -> None:
         self.facts: dict[str, Any] = {}
-        self.sampler: Sampler[Any] | None = None
+        self.sampler: Any = None
         self.most_evaluations: int | None = None
         self.planned = 0
         self.has_signal = self.is_stopping = self.is_due = False
@@ -219,7 +218,7 @@ class TrainingCallback(TrainerCallback, ExportableState):
 
     @contextlib.contextmanager
     def noting_signals(self) -> Iterator[None]:
-        """Notes the first SIGINT or SIGTERM within the block; the second one ends the process as ever."""
+        """Notes the first SIGINT or SIGTERM within the block; the second one has its usual effect."""
 
         def note(number: int, frame: FrameType | None) -> None:
             self.has_signal = True
@@ -244,21 +243,20 @@ class TrainingCallback(TrainerCallback, ExportableState):
         return args.save_strategy != "no" and time.monotonic() - self.saved_at >= MOST_SECONDS
 
     def on_train_begin(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        # A finished training that is resumed makes one more update than planned.
+        # Not beyond `planned`: resuming a finished training makes one more update than planned, and may be repeated.
         if state.max_steps < min(state.global_step, self.planned):
             problem = f"The checkpoint is of update {state.global_step}, beyond --num_train_epochs"
             raise CheckpointError(f"{problem}. Raise it.")
         self.saved_at, self.is_stopping, self.is_due = time.monotonic(), False, False
         callbacks: Any = state.stateful_callbacks
-        callbacks.setdefault(type(self).__name__, self.state())  # a checkpoint may have none
+        callbacks.setdefault(type(self).__name__, self.state())  # missing in a checkpoint of another Trainer
         if args.save_strategy != "no":
             after = f"after update {args.save_steps}" if args.save_strategy == "steps" else "after an epoch"
             logger.info("The first checkpoint comes %s, or after %.0f minutes.", after, MOST_SECONDS / 60)
 
     def on_epoch_begin(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        sampler: Any = self.sampler
-        if sampler is not None:
-            sampler.set_epoch(int(state.epoch or 0))
+        if self.sampler is not None:
+            self.sampler.set_epoch(int(state.epoch or 0))
 
     def on_step_end(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> TrainerControl:
         self.is_stopping &= not control.should_training_stop  # else this update is the last one anyway

@@ -1,4 +1,4 @@
-"""New labels of a trained model, and models that teach others."""
+"""New labels for a trained model, and targets from the probabilities of another model, the teacher."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,11 +13,11 @@ from ..model.model_triaffine import TriaffineForNestedNER
 from ..model.span_head_triaffine import smoothed_targets
 from ..model.triaffine_ops import label_probabilities, span_mask
 
-# How much lower than None the scores of a new label start. Candidates are the likeliest entities: at 2, all spans that
-# are clearly None would have 0.12, and be candidates before unlikely entities.
+# How much lower than None the scores of a new label start. With 2, every span that is clearly None would have the new
+# label with probability 0.12, and would displace less likely entities as candidates.
 START_BELOW = 10.0
-# The weights that a label's scores are proportional to, besides its bias; of the three low-rank factors one is enough,
-# and if all were 0, none would have a gradient.
+# With `multi_label`, the weights to set to 0 so that the scores of a new label are 0: the bias, and all others that its
+# scores are a multiple of. Of three low-rank factors only one: if all were 0, none would have a gradient.
 OF_SCORES = re.compile(r"(?:scoring|biaffine)(?!.*\.(?:inside|tail)$)|label_bias$")
 
 
@@ -26,8 +26,8 @@ def extend_labels(model: TriaffineForNestedNER, new: Sequence[str]) -> Triaffine
     """A model with new labels after the old ones, which predicts the same as `model` until it is trained.
 
     The old labels keep their weights. A new one starts with those of None and a bias lower by `START_BELOW`, so that it
-    is never more probable than None, and hardly changes the candidates. With `multi_label`, where None has no weights
-    and the score 0, a new label starts with those of the last label, and 0 where its scores are proportional to them.
+    is never more probable than None, and hardly changes the candidates. With `multi_label`, where None has the score 0
+    and no weights, a new label starts with weights of the last label, and those of `OF_SCORES` are 0.
     """
     old: Any = model.config
     reported, auxiliary = old.entity_labels, old.auxiliary_labels or []
@@ -86,7 +86,7 @@ class Teacher:
 
 
 def span_probabilities(output: Any, multi_label: bool) -> Tensor:
-    """Final probabilities of all spans [B, N, N, R]: from the cross-span stage for candidates, else the span stage."""
+    """Final probabilities of all spans [B, N, N, R]: candidates have those of the cross-span stage."""
     probabilities = label_probabilities(output.span_logits, multi_label)
     if output.logits is not None:
         sentence, place = output.candidate_mask.nonzero(as_tuple=True)

@@ -20,23 +20,23 @@ MODEL, RARE = "Model: the fields of TriaffineConfig", "Rarely needed"
 INHERITED = "Inherited from transformers' TrainingArguments"
 SECTIONS = (START, DATA, TRAINING, SCORES, MODEL, RARE, INHERITED)
 LATEST = "latest"  # --resume_from_checkpoint: the latest complete checkpoint in the output folder
-FOLLOWS: Any = None  # the default of what follows from other options
+DERIVED: Any = None  # the default of options whose values are derived from others
 BOOLEANS = {
     **dict.fromkeys(("true", "yes", "t", "y", "1"), True),
     **dict.fromkeys(("false", "no", "f", "n", "0"), False),
 }
 
-# A section, or whether a card has it, for many options.
+# `option` with a section of the help, and with the rule by which model cards have it.
 _start = partial(option, section=START)
 _scores = partial(option, section=SCORES)
 _rare = partial(option, section=RARE)
 _data = partial(option, section=DATA)
-_main = partial(option, in_card="always")
+_in_card = partial(option, in_card="always")
 _model = partial(option, section=MODEL)
-_unsaid = partial(option, in_card="never")
-_of_data = partial(option, in_card="never", section=DATA)
-_of_card = partial(option, None, in_card="never", section=SCORES)
-_file = partial(option, None, is_path=True, in_card="never", metavar="PATH", section=DATA)
+_not_in_card = partial(option, in_card="never")
+_data_not_in_card = partial(option, in_card="never", section=DATA)
+_card_field = partial(option, None, in_card="never", section=SCORES)
+_data_file = partial(option, None, is_path=True, in_card="never", metavar="PATH", section=DATA)
 
 
 def _splitter(name: str, more: str = "") -> Any:
@@ -46,7 +46,7 @@ def _splitter(name: str, more: str = "") -> Any:
 
 
 def _rate(default: float, of: str) -> Any:
-    return _main(default, f"Learning rate of {of}", least=0, below=math.inf, metavar="RATE")
+    return _in_card(default, f"Learning rate of {of}", least=0, below=math.inf, metavar="RATE")
 
 
 @dataclass
@@ -91,20 +91,20 @@ class RunOptions:
         "Vocabulary size of a tokenizer that is learned from the training data",
         least=261,  # the special tokens and all bytes
     )
-    license: str | None = _of_card("License in the model card: the Hub's identifier, such as apache-2.0")
-    train_file: str | None = _file("Corpus: a file, or a folder with train, dev and test")
-    validation_file: str | None = _file("Validation data", unset="that in --train_file")
-    test_file: str | None = _file("Test data", unset="that in --train_file")
+    license: str | None = _card_field("License in the model card: the Hub's identifier, such as apache-2.0")
+    train_file: str | None = _data_file("Corpus: a file, or a folder with train, dev and test")
+    validation_file: str | None = _data_file("Validation data", unset="that in --train_file")
+    test_file: str | None = _data_file("Test data", unset="that in --train_file")
     dev_share: float = _data(
         0.0, "Share of the training documents to validate on, such as 0.1", least=0, below=1, metavar="SHARE"
     )
-    data_format: str | None = _of_data(
+    data_format: str | None = _data_not_in_card(
         None,
         "Format of the corpus, as `triaffine-ner convert --help` lists them",
         unset="recognized by name and content",
         metavar="FORMAT",
     )
-    max_bad_records: int = _of_data(
+    max_bad_records: int = _data_not_in_card(
         0,
         "Drop and name up to N records of each split that cannot be read; 0: the first is an error",
         least=0,
@@ -130,8 +130,8 @@ class RunOptions:
         metavar="WHICH",
     )
     max_train_samples: int | None = _data(None, "Train on the first N sentences only", least=1)
-    dataset_name: str | None = _of_card("Name of the data in the model card: an id on the Hub, or a title")
-    language: str | None = _of_card("Language of the data in the model card, such as en")
+    dataset_name: str | None = _card_field("Name of the data in the model card: an id on the Hub, or a title")
+    language: str | None = _card_field("Language of the data in the model card, such as en")
     card_examples: int = _scores(
         3, "Number of validation sentences in the model card; 0 if the corpus's text must not be published", least=0
     )
@@ -141,10 +141,10 @@ class RunOptions:
 class TrainingOptions:
     """The fields of transformers' `TrainingArguments` that people set here, or that have another default or meaning."""
 
-    output_dir: str = _unsaid(
+    output_dir: str = _not_in_card(
         "outputs", "Folder for checkpoints and the final model", metavar="FOLDER", required=True, section=START
     )
-    resume_from_checkpoint: str | None = _unsaid(
+    resume_from_checkpoint: str | None = _not_in_card(
         None,
         f"Resume from this checkpoint; without PATH or with {LATEST!r}, from the latest in --output_dir, if any",
         metavar="PATH",
@@ -152,23 +152,23 @@ class TrainingOptions:
         section=START,
     )
     do_predict: bool = _data(False, "Also score the test data, and save the predictions")
-    num_train_epochs: float = _main(15.0, "Passes over the training data")
+    num_train_epochs: float = _in_card(15.0, "Passes over the training data")
     min_steps: int = option(
         0,
         "Minimum number of updates: small data gets more epochs, unless --num_train_epochs or --max_steps is given",
         least=0,
     )
-    per_device_train_batch_size: int = _main(8, "Sentences in a batch of each process", least=1)
-    gradient_accumulation_steps: int = _main(1, "Batches in one update of the weights", least=1)
-    max_subwords_per_batch: int | None = _main(
+    per_device_train_batch_size: int = _in_card(8, "Sentences in a batch of each process", least=1)
+    gradient_accumulation_steps: int = _in_card(1, "Batches in one update of the weights", least=1)
+    max_subwords_per_batch: int | None = _in_card(
         None, "Maximum sub-words in a batch of each process, padding included", least=1, unset="a number of sentences"
     )
     encoder_learning_rate: float = _rate(3e-5, "the encoder")
     embeddings_learning_rate: float = _rate(5e-4, "word, part-of-speech and character embeddings and of the BiLSTM")
     learning_rate: float = _rate(3e-5, "everything else, the triaffine head")
-    lr_scheduler_type: str = _main("linear", "Schedule of the learning rates, as transformers names it", metavar="NAME")
-    warmup_steps: float = _main(0, "Updates of linear warm-up or, if below 1, their fraction of all updates", least=0)
-    weight_decay: float = _main(
+    lr_scheduler_type: str = _in_card("linear", "Schedule of the learning rates, as in transformers", metavar="NAME")
+    warmup_steps: float = _in_card(0, "Updates of linear warm-up or, below 1, their fraction of all updates", least=0)
+    weight_decay: float = _in_card(
         0.01, "Decoupled weight decay; none on biases, norms and the label bias", least=0, metavar="RATE"
     )
     ema_decay: float | None = option(
@@ -178,23 +178,23 @@ class TrainingOptions:
         below=1,
         metavar="DECAY",
     )
-    max_grad_norm: float = _main(0.1, "Clip gradients to this norm; 0: never", least=0, metavar="NORM")
-    seed: int = _main(42, "Seed of all random numbers", least=0)
+    max_grad_norm: float = _in_card(0.1, "Clip gradients to this norm; 0: never", least=0, metavar="NORM")
+    seed: int = _in_card(42, "Seed of all random numbers", least=0)
     # The card has the precision and the hardware.
-    bf16: bool = _unsaid(False, "Mixed precision on a GPU, or a CPU that multiplies bfloat16 faster")
-    use_cpu: bool = _unsaid(False, "Train without a GPU")
+    bf16: bool = _not_in_card(False, "Mixed precision on a GPU, or a CPU that multiplies bfloat16 faster")
+    use_cpu: bool = _not_in_card(False, "Train without a GPU")
     eval_strategy: str = _scores(
         "epoch", "When to score the validation data", dict.fromkeys(("epoch", "steps", "no"), ""), metavar="WHEN"
     )
     save_strategy: str = _scores(
-        FOLLOWS,
-        "When to save a checkpoint, beside one at least every five minutes",
+        DERIVED,
+        "When to save a checkpoint, in addition to one at least every five minutes",
         dict.fromkeys(("no", "steps", "epoch", "best"), ""),
         metavar="WHEN",
         unset="as --eval_strategy, or each epoch without evaluation",
     )
     load_best_model_at_end: bool = _scores(
-        FOLLOWS,
+        DERIVED,
         "End with the checkpoint that has the best --metric_for_best_model, not with the last one",
         unset="true if every checkpoint is scored",
     )
@@ -205,14 +205,14 @@ class TrainingOptions:
     )
     calibrate_threshold: bool = _scores(
         False,
-        "Calibrate the probabilities at the end, on the validation data, and accept entities from one threshold",
+        "At the end, choose a temperature and one threshold for all labels on the validation data",
     )
     push_to_hub: bool = _scores(False, "Publish the final model")
     hub_private_repo: bool | None = _scores(True, "Make a new repository private; off with --no_hub_private_repo")
-    do_train: bool = _rare(True, "Train, always: `triaffine-ner evaluate` scores a trained model")
+    do_train: bool = _rare(True, "Must be true; `triaffine-ner evaluate` scores a trained model")
     do_eval: bool = _rare(True, "Score the final model on the validation data; off with --no_do_eval")
     save_steps: float = _rare(
-        FOLLOWS,
+        DERIVED,
         "Updates between two checkpoints with --save_strategy steps",
         unset="those between two evaluations (--eval_steps), or 500",
         metavar="N",
@@ -242,7 +242,7 @@ TRAIN_OPTIONS = OWN_OPTIONS | {name: replace(declared, section=MODEL) for name, 
 
 
 def read_value(declared: Option, value: Any) -> Any:
-    """The value that is written on a command line or in YAML, or given in Python, if the option can have it."""
+    """Returns the value of an option from a command line, YAML or Python; a ValueError says why it cannot have it."""
     read = value.value if isinstance(value, Enum) else fspath(value) if isinstance(value, PathLike) else value
     word = read.strip().lower() if isinstance(read, str) else ""
     if isinstance(read, tuple):

@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 TRAINING_FILE = "training.yaml"
 
-# Given option → the other options of a recipe that it replaces, which could prevail over it.
+# Given option → options that are then not taken from the recipe, because they would override it.
 REPLACED = {
     **dict.fromkeys(("num_train_epochs", "max_steps"), ("max_steps", "min_steps")),
     "max_span_width": ("learn_span_width",),
@@ -76,14 +76,14 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
         if self.accelerator_config is None and torch.cuda.is_available():
             # Copies pinned batches to the GPU during the previous step.
             self.accelerator_config = {"non_blocking": True}
-        # Where this is not set, Accelerate lets each of several processes train alone.
+        # Accelerate joins several processes on a CPU only if this is set; without it, each would train alone.
         self.use_cpu |= not torch.accelerator.is_available()
         if self.bf16 and self.use_cpu:
             self.bf16 = multiplies_bfloat16()
             if not self.bf16:
                 logger.warning("This processor multiplies float32 faster than bfloat16; training computes in float32.")
         if self.tf32 is None and not (self.use_cpu or self.bf16 or self.fp16):
-            # Small encoders train faster so than in bfloat16, whose casts are operations of their own.
+            # TF32 has no casts. In bfloat16, they outweigh the faster products of a small encoder.
             self.tf32 = is_torch_tf32_available() or None
         for name, declared in OWN_OPTIONS.items():
             value = getattr(self, name, None)
@@ -132,7 +132,7 @@ class TrainingPlan(RunOptions):
 
 @cache
 def training_options() -> dict[str, Option]:
-    """All options of `triaffine-ner train`: those declared here, and those of transformers."""
+    """All options of `triaffine-ner train`: `TRAIN_OPTIONS`, and the others of transformers' `TrainingArguments`."""
     types = get_type_hints(NestedNERTrainingArguments)
     own = [member for member in fields(NestedNERTrainingArguments) if member.init and member.name not in TRAIN_OPTIONS]
     return TRAIN_OPTIONS | {member.name: _option_of_field(member, types[member.name]) for member in own}
@@ -159,7 +159,7 @@ def _option_of_field(member: Any, annotation: Any) -> Option:
 
 
 def parse_training_plan(arguments: Sequence[str]) -> TrainingPlan:
-    """The plan of a command line. An empty value (`--word_vectors=`) restores the default."""
+    """Returns the plan of a command line. An empty value (`--word_vectors=`) restores the default."""
     known = training_options()
     given: dict[str, Any] = {}
     waiting = [*arguments]
@@ -182,7 +182,7 @@ def parse_training_plan(arguments: Sequence[str]) -> TrainingPlan:
 
 
 def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
-    """Returns the plan of options by name. None and an empty text restore the default of what the recipe sets."""
+    """Returns the plan of options by name. None and "" restore the default of an option that the recipe sets."""
     recipe = load_recipe(given["recipe"]) if given.get("recipe") else Recipe()
     options = {**recipe.config, **recipe.training}
     for name in given:
@@ -194,7 +194,7 @@ def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
             options[name] = read_value(option, value)
     for name in ("model_name_or_path", "teacher"):
         if (given_name := options.get(name)) and ("/" in given_name or given_name in installed_models()):
-            options[name] = find_model(given_name)  # others are folders here, or names on the Hub without an owner
+            options[name] = find_model(given_name)  # other names: a folder, or an encoder such as `bert-base-cased`
     config = {name: options.pop(name) for name in [*options] if name in MODEL_OPTIONS or name in RECIPE_FIELDS}
     if not options.get("output_dir"):
         raise ValueError("--output_dir is missing; give a folder for checkpoints and the model.")
@@ -234,7 +234,7 @@ def load_recipe(name_or_folder: str | PathLike[str]) -> Recipe:
     others = [name for name in config if name not in MODEL_OPTIONS]
     if unknown := [name for name in others if difflib.get_close_matches(name, MODEL_OPTIONS, 1, cutoff=0.85)]:
         raise ValueError(f"{folder}/{CONFIG_NAME} has fields that TriaffineConfig does not know: {unknown}.")
-    # Without those that every configuration has.
+    # Fields of all configurations, such as `transformers_version`, have no effect.
     config = {name: value for name, value in config.items() if name in MODEL_OPTIONS or name in RECIPE_FIELDS}
     training = _read_mapping(folder / TRAINING_FILE, yaml.safe_load)
     purpose = training.pop("purpose", None)

@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 # Split → prefix of its metrics' names.
 PREFIXES = {"validation": "eval", "test": "test"}
-LONGEST_SENTENCE = 70  # characters that fit into a line of the drawing
+LONGEST_SENTENCE = 70  # characters; longer ones are wrapped in the drawing of the card
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def prepare_run(arguments: Sequence[str]) -> Run:
     with training.main_process_first():
         base = find_base_model(plan)
         corpus = read_corpus(plan, base)
-    # Sentences to score in their own words: raw text may lack entities of a type.
+    # To score, in the words of the corpus: a type may have all of its entities dropped in those of raw text.
     to_start_from = DatasetDict({**corpus.given, "train": corpus.to_train_on["train"]})
     model, processor, teacher = start_model(plan, base, to_start_from, corpus.types)
     trainer = NestedNERTrainer(
@@ -72,17 +72,17 @@ def prepare_run(arguments: Sequence[str]) -> Run:
         train_dataset=corpus.to_train_on["train"],
         eval_dataset=corpus.to_train_on.get("validation"),
     )
-    # A bar on a terminal, and lines of the log elsewhere, in place of a dictionary for each log.
+    # These print each log as a dictionary; `TrainingCallback` logs it in words.
     trainer.remove_callback(PrinterCallback)
     trainer.remove_callback(ProgressCallback)
     if not training.disable_tqdm:
-        trainer.add_callback(_Bar)
+        trainer.add_callback(_ProgressBar)
     trainer.teacher, trainer.data_collator.flat_annotation = teacher, plan.flat_annotation
     return Run(plan, corpus, trainer, lock)
 
 
 def train_and_save(run: Run) -> dict[str, float]:
-    """Trains, scores validation and test data, and saves, as the plan says; returns all metrics."""
+    """Trains, scores the validation and test data, and saves, as planned; returns all metrics."""
     training = run.plan.training
     evaluations: dict[str, Evaluation] = {}
     with run.lock:
@@ -93,7 +93,7 @@ def train_and_save(run: Run) -> dict[str, float]:
             if is_wanted and split in run.corpus.given:
                 evaluations[split] = score(run, split, metrics)
         save(run, metrics, evaluations)
-        tell_what_next(run, metrics, evaluations)
+        log_next_steps(run, metrics, evaluations)
         return metrics
 
 
@@ -104,16 +104,14 @@ def start_logging() -> None:
     logging.getLogger(__package__.split(".")[0]).setLevel(level)
 
 
-class _Bar(ProgressCallback):
+class _ProgressBar(ProgressCallback):
     def on_log(self, *arguments: Any, **options: Any) -> None:
-        """Prints nothing: lines of the log have the scores."""
+        """Prints nothing: `TrainingCallback` logs the scores."""
 
 
 def calibrate(run: Run) -> None:
-    """Sets temperature and threshold of the model, by the validation data as it is read in training."""
+    """Sets temperature and threshold of the model, on the validation data in the words of the training."""
     model, processor = run.trainer.model, run.trainer.processing_class
-    if "validation" not in run.corpus.given:
-        raise ValueError("--calibrate_threshold needs validation data.")
     records = list(run.corpus.to_train_on["validation"])
     config: Any = model.config
     spans = score_spans(model, processor, records, run.plan.training.per_device_eval_batch_size)
@@ -125,7 +123,7 @@ def calibrate(run: Run) -> None:
 
 
 def score(run: Run, split: str, metrics: dict[str, float]) -> Evaluation:
-    """Scores a split in given words and, if it has texts, by characters; adds to `metrics`, and saves predictions."""
+    """Scores a split in given words and, if it has texts, on raw text; extends `metrics`, and saves predictions."""
     trainer, prefix = run.trainer, PREFIXES[split]
     output: Any = trainer.predict(run.corpus.given[split], metric_key_prefix=prefix)
     metrics |= output.metrics
@@ -162,7 +160,7 @@ def score(run: Run, split: str, metrics: dict[str, float]) -> Evaluation:
 
 
 def save(run: Run, metrics: Mapping[str, float], evaluations: Mapping[str, Evaluation]) -> None:
-    """Saves the files of a run, the model, and last the metrics: a folder with them is that of a finished run."""
+    """Saves the files of a run, the model, and last the metrics, which mark a finished run."""
     plan, trainer = run.plan, run.trainer
     folder, is_writer = Path(trainer.args.output_dir), trainer.is_world_process_zero()
     if is_writer:
@@ -178,7 +176,7 @@ def save(run: Run, metrics: Mapping[str, float], evaluations: Mapping[str, Evalu
 
 
 def summarize_run(run: Run, evaluation: Evaluation | None) -> RunSummary:
-    """Returns the summary of a finished run, whose model runs again, on the example sentences."""
+    """Returns the facts of a finished run. Predicts the entities of the example sentences."""
     plan, trainer, records = run.plan, run.trainer, run.corpus.given["train"]
     summary: Any = trainer.run_summary
     encoder, counts = plan.model_name_or_path, count_types(records)
@@ -200,17 +198,17 @@ def summarize_run(run: Run, evaluation: Evaluation | None) -> RunSummary:
 
 
 def choose_sentences(records: Sequence[Mapping[str, Any]], count: int) -> list[str]:
-    """The `count` sentences with the most nested entities, as running text; those that fit into a line first."""
+    """The `count` sentences with the most nested entities, as text; first those that fit into a line of the card."""
 
-    def merit(record: Mapping[str, Any]) -> tuple[bool, int, int]:
+    def rank(record: Mapping[str, Any]) -> tuple[bool, int, int]:
         nested = nested_spans((entity["start"], entity["end"]) for entity in record["entities"])
         return len(detokenize(record["tokens"])) <= LONGEST_SENTENCE, len(nested), len(record["entities"])
 
-    return [detokenize(record["tokens"]) for record in sorted(records, key=merit, reverse=True)[:count]]
+    return [detokenize(record["tokens"]) for record in sorted(records, key=rank, reverse=True)[:count]]
 
 
 def predict_examples(trainer: Any, corpus: Corpus, count: int) -> list[Example]:
-    """Validation sentences that are not training sentences, as raw text, with the model's predictions."""
+    """Example sentences for the card: validation sentences that are not in the training data, with predictions."""
     if "validation" not in corpus.given or count == 0:
         return []
     records = corpus.given["validation"].select_columns(["tokens", "entities"])
@@ -220,13 +218,13 @@ def predict_examples(trainer: Any, corpus: Corpus, count: int) -> list[Example]:
     return [Example(text, entities) for text, entities in zip(texts, found, strict=True)]
 
 
-def tell_what_next(run: Run, metrics: Mapping[str, float], splits: Iterable[str]) -> None:
-    """Logs where the model is, its scores, and the commands that people run next."""
+def log_next_steps(run: Run, metrics: Mapping[str, float], splits: Iterable[str]) -> None:
+    """Logs where the model is, its scores, and commands to run next."""
     plan, folder = run.plan, shlex.quote(run.plan.training.output_dir)
     scored = [f"{split.capitalize()} data: {format_metrics(metrics, PREFIXES[split])}." for split in splits]
     logger.info("Saved in %s. %s", plan.training.output_dir, " ".join(scored))
     commands = [f"predict --model {folder}", f"page --model {folder}"]
-    # With --dev_share, a corpus without other files is what the model was trained on.
+    # Not --train_file with --dev_share: `evaluate` would score sentences that the model was trained on.
     if corpus := plan.test_file or plan.validation_file or (not plan.dev_share and plan.train_file):
         commands.insert(1, f"evaluate --model {folder} {shlex.quote(str(Path(corpus)))}")
     logger.info("Next:%s", "".join(f"\n  triaffine-ner {command}" for command in commands))

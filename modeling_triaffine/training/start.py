@@ -1,8 +1,8 @@
 """The start of a run: its corpus, in which words it is read, and a model, new or trained, with its processor.
 
-A corpus may split words in its own way (GENIA at the boundaries of its entities: `CD28 | -mediated`), and a model
-trained on these words only is silently much worse on raw text, which its own word splitter splits. So a model is
-trained on the words of raw text if the corpus has its text, and scored on both.
+A corpus may split words in its own way (GENIA at the boundaries of its entities: `CD28 | -mediated`). A model that is
+trained on these words alone is much worse on raw text, whose words end elsewhere. So a model is trained on the words of
+raw text if the corpus has its text, and scored on both.
 
 `run.py` carries out a whole run; [`start_from_recipe`] hands model and processor to a trainer in Python.
 """
@@ -50,7 +50,7 @@ OF_A_RUN = {"resume_from_checkpoint", "keep_labels", "teacher"} | {
 
 @dataclass(frozen=True)
 class BaseModel:
-    """What a run starts from: a trained model has both, an encoder a processor, a model from scratch neither."""
+    """What a run starts from: a trained model has both fields, an encoder the processor, a new encoder neither."""
 
     config: TriaffineConfig | None = None
     processor: TriaffineProcessor | None = None
@@ -166,16 +166,18 @@ def read_corpus(plan: TrainingPlan, base: BaseModel) -> Corpus:
         raise ValueError("There is no training data; give --train_file.")
     types = {*count_types(own["train"])}
     held_out = _choose_dev(own, plan.dev_share, plan.training.seed) if plan.dev_share else set[Any]()
-    given = to_train_on = add_context(_held_out(own, held_out, plan.max_train_samples), context, max_subwords)
+    given = to_train_on = add_context(_hold_out(own, held_out, plan.max_train_samples), context, max_subwords)
     if "validation" not in given and plan.training.eval_strategy != "no":
         raise ValueError("There is no validation data: --dev_share 0.1 holds out a tenth (docs/corpora.md#dev-sets).")
+    if "validation" not in given and plan.training.calibrate_threshold:
+        raise ValueError("There is no validation data to calibrate on (--calibrate_threshold); give --validation_file.")
     if "test" not in given and plan.training.do_predict:
         raise ValueError("There is no test data to score (--do_predict); give --test_file.")
     if words != "corpus" and any(part.has_words for part in parts):
-        cut = _sentences(plan, base, parts, in_own_words=False)
-        to_train_on = add_context(_held_out(cut, held_out, plan.max_train_samples), context, max_subwords)
+        raw = _sentences(plan, base, parts, in_own_words=False)
+        to_train_on = add_context(_hold_out(raw, held_out, plan.max_train_samples), context, max_subwords)
     if words == "both":
-        to_train_on["train"] = _both(given["train"], to_train_on["train"])
+        to_train_on["train"] = _in_both_words(given["train"], to_train_on["train"])
     logger.info("Read %s.", ", ".join(f"{len(records):,} {split} sentences" for split, records in given.items()))
     logger.info("Words: %s (--words).", OWN_OPTIONS["words"].meanings[words])
     return Corpus(words, types, given, to_train_on, _texts_to_score(parts, given, held_out))
@@ -203,8 +205,8 @@ def _sentences(plan: TrainingPlan, base: BaseModel, parts: Iterable[CorpusPart],
     return splits
 
 
-def _held_out(splits: Mapping[str, Any], held_out: Collection[Any], most: int | None) -> DatasetDict:
-    """The splits, with the sentences `held_out` for validation, and at most so many training sentences."""
+def _hold_out(splits: Mapping[str, Any], held_out: Collection[Any], most: int | None) -> DatasetDict:
+    """Moves training sentences (`_choose_dev`) to validation; keeps at most `most` of the others to train on."""
     train, others = splits["train"], {}
     if held_out:
         names = zip(train["doc_id"], train["sent_id"], strict=True)
@@ -215,16 +217,16 @@ def _held_out(splits: Mapping[str, Any], held_out: Collection[Any], most: int | 
     return DatasetDict({**splits, **others, "train": train})
 
 
-def _both(own: Dataset, cut: Dataset) -> Dataset:
-    """The sentences in the words of the corpus, and those whose words differ in raw text once more in these."""
+def _in_both_words(own: Dataset, raw: Dataset) -> Dataset:
+    """The sentences in the words of the corpus, then those of raw text whose words differ."""
     known = {(name, *tokens) for name, tokens in zip(own["id"], own["tokens"], strict=True)}
-    pairs = zip(cut["id"], cut["tokens"], strict=True)
-    others = cut.select([row for row, (name, tokens) in enumerate(pairs) if (name, *tokens) not in known])
+    pairs = zip(raw["id"], raw["tokens"], strict=True)
+    others = raw.select([row for row, (name, tokens) in enumerate(pairs) if (name, *tokens) not in known])
     return concatenate_datasets([own, others])
 
 
 def _texts_to_score(parts: Sequence[CorpusPart], given: DatasetDict, held_out: set[Any]) -> dict[str, list[Text]]:
-    """Returns the texts of the splits to score, of the last part with the split; none of a split with words only."""
+    """Returns the texts of the splits to score, of the last part that has the split; none if it has words only."""
     found: dict[str, list[Text]] = {}
     for split in ("validation", "test"):
         origin = "train" if held_out and split == "validation" else split
@@ -235,7 +237,7 @@ def _texts_to_score(parts: Sequence[CorpusPart], given: DatasetDict, held_out: s
 
 
 def _choose_dev(splits: Mapping[str, Any], share: float, seed: int) -> set[Any]:
-    """Returns the documents of the training data to validate on; of a single one, numbers of its sentences."""
+    """Returns the names of the training documents to validate on; of a single document, numbers of its sentences."""
     if "validation" in splits:
         raise ValueError("There is validation data; leave out --dev_share.")
     # Texts of one document, such as its pages, are numbered after its name: "report", "report#2".
@@ -261,8 +263,8 @@ def start_model(
 ) -> tuple[TriaffineForNestedNER, TriaffineProcessor, Teacher | None]:
     """Returns the model that the run starts with, new or trained, its processor, and its teacher, if any.
 
-    Warns of entities that the model cannot find, and says which sentences to score are training sentences. Labels are
-    the `types` of the training data in alphabetical order, and None is the last.
+    Labels are the `types` of the training data in alphabetical order, then None. Logs entities that the model cannot
+    find, and how many sentences of the other splits are training sentences.
     """
     set_seed(plan.training.seed)
     if not types:
@@ -283,7 +285,7 @@ def start_model(
 def _load_teacher(
     plan: TrainingPlan, model: TriaffineForNestedNER, processor: TriaffineProcessor, labels: list[str]
 ) -> Teacher | None:
-    """Loads the teacher of --teacher; with --keep_labels that is the model that the run began with."""
+    """Loads the model of --teacher or, with --keep_labels, the trained model that the run starts from."""
     if not (plan.teacher or plan.keep_labels):
         return None
     source: Any = plan.teacher or plan.model_name_or_path
@@ -372,7 +374,7 @@ def _start_new(
 
 
 def _unseen_types(dataset: DatasetDict, known: Collection[str]) -> list[str]:
-    """The types that only the data to score has, and that are not among the `known` ones; warns of them."""
+    """Returns, and warns of, the entity types that are not `known`, because only the data to score has them."""
     found: set[str] = set()
     for split, records in dataset.items():
         types = count_types(records)
@@ -403,7 +405,7 @@ def learn_tokenizer(sentences: Iterable[list[str]], vocab_size: int) -> PreTrain
 
 
 def _warn_of_missed_entities(config: TriaffineConfig, processor: TriaffineProcessor, dataset: DatasetDict) -> None:
-    """Warns of entities that cannot be found."""
+    """Warns of entities that the model cannot find, whatever it learns, by reason."""
     most, width = config.max_candidates, config.max_span_width
     for split, rows in dataset.items():
         records = [*rows]

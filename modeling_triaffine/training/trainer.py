@@ -103,13 +103,13 @@ class NestedNERTrainer(Trainer):
         sets = {name: as_dataset(data, name) for name, data in given.items()}
         train: Any = as_dataset(train_dataset, "train_dataset")
         evaluation: Any = sets if given is eval_dataset else sets["eval_dataset"]
-        args._n_gpu = min(args.n_gpu, 1)  # torch's DataParallel would cut batches apart
+        args._n_gpu = min(args.n_gpu, 1)  # no DataParallel, which splits batches
         if isinstance(args, NestedNERTrainingArguments) and evaluation is None and args.eval_strategy != "no":
-            args = copy.copy(args)  # ours evaluate by default; transformers refuses its own without data
+            args = copy.copy(args)  # ours evaluate by default, for which the Trainer requires data
             args.eval_strategy, args.load_best_model_at_end = IntervalStrategy.NO, False
-        self.teacher: Teacher | None = None  # as --keep_labels and --teacher set it
+        self.teacher: Teacher | None = None  # set by a run with --keep_labels or --teacher
         self._encoded: dict[str, EncodedRecords] = {}
-        self._kept = {data._fingerprint for data in (train, *sets.values()) if data is not None}
+        self._kept = {data._fingerprint for data in (train, *sets.values()) if data is not None}  # keys of `_encoded`
         self._losses: list[torch.Tensor] = []  # of the batches of the update
         self._sentences = 0  # of the update, in all processes
         self._callback = TrainingCallback()
@@ -243,7 +243,7 @@ class NestedNERTrainer(Trainer):
             args = copy.copy(args)
             args.num_train_epochs = math.ceil(least / updates)
             logger.info("%d epochs, for at least %d updates (min_steps).", args.num_train_epochs, least)
-        # What the Trainer would collect from all modules in every update.
+        # Kept, because the Trainer would collect them from all modules in every update.
         self._weights = [*self.model.parameters()]
         self._size = self.model.num_parameters(exclude_embeddings=True)
         is_whole = args.world_size == args.gradient_accumulation_steps == 1 and self.accelerator.scaler is None
@@ -270,20 +270,21 @@ class NestedNERTrainer(Trainer):
         All sentences of an update have the same weight, however it is divided into batches and processes. (With the
         published `loss_reduction="batch"`, a mean over spans, this holds within a batch only.)
         """
-        of_process = len(inputs["num_words"]) * self.args.world_size  # over which gradients are averaged
-        self.current_gradient_accumulation_steps: Any = self._sentences / of_process
-        if model.training:  # else the Trainer's `model.train()` would visit all modules for every batch
+        # The Trainer divides the mean loss of the batch by this, and averages gradients over the processes.
+        sentences = len(inputs["num_words"]) * self.args.world_size
+        self.current_gradient_accumulation_steps: Any = self._sentences / sentences
+        if model.training:  # so that the Trainer's `model.train()` does not visit all modules for every batch
             model.__dict__["train"] = lambda: model
 
         def step(batch: dict[str, Any]) -> dict[str, torch.Tensor]:
             return {"loss": super(NestedNERTrainer, self).training_step(model, batch, *others, **options)}
 
         try:
-            if self._graphs is None or self.teacher is not None:  # a teacher waits for the device
+            if self._graphs is None or self.teacher is not None:  # a teacher's targets cannot be recorded
                 loss = step(inputs)["loss"]
             else:
                 optimizer: Any = self.optimizer
-                optimizer.train()  # averages leave the model before the step, not in a graph of it
+                optimizer.train()  # removes averages from the model now, so that the graph does not record it
                 loss = self._graphs.run(step, inputs, self.current_gradient_accumulation_steps)["loss"].clone()
         finally:
             model.__dict__.pop("train", None)
@@ -307,7 +308,7 @@ class NestedNERTrainer(Trainer):
             raise NotFiniteError(f"{problem}, so training stopped before it. {cause}")
 
     def floating_point_ops(self, inputs: dict[str, Any]) -> int:
-        """Counts 6 operations a sub-word and weight, as transformers does, without counting weights every time."""
+        """Counts 6 operations for each sub-word and weight, as transformers does, but counts the weights only once."""
         return int(6 * inputs["input_ids"].numel() * self._size)
 
     def compute_loss(self, model: torch.nn.Module, inputs: dict[str, Any], *others: Any, **options: Any) -> Any:
@@ -330,7 +331,7 @@ class NestedNERTrainer(Trainer):
 
         In the result, `predictions` and `label_ids` are lists of entities per record, and the loss is the mean of
         `compute_loss` over sentences. What `compute_metrics` returns is added, and replaces metrics of the same
-        name. `dataloader` and `metric_key_prefix` alone have an effect.
+        name. Arguments other than `dataloader` and `metric_key_prefix` have no effect.
         """
         encoded: Any = dataloader.dataset
         windows = encoded.windows if isinstance(encoded, EncodedRecords) else Windows(encoded)
@@ -340,7 +341,7 @@ class NestedNERTrainer(Trainer):
         predictions: Any = windows.join(entities for entities, _ in rows)
         metrics: dict[str, float] = {}
         references: Any = None
-        if dataset[0].get("entities") is not None:  # else it is not labelled
+        if dataset[0].get("entities") is not None:  # else the records have no gold entities
             gold = [record["entities"] for record in dataset]
             references = without_labels(gold, self.model.config.auxiliary_labels or ())
             scored = without_labels(predictions, self.unscored_labels(references))
@@ -362,7 +363,7 @@ class NestedNERTrainer(Trainer):
         return [name for name in kept if name not in annotated]
 
     def _predict_rows(self, dataloader: DataLoader[Any]) -> tuple[list[tuple[list[WordEntity], list[Span]]], float]:
-        """Entities and candidates of every window of the records, over all processes, and the mean loss of one."""
+        """Returns entities and candidates of each window of the records, and the mean loss, of all processes."""
         sampler: Any = dataloader.batch_sampler
         model: Any = self.model
         self._use_averages()
@@ -384,7 +385,7 @@ class NestedNERTrainer(Trainer):
     def _predict_batch(
         self, model: torch.nn.Module, inputs: dict[str, Any]
     ) -> tuple[Iterator[tuple[list[WordEntity], list[Span]]], float]:
-        """Entities and candidates in the model's output, and the loss that `prediction_step` computes from it."""
+        """Returns the entities and candidates of each row of a batch, and the loss of `prediction_step`."""
         outputs: list[Any] = []
         watch = model.register_forward_hook(lambda _model, _inputs, output: outputs.append(output))
         try:
@@ -413,7 +414,7 @@ class NestedNERTrainer(Trainer):
         self.is_resumed, self.run_summary = checkpoint is not None, None
         self._callback.prepare(self.args, checkpoint, self.train_dataset)
         if self.model_init is None:
-            self.model.config.temperature, self.model.config.label_thresholds = 1.0, None  # of the weights before
+            self.model.config.temperature, self.model.config.label_thresholds = 1.0, None  # those of other weights
         with explaining_memory(), self._callback.noting_signals():
             output = super().train(checkpoint, *arguments, **options)
         self.run_summary = self._summarize(output.metrics["train_runtime"])
@@ -430,7 +431,7 @@ class NestedNERTrainer(Trainer):
             raise ValueError(error.args[0]) from None
 
     def _load_best_model(self) -> None:
-        self._use_averages()  # else the next `save_model` would take the last average for the training's weights
+        self._use_averages()  # else `save_model` would exchange the loaded weights for the optimizer's average
         super()._load_best_model()
 
     def _finalize_training(self, *arguments: Any) -> TrainOutput:
@@ -461,9 +462,9 @@ class NestedNERTrainer(Trainer):
     # ---- The finished model ----
 
     def _summarize(self, seconds: float) -> RunSummary:
-        """The facts of a training that has just ended after so many seconds, without scores."""
+        """Returns the facts of the training that has just ended and took so many seconds; it has no scores yet."""
         best_step = self.state.best_global_step if self.args.load_best_model_at_end else None
-        # Of several validation sets, the one that chose the checkpoint, or else the first.
+        # The card shows one of several validation sets: the one that chose the checkpoint, or else the first.
         prefixes = [f"eval_{name}" for name in self.eval_dataset] if isinstance(self.eval_dataset, dict) else ["eval"]
         chosen = f"eval_{(self.args.metric_for_best_model or '').removeprefix('eval_')}"
         prefix = next((prefix for prefix in prefixes if chosen.startswith(f"{prefix}_")), prefixes[0])

@@ -21,7 +21,7 @@ FLOAT = np.dtype("<f4")
 
 
 def read_word_vectors(path: str | Path, words: Collection[str]) -> dict[str, np.ndarray]:
-    """Returns the vectors [size] of those `words` that have one: as written, else of and under their lower case."""
+    """Returns form → vector [size]: for each word that has a vector, the word as written, or else in lower case."""
     path = Path(path)
     with open_corpus(path) as file:
         head = file.read(4096)
@@ -58,7 +58,7 @@ def _read_text(path: Path, wanted: Collection[bytes]) -> Iterator[tuple[str, np.
                 continue
             line = line.rstrip()
             size = size or line.count(b" ")
-            # Splitting off all numbers is slow, and needed for kept words and words with spaces only.
+            # Splitting a line into numbers is slow. Only wanted words, and words with spaces, need it.
             if number > 2 and line.count(b" ") == size and line.split(b" ", 1)[0] not in wanted:
                 continue
             word, *numbers = line.rsplit(b" ", size)
@@ -76,7 +76,7 @@ def _read_text(path: Path, wanted: Collection[bytes]) -> Iterator[tuple[str, np.
 
 
 def _read_word2vec(path: Path, wanted: Collection[bytes]) -> Iterator[tuple[str, np.ndarray]]:
-    """Vectors of word2vec's binary form: a word, a space, and little-endian float32 numbers. BioWordVec has 13 GB."""
+    """Vectors of word2vec's binary form: a word, a space, little-endian float32. Mapped: BioWordVec has 13 GB."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         header = HEADER.fullmatch(data.readline())
         if header is None:

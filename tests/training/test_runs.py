@@ -138,6 +138,7 @@ MISTAKES = {
     "encoder": (["--model_name_or_path", "{corpus}/none"], "/none"),
     "file": (["--train_file", "{corpus}/nothing.jsonl"], r"nothing\.jsonl"),
     "validation": (["--train_file", "{corpus}/train.jsonl"], r"There is no validation data.*--dev_share 0\.1"),
+    "threshold": (["--train_file", "{corpus}/train.jsonl", "--eval_strategy=no", "--calibrate_threshold"], "calibrate"),
     "checkpoint": (["--resume_from_checkpoint", "{corpus}"], r"is not a complete checkpoint"),
     "attention": (["--attention", "nonesuch"], r"attention is 'nonesuch'; choose one of"),
 }
@@ -164,8 +165,7 @@ def test_labels_are_those_of_all_data_although_few_sentences_are_trained_on(tmp_
     records[1]["entities"][0]["type"] = "virus"
     other = write_json(tmp_path / "other.jsonl", *records)
     run = prepare("--max_train_samples", 1, "--train_file", train, "--validation_file", other, "--max_candidates", 1)
-    expected = "The validation data has types of entities that are not learned, but missed: virus (1)."
-    assert expected in caplog.text
+    assert "The validation data has types of entities that are not learned, but missed: virus (1)." in caplog.text
     assert "beyond the 1 candidates" in caplog.text
     assert run.trainer.model.config.entity_labels == ["DNA", "protein", "virus"]
     assert len(run.trainer.train_dataset) == 1
