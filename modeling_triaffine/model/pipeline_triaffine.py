@@ -23,7 +23,7 @@ from .model_triaffine import TriaffineForNestedNER, evaluating
 from .options_triaffine import PREDICTION_OPTIONS, PredictionOptions
 from .processing_triaffine import PosTagger, TriaffineProcessor
 from .repository_triaffine import ORIGIN_OPTIONS, complete_import
-from .text_triaffine import Piece, TextSplitter, check_words
+from .text_triaffine import Piece, TextSplitter
 from .triaffine_blocks import ACCELERATION, multiplies_bfloat16
 
 logger = logging.get_logger(__name__)
@@ -31,12 +31,12 @@ logger = logging.get_logger(__name__)
 CALL_PARAMETERS = ("threshold", "overlap", "labels", "ignore_labels")
 # Of transformers' pipeline for tokens: how the labels of a word's tokens become one. A span has one label anyway.
 AGGREGATIONS = (None, "simple", "first", "average", "max")
-# Keywords of the constructor that are not of `from_pretrained`.
+# Keywords of the constructor that are not passed on to `from_pretrained`.
 OWN_KEYWORDS = (*CALL_PARAMETERS, "aggregation_strategy", "device", "num_workers", "task")
 
 
 class _Sentence(NamedTuple):
-    """A sentence of a text, and whether it is the last."""
+    """A sentence of a text, or a window of a long one, and whether it is the text's last."""
 
     text: str
     piece: Piece
@@ -163,7 +163,7 @@ class NestedNERPipeline(ChunkPipeline):
         return found if is_stream else list(found)
 
     def _sanitize_parameters(self, aggregation_strategy: Any = None, in_words: bool = False, **parameters: Any) -> Any:
-        """Checks the parameters; those of [`postprocess`] are all."""
+        """Checks the parameters of a call; all of them are parameters of `postprocess`."""
         if aggregation_strategy not in AGGREGATIONS:
             raise ValueError(
                 f"`aggregation_strategy` is {shortened(aggregation_strategy)}, but the model scores spans, not tokens; "
@@ -231,32 +231,31 @@ class NestedNERPipeline(ChunkPipeline):
         reader = BatchReader(self.processor.pad, self._forward, finish, *options, inside=inside)
         sentences = chain.from_iterable(self.preprocess(text, number, of_words) for number, text in enumerate(texts))
 
-        def encode(some: list[_Sentence]) -> list[Feature]:
-            return self.processor.encode_pieces([sentence.piece for sentence in some])
+        def encode(pool: list[_Sentence]) -> list[Feature]:
+            return self.processor.encode_pieces([sentence.piece for sentence in pool])
 
         return reader.read(sentences, encode)
 
     def preprocess(self, text: Any, number: int = 0, of_words: bool = False) -> Iterator[_Sentence]:  # type: ignore[override]
-        """The sentences of a text, or the one sentence of a list of words, and whether each is the last.
-
-        `number` is the place of the text among those of a call, for errors.
-        """
+        """The sentences of text `number` of a call, or the one sentence of a list of words, as it is or in windows."""
         text = text.as_py() if hasattr(text, "as_py") else text  # of an Arrow column
-        found: Any = None
-        if of_words:
+        if of_words and isinstance(text, Iterable) and not isinstance(text, str):
             words = list(text)
-            text = " ".join(words)
+            if wrong := [word for word in words if not isinstance(word, str) or not word]:
+                raise TypeError(f"NestedNERPipeline: text {number} (from 0) has {wrong[0]!r} in place of a word.")
             ends = accumulate(map(len, words), lambda end, length: end + 1 + length)
-            places = ((end - len(word), end) for word, end in zip(words, ends, strict=True))
-            found = self.processor.windows(words, offsets=check_words(places, text, "list of words"))
-        if not isinstance(text, str):
+            offsets = [(end - len(word), end) for word, end in zip(words, ends, strict=True)]
+            text = " ".join(words)
+            pieces: Iterator[Any] = self.processor.windows(words, offsets=offsets)
+        elif isinstance(text, str) and not of_words:
+            pieces = self.processor.read_text(text)
+        else:
             raise TypeError(
                 f"NestedNERPipeline reads strings, but text {number} (from 0) is of type {type(text).__name__}. Give "
                 'each text as one string, bytes decoded, "" for a missing one, and of a data set its column: '
-                '(row["text"] for row in data).'
+                '(row["text"] for row in data). With `is_split_into_words`, give a list of words.'
             )
-        pieces: Any = chain(found or self.processor.read_text(text), [None])
-        for piece, following in pairwise(pieces):
+        for piece, following in pairwise(chain(pieces, [None])):
             yield _Sentence(text, piece, following is None)
 
     def _forward(self, inputs: dict[str, Tensor]) -> CopiedScores:  # type: ignore[override]
@@ -327,7 +326,7 @@ def _find_processor(model: Any, processor: Any, tokenizer: Any) -> Any:
 def _class_of(name_or_path: Any, origin: dict[str, Any]) -> type[TriaffineForNestedNER]:
     """The class of a saved model: the subclass, if there is one, whose configuration has its `model_type`."""
     classes = [TriaffineForNestedNER]
-    for each in classes:
+    for each in classes:  # the list grows meanwhile
         classes += each.__subclasses__()
     by_type: dict[Any, Any] = {getattr(each.config_class, "model_type", None): each for each in reversed(classes)}
     fields, _ = TriaffineConfig.get_config_dict(name_or_path, **origin)

@@ -125,8 +125,8 @@ def test_given_words_are_the_words(finder):
     found = finder(words, is_split_into_words=True, threshold=0.0)
     assert {entity["word"] for entity in found} <= {" ".join(words[i:j]) for i in range(3) for j in range(i + 1, 4)}
     assert all(" ".join(words)[one["start"] : one["end"]] == one["word"] for one in found)
-    assert finder([words, ["gene"]], is_split_into_words=True, threshold=0.0)[0] == near(found)
-    assert [*finder(iter([words]), is_split_into_words=True, threshold=0.0)] == near([found])
+    for texts in ([words, ["gene"]], iter([words])):
+        assert next(iter(finder(texts, is_split_into_words=True, threshold=0.0))) == near(found)
 
 
 class OwnConfig(TriaffineConfig):
@@ -301,11 +301,13 @@ def test_pipelines_that_share_a_processor_split_texts_their_own_way(encoder):
         (["x", None], "text 1 .*NoneType"),
         ([["two", "words"]], "list.*one string"),
         (pd.DataFrame({"text": ["x"]}), "DataFrame"),
+        ((["two", ""], ["words"]), "text 0 .*'' in place of a word"),
+        ((["two"], "words"), "text 1 .*list of words"),
     ],
 )
 def test_inputs_other_than_texts_are_refused(finder, inputs, fact):
     with pytest.raises(TypeError, match=fact):
-        finder(inputs)
+        finder(inputs, is_split_into_words=isinstance(inputs, tuple))
 
 
 def test_a_processor_that_does_not_fit_is_refused(encoder, finder):
