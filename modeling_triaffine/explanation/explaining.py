@@ -210,7 +210,7 @@ def span_stage_scores(head: TriaffineSpanHead, hidden: Tensor, output: Any, span
     logits = output.span_logits[0, i, j]
     if not head.config.scoring_kind.reads_words:
         return _stage_scores(head, is_final, logits, head.label_bias)
-    attention_factor, scoring_factor = head.factors(head.read(hidden))
+    attention_factor, scoring_factor = head.factors(head.project(hidden))
     spans = torch.tensor([[span]], device=hidden.device)
     attention = candidate_attention(attention_factor, spans, hidden.shape[1])[0, :, 0, i : j + 1]
     values = scoring_factor.spans(spans)[0, :, 0, i : j + 1]
@@ -227,7 +227,7 @@ def cross_span_stage_scores(head: TriaffineSpanHead, hidden: Tensor, output: Any
     bias: Tensor = head.label_bias if stage.shares else stage.label_bias
     if head.config.cross_span_residual:  # the span stage's score does not depend on the candidates
         bias = bias + gather_spans(output.span_logits, output.candidates)[0, position]
-    words = head.read(hidden)
+    words = head.project(hidden)
     representations = head.represent(words, output.span_attentions.permute(0, 3, 1, 2))
     spans = stage.scoring_span(representations).expand(-1, head.config.num_scores, -1, -1)
     tensor = head.scoring.triaffine if stage.shares else stage.scoring_triaffine

@@ -18,12 +18,12 @@ logger = logging.get_logger(__name__)
 
 Feature = dict[str, Any]
 Sentence = TypeVar("Sentence")
-# Sentences of this many batches are sorted by length together, so that batches need little padding.
+# Number of batches whose sentences are sorted by length together, so that batches need little padding.
 BATCHES_AT_ONCE = 16
-# Sentences of average length in a batch, on a CPU and on a GPU.
+# Default numbers of sentences of average length in a batch, on a CPU and on a GPU.
 SENTENCES, SENTENCES_ON_GPU = 32, 512
-# Sub-words of a batch on a GPU: launching takes as long for few as for many. A sub-word needs about as much memory in
-# the widest layers of an encoder of 1024 units, and in the scores of spans.
+# Bounds of the sub-words of a batch on a GPU, where launching takes as long for few as for many; and the memory that
+# each needs, about the same in the widest layers of an encoder of 1024 units and in the scores of spans.
 MOST_SUBWORDS, LEAST_SUBWORDS, BYTES_OF_SUBWORD = 2**14, 2**10, 2**16
 # Arrays of a feature with a number for each sub-word, and those with one or several for each word.
 OF_SUBWORDS = ("input_ids", "attention_mask", "token_type_ids", "word_index")
@@ -33,7 +33,7 @@ INPUT_NAMES = (*OF_SUBWORDS, *OF_WORDS, "num_words", "packed_words")
 
 
 class Subwords(NamedTuple):
-    """Sub-words of several sentences, one after the other: ids and the word of each [S], and how many each has [B]."""
+    """Sub-words of B sentences, one after the other: id and word of each [S], and how many each sentence has [B]."""
 
     ids: np.ndarray
     word_index: np.ndarray
@@ -43,11 +43,11 @@ class Subwords(NamedTuple):
 def lay_out(
     sentences: Subwords, sides: tuple[Subwords, Subwords] | None, width: int, start_id: int, separator_id: int
 ) -> list[Feature]:
-    """[CLS] left [SEP] sentence [SEP] right [SEP] of each sentence, or windows where one alone is too long.
+    """Lays out each sentence as [CLS] left [SEP] sentence [SEP] right [SEP], or in windows if it alone is too long.
 
     Args:
         sentences: their sub-words; words are counted within each sentence.
-        sides: the context before and after each, of at most `width` sub-words, if any.
+        sides: the context of the sentences, before and after them, if any; at most `width` sub-words each.
         width: sub-words that the encoder reads at once, special tokens included.
         start_id, separator_id: of [CLS] and [SEP].
     """
@@ -82,15 +82,15 @@ def lay_out(
         }
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
     ]
-    of_sentence = sizes.cumsum()
+    own_ends = sizes.cumsum()
     for row in np.flatnonzero(sizes > width - 2):
-        own = slice(of_sentence[row] - sizes[row], of_sentence[row])
+        own = slice(own_ends[row] - sizes[row], own_ends[row])
         features[row] = _windows(sentences.ids[own], sentences.word_index[own], width - 2, start_id, separator_id)
     return features
 
 
 def ranges(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """start, start + 1, … of each range, one after the other."""
+    """The numbers start, start + 1, …, start + size - 1 of each range, one range after the other."""
     ends = sizes.cumsum()
     return (starts - ends + sizes).repeat(sizes) + np.arange(ends[-1])
 
@@ -114,7 +114,7 @@ def _windows(subwords: np.ndarray, index: np.ndarray, size: int, start_id: int, 
 
 
 def _share_context(room: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The numbers of `left` and `right` context sub-words that fit, shared evenly, with a [SEP] on each side."""
+    """How many `left` and `right` context sub-words fit into the `room`, shared evenly; each side needs a [SEP]."""
     wants_left, wants_right = (side + (side > 0) for side in (left, right))
     takes_left = np.minimum(wants_left, np.maximum(room // 2, room - wants_right))
     takes_right = np.minimum(wants_right, room - takes_left)
@@ -178,8 +178,8 @@ class BatchReader:
     """Runs sentences of similar length together on a device, and gives each its result, in the order of sentences."""
 
     pad: Callable[[Sequence[Feature]], dict[str, Tensor]]
-    # Begins a batch, from its tensors on the device, and returns what `finish` needs, which returns the results of its
-    # sentences. On a GPU, the host finishes a batch while the next one runs.
+    # `start` begins a batch, from its tensors on the device; `finish` makes results of its sentences of what `start`
+    # returned. On a GPU, the host finishes a batch while the next one runs.
     start: Callable[[dict[str, Tensor]], Any]
     finish: Callable[[Any], Iterable[Any]]
     device: torch.device
@@ -189,7 +189,7 @@ class BatchReader:
     # one sentence.
     batches: int = BATCHES_AT_ONCE
     max_subwords: int | None = None  # of a batch on a GPU, padding included; halved where memory runs out
-    inside: Callable[[], AbstractContextManager[Any]] = nullcontext  # for each run of the model
+    inside: Callable[[], AbstractContextManager[Any]] = nullcontext  # the context in which the model runs
 
     def __post_init__(self) -> None:
         is_gpu = self.device.type == "cuda"
@@ -244,7 +244,7 @@ class BatchReader:
         return results
 
     def _to_device(self, batch: dict[str, Tensor]) -> dict[str, Any]:
-        """The batch on the device, and N, for which the model would wait."""
+        """The batch on the device, and `max_words` (N), for which the model would otherwise wait for the device."""
         longest = {"max_words": max(1, int(batch["num_words"].max()))}
         if self.device.type != "cuda":
             return {name: values.to(self.device) for name, values in batch.items()} | longest
@@ -252,7 +252,7 @@ class BatchReader:
 
 
 def subwords_that_fit(free_bytes: int) -> int:
-    """Sub-words of a batch for prediction with so much free memory, of which half is left for what else there is."""
+    """Most sub-words of a batch in prediction, which may take half of the free memory."""
     return int(min(MOST_SUBWORDS, max(LEAST_SUBWORDS, free_bytes // 2 // BYTES_OF_SUBWORD)))
 
 

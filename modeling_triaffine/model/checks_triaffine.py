@@ -18,7 +18,7 @@ for _package, _lowest in LOWEST_VERSIONS.items():
 def check_threshold(threshold: Any, labels: Sequence[str] | None = None, name: str = "threshold") -> None:
     """Raises ValueError unless `threshold` is None, a number in [0, 1], or such numbers by label, of `labels` if given.
 
-    `name` is the argument's or field's.
+    `name` is the name of the argument or field in the message.
     """
     by_label = isinstance(threshold, Mapping)
     for value in threshold.values() if by_label else [threshold]:

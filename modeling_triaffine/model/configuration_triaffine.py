@@ -27,10 +27,10 @@ TASK_ALIASES = {"ner": "token-classification"}
 
 
 class PipelineTasks(dict[str, Any]):
-    """Custom pipelines by task or alias, which has no entry of its own: a call without a task needs a single one."""
+    """Custom pipelines by task. Aliases have no entries: transformers infers the task of a call from a single one."""
 
-    # Whether the package is imported and handles the tasks in this process. transformers then finds no custom pipeline
-    # here, and needs no `trust_remote_code`.
+    # True if the package is imported and handles the tasks in this process: transformers then finds no custom pipeline
+    # here, and does not ask for `trust_remote_code`.
     is_installed = False
 
     def __contains__(self, task: object) -> bool:
@@ -111,9 +111,9 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
         super().__setattr__(name, value)
 
     def _follow_labels(self, old: dict[int, str] | None, new: dict[int, str]) -> None:
-        """The calibration stays with labels that are renamed; with another number of labels it ends.
+        """Renamed labels keep their thresholds; another number of labels removes temperature and thresholds.
 
-        Auxiliary labels that are gone, or renamed, are auxiliary no more.
+        Auxiliary labels that were renamed or removed are no longer listed as auxiliary.
         """
         if old and old != new and self.auxiliary_labels:
             self.auxiliary_labels = [name for name in self.auxiliary_labels if name in new.values()] or None

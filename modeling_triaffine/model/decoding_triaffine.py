@@ -106,7 +106,7 @@ class CopiedScores:
 
 
 def _may_be_entity(logits: Tensor, thresholds: Sequence[float | None], temperature: float) -> Tensor:
-    """Leaves out the spans whose None is so much likelier than any entity that no label is accepted: most of them.
+    """Marks the spans that may be entities: not the many whose None is so much likelier that no label is accepted.
 
     The likeliest entity has at most the probability 1 / (1 + exp((None's logit - its logit) / temperature)).
     """
@@ -128,8 +128,8 @@ def entity_mask(
         logits: with `multi_label` [..., R - 1].
         thresholds: one for each of the T labels that can be predicted, None for a label without. Auxiliary labels,
             between these and None, compete with them, and are never accepted.
-        temperature: of the probabilities that the thresholds are for. It does not change what is accepted without one,
-            although with `multi_label` None's probability, a product, depends on it in another way than the labels'.
+        temperature: of the probabilities that are compared with thresholds. Labels without a threshold are accepted at
+            temperature 1: with `multi_label`, where None's probability is a product, another could change which.
     """
     probabilities = label_probabilities(logits, multi_label)
     of_entities, of_none = probabilities[..., :-1], probabilities[..., -1:]

@@ -38,7 +38,7 @@ class TriaffineTensor(nn.Module):
     """The weights W (or V): one (d+1) × d × (d+1) slice per label, or its rank-ρ factors.
 
     Stored as [R, d, d+1, d+1], axes label, inside, head, tail, so that contracting it with the inside words is one
-    matrix product, without a copy in its own type.
+    matrix product, which needs a copy of the tensor only in another dtype.
 
     At rank ρ: W_r[a, c, e] = Σ_ρ head_r[a, ρ] · inside_r[c, ρ] · tail_r[e, ρ].
     """
@@ -85,7 +85,7 @@ class TriaffineTensor(nn.Module):
 
 
 class Boundaries(nn.Module):
-    """The MLPs of the head and the tail of a span, for [`read_words`]."""
+    """The MLPs of the head and the tail of a span, for [`project_words`]."""
 
     def __init__(self, config: TriaffineConfig):
         super().__init__()
@@ -93,11 +93,11 @@ class Boundaries(nn.Module):
         self.tail = MLP(config.hidden_size, config.triaffine_dim, 2, config.mlp_dropout)
 
 
-def read_words(hidden: Tensor, modules: Iterable[MLP | Boundaries]) -> WordVectors:
-    """The words [B, N, H] in two-layer MLPs: [B, N, d] of an [`MLP`], [2, B, N, d] of head and tail of [`Boundaries`].
+def project_words(hidden: Tensor, modules: Iterable[MLP | Boundaries]) -> WordVectors:
+    """Words [B, N, H] → outputs of two-layer MLPs: [B, N, d] of an [`MLP`], [2, B, N, d] of [`Boundaries`].
 
-    All are two products, as many small ones take longer to launch than to run; but not layers of other classes, such as
-    adapters, with hooks, or with different dropout.
+    Two products compute all MLPs, because many small ones take longer to launch than to run. If an MLP has layers of
+    other classes (such as adapters), hooks or a different dropout, the MLPs are called one by one.
     """
     modules = list(dict.fromkeys(modules))
     mlps: list[Any] = [mlp for module in modules for mlp in _mlps_of(module)]
@@ -117,7 +117,7 @@ def read_words(hidden: Tensor, modules: Iterable[MLP | Boundaries]) -> WordVecto
 
 
 def _is_plain(mlp: Any) -> bool:
-    """The layers are those of [`MLP`] with two, and no hook waits for a call of one."""
+    """True if the layers are those of an [`MLP`] of two, and neither it nor they have hooks."""
     hooks = (each._forward_hooks or each._forward_pre_hooks or each._backward_hooks for each in (mlp, *mlp))
     return type(mlp) is MLP and type(mlp[0]) is type(mlp[-1]) is nn.Linear and not any(hooks)
 
@@ -133,9 +133,9 @@ def tensor_of(config: TriaffineConfig, kind: Kind) -> TriaffineTensor:
 
 
 class SpanPart(nn.Module):
-    """Scores of a span's inside words, as the factor that a kind makes of the words in its MLPs.
+    """An attention or a scoring: projects words by its MLPs, and makes of them the factor of its scores.
 
-    They are s_ijkr of an attention, or o_ijkr of a scoring, of which p_ijr = Σ_k α_ijkr o_ijkr.
+    The scores are s_ijkr of an attention, or o_ijkr of a scoring, where p_ijr = Σ_k α_ijkr o_ijkr.
     """
 
     triaffine: TriaffineTensor  # W or V, if the kind has it
@@ -145,12 +145,12 @@ class SpanPart(nn.Module):
         self.inside = MLP(config.hidden_size, config.triaffine_dim, 2, config.mlp_dropout)
         self.boundaries = Boundaries(config) if kind.has_boundaries else None
 
-    def reads(self) -> list[MLP | Boundaries]:
-        """The MLPs that it reads the words by."""
+    def word_mlps(self) -> list[MLP | Boundaries]:
+        """Its MLPs of words, for [`project_words`]."""
         return [self.inside] if self.boundaries is None else [self.boundaries, self.inside]
 
     def forward(self, words: WordVectors, shared: Boundaries | None = None) -> Factor:
-        """The words by `reads`, and by the boundaries of another part that it may share → the factor."""
+        """Words as projected by `word_mlps`, and by the boundaries of another part if it shares them → the factor."""
         boundaries = shared if self.boundaries is None else self.boundaries
         return self.factor(words[self.inside], None if boundaries is None else words[boundaries])
 
@@ -223,7 +223,7 @@ class BiaffineScoring(nn.Module):
 
     def forward(self, hidden: Tensor) -> Tensor:
         """hidden [B, N, H] → p without its bias [B, R, N, N]."""
-        heads, tails = append_one(read_words(hidden, [self.boundaries])[self.boundaries])
+        heads, tails = append_one(project_words(hidden, [self.boundaries])[self.boundaries])
         return _biaffine(heads, tails, self.weight)
 
 
@@ -256,7 +256,7 @@ def _biaffine(heads: Tensor, tails: Tensor, weight: Tensor) -> Tensor:
     return heads.unsqueeze(1) @ weight @ tails.unsqueeze(1).transpose(-1, -2)
 
 
-# The modules of the kinds in `kinds_triaffine.py`; scorings that read no inside words are apart, they return p itself.
+# The modules of the kinds in `kinds_triaffine.py`. Biaffine scorings are apart: without inside words, they return p.
 PART_MODULES: dict[str, type[SpanPart]] = {
     "triaffine": TriaffinePart,
     "triaffine_no_label": TriaffinePart,

@@ -1,8 +1,8 @@
 """The choices of options: kinds of attention to a span's inside words, kinds of span scoring, policies for overlaps.
 
 A kind is declared here, and computed by its module in `factors_triaffine.py`. Configuration, modules and explanation
-ask the kind, never for its name. This file imports no library, so that help needs none. The letters of ablations
-are those of Yuan et al. (Findings of ACL 2022).
+read its attributes, and do not compare names. This file imports no third-party library, so that `--help` starts fast.
+The letters of ablations are those of Yuan et al. (Findings of ACL 2022).
 """
 
 from bisect import bisect_left, insort
@@ -18,12 +18,12 @@ NONE_LABEL = "None"  # the last label of every model: no entity
 class Kind:
     """A way to weigh the inside words of a span (attention), or to score the span (scoring)."""
 
-    meaning: str  # in help texts
-    reads_words: bool = True  # inside a span; only then has it a representation
-    by_label: bool = True  # each label has an attention of its own
-    has_boundaries: bool = True  # MLPs of head and tail
-    shares_boundaries: bool = False  # a scoring: those of the attention
-    has_tensor: bool = False  # a triaffine tensor, W or V, which the cross-span stage can share
+    meaning: str  # description for help texts
+    reads_words: bool = True  # whether it reads the words inside a span; without them a span has no representation
+    by_label: bool = True  # whether each label has an attention of its own
+    has_boundaries: bool = True  # whether it has MLPs of its own for head and tail words
+    shares_boundaries: bool = False  # whether a scoring uses these MLPs of the attention
+    has_tensor: bool = False  # whether it has a triaffine tensor (W or V), which the cross-span stage can share
 
 
 ATTENTIONS: Mapping[str, Kind] = {
@@ -85,7 +85,7 @@ def resolve_overlaps(entities: Iterable[WordEntity], overlap: str | Keep) -> lis
 
     A policy keeps of two entities in conflict the likelier, then the longer, then the first.
     """
-    return sorted(overlap_policy(overlap)(list(entities)), key=_place)
+    return sorted(overlap_policy(overlap)(list(entities)), key=_sort_key)
 
 
 def overlap_policy(overlap: str | Keep) -> Keep:
@@ -98,22 +98,22 @@ def overlap_policy(overlap: str | Keep) -> Keep:
 
 
 def _keep_without(in_conflict: Callable[[WordEntity, WordEntity], bool]) -> Keep:
-    """Keeps no two entities in conflict, which share a word."""
+    """Makes the function of a policy that keeps no two entities in conflict; such entities share a word."""
 
     def keep(entities: list[WordEntity]) -> list[WordEntity]:
         longest = max((entity["end"] - entity["start"] for entity in entities), default=0)
-        kept: list[WordEntity] = []  # sorted, so that each entity is compared with its neighbours only
+        kept: list[WordEntity] = []  # sorted by start: only entities that may share a word are compared
         for entity in sorted(entities, key=lambda e: (-e["score"], e["start"] - e["end"], e["start"])):
             first = bisect_left(kept, entity["start"] - longest, key=itemgetter("start"))
             last = bisect_left(kept, entity["end"], key=itemgetter("start"))
             if not any(in_conflict(entity, other) for other in kept[first:last]):
-                insort(kept, entity, key=_place)
+                insort(kept, entity, key=_sort_key)
         return kept
 
     return keep
 
 
-def _place(entity: WordEntity) -> tuple[int, int, float]:
+def _sort_key(entity: WordEntity) -> tuple[int, int, float]:
     return entity["start"], -entity["end"], -entity["score"]
 
 
@@ -123,7 +123,7 @@ def _overlap(entity: WordEntity, other: WordEntity) -> bool:
 
 
 def _cross(entity: WordEntity, other: WordEntity) -> bool:
-    first, second = sorted((entity, other), key=_place)
+    first, second = sorted((entity, other), key=_sort_key)
     return first["start"] < second["start"] < first["end"] < second["end"]
 
 

@@ -66,7 +66,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
     _supports_sdpa = True
     _supports_flash_attn = True
     _supports_flex_attn = True
-    # Else transformers takes a subclass with `forward(**kwargs)` for one that divides its loss by the batches itself.
+    # Otherwise the Trainer assumes that a subclass with `forward(**kwargs)` scales its loss for gradient accumulation.
     accepts_loss_kwargs = False
 
     # Set by the package: what builds, starts and publishes models is not remote code.
@@ -140,7 +140,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
 
     @property
     def is_quantized(self) -> bool:
-        """True if training would change quantized weights, as the Trainer asks; PEFT adapters lie beside them."""
+        """For the Trainer, which refuses to train quantized weights: False if PEFT adapters are trained beside them."""
         return self.__dict__.get("_is_quantized", False) and not hasattr(self.encoder, "peft_config")
 
     @is_quantized.setter
@@ -166,7 +166,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
             AutoModel.from_config(self.config.encoder_config, trust_remote_code=False)
 
     def save_pretrained(self, save_directory: Any, *arguments: Any, **options: Any) -> None:
-        """As in transformers; a push is of the whole repository, by the main process."""
+        """As in transformers, but `push_to_hub=True` uploads the whole repository, by the main process."""
         names = ("is_main_process", "state_dict", "push_to_hub", "max_shard_size", "variant", "token")
         options |= zip(names, arguments, strict=False)  # in the order of transformers
         weights = self.state_dict() if options.get("state_dict") is None else options["state_dict"]
@@ -318,7 +318,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 
 def _own_weights(model: PreTrainedModel) -> set[str]:
-    """Names of the model's weights but for those of layers that a subclass adds, which start untrained."""
+    """Names of the model's weights, without those of layers that a subclass adds, which may start untrained."""
     names = {*model.state_dict()}
     if type(model) is not TriaffineForNestedNER:
         with torch.device("meta"):

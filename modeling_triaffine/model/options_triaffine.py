@@ -1,7 +1,7 @@
 """The options of a model and of prediction, each declared once: type, default, bounds, choices and meaning.
 
 Configuration, help, recipes, cards, page, server and spaCy component read the declarations. This file imports no
-library, so that help and shell completion need none.
+third-party library, so that help and shell completion start fast.
 """
 
 import math
@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from .kinds_triaffine import ATTENTIONS, OVERLAPS, SCORINGS
 
-DECLARED = "option"  # in the metadata of a field
+DECLARED = "option"  # key of an [`Option`] in the metadata of a field
 TYPE_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
 
 
@@ -73,7 +73,7 @@ class Option:
 
 
 def option(default: Any, doc: str, choices: Mapping[str, Any] | None = None, **facts: Any) -> Any:
-    """A field of a dataclass of options; `choices` have or are meanings, `facts` are attributes of [`Option`]."""
+    """Declares a field of a dataclass. choices: name → its meaning, or a kind, which has one; facts: see [`Option`]."""
     meanings = {name: getattr(choice, "meaning", choice) for name, choice in (choices or {}).items()}
     return field(default=default, metadata={DECLARED: Option("", object, default, doc, meanings, **facts)})
 

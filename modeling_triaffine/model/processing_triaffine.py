@@ -40,7 +40,7 @@ logger = logging.get_logger(__name__)
 
 FILES = ("processor_config.json", "tokenizer.json", "tokenizer_config.json")  # transformers does not need the last
 
-# Values of tokenizers' keywords that ask for what is done in any case.
+# Values of tokenizers' keywords that ask for what a processor does in any case.
 PADDINGS, TRUNCATIONS = (True, "longest"), (True, False, None, "longest_first", "do_not_truncate")
 VOCABULARIES_FILE = "vocabularies.json"
 # Parts of the model's words beside sub-words, and how the configuration's fields on them begin.
@@ -102,7 +102,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
     pos_tagger: PosTagger | None = None
     text_splitter: TextSplitter | None = None
     model_input_names: ClassVar[list[str]] = [*INPUT_NAMES]
-    # The words read so far, and the state of tokenizer and vocabularies that they were read in.
+    # A state of tokenizer and vocabularies, the words read in this state, and these tokenizer and vocabularies.
     _cache: tuple[list[tuple[int, int]], dict[str, KnownWord], tuple[Any, ...]] | None = None
     # Set by the package: what a new model needs is not remote code.
     from_encoder: ClassVar[Callable[..., Any]]
@@ -200,7 +200,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             yield from zip(self.encode_pieces(some), some, strict=True)
 
     def read_text(self, text: str) -> Iterator[Piece]:
-        """The words of each sentence of a raw text, or window of a long one, and the context that the model reads.
+        """The pieces of a raw text: the words of each sentence, or window of a long one, and the context around them.
 
         A text without words is one empty sentence.
         """
@@ -227,7 +227,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
     def windows(
         self, words: Sequence[str], left: Sequence[str] = (), right: Sequence[str] = (), offsets: Any = None
     ) -> Iterator[Piece]:
-        """A sentence as the model reads it: whole, or if it is long in windows that overlap.
+        """A sentence as the model reads it: whole, or if it is long, in windows that overlap.
 
         The time for a word grows with the length of what is scored together: windows as long as the longest sentence
         would take several times as long as prose. The context of a window is what stands around it: words of its
@@ -264,6 +264,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         has these vocabularies, word_ids, pos_ids [N], char_ids [N, C]. A word without sub-words becomes the unknown
         token. Numbers of sentences or tags that differ are a ValueError; what is no list of strings is a TypeError.
         """
+        # In the order of the fields of `Piece`.
         given: dict[str, Any] = {"words": words, "left_tokens": left_tokens, "right_tokens": right_tokens, "pos": pos}
         for name, sentences in given.items():
             sentences = [None] * len(words) if sentences is None else sentences
@@ -323,7 +324,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         read_by = self.tokenizer, *self.vocabularies.values()
         state = [(id(part), len(part)) for part in read_by]
         if self._cache is None or self._cache[0] != state or len(self._cache[1]) > MOST_KNOWN_WORDS:
-            self._cache = state, {}, read_by  # as long as these are held, no other has the id of one
+            self._cache = state, {}, read_by  # while it holds these, no other object can have the id of one
         known = self._cache[1]
         words = [*chain.from_iterable(sentences)]
         if new := [word for word in {*words} if word not in known]:
@@ -332,7 +333,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         return [[*map(itemgetter(field), found)] for field in range(len(KnownWord._fields))]
 
     def _read_words(self, words: Sequence[str]) -> Iterator[KnownWord]:
-        """The words as the model reads them; tokenizers read words one by one, so that others beside change nothing."""
+        """The words as the model reads them. A tokenizer reads each by itself, so that the others do not matter."""
         encoded = self.tokenizer(
             [self._word_prefix + beginning(word) for word in words],
             is_split_into_words=True,

@@ -16,8 +16,8 @@ from transformers.utils.hub import cached_file
 
 from .checks_triaffine import LOWEST_VERSIONS, listed, reading
 
-# Saved with every checkpoint, in one folder: transformers loads these files as remote code. In the order to read them,
-# each before those that it imports; a model card has it.
+# Saved with every checkpoint, in one folder: transformers loads these files as remote code. A model card lists them in
+# this order, in which to read them: each before those that it imports.
 REMOTE_CODE_FILES = (
     "pipeline_triaffine.py",
     "decoding_triaffine.py",
@@ -83,7 +83,7 @@ class HubMixin:
         return pushed if processor is None else processor.push_to_hub(repo_id, private=private, **options)
 
     def save_pretrained(self, save_directory: Any, push_to_hub: bool = False, **options: Any) -> Any:
-        """As in transformers; a push, with the options in `PUSH_OPTIONS`, is of the whole repository."""
+        """As in transformers, but `push_to_hub=True`, with `PUSH_OPTIONS`, uploads the whole repository."""
         push_options = {name: options.pop(name) for name in PUSH_OPTIONS if name in options}
         saved = super().save_pretrained(save_directory, **options)  # type: ignore[misc]
         if push_to_hub and options.get("is_main_process", True):

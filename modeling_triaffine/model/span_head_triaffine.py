@@ -22,7 +22,7 @@ from .factors_triaffine import (
     Boundaries,
     SpanPart,
     WordVectors,
-    read_words,
+    project_words,
     tensor_of,
 )
 from .triaffine_blocks import at_least_float32, without_tiny_gradients
@@ -84,8 +84,8 @@ class CrossSpanStage(nn.Module):
         if not self.shares:
             init.normal_(self.label_bias)
 
-    def reads(self) -> list[MLP | Boundaries]:
-        """The MLPs that it reads the words by."""
+    def word_mlps(self) -> list[MLP | Boundaries]:
+        """Its MLPs of words, for [`project_words`]."""
         return [self.attention_boundaries, self.scoring_boundaries]
 
     def forward(
@@ -97,9 +97,9 @@ class CrossSpanStage(nn.Module):
         shared: tuple[TriaffineWeight, TriaffineWeight, Tensor] | None,
         reference: bool,
     ) -> tuple[Tensor, Tensor]:
-        """The words by `reads`, spans h_gr [B, R, m, d], candidates [B, m, 2] and their mask, (W, V, b) if shared.
+        """Final scores pᶜ [B, m, R] of the candidates [B, m, 2], and their attention β [B, m, m, R].
 
-        Returns pᶜ [B, m, R] and β [B, m, m, R].
+        Reads the words as projected by `word_mlps`, spans h_gr [B, R, m, d], and (W, V, b) if the span stage shares it.
         """
         if shared is None:
             shared = self.attention_triaffine(), self.scoring_triaffine(), self.label_bias
@@ -123,8 +123,8 @@ class TriaffineSpanHead(nn.Module):
     """
 
     reference = False  # compute by the plain einsums that define the model, for comparison; slow and large
-    # Memory for intermediate results that the backward pass of full tensors would otherwise recompute; None: a quarter
-    # of the free memory.
+    # Bytes of intermediate results that are stored for the backward pass of full tensors, which recomputes the others;
+    # None: a quarter of the free memory.
     kept_bytes: int | None = None
 
     def __init__(self, config: TriaffineConfig):
@@ -166,7 +166,7 @@ class TriaffineSpanHead(nn.Module):
         if not self.config.scoring_kind.reads_words:
             spans = SpanScores(self.biaffine(hidden))
         else:
-            words = self.read(hidden)
+            words = self.project(hidden)
             attention, scoring = factors = self.factors(words)
             score = span_scores_reference if self.reference else span_scores
             width = self.config.max_span_width
@@ -182,10 +182,10 @@ class TriaffineSpanHead(nn.Module):
             fields |= self._losses(fields, labels, valid, targets)
         return NestedNEROutput(**fields)
 
-    def read(self, hidden: Tensor) -> WordVectors:
-        """The words [B, N, H] by all MLPs of the head."""
-        across = self.cross_span.reads() if self.config.cross_span else []
-        return read_words(hidden, [*self.attention.reads(), *self.scoring.reads(), *across])
+    def project(self, hidden: Tensor) -> WordVectors:
+        """The words [B, N, H] as projected by all MLPs of the head."""
+        across = self.cross_span.word_mlps() if self.config.cross_span else []
+        return project_words(hidden, [*self.attention.word_mlps(), *self.scoring.word_mlps(), *across])
 
     def factors(self, words: WordVectors) -> tuple[Factor, Factor]:
         """The factors of s and o."""
@@ -263,7 +263,7 @@ def span_loss(
         logits [B, S, R], labels [B, S], mask [B, S]: with `multi_label` logits and labels [B, S, R - 1].
         reduction: "sentence": mean over sentences of the mean over each one's spans, without sentences that have none;
             "batch": one mean over all spans. Without any span 0.
-        targets: soft targets in place of the labels, of the shape of `logits`.
+        targets: soft targets, of the shape of `logits`; `labels` is then used only for its -100 positions.
     """
     labels = torch.where(mask.unsqueeze(-1) if multi_label else mask, labels, -100)
     span_losses = _binary_cross_entropies if multi_label else _cross_entropies

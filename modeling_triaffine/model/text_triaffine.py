@@ -77,8 +77,8 @@ _DIRECTION_MARKS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067
 INVISIBLE_SPACES = str.maketrans(dict.fromkeys(f"\u200b\ufeff{_DIRECTION_MARKS}", " "))
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
-# What closes a quotation in one language opens it in another (“so”, „so“, »so«); the last ones are invisible, such as
-# the direction marks of right-to-left text.
+# Some marks close a quotation in one language and open it in another (“so”, „so“, »so«). The last ones are invisible,
+# such as the direction marks of right-to-left text.
 _QUOTES = "\"'“”‘’„‚«»‹›\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff"
 # A sentence ends at an empty line, or at a mark with closing quotes (« in French after a space ») or brackets before
 # white space (East Asian marks: anywhere).
@@ -90,7 +90,7 @@ _SENTENCE_START = re.compile(rf"[\s{_QUOTES}(\[{{¿¡—–•*#@-]*([^\W_])")
 # The word before a full stop, without the quotes that open it.
 _LAST_WORD = re.compile(rf"(?:(?<![^\s(\[{{—])[{_QUOTES}]+)?([^\s(\[{{—]*)$")
 _INITIAL = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")
-# English, German, French, Spanish, Russian. No word of one of these languages that ends its sentences ("gem.", "me.").
+# Of English, German, French, Spanish, Russian; but none that is also a word that ends sentences ("gem.", "me.").
 _ABBREVIATIONS = frozenset(
     (  # noqa: SIM905 - quoted words would fill a page
         "adj al approx art bros ca capt cf ch co col corp dept dr ed eds eq eqs esp est etc fig figs gen gov hon inc"
@@ -125,7 +125,7 @@ def _of_composed(splitter: Splitter, text: str) -> list[Offsets]:
     """The words of the composed text, as offsets of the text as written."""
     if text.isascii() or unicodedata.is_normalized("NFC", text):
         return splitter(text)
-    starts = [place for place, character in enumerate(text) if not place or not _goes_on(character)]
+    starts = [place for place, character in enumerate(text) if not place or not _is_combining(character)]
     pieces: list[str] = []
     places: list[int] = []  # of each character of the composed text
     # Not all of a long run of marks at once, which takes quadratic time.
@@ -138,7 +138,7 @@ def _of_composed(splitter: Splitter, text: str) -> list[Offsets]:
     return [(start, end) for start, end in words if start < end]
 
 
-def _goes_on(character: str) -> bool:
+def _is_combining(character: str) -> bool:
     """True if a character may be composed with the one before: accents, signs, vowels and finals of Hangul."""
     return unicodedata.category(character)[0] == "M" or "\u1160" <= character <= "\u11ff"
 
@@ -251,7 +251,7 @@ def split_text(text: str, sentences: Iterable[Offsets], words: Splitter) -> Iter
 
 
 def sentences_by(splitter: TextSplitter, text: str) -> Iterator[Sequence[Offsets]]:
-    """The words of each sentence of a text by a splitter; ValueError as in [`check_words`]."""
+    """The words of each sentence of a text, by a person's splitter, checked by [`check_words`]."""
     last = 0
     for number, words in enumerate(splitter(clean_text(text))):
         checked = check_words(words, text, f"text splitter, in sentence {number},", last)

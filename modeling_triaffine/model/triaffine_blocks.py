@@ -209,15 +209,15 @@ def attend_products(plan: Plan, attention: ProductCube, scoring: ProductCube) ->
         for first in range(0, num_words, HEAD_WORDS):
             last = min(first + HEAD_WORDS, num_words)
             stop = min(num_words, last - 1 + (plan.max_width or num_words))
-            of_rows = []
+            chunks = []
             for row in range(0, rows, size):
-                some = [part[row : row + size] for part in parts]
-                place = some[:3], some[3:], outside, axis, first, last, stop
+                chunk = [part[row : row + size] for part in parts]
+                place = chunk[:3], chunk[3:], outside, axis, first, last, stop
                 if recomputes:
-                    of_rows.append(checkpoint(attend_from_heads, *place, use_reentrant=False, preserve_rng_state=False))
+                    chunks.append(checkpoint(attend_from_heads, *place, use_reentrant=False, preserve_rng_state=False))
                 else:
-                    of_rows.append(attend_from_heads(*place))
-            found = of_rows[0] if len(of_rows) == 1 else torch.cat(of_rows)
+                    chunks.append(attend_from_heads(*place))
+            found = chunks[0] if len(chunks) == 1 else torch.cat(chunks)
             blocks.append(functional.pad(found, (first, num_words - stop)))
     return torch.cat(blocks, dim=1).unflatten(0, (batch, labels))
 
@@ -267,7 +267,7 @@ def without_tiny_gradients(values: Tensor) -> Tensor:
 
 
 def at_least_float32(values: Tensor) -> Tensor:
-    """Converts half precision to float32, and leaves anything else as it is."""
+    """Converts half precision to float32; other types stay as they are."""
     return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
 
 

@@ -202,7 +202,7 @@ def span_scores(
         packed [n]: `Plan.packed`, if made on the host.
         kept_bytes: see [`TriaffineSpanHead`].
     """
-    attention, scoring = _hold(attention), _hold(scoring)
+    attention, scoring = _prepared(attention), _prepared(scoring)
     batch, num_words = len(lengths), attention.insides.shape[-2]
     if isinstance(attention, ProductFactor) and isinstance(scoring, ProductFactor):
         plan = Plan(batch, num_words, max_width, lengths, ())
@@ -281,7 +281,7 @@ def _candidate_ends(ends: Tensor, candidates: Tensor, insides: Tensor) -> tuple[
     return gather_words(heads, candidates[..., 0]), gather_words(tails, candidates[..., 1])
 
 
-def _hold(factor: Factor) -> Factor:
+def _prepared(factor: Factor) -> Factor:
     """The factor with its full tensor, if any, prepared for one forward pass."""
     if isinstance(factor, TriaffineFactor) and isinstance(factor.weight, Tensor):
         return factor._replace(weight=ACCELERATION.full_weight(factor.weight))
@@ -319,6 +319,10 @@ def entity_likelihood(logits: Tensor, multi_label: bool) -> Tensor:
     return logits.amax(-1) if multi_label else label_probabilities(logits)[..., :-1].amax(-1)
 
 
+# The largest number of int64, and the bits of a place in the keys of candidates: of sentences of up to 23,170 words.
+_LARGEST, _PLACES = 2**63 - 1, 2**29 - 1
+
+
 def select_candidates(
     span_logits: Tensor, valid: Tensor, max_candidates: int, max_width: int | None = None, multi_label: bool = False
 ) -> tuple[Tensor, Tensor]:
@@ -339,14 +343,10 @@ def select_candidates(
     keys = torch.where(valid, keys | places.view(num_words, num_words), -_LARGEST - 1).view(batch, -1)
     chosen = keys.topk(min(max_candidates, spans), sorted=False).values
     order = (_PLACES - (chosen & _PLACES)).sort().values
-    # What is no span has the last place of all: it goes last, as span (0, 0).
+    # Keys of pairs that are no span have the largest place: they come last, as span (0, 0).
     mask = order < num_words * num_words
     order = order * mask
     return torch.stack([order // num_words, order % num_words], dim=-1), mask
-
-
-# The largest of int64, and the bits of a place in the keys of candidates: for sentences of up to 23,170 words.
-_LARGEST, _PLACES = 2**63 - 1, 2**29 - 1
 
 
 def gather_words(vectors: Tensor, index: Tensor) -> Tensor:

@@ -28,8 +28,8 @@ class BiLSTM(nn.Module):
     def forward(self, values: Tensor, lengths: Tensor, packed: bool = False) -> Tensor:
         """values [B, N, D], lengths [B] → [B, N, 2·size].
 
-        packed: compute without padding, by lengths on the host. For many short rows on the CPU, where oneDNN, which
-        computes padded rows, takes longer to prepare for a new shape than to compute.
+        packed: compute without padding, by lengths on the host. It is for many short rows on the CPU: oneDNN, which
+        computes padded rows there, takes longer to prepare for a new shape than to compute.
         """
         if values.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
             # torch's LSTM raises under autocast on processors without bfloat16 instructions.

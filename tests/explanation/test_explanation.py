@@ -60,7 +60,7 @@ def assert_equal(found, expected):
 @torch.no_grad()
 def test_words_add_up_to_the_span_score(fields, rank):
     head, hidden, output = run_head(**fields, triaffine_rank=rank)
-    attention_factor, scoring_factor = head.factors(head.read(hidden))
+    attention_factor, scoring_factor = head.factors(head.project(hidden))
     attention = inside_attention_reference(attention_factor.whole_cube())[0].expand(4, -1, -1, -1)
     values = scoring_factor.whole_cube()[0]
     for i, j in all_spans(5):

@@ -34,7 +34,7 @@ def check_gradients(head, arrays, hidden, prefix):
 
 
 def attention_cube(head, hidden):
-    factor, _ = head.factors(head.read(hidden))
+    factor, _ = head.factors(head.project(hidden))
     # [B, R, i, j, k] → [b, i, j, k, r], the axes of the arrays
     return inside_attention_reference(factor.whole_cube()).permute(0, 2, 3, 4, 1)
 
@@ -70,7 +70,7 @@ def test_full_model(name, axis, suffix, reference):
     num_words = hidden.shape[1]
     output = head(hidden, inputs["lengths"], inputs["labels"])
     spans, insides = span_mask(inputs["lengths"], num_words), inside_mask(inputs["lengths"], num_words)
-    factor, scoring = head.factors(head.read(hidden))
+    factor, scoring = head.factors(head.project(hidden))
     close(factor.whole_cube().permute(0, 2, 3, 4, 1), expected["s_unmasked"], insides)
     close(scoring.whole_cube().permute(0, 2, 3, 4, 1), expected["o"], insides)
     close(attention_cube(head, hidden), expected["alpha"], insides)
@@ -79,7 +79,7 @@ def test_full_model(name, axis, suffix, reference):
     assert output.candidate_mask.all()
     of_candidates = (torch.arange(len(insides))[:, None], *output.candidates.unbind(-1))
     close(output.span_attentions, expected["alpha"][of_candidates], insides[of_candidates])
-    spans = head.represent(head.read(hidden), candidate_attention(factor, output.candidates, num_words))
+    spans = head.represent(head.project(hidden), candidate_attention(factor, output.candidates, num_words))
     close(spans.transpose(1, 2), expected["span_repr_topm"])
     close(output.cross_span_attentions, expected[f"beta_{suffix}"])
     close(output.logits, expected[f"p_cross_{suffix}"])

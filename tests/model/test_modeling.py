@@ -203,7 +203,7 @@ def test_low_rank_scores_start_with_about_unit_variance(tmp_path, attention, sco
     sizes = {"triaffine_rank": rank, "triaffine_dim": dim, "lstm_hidden_size": lstm_hidden_size}
     model = tiny_model(encoder, **labels, **sizes, attention=attention, scoring=scoring)
     hidden = words_of_random_subwords(model)
-    for factor in model.head.factors(model.head.read(hidden)):
+    for factor in model.head.factors(model.head.project(hidden)):
         assert 0.5 < factor.whole_cube().square().mean().sqrt() < 2
     before = {name: weight.clone() for name, weight in model.head.named_parameters()}
     match_low_rank_start(model)  # they fit already
