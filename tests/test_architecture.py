@@ -36,7 +36,7 @@ BUDGET = {
     "drawing": (593, 454),
     "evaluation": (1_145, 621),
     "explanation": (381, 280),
-    "model": (4_463, 3_455),
+    "model": (4_463, 3_452),
     "page": (324, 581),
     "publishing": (675, 655),
     "serving": (900, 940),
