@@ -58,7 +58,7 @@ def test_an_entity_in_two_windows_counts_once_and_one_in_none_does_not(encoder):
     windows = windows_of(encoder)
     whole, long = windows.join(window["entities"] for window in windows)
     assert whole == SHORT["entities"]
-    assert sorted(spans(long)) == sorted({*ENTITIES} - {(0, 9)})
+    assert spans(long) == sorted({*ENTITIES} - {(0, 9)}, key=lambda span: (span[0], -span[1]))
     assert windows.join_spans(spans(window["entities"]) for window in windows)[1] == spans(long)
 
 

@@ -8,6 +8,7 @@ from datasets import Dataset, DatasetDict
 
 from modeling_triaffine.data import FEATURES, FORMATS, CorpusError, load_texts, register_format
 from modeling_triaffine.data import load_nested_ner as load
+from modeling_triaffine.data.loading import read_parts
 from modeling_triaffine.data.schema import Text
 from modeling_triaffine.model.text_triaffine import word_splitter
 from tests.helpers.corpora import RECORD, TEXT, changed, entity, json_lines, spelled, write_files
@@ -38,6 +39,7 @@ SPLITS = {
     "files further down": (columns("data/dev.tsv", "data/train.tsv"), "data/train.tsv data/dev.tsv"),
     "the least deep": (columns("x-train.tsv", "raw/train.tsv", "dev.tsv", "raw/test.tsv"), "x-train.tsv dev.tsv"),
     "a file beside a folder": (columns("train.tsv", "train/a.tsv", "dev/b.tsv", "dev/.c"), "train.tsv dev/b.tsv"),
+    "several in one name": (columns("x-train.tsv", "train-dev.tsv"), "x-train.tsv"),
     "no split": (columns("a.tsv", "in/b.tsv", "latest.tsv", "contest.tsv"), "a.tsv+contest.tsv+in/b.tsv+latest.tsv"),
     "a split of O alone": ({**columns("train.ner"), "test.ner": "test.ner\tO\n"}, "train.ner - test.ner"),
     "files of O alone": ({**columns("a.txt"), "b.txt": "b.txt\tO\n", "c.txt": "No columns"}, "a.txt+b.txt"),
@@ -236,7 +238,8 @@ class TestOptions:
 class TestReport:
     def test_of_sentences(self, tmp_path, caplog):
         file = write(tmp_path / "a.jsonl", changed(entities=[entity(0, 1), entity(1, 2), entity(0, 1)], note="x"))
-        rows = load(file)["train"]
+        (part,) = read_parts(file)
+        rows, _ = (part.sentences()["train"] for _ in range(2))  # of which one report is told once
         assert rows.features == FEATURES
         assert rows[0]["entities"] == [entity(0, 1), entity(1, 2)]
         assert rows.info.description == (
@@ -357,11 +360,11 @@ def test_a_bad_record_or_entity_is_dropped_named_and_counted(tmp_path, caplog, f
 
 
 def test_one_more_is_an_error_that_counts_those_before(tmp_path):
-    path = write_files(tmp_path, {"a.jsonl": json_lines(GOOD, "{", OUTSIDE, {"tokens": []}, GOOD)})
+    path = write_files(tmp_path, {"a.jsonl": json_lines(GOOD, "{", OUTSIDE, {"tokens": []}, "{", GOOD)})
     with pytest.raises(CorpusError, match=r"line 4: .* 2 were dropped before\. .* --max_bad_records"):
         load(path, max_bad_records=2)
-    report = load(path, max_bad_records=3)["train"].info.description
-    assert all(f"line {number}: " in report for number in (2, 3, 4))
+    report = load(path, max_bad_records=4)["train"].info.description
+    assert all(f"line {number}: " in report for number in (2, 3, 4, 5))
 
 
 def test_what_is_no_record_stays_an_error(tmp_path):

@@ -49,10 +49,13 @@ def test_layout_with_context(processor, left, right, layout, segments, index):
 
 def test_context_is_cut_evenly_around_the_sentence_and_specials_stay(processor):
     words = ["gene"] * 6
-    [feature] = processor.encode([words], None, [list("abcdefgh")], [list("stuvwxyz")])
-    assert tokens(processor, feature) == ["[CLS]", *"fgh", "[SEP]", *words, "[SEP]", *"stu", "[SEP]"]
-    [feature] = processor.encode([words], None, [list("gh")], [list("stuvwxyz")])
-    assert tokens(processor, feature) == ["[CLS]", *"gh", "[SEP]", *words, "[SEP]", *"stuv", "[SEP]"]
+    for left, right, before, after in (
+        ("abcdefgh", "stuvwxyz", "fgh", "stu"),
+        ("gh", "stuvwxyz", "gh", "stuv"),
+        ("abcdefgh", "st", "efgh", "st"),
+    ):
+        [feature] = processor.encode([words], None, [list(left)], [list(right)])
+        assert tokens(processor, feature) == ["[CLS]", *before, "[SEP]", *words, "[SEP]", *after, "[SEP]"]
     [feature] = processor.encode([["gene"] * 13], None, [["a"]], [["b"]])
     assert "a" not in tokens(processor, feature)
     assert len(feature["input_ids"]) == 15

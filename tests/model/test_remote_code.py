@@ -4,6 +4,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import pytest
 from transformers.dynamic_module_utils import get_imports, get_relative_imports
 
 from modeling_triaffine.model import repository_triaffine
@@ -13,6 +14,7 @@ from tests.helpers.stranger import ask_a_stranger
 ALWAYS_THERE = {"torch", "transformers", "tokenizers", "numpy", "safetensors", "huggingface_hub", "packaging"}
 
 
+@pytest.mark.contract
 def test_remote_code_imports_only_what_a_stranger_has():
     """Flat siblings and guarded imports only: the static check that transformers makes of remote code."""
     folder = Path(repository_triaffine.__file__).parent

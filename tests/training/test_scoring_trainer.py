@@ -63,7 +63,7 @@ def test_evaluation_does_not_depend_on_batch_size_or_order(trained, monkeypatch)
     losses, predictions = [], []
     ways = [*((batch_size, None, dataset) for batch_size in (1, 4, 50)), (4, None, turned), (1, 30, dataset)]
     for batch_size, max_subwords, rows in ways:
-        trained.args.per_device_eval_batch_size = batch_size
+        monkeypatch.setattr(trained.args, "per_device_eval_batch_size", batch_size)
         monkeypatch.setattr(trained.args, "max_subwords_per_batch", max_subwords)
         losses.append(trained.evaluate(rows)["eval_loss"])
         found = trained.predict(rows).predictions
