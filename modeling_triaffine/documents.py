@@ -48,13 +48,13 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class TextOptions:
-    """The fields or columns with the text and for the entities, and the rows of what has them."""
+    """The names of the fields or columns of text and entities; makes rows of the lines and files that have them."""
 
     text_column: str = "text"
     entities_column: str = "entities"
 
     def read_lines(self, lines: Iterable[bytes], file: str, is_json: bool | None = False) -> Iterator[Row]:
-        """Yields a row for each line, also for a blank one unless it is JSON; None: as the first character tells."""
+        """Yields a row for each line but blank ones of JSON. `is_json` None: JSON if the first character is {."""
         for number, line in enumerate((line.removeprefix(BOM_UTF8) for line in lines), start=1):
             if number == 1:
                 is_json = line.lstrip().startswith(b"{") if is_json is None else is_json
@@ -96,7 +96,7 @@ class TextOptions:
             raise DataError(f"there is {self.entities_column!r} already", "Give another --entities-column")
 
     def row(self, file: str, number: int | None, record: Any, text: Any) -> Row:
-        """The row of a record, whatever stands in place of its text."""
+        """The row of a record; it is rejected if `text` is not a string."""
         found = "null" if text is None else type(text).__name__
         reason = None if isinstance(text, str) else f"expected a text under {self.text_column!r}, found {found}."
         return Row(file, number, record, text, reason)

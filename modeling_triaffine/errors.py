@@ -1,4 +1,4 @@
-"""Ends of commands: one paragraph for a user's mistake, exit codes, and the error for a missing extra."""
+"""How commands end: one paragraph for a user's mistake, exit codes, and the error for a missing extra."""
 
 import contextlib
 import logging

@@ -1,4 +1,4 @@
-"""Files: bytes → text and JSON, with errors that say what to do; and writing of which only what is complete appears.
+"""Files: bytes → text and JSON, with errors that say what to do; atomic writing of files and folders; locks.
 
 Not in `data/`: `predict` would start a second later, since the library `datasets` is imported there.
 """
@@ -21,7 +21,7 @@ from filelock import FileLock, Timeout
 SURROGATES = "backslashreplace"
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")  # of JSON lines, and of one JSON value
 GZIP_MAGIC = b"\x1f\x8b"
-# How files begin that are no text → what they are, and what to do.
+# The first bytes of files that are not text → what these files are, and what to do.
 NO_TEXT = {
     GZIP_MAGIC: ("the file is compressed with gzip", "Uncompress it, for instance with gunzip"),
     b"%PDF-": ("the file is a PDF", "Extract its text, for instance with pdftotext"),
@@ -124,7 +124,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Creates a folder that no other process locks within the block; raises ValueError if one does."""
+    """Creates and locks a folder for the block; raises ValueError if another process has locked it."""
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(folder / LOCK, timeout=0, is_singleton=True):

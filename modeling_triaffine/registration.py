@@ -23,9 +23,9 @@ def register_with_transformers() -> None:
 
 
 class _Watcher(MetaPathFinder):
-    """Finds modules as everybody else does, and calls the function of each named one that has been imported.
+    """Finds modules by the other finders, and calls the function in `calls` of each module that has been imported.
 
-    It does so once the outermost import of transformers' modules and of this package's has ended: they import each
+    It calls when the outermost import of transformers' modules and of this package's has ended: they import each
     other, and until then, what a function imports may be half imported.
     """
 

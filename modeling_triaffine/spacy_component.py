@@ -66,7 +66,7 @@ class TriaffineNER(Pipe):
         spans_key: str = "sc",
         set_ents: bool = False,
     ):
-        # A wrong name is an error now, not at the first text; but a saved spaCy pipeline has its model beside it.
+        # A wrong name is an error here, not at the first text; but a saved spaCy pipeline has its model beside it.
         if not nlp._meta.get("pipeline") and find_file(find_model(model), CONFIG_NAME, {}) is None:
             raise FileNotFoundError(f'"{name}": there is no model in {model}, which has no {CONFIG_NAME}.')
         self.name, self._source = name, model

@@ -23,7 +23,7 @@ from .span_stage import uses_kernels
 
 # The axes of d+1 are padded to a multiple of this on CUDA: 16 bytes in half precision.
 ALIGNMENT = 8
-# On CUDA, bytes of the largest tensor of the labels that are computed at once: for one label, most operations take
+# Labels are computed at once on CUDA, as many as make a tensor of so many bytes: for one label, most operations take
 # longer to launch than to run.
 AT_ONCE_BYTES = 2**30
 # Fraction of the free memory for contracted words that are stored for the backward pass; the others are recomputed.
@@ -49,12 +49,12 @@ class GradientBuffer:
         if right.dtype == part.dtype and right.shape[1:] == part.shape[1:]:
             write_product(left, right.flatten(1), part.flatten(1), not first)
         else:
-            _put((left.mT @ right.flatten(1)).unflatten(1, right.shape[1:]), part, first)
+            _write_or_add((left.mT @ right.flatten(1)).unflatten(1, right.shape[1:]), part, first)
 
     def add_product(self, labels: slice, product: Tensor) -> None:
         """gradient[labels] += product [r, d, a, e] for r labels."""
         part, first = self._part(labels)
-        _put(product, part.unflatten(0, product.shape[:2]), first)
+        _write_or_add(product, part.unflatten(0, product.shape[:2]), first)
 
     def _part(self, labels: slice) -> tuple[Tensor, bool]:
         """The part of the gradient for these labels, [r·d, d+1, d+1], and whether nothing was added to it before."""
@@ -106,8 +106,8 @@ class BufferedWeight(FullWeight):
         self.tensor = tensor
         self.detached = tensor.detach()
         self.buffer = GradientBuffer(tensor)
-        # A scalar argument of every contraction, through which autograd runs `_Deliver` after all of them.
-        self.ticket = _Deliver.apply(tensor, self.buffer)
+        # A scalar argument of every contraction, so that autograd runs `_Deliver` after all their backward passes.
+        self.link = _Deliver.apply(tensor, self.buffer)
 
     def pad(self, boundaries: Tensor) -> Tensor:
         """Pads to a multiple of 8 on CUDA."""
@@ -115,11 +115,11 @@ class BufferedWeight(FullWeight):
         return functional.pad(boundaries, (0, padding)) if padding else boundaries
 
     def contract_words(self, insides: Tensor, labels: slice) -> Tensor:
-        return _ContractWords.apply(insides, self.ticket, self.detached, self.buffer, labels)
+        return _ContractWords.apply(insides, self.link, self.detached, self.buffer, labels)
 
     @torch.compiler.disable
     def contract_pairs(self, heads: Tensor, tails: Tensor) -> Tensor:
-        return _ContractPairs.apply(heads, tails, self.ticket, self.detached, self.buffer)
+        return _ContractPairs.apply(heads, tails, self.link, self.detached, self.buffer)
 
 
 @torch.compiler.disable
@@ -131,7 +131,7 @@ def buffered_weight(tensor: Tensor) -> FullWeight:
 class _ContractWords(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, insides: Tensor, ticket: Tensor, tensor: Tensor, buffer: GradientBuffer, labels: slice
+        ctx: Any, insides: Tensor, link: Tensor, tensor: Tensor, buffer: GradientBuffer, labels: slice
     ) -> Tensor:
         ctx.save_for_backward(insides, tensor)
         ctx.buffer, ctx.labels = buffer, labels
@@ -157,9 +157,7 @@ class _ContractWords(torch.autograd.Function):
 
 class _ContractPairs(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, heads: Tensor, tails: Tensor, ticket: Tensor, tensor: Tensor, buffer: GradientBuffer
-    ) -> Tensor:
+    def forward(ctx: Any, heads: Tensor, tails: Tensor, link: Tensor, tensor: Tensor, buffer: GradientBuffer) -> Tensor:
         ctx.save_for_backward(heads, tails, tensor)
         ctx.buffer = buffer
         outer = _outer(heads, tails).flatten(1)
@@ -192,7 +190,7 @@ def _outer(heads: Tensor, tails: Tensor) -> Tensor:
     return heads.unsqueeze(-1) * tails.unsqueeze(-2)
 
 
-def _put(product: Tensor, part: Tensor, first: bool) -> None:
+def _write_or_add(product: Tensor, part: Tensor, first: bool) -> None:
     """Writes or adds a product, which may be padded, to the part of a gradient."""
     product = product[..., : part.shape[-2], : part.shape[-1]]
     part.copy_(product) if first else part.add_(product)
@@ -209,8 +207,8 @@ def _groups(tensor: Tensor, like: Tensor) -> list[slice]:
 def label_chunks(attention: Factor, scoring: Factor, plan: Plan, kept_bytes: int | None) -> list[tuple[slice, bool]]:
     """The labels for which the span stage contracts words with full tensors at once, and whether it stores the results.
 
-    By kernels, all that fit; else one, also if all labels share their attention: the kernels would need copies of it.
-    The backward pass computes anew what `kept_bytes` has no place for.
+    With kernels, these are as many as fit; otherwise, or if all labels share one attention, of which kernels would need
+    copies, one label. The backward pass recomputes the results for which `kept_bytes` are not enough.
     """
     full = [factor for factor in (attention, scoring) if isinstance(factor, TriaffineFactor)]
     insides, chunk, stored = autocast(scoring.insides), 1, scoring.labels
@@ -225,8 +223,8 @@ def label_chunks(attention: Factor, scoring: Factor, plan: Plan, kept_bytes: int
         if kept_bytes is None:
             kept_bytes = int(KEPT_SHARE * free_bytes(plan.packed.device))
         widths = [factor.width for factor in full if factor.labels > 1]
-        of_label = len(plan.packed) * sum(width**2 for width in widths) * insides.element_size()
-        stored = kept_bytes // max(1, of_label)
+        bytes_of_label = len(plan.packed) * sum(width**2 for width in widths) * insides.element_size()
+        stored = kept_bytes // max(1, bytes_of_label)
         chunk = max(1, min(chunk, stored))  # where memory is short for the backward pass, too
     slices = (slice(first, min(first + chunk, scoring.labels)) for first in range(0, scoring.labels, chunk))
     return [(labels, labels.stop <= stored) for labels in slices]

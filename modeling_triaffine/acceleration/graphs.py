@@ -1,7 +1,7 @@
 """CUDA graphs: a forward pass, or a step of training, is recorded once for each of a few shapes, and replayed at once.
 
-Batches are padded to these shapes, with empty sentences, and the results of the padding are cut off. What has no shape
-of the list runs as ever. The variable `TRIAFFINE_CUDA_GRAPHS=1` switches graphs on.
+Batches are padded to these shapes, with empty sentences, and the results of the padding are cut off. Batches that are
+larger than all shapes run without a graph. The environment variable `TRIAFFINE_CUDA_GRAPHS=1` switches graphs on.
 """
 
 import contextlib
@@ -49,7 +49,7 @@ def run_model(model: Any, inputs: Batch) -> Any:
     """The model's output for a batch, by graphs where they are switched on and a GPU predicts."""
     if not are_wanted(model.device) or model.training or torch.is_grad_enabled():
         return model(**inputs)
-    if torch.is_autocast_enabled("cuda"):  # whose copies of weights a graph would outlive
+    if torch.is_autocast_enabled("cuda"):  # a graph would outlive autocast's copies of the weights
         return model(**inputs)
     with _LOCK:
         if model not in _OF_MODELS or _OF_MODELS[model].device != model.device:
@@ -67,7 +67,7 @@ def predict(model: Any, inputs: Batch, graphs: "Graphs") -> Any:
         output = reference()(**{**batch, "return_dict": True})
         return {name: output[name] for name in RESULTS if output.get(name) is not None}
 
-    # What a graph has as constants, and the weights that it reads in place; of an adapter, too.
+    # What a graph contains as constants, and the addresses of the weights that it reads, also of an adapter's.
     limits = model.config.max_candidates, model.config.max_span_width
     state = *limits, *(weight.data_ptr() for weight in model.parameters())
     rows, found = len(inputs["num_words"]), graphs.run(forward, inputs, state)
@@ -97,12 +97,12 @@ class Graphs:
         self.pool, self.stream, self.generator = None, None, torch.default_generator
         if device.type == "cuda":
             self.pool, self.generator = torch.cuda.graph_pool_handle(), torch.cuda.default_generators[device.index or 0]
-            self.stream = torch.cuda.Stream(device)  # the same for all, which else would not share their memory
+            self.stream = torch.cuda.Stream(device)  # one for all graphs: on several, they would not share their memory
 
     def run(self, function: Function, inputs: Batch, state: Hashable = None) -> dict[str, Tensor]:
         """The results of the function for a batch, valid until the next one of its shape, and the gradients.
 
-        `state` is what else a graph has as constants: where it differs, another one is recorded.
+        `state` is what else a graph contains as constants: for another state, another graph is recorded.
         """
         batch = {name: values for name, values in inputs.items() if torch.is_tensor(values) and name != "packed_words"}
         longest = batch["labels"].shape[1] if "labels" in batch else inputs["max_words"]
@@ -156,7 +156,7 @@ class Graphs:
         return replay
 
     def _give_up(self) -> None:
-        """Records and replays nothing more: torch's allocator and generator still wait for the end of the recording."""
+        """Ends recording and replay, also in torch's allocator and generator, which a failure leaves recording."""
         self.most = 0
         self.recorded.clear()
         for weight in self.weights:
@@ -181,7 +181,7 @@ class Graphs:
 
 
 def _padded_sizes(batch: dict[str, Tensor], words: int, config: Any) -> dict[str, tuple[int, ...]] | None:
-    """The size of each input in the graph of a batch; None if it has none.
+    """The padded size of each input of a batch; None if the batch is too large for a graph, or has full tensors.
 
     Full tensors contract the words of a batch without padding, whose number differs from batch to batch.
     """

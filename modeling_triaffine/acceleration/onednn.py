@@ -15,17 +15,17 @@ from torch.overrides import TorchFunctionMode
 
 # Multiplications below which it takes longer to prepare oneDNN for a new shape than it saves.
 LEAST_PRODUCTS = 2**22
-# Numbers of a product that is added to others. oneDNN writes to new memory, and glibc returns blocks of more than 32 MB
-# to the system: to get them again takes longer than oneDNN saves.
+# Most numbers of a product that is written to given memory; larger ones are computed in pieces. oneDNN writes to new
+# memory, and glibc returns blocks of over 32 MB to the system: to get them again takes longer than oneDNN saves.
 LARGEST_PIECE = 2**22
 
 
 def linear_layers(module: nn.Module) -> contextlib.AbstractContextManager[Any]:
     """Computes linear layers by oneDNN inside the block, if it is faster on this processor.
 
-    `torch.backends.mkldnn.enabled = False` switches it off. So do, inside the block, autocast, devices other than the
-    CPU and precisions other than float32, layer by layer. A module that recomputes activations in the backward pass,
-    outside the block, is left to torch: both passes must keep the same tensors.
+    `torch.backends.mkldnn.enabled = False` switches it off. Layers under autocast, on other devices or of other types
+    than float32 are left to torch. So is a module that recomputes activations in the backward pass, outside the block:
+    both passes must keep the same tensors.
     """
     recomputes = module.training and any(getattr(part, "gradient_checkpointing", False) for part in module.modules())
     left = recomputes or not _is_wanted()

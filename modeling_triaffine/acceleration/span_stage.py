@@ -38,7 +38,7 @@ def uses_kernels(device: torch.device) -> bool:
         return False
     try:
         try_kernels(device)
-    except torch.OutOfMemoryError:  # is no fault of the kernels
+    except torch.OutOfMemoryError:  # not a fault of the kernels
         raise
     except Exception as error:  # Triton's compiler and the driver have errors of their own
         warnings.warn(f"The Triton kernels do not work on {device} and are not used: {error}", stacklevel=2)

@@ -60,12 +60,12 @@ class Windows(Sequence[dict[str, Any]]):
         return self.records[window.row] if window.record is None else window.record
 
     def owns(self, number: int, start: int, end: int) -> bool:
-        """An entity of a window, in its words (`end` exclusive), counts there and not in a neighbour."""
+        """True if an entity of a window, in its words (`end` exclusive), belongs to it, not to a neighbouring one."""
         piece = self._windows[number].piece
         return piece is WHOLE or piece.owns(start, end)
 
     def join(self, found: Iterable[Iterable[Any]]) -> list[list[Any]]:
-        """The entities of each window, in its words → those of each record, in its own, each once."""
+        """Entities of each window, in words of the window → entities of each record, in its words, each once."""
         by_record = [FoundInText() for _ in self.records]
         for window, entities in zip(self._windows, found, strict=True):
             by_record[window.row].add(window.piece, entities)
@@ -81,7 +81,7 @@ class Windows(Sequence[dict[str, Any]]):
 
 
 def _windows_of(row: int, record: Mapping[str, Any], processor: Any) -> Iterator[Window]:
-    """The windows of a long record: its words and their parts of speech, the entities inside, what stands around it."""
+    """The windows of a long record, as records: words, parts of speech, entities inside, and the words around it."""
     entities = sorted(record.get("entities") or (), key=lambda entity: entity["start"])
     starts = [entity["start"] for entity in entities]
     for piece in processor.windows(record["tokens"], *(record.get(side) or () for side in CONTEXT_FIELDS)):
@@ -103,7 +103,7 @@ def spans_of(record: Mapping[str, Any]) -> set[Span]:
 
 # ---- Features and batches ----
 
-# Which of nested entities a corpus annotates, if only some.
+# Values of `flat_annotation`: which of nested entities a corpus annotates, if not all.
 FLAT_ANNOTATIONS = ("outermost",)
 
 

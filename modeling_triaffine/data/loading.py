@@ -137,9 +137,9 @@ class CorpusPart:
     check: RecordChecker
     texts: dict[str, list[Text]] = field(default_factory=dict)
     name: str | None = None
-    """In place of `train`, if nobody names the split: the split in the file's name, or that name."""
-    told: set[str] = field(default_factory=set)
-    """The reports that were logged: sentences of other words may have the same."""
+    """The name to use in place of `train`, if no one names the split: the split in the file's name, or that name."""
+    logged: set[str] = field(default_factory=set)
+    """The reports that were logged: sentences of other words may have the same one, which is not repeated."""
 
     @property
     def has_words(self) -> bool:
@@ -161,8 +161,8 @@ class CorpusPart:
         if not any(map(len, splits.values())):
             remedy = check.report().removesuffix(".") or "Check whether it is complete"
             raise check.error("", "it has no sentences", remedy)
-        if (report := check.report()) not in self.told:
-            self.told.add(check.tell())
+        if (report := check.report()) not in self.logged:
+            self.logged.add(check.tell())
         for rows in splits.values():
             rows.info.description = report
         return splits
@@ -281,12 +281,12 @@ class GivenFiles:
         kinds = [self.known] if self.known else FORMATS.values()
         # Of documents that consist of several files, the ones to read.
         found = {file: kind for kind in kinds if kind.documents for path in self.paths for file in kind.documents(path)}
-        documents = {_stem(file) for file in found}  # whose texts are called alike
+        documents = {_stem(file) for file in found}  # the other files of a document have the same stem
         for file in self.files:
             own = None if _stem(file) in documents else self._own_format(file)
             if own is not None and (own.documents is None or file == self.folder):
                 found[file] = own
-        # Files without a format that are called like others; their reader says what is wrong with them.
+        # Files without a format that are named like others get theirs; its reader says what is wrong with them.
         near = {_suffix(file): kind for file, kind in found.items() if kind.documents is None}
         for file in self.files:
             like = near.get(_suffix(file))
@@ -327,7 +327,7 @@ class GivenFiles:
                 for file in sorted({*self.files} - read)
                 if self.formats.get(file) in kinds or (split_of(file) and _stem(file) not in names)
             ]
-            _tell(self.folder, "files outside all splits left out", left_out)
+            _log_files(self.folder, "files outside all splits left out", left_out)
         return splits
 
     def _place_of(self, file: Path) -> Path | None:
@@ -364,7 +364,7 @@ class GivenFiles:
                 f"{GIVE_FILES}; `predict` reads texts without entities. {OF_TABLES}."
             )
         if not documents:
-            _tell(place, "files of unknown formats left out", [file for file in files if file not in read])
+            _log_files(place, "files of unknown formats left out", [file for file in files if file not in read])
         (name,) = examples
         return SplitFiles(place, tuple(documents or read), FORMATS[name])
 
@@ -402,7 +402,7 @@ def _suffix(path: Path) -> str:
     return Path(plain_name(path)).suffix
 
 
-def _tell(folder: Path, what: str, files: Sequence[Path]) -> None:
+def _log_files(folder: Path, what: str, files: Sequence[Path]) -> None:
     if files:
         logger.warning("%s: %s: %d (%s).", folder, what, len(files), _shown(folder, files))
 

@@ -195,7 +195,7 @@ def _events(file: BinaryIO, check: RecordChecker, where: str) -> Iterator[Any]:
 
 SEE_DOCS = "See docs/corpora.md"
 HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]..")
-"""Escapes of surrogates, of which pydantic refuses half ones."""
+"""The escape of a surrogate; pydantic does not parse JSON with half a pair."""
 Pair = Annotated[tuple[int, int], Strict(False)]
 Triple = Annotated[tuple[int, int, str], Strict(False)]
 """Lists of two numbers, and of two numbers and a type."""
@@ -206,7 +206,7 @@ def json_values(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]
     head = read_head(path)
     first, continues, _ = head.partition("\n")
     with open_corpus(path) as file:
-        # A list of records begins with [{ or [[; a line of its own with ["text", {"entities": …}].
+        # A list of records begins with [{ or [[. JSON lines may be lists, too, such as ["text", {"entities": …}].
         if not re.match(r'\[\s*[^\s"]', head) and not (continues and first.rstrip()[-1:] in "{[,"):
             for number, line in enumerate(file, start=1):
                 if line.strip():
@@ -293,7 +293,7 @@ def json_reader(
     Args:
         text_of: `text_of(record, name)` → the text of a `JsonObject`, None if it is not to be read. The name is that
             of the file (`file_name`) with the number of the record. Options of the reader (`columns`) are passed on.
-        fields, values: what a record is expected to have, for messages; the records of a file, each with its place.
+        fields, values: the fields of a record, for messages; and what reads the records of a file with their places.
     """
 
     def read(path: Path, check: RecordChecker, **options: Any) -> Iterator[Text]:
@@ -325,7 +325,7 @@ LAYERS: dict[str, tuple[Any, str]] = {
 
 
 def layers_of(record: JsonObject, text: str) -> dict[str, Any]:
-    """The layers of a text in JSON; a field of another type is none of them. CorpusError if they do not fit it."""
+    """The fields of `LAYERS` in JSON of a text, but those of other types. CorpusError if one does not fit the text."""
     found: dict[str, Any] = {}
     for name, (kind, owner) in LAYERS.items():
         if record.fields.get(name) is not None and (not owner or owner in found):

@@ -65,7 +65,7 @@ Examples:
 
 
 def as_records(dataset: object, columns: Iterable[str], function: str) -> Dataset:
-    """The data set with rows of Python types and types of entities by name; messages name the `function`."""
+    """The data set with rows of Python types, and types of entities by name; errors name the `function`."""
     if not isinstance(dataset, Dataset):
         found = type(dataset).__name__
         raise TypeError(f"{function} needs a Dataset or DatasetDict, but the data is of type {found}. {OF_TABLES}.")
@@ -133,7 +133,7 @@ def entity_types(records: Dataset, what: str, known: Iterable[str] | None = None
 
 
 def readable(value: Any, feature: Any) -> Any:
-    """A value with names of class labels, and lists of objects in place of objects of lists."""
+    """A value with the names of class labels, and with lists of objects in place of objects of lists."""
     if value is None:
         return None
     if isinstance(feature, ClassLabel):

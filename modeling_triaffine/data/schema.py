@@ -28,7 +28,7 @@ OF_TABLES = (
 
 
 UnicodeText = Annotated[str, StringConstraints(min_length=0)]
-"""pydantic looks for half surrogate pairs, which JSON can escape (\ud800) and UTF-8 not represent, under any bound."""
+"""Without half surrogate pairs (\\ud800 in JSON), which UTF-8 lacks: pydantic looks for them under any bound."""
 Words = list[Annotated[str, StringConstraints(min_length=1)]]
 STRICT = ConfigDict(strict=True)
 
@@ -60,7 +60,7 @@ class Entity(TypedDict):
 
 @with_config(STRICT)
 class Record(TypedDict):
-    """One sentence, in the form of `FEATURES`. As found, it may lack `pos` (no tags) and the context."""
+    """One sentence, in the form of `FEATURES`. In a file, it may lack `pos` (no tags) and the context."""
 
     id: UnicodeText
     doc_id: UnicodeText
@@ -111,7 +111,7 @@ class Text(TypedDict):
 def annotated(
     doc_id: str, text: str, found: Iterable[Entity | None], where: str, borders: Iterable[int] | None = None
 ) -> Text:
-    """A text as written with what was found in it, in which None stands for an entity that was dropped."""
+    """A text as written with the entities that were found in it; None stands for one that was dropped."""
     made = Text(doc_id=doc_id, text=text, entities=[entity for entity in found if entity], where=where)
     if borders is not None:
         made["borders"] = sorted({border for border in borders if 0 < border < len(text)})
@@ -229,10 +229,10 @@ class RecordChecker:
         return list(unique.values())
 
     def numbered(self, texts: Iterable[Text]) -> Iterator[Text]:
-        """The texts, those with the name of an earlier one numbered, as exports have the pages of one document."""
+        """The texts, of which those with the name of an earlier one, such as pages of a document, are numbered."""
         found = Counter[str]()
         for text in texts:
-            if "sentence_ids" not in text:  # else texts of one name are parts of one
+            if "sentence_ids" not in text:  # with them, texts of one name are parts of one document
                 name = text["doc_id"]
                 while text["doc_id"] in found:
                     found[name] += 1
@@ -245,7 +245,7 @@ class RecordChecker:
 
     @contextmanager
     def record(self) -> Iterator[None]:
-        """Guards the reading of a record: drops it if it raises a CorpusError, unless too many were dropped before."""
+        """Drops and counts a record if its reading in the block raises CorpusError, unless too many were dropped."""
         try:
             yield
         except CorpusError as error:

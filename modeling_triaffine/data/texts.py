@@ -22,7 +22,7 @@ DEFAULT_SENTENCE_SPLITTER = ProcessorOptions.sentence_splitter
 
 
 class WrittenSentence(NamedTuple):
-    """A sentence in the words of the corpus, as the checker returns it, and as it is written; else joined by spaces."""
+    """A sentence in the words of the corpus, as the checker returns it, and as written; else spaces join the words."""
 
     record: Record
     text: str = ""
@@ -31,7 +31,7 @@ class WrittenSentence(NamedTuple):
 
 
 def text_of_sentences(sentences: Iterable[WrittenSentence], where: str, split: str | None = None) -> Text:
-    """Joins sentences, at least one, which follow each other in a document, to a text."""
+    """Joins sentences, at least one, that follow each other in a document, to a text."""
     whole = ""
     spans: list[Offsets] = []
     words: list[Offsets] = []
@@ -103,7 +103,7 @@ def sentences_of(
     Args:
         word_splitter: text → [(start, end)] of its words; None takes those of the corpus, or else those of raw text.
         sentence_splitter: "punctuation", "lines" or "none", for texts whose sentences the corpus does not mark.
-        own_words: the splitter is for texts only whose corpus has no words.
+        own_words: use the splitter only for texts without words of the corpus.
     """
     written = text["text"]
     spans = text.get("sentences") or [

@@ -74,7 +74,7 @@ class Layout:
         """Updates the layout by what a comment says of it."""
 
     def problem(self, row: Sequence[str]) -> str:
-        """Says what is wrong with a row; empty if nothing is."""
+        """What is wrong with a row; empty if nothing is."""
         if len(row) != self.width:
             return row[0] if row == [OPEN_QUOTE] else f"there are {len(row)} columns, {self.width} in the lines before"
         if self.numbered and not NODE.fullmatch(row[0]):
@@ -237,7 +237,7 @@ def _sentences(
     unnamed = (f"{stem}:{number}" for number in count())
     ignored = {*range(int(layout.numbered), layout.width)} - {layout.tokens, layout.pos, *layout.tags}
     doc_id, sent_id = stem if check.is_document else "", 0
-    said: dict[str, str] = {}  # by comments since the last sentence
+    comments: dict[str, str] = {}  # name → value, since the last sentence
     is_first = True
     for paragraph in paragraphs:
         rows: list[tuple[int, list[str]]] = []
@@ -249,7 +249,7 @@ def _sentences(
                 name, value = " ".join(name.split()), value.strip()
                 if name in ("newdoc", "newdoc id") or line.startswith(CONLL_2012):
                     doc_id, sent_id = value or next(unnamed), 0
-                said[name] = value
+                comments[name] = value
                 layout.read_comment(name, value, f"line {number}", check)
             elif not rows and DOCUMENT_START.match(line):
                 doc_id, sent_id = next(unnamed), 0
@@ -265,11 +265,11 @@ def _sentences(
         if not words:
             continue
         where, document = f"line {words[0][0]}", doc_id or next(unnamed)
-        own_id, comment = said.get("sent_id"), said.get("text", "")
+        own_id, comment = comments.get("sent_id"), comments.get("text", "")
         identifier = own_id if own_id and not own_id.isdecimal() else f"{document}:{own_id or sent_id}"
         names = {"id": identifier, "doc_id": document, "sent_id": sent_id}
-        gap = "\n\n" if {"newpar", "newpar id"} & said.keys() else " "
-        sent_id, said = sent_id + bool(doc_id), {}
+        gap = "\n\n" if {"newpar", "newpar id"} & comments.keys() else " "
+        sent_id, comments = sent_id + bool(doc_id), {}
         with check.record():
             for number, row in words:
                 if problem := layout.problem(row):
@@ -347,9 +347,9 @@ def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | Non
 
 
 def _are_columns(head: str) -> bool:
-    """Most of the first lines have columns of tags. Of running text, some may end in one: "NF-kappa B", "the B-side".
+    """True if most of the first lines have columns of tags; of running text, a few may end like one ("NF-kappa B").
 
-    Where spaces separate columns, there is O, or I-X after B-X. A value that is no tag is left to the reader to name.
+    Where spaces separate columns, there must be O, or I-X after B-X. The reader names a value that is no tag.
     """
     head = _in_columns(head)
     layout = find_layout(head)
@@ -385,7 +385,7 @@ PART_OF_SEVERAL = re.compile(r"\[([0-9]+)/[0-9]+\]$")  # ends the name of a part
 
 @dataclass
 class Conllu(Layout):
-    """The ten columns of CoNLL-U, and what the brackets in them say across sentences."""
+    """The ten columns of CoNLL-U, and what is known of its brackets across sentences."""
 
     type_part: int = 1  # of the parts in a bracket: the one called `etype` in `global.Entity`, by default the second
     left_open: Counter[str] = field(default_factory=Counter)  # names of entities that began in earlier sentences

@@ -121,25 +121,25 @@ def decode_tags(tags_of_words: Iterable[Sequence[Tag]], check: RecordChecker, no
     A tag that continues no entity begins one and is counted, unless the corpus writes no prefixes. For each entity, the
     `note` is counted.
     """
-    going_on: list[tuple[int, str]] = []
+    open_entities: list[tuple[int, str]] = []  # first word and type of the entities that the word before is in
     for position, tags in enumerate([*tags_of_words, ()]):
-        tagged: list[tuple[int, str]] = []
+        still_open: list[tuple[int, str]] = []
         finished: list[tuple[int, str]] = []
         for prefix, kind in tags:
             if kind == OUTSIDE:
                 check.note(f"tags {prefix}-{OUTSIDE} read as {OUTSIDE}")
                 continue
-            kind = kind or (going_on[-1][1] if going_on else TYPELESS)
+            kind = kind or (open_entities[-1][1] if open_entities else TYPELESS)
             continues = prefix in INSIDE + LAST  # as no prefix does
-            known = min((entity for entity in going_on if continues and entity[1] == kind), default=None)
+            known = min((entity for entity in open_entities if continues and entity[1] == kind), default=None)
             if known is not None:
-                going_on.remove(known)
+                open_entities.remove(known)
             elif continues and prefix:
                 check.note(f"tags {prefix}- that begin an entity read as {'B' if prefix in INSIDE else 'S'}-")
-            (finished if prefix and prefix in LAST + SINGLE else tagged).append(known or (position, kind))
-        entities = [Entity(start=start, end=position, type=kind) for start, kind in going_on]
+            (finished if prefix and prefix in LAST + SINGLE else still_open).append(known or (position, kind))
+        entities = [Entity(start=start, end=position, type=kind) for start, kind in open_entities]
         entities += [Entity(start=start, end=position + 1, type=kind) for start, kind in finished]
         if note:
             check.note(note, len(entities))
         yield from entities
-        going_on = tagged
+        open_entities = still_open
