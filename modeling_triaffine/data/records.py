@@ -259,10 +259,10 @@ def add_context(dataset: AnyDataset, context: str, max_tokens: int) -> AnyDatase
     if isinstance(dataset, DatasetDict):
         return DatasetDict({split: add_context(part, context, max_tokens) for split, part in dataset.items()})
     dataset = as_records(dataset, ["tokens"] if context == "none" else ["tokens", "doc_id", "sent_id"], "add_context")
-    documents: dict[str | int, list[tuple[int, int]]] = defaultdict(list)
+    documents: dict[Any, list[tuple[int, int]]] = defaultdict(list)
     if context != "none":
         for row, (doc_id, sent_id) in enumerate(zip(dataset["doc_id"], dataset["sent_id"], strict=True)):
-            documents[row if doc_id is None else doc_id].append((sent_id, row))
+            documents[(row,) if doc_id is None else doc_id].append((sent_id, row))
     tokens = dataset["tokens"][:] if documents else []
     places: dict[int, tuple[list[list[str]], int]] = {}  # row → the sentences of its document, and its position
     for members in documents.values():

@@ -17,8 +17,8 @@ from datasets import Dataset
 from ..files import SURROGATES, new_folder
 from .formats.extras import make_cas
 from .formats.standoff import ANNOTATION_SUFFIX, TEXT_SUFFIX
-from .reading import LAYERS
-from .schema import CONTEXT_FIELDS, RecordChecker, Text
+from .reading import LAYERS, JsonObject
+from .schema import CONTEXT_FIELDS, Entity, RecordChecker, Text
 from .texts import moved, text_of_words
 
 SOURCE = "triaffine-ner"
@@ -41,6 +41,7 @@ def write_nested_ner(
 
     Raises:
         ValueError: there is no such format, it cannot represent a text, or a row (named) is not in the schema.
+        TypeError: `splits` is not a mapping.
         FileExistsError: `folder` is not empty.
 
     Examples:
@@ -74,11 +75,13 @@ def write_nested_ner(
 
 
 def _as_text(row: Mapping[str, Any], where: str, check: RecordChecker) -> Text:
-    """A row of words as a text; of a text, the entities are checked."""
+    """A row of words as a text, or a row that is a text, checked."""
     if "text" not in row or "tokens" in row:
         return text_of_words(row, where, check)
-    for entity in row["entities"]:
-        if not 0 <= entity["start"] < entity["end"] <= len(row["text"]):
+    record = JsonObject(row, where, check)
+    _, size = record.value("doc_id", str), len(record.value("text", str))
+    for entity in record.value("entities", list[Entity]):
+        if not 0 <= entity["start"] < entity["end"] <= size:
             raise check.error(where, f"the entity {dict(entity)} is outside of its text", "Correct its offsets")
     return Text(**{name: value for name, value in row.items() if value is not None})  # type: ignore[typeddict-item]
 

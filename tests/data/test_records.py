@@ -244,10 +244,11 @@ def test_splits_have_no_common_neighbours():
 
 def test_any_format_and_the_columns_alone_are_read():
     rows = MIXED.select_columns(["tokens", "doc_id", "sent_id"])
-    assert contexts(add_context(rows.with_format("numpy"), "document", 2)) == contexts(
-        add_context(MIXED, "document", 2)
-    )
+    around = contexts(add_context(MIXED, "document", 2))
+    assert contexts(add_context(rows.with_format("numpy"), "document", 2)) == around
     assert contexts(add_context(rows.select_columns("tokens"), "none", 9)) == [("", "")] * 5
+    numbers = Dataset.from_dict({"doc_id": [1, None], "sent_id": [0, 0], "tokens": [["a"], ["b"]]})  # of documents
+    assert contexts(add_context(numbers, "document", 2)) == [("", ""), ("", "")]
 
 
 def test_sentences_without_a_document_are_no_neighbours_and_those_without_numbers_keep_their_order():

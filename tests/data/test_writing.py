@@ -113,7 +113,7 @@ class TestSentences:
         with pytest.raises(ValueError, match="not a valid file name, which brat"):
             write("brat", [record("a", doc_id=doc_id)], tmp_path / "b")
 
-    @pytest.mark.parametrize("broken", [record([], number=1), record("a", (0, 2, "X"), number=1)])
+    @pytest.mark.parametrize("broken", [record([], number=1), record("a", (0, 2, "X"), number=1), {"text": "a"}])
     def test_what_no_reader_takes(self, tmp_path, broken):
         with pytest.raises(ValueError, match=r"^split 'train', row 1: "):
             write_nested_ner({"train": [record("a"), broken]}, tmp_path / "new", "json_lines")
