@@ -134,7 +134,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def paths_below(folder: Path) -> list[Path]:
-    """All files and folders in a folder, at any depth, in the order of names; what links lead to is read once."""
+    """All files and folders in a folder, at any depth, sorted; what several links lead to is listed once."""
     found: list[Path] = []
     seen: set[str] = set()
     for place, folders, files in os.walk(folder, followlinks=True):

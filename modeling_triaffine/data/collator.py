@@ -36,7 +36,7 @@ class Window(NamedTuple):
 
 
 class Windows(Sequence[dict[str, Any]]):
-    """Records, of which each of more than the processor's `max_sentence_words` is divided into windows: records, too.
+    """Records, of which those of more than the processor's `max_sentence_words` are divided into windows, as records.
 
     Memory and time for a sentence grow faster than its length, and corpora have sentences of any length: a newspaper in
     columns without blank lines is one of 200,000 words. Without a processor, all records stay whole.

@@ -177,9 +177,9 @@ def read_parts(
     max_bad_records: int = 0,
     only: str | None = None,
 ) -> list[CorpusPart]:
-    """Reads the files of a corpus, each once, whatever is made of them: sentences of one or other words, and texts.
+    """Reads each file of a corpus once; sentences in the corpus's own or in other words are made of its texts later.
 
-    Where splits are files of their own, `only` is the one to read; see [`load_nested_ner`] for the others.
+    Where splits are files of their own, `only` is the one to read. For the other arguments see [`load_nested_ner`].
     """
     if columns is not None and not isinstance(columns, Mapping):
         raise TypeError(f"`columns` is {columns!r}. Give a mapping, such as {{'tokens': 0, 'entities': [1, 2]}}.")

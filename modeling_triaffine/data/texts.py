@@ -83,7 +83,7 @@ def moved(entity: Entity, by: int) -> Entity:
 
 
 def is_written(text: Text) -> bool:
-    """The text is as written, not the words of a corpus joined by spaces, one sentence per line."""
+    """True if the text is as written, not the words of a corpus joined by spaces, one sentence per line."""
     gaps = (text["text"][end:start] for (_, end), (start, _) in pairwise(text.get("words", ())))
     return "words" not in text or any(gap not in (" ", "\n") for gap in gaps)
 

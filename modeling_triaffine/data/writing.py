@@ -87,7 +87,7 @@ def _as_text(row: Mapping[str, Any], where: str, check: RecordChecker) -> Text:
 
 
 def json_of_text(text: Text) -> dict[str, Any]:
-    """The text as an object of JSON; [`layers_of`] reads what is not usual in it."""
+    """The text as a JSON object; [`layers_of`] reads its optional fields."""
     spans = [{"start": entity["start"], "end": entity["end"], "label": entity["type"]} for entity in text["entities"]]
     layers = {name: value for name, value in text.items() if name in LAYERS and value is not None}
     return {"id": text["doc_id"], "text": text["text"], "entities": spans, **layers}
@@ -97,7 +97,7 @@ def json_of_text(text: Text) -> dict[str, Any]:
 
 
 def _documents(texts: Iterable[Text], check: RecordChecker) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
-    """Names, texts and entities of documents; texts that are parts of one, as sentences are, joined by line ends."""
+    """Name, text and entities of each document; line ends join texts that are parts of one, such as sentences."""
     documents: dict[Any, list[Text]] = {}
     for number, text in enumerate(texts):
         for name in ("borders", "pos", *CONTEXT_FIELDS):

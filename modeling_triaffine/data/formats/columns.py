@@ -92,7 +92,7 @@ class Layout:
 
 
 class Conll2012(Layout):
-    """The entities are brackets around words, `(City*`, `*)`, `(City)`; further columns may follow."""
+    """Columns of CoNLL-2012: entities are brackets around words, `(City*`, `*)`, `(City)`; later ones are not read."""
 
     def split(self, line: str) -> list[str]:
         return line.split()[: self.width]
@@ -112,7 +112,7 @@ class Conll2012(Layout):
 
 
 def split_row(line: str, separator: str, width: int = 0) -> list[str]:
-    """The cells of a line without blanks around them; empty ones at its end count up to this width alone."""
+    """The cells of a line, without spaces around them; empty cells at its end are kept up to this width only."""
     if separator != "\t":
         return re.split(" +", line.strip(" "))
     row = [cell.strip(" ") for cell in line.split("\t")]
@@ -194,7 +194,7 @@ OPEN_QUOTE = 'unclosed quote ("): in a table, the word " is written as """"'
 
 
 def _table_rows(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[tuple[int, str], tuple[int, str]]]:
-    """The sentence of each row, which a blank line ends and an empty cell repeats, and the other cells, with tabs."""
+    """A key of the sentence of each row, which an empty cell repeats; the row's number and other cells, with tabs."""
     sentence, index, separator, blank_lines = "", "", "", 0
     for number, line in lines:
         if not line.strip():
@@ -211,7 +211,7 @@ def _table_rows(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[tuple[int, s
 
 
 def _in_columns(head: str) -> str:
-    """The first lines of a file, those of a table without its first column, separated by tabs."""
+    """The first lines of a file; of a table without the column of sentences, and with tabs between the others."""
     lines = [line.rstrip("\r") for line in head.split("\n")[:-1]]
     return "\n".join(row for _, (_, row) in _table_rows(enumerate(lines))) if TABLE.match(head) else head
 
@@ -220,7 +220,7 @@ def _in_columns(head: str) -> str:
 
 
 def _texts(paragraphs: Iterable[Paragraph], path: Path, layout: Layout, check: RecordChecker) -> Iterator[Text]:
-    """The documents one by one. If they have a text, spaces join sentences, empty lines paragraphs."""
+    """The documents one by one. In a text as written, spaces join sentences, and empty lines join paragraphs."""
     sentences = _sentences(paragraphs, path, layout, check)
     for _, ((where, first), *others) in groupby(sentences, key=lambda found: found[1].record["doc_id"]):
         yield text_of_sentences([first, *(sentence for _, sentence in others)], where)
@@ -436,7 +436,7 @@ class Conllu(Layout):
 
 
 def _brackets(misc: str, where: str, check: RecordChecker) -> Sequence[tuple[str, str, str]]:
-    """Returns of each bracket whether it opens, its parts, and whether it closes."""
+    """The brackets in MISC: each "(" if it opens an entity, the parts in it, and ")" if it closes one."""
     value = next((pair.partition("=")[2] for pair in misc.split("|") if pair.startswith("Entity=")), "")
     brackets = BRACKET.findall(value)
     if "".join(map("".join, brackets)) != value or not all(opens or closes for opens, _, closes in brackets):

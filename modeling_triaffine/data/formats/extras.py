@@ -83,7 +83,7 @@ def _text_of_cas(cas: Cas, layer: str, feature: str, where: str, check: RecordCh
 
 
 def _load(file: Path, name: str, check: RecordChecker) -> Cas:
-    """A CAS of strangers, whose XML is parsed and written anew: dkpro-cassis would fetch external entities."""
+    """Loads a CAS of a stranger, whose XML is parsed and written anew: dkpro-cassis would fetch external entities."""
     with open_corpus(file) as opened:
         data = opened.read()
     cassis = _cassis(name)

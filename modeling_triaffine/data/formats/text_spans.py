@@ -58,7 +58,7 @@ def annotated_text(record: JsonObject, default_id: str, columns: Mapping[str, An
     A span is a list [start, end, type] or an object with start, end and type (a list of types: one entity each), and
     perhaps the covered text, which is checked. `columns` names fields; those that it does not are as in `FIELDS`.
     """
-    names = FIELDS if columns is None else _of_texts(columns)
+    names = FIELDS if columns is None else _checked_fields(columns)
     if (answer := record.fields.get("answer")) in REJECTED:
         record.check.note(f"texts with the answer {answer!r} ignored")
         return None
@@ -73,7 +73,7 @@ def annotated_text(record: JsonObject, default_id: str, columns: Mapping[str, An
     return made
 
 
-def _of_texts(columns: Mapping[str, Any]) -> FieldNames:
+def _checked_fields(columns: Mapping[str, Any]) -> FieldNames:
     check_columns(columns, ("text", "entities"), ("id", *OF_SPAN))
     for name, field in columns.items():
         if not isinstance(field, bool if name == "inclusive_end" else str):
@@ -140,7 +140,7 @@ def _entity_of_each_type(
 
 
 def word_entity(raw: object, record: JsonObject, place: str, names: FieldNames, tokens: list[Any]) -> Entity:
-    """The entity of a span that counts words, with which a covered text is compared."""
+    """The entity of a span that counts words; CorpusError if these words differ from the quote of the span."""
     span, (start, end), kind, quote = read_span(raw, record, place, names)
     words = " ".join(map(str, tokens[start:end])) if 0 <= start < end <= len(tokens) else ""
     if words and (said := span.get(quote)) and not same_but_for_space(str(said), words):
@@ -153,17 +153,17 @@ def _records(path: Path, check: RecordChecker) -> Iterator[tuple[object, str]]:
     """The records of a file with their places, pairs of a text and its annotations as records."""
     for raw, where in json_values(path, check):
         pairs = raw.get("annotations") if isinstance(raw, dict) else None
-        if not isinstance(pairs, list) or all(_of_pair(pair) is pair for pair in pairs):
-            yield _of_pair(raw), where
+        if not isinstance(pairs, list) or all(_as_record(pair) is pair for pair in pairs):
+            yield _as_record(raw), where
             continue
         for number, pair in enumerate(pairs):
             if pair is None:
                 check.note("texts without an annotation ignored", example=f"{where}, annotations[{number}]")
             else:
-                yield _of_pair(pair), f"{where}, annotations[{number}]"
+                yield _as_record(pair), f"{where}, annotations[{number}]"
 
 
-def _of_pair(raw: object) -> object:
+def _as_record(raw: object) -> object:
     """A pair of a text and its annotations as a record; anything else as it is."""
     match raw:
         case [str(text), dict(annotations)]:

@@ -130,13 +130,13 @@ NOT_FOR_NER = ("relations", "org_id", "orig_id")
 
 
 def _own_record(record: JsonObject, default_id: str) -> Text:
-    """A sentence; of a file without ids, which is one document, the next."""
+    """The text of a sentence. A file without ids is one document, of which each record is the next sentence."""
     name, _, number = default_id.rpartition(":")
     return _text(record, {"id": f"{name}:{record.where}", "doc_id": name, "sent_id": int(number), **record.fields})
 
 
 def _published_record(record: JsonObject, name: str) -> Text:
-    """A sentence with its own context, but no dependable id: a document of its own."""
+    """The text of a sentence that has its own context, but no reliable id, and so is a document of its own."""
     kept = {CONTEXT_NAMES.get(key, key): value for key, value in record.fields.items() if key not in NOT_FOR_NER}
     return _text(record, {**kept, "id": name, "doc_id": name, "sent_id": 0})
 
@@ -176,7 +176,7 @@ WORDS = ("tokenized_text", "sentence", "sentences")  # of GLiNER, W2NER and docu
 
 
 def _inclusive_spans(record: JsonObject, default_id: str) -> Text:
-    """A sentence, or a document, whose words are numbered through it in `ner`, through each sentence in `ners`."""
+    """The text of a sentence or document. Spans in `ner` count the words of all of it, in `ners` of each sentence."""
     words = record.first_of(WORDS)
     name = "ners" if "ners" in record.fields else "ner"
     record.check.note_other_fields(record.fields, (words, name, "doc_key"))
@@ -245,7 +245,7 @@ def read_mrc(path: Path, check: RecordChecker) -> Iterator[Text]:
 
 
 def _questions(path: Path, check: RecordChecker) -> Iterator[tuple[tuple[str, str], JsonObject]]:
-    """Records, with what those of a sentence have in common: the number before a point in `qas_id`, and its words."""
+    """The records, each with the key of its sentence: the number before a point in `qas_id`, and the words."""
     for raw, where in json_values(path, check):
         with check.record():
             record = JsonObject(raw, where, check)
@@ -280,7 +280,7 @@ LINES = "A sentence is a line of words, perhaps one of parts of speech, and one 
 
 
 def read_span_lines(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None = None) -> Iterator[Text]:
-    """Reads sentence by sentence. A span such as 3,3, or the option, shows that spans have their last word."""
+    """Reads sentence by sentence. The end of a span is inclusive if the option says so, or a span such as 3,3."""
     check_columns(columns or {}, (), ("inclusive_end",))
     stem = document_name(path, check)
     paragraphs = list(numbered_paragraphs(path, check))
