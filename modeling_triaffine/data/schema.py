@@ -26,7 +26,6 @@ OF_TABLES = (
     "a data set, which Dataset.from_list makes of one record for each text or sentence"
 )
 
-
 UnicodeText = Annotated[str, StringConstraints(min_length=0)]
 """Without half surrogate pairs (\\ud800 in JSON), which UTF-8 lacks: pydantic looks for them under any bound."""
 Words = list[Annotated[str, StringConstraints(min_length=1)]]

@@ -17,7 +17,6 @@ from .schema import LOST_ACROSS_SENTENCES, Entity, Record, RecordChecker, Text, 
 
 DEFAULT_SENTENCE_SPLITTER = ProcessorOptions.sentence_splitter
 
-
 # ---- Words of a corpus → texts ----
 
 

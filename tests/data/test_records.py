@@ -44,9 +44,7 @@ def test_columns_of_class_labels():
 
 @pytest.mark.parametrize("kind", [NAMES, Value("int64"), Value("string")])
 def test_lists_of_levels(kind):
-    tags = [OUTER, INNER]
-    if kind == Value("string"):
-        tags = [[NAMES.int2str(tag) for tag in one] for one in tags]
+    tags = [[NAMES.int2str(tag) if kind == Value("string") else tag for tag in level] for level in (OUTER, INNER)]
     columns = {"tokens": "words", "entities": "tags"} | ({"names": NAMES.names} if kind == Value("int64") else {})
     features = {"words": List(Value("string")), "tags": List(List(kind))}
     assert spelled(adapted(columns, {"words": WORDS["words"], "tags": tags}, features=features)[0]) == NESTED

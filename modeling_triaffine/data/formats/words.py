@@ -121,7 +121,6 @@ WORD_TAGS = CorpusFormat(
     columns="the fields: {'tokens': 'words', 'entities': ['outer', 'inner'], 'names': ['O', 'B-City']}",
 )
 
-
 # ---- Records of words and entities ----
 
 CONTEXT_NAMES = {"ltokens": "left_tokens", "rtokens": "right_tokens"}
@@ -168,7 +167,6 @@ PUBLISHED_JSON = CorpusFormat(
     suffixes=(".json",),
     keys=(f"tokens entities {IN_LIST} -doc_id", "tokens entities ltokens rtokens"),
 )
-
 
 # ---- JSON with inclusive spans: a span has its last word, and so it has in questions and answers ----
 
@@ -223,7 +221,6 @@ INCLUSIVE_SPANS = CorpusFormat(
     keys=(*(f"{words} ner" for words in WORDS), "doc_key sentences", "sentences ners"),
 )
 
-
 # ---- Questions and answers ----
 
 QUESTION_FIELDS = ("context", "entity_label", "span_position")
@@ -270,7 +267,6 @@ MRC = CorpusFormat(
     read=read_mrc,
     keys=("context query",),
 )
-
 
 # ---- Lines of words and spans ----
 
