@@ -29,7 +29,7 @@ SHARED_FILES = {file.stem for file in PACKAGE.glob("*.py")} - {"demo", "registra
 BUDGET = {
     ".": (1_150, 1_828),
     "acceleration": (1_178, 751),
-    "commands": (1_033, 674),
+    "commands": (1_031, 674),
     "conversion": (672, 591),
     "data": (4_439, 2_211),
     "drawing": (593, 454),

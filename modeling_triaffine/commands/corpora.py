@@ -104,8 +104,8 @@ def convert(
     was dropped in reading and what the new format cannot represent. Texts stay as they are, with all offsets.
 
     A published checkpoint (SpanAttModelV3, or SpanModel without its cross-span stage) is a pickled model; only its
-    tensors and settings are read. It does not contain the names of its labels and the context it was trained with (pass
-    --trained-on), or the words of its embeddings (pass --vocabularies).
+    tensors and settings are read. It contains neither the names of its labels and the context in training (pass
+    --trained-on) nor the words of its embeddings (pass --vocabularies).
     """
     if encoder or trained_on or vocabularies:
         if not (encoder and trained_on):

@@ -23,7 +23,7 @@ def evaluate(
     batch_size: shared.BatchSize = PredictionOptions.batch_size,
     device: shared.Device = None,
     bf16: shared.Bf16 = False,
-    output: Annotated[Path | None, Option(help="File for all scores as JSON, with null for –.")] = None,
+    output: Annotated[Path | None, Option(help="JSON file for all scores, with null where tables have –.")] = None,
     report: Annotated[Path | None, Option(help="New folder for the report.")] = None,
     compare: Annotated[str | None, Option(help="Another model to compare with.", metavar="MODEL")] = None,
 ) -> None:
@@ -33,7 +33,7 @@ def evaluate(
         triaffine-ner evaluate outputs/demo/corpus --model outputs/demo/model --report outputs/demo/report
         triaffine-ner evaluate GENIAcorpus3.02.xml --model outputs/genia --output scores.json
 
-    Prints precision, recall and F1 on the words of the corpus, for all entities, by label and for groups such as nested
+    Prints precision, recall and F1 on the words of the corpus, for all entities, by label and for parts such as nested
     entities, and the kinds of errors. If the corpus has its text, raw text is scored, too: the model splits sentences
     and words itself, and an entity is correct if its characters and label are correct.
 
@@ -104,8 +104,8 @@ def calibrate(
 
     pipeline = NestedNERPipeline(model, device=device)
     name, records, _ = shared.load_split(corpus, corpus_format, split, pipeline.processor, max_bad_records)
-    # Thresholds would be too good on the sentences of the training and on those that were scored. These are recognized
-    # by the name of their split, or by the numbers of sentences and of entities.
+    # Sentences of the training, and those whose scores the card has, are refused. They are recognized by the name of
+    # their split, or by the numbers of sentences and entities.
     summary = RunSummary.load(model) or RunSummary()
     scored, numbers = summary.evaluation, (len(records), sum(map(len, records["entities"])))
     is_known = name not in ("validation", "test") and len(records) == summary.training_sentences

@@ -96,18 +96,16 @@ Format = Annotated[
 ]
 MaxBadRecords = Annotated[int, Option(min=0, help=f"{OWN_OPTIONS['max_bad_records'].doc}.", metavar="N")]
 Split = Annotated[str | None, Option(help="train, validation (dev) or test.  [default: validation, or the only split]")]
-
-
 Port = Annotated[int, Option(min=0, max=65535, help="Port to listen on; 0: a free one.", metavar="PORT")]
 
 
 def count(meaning: str) -> Any:
-    """An option that is a number of things."""
+    """An option whose value is a number of at least 1."""
     return Option(min=1, metavar="N", help=meaning)
 
 
 def open_model(name: str | None, device: str | None = None, bf16: bool = False, **options: Any) -> Any:
-    """Opens the pipeline of a model, or of a folder that `export` wrote; names the one that is the default."""
+    """Opens the pipeline of a model, or of a folder that `export` wrote; without a name, says which one it is."""
     found = find_and_name(name)
     from ..conversion.onnx import open_pipeline
 
@@ -127,7 +125,7 @@ def load_split(
 ) -> tuple[str, Any, list[Any]]:
     """Reads a split of a corpus, by default the validation split, or the only one.
 
-    The split of a single file, which training reads as `train`, is called what the name of the file tells, or as it.
+    A single file, which training would read as `train`, is the split in the file's name, or else is called as the file.
 
     Returns:
         The name of the split; its sentences in the words of the corpus or else the model's; and its texts, none if the

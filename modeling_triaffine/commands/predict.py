@@ -38,7 +38,7 @@ def predict(
         Literal["json_lines", "label_studio", "brat", "doccano", "inception"],
         Option(help="JSON lines, or what an annotation tool imports."),
     ] = "json_lines",
-    uncertain: Annotated[int | None, shared.count("With --to: write the N least certain texts, these first.")] = None,
+    uncertain: Annotated[int | None, shared.count("With --to: write the N least certain texts, in this order.")] = None,
     text_column: shared.TextColumn = "text",
     entities_column: shared.EntitiesColumn = "entities",
     threshold: shared.Threshold = None,
@@ -79,7 +79,7 @@ def predict(
     if to != "json_lines" and (output is None or str(output) == "-" or output.is_dir()):
         raise ValueError(f"{to} imports a {'new folder' if to in FOLDERS else 'file'}. Give its name as --output.")
     is_standard, total = text is None and input == STANDARD_INPUT, None
-    if not is_standard and not Path(input).is_fifo():  # which can be read once
+    if not is_standard and not Path(input).is_fifo():  # a pipe can be read only once
         check_usable(read_rows(input, text, options))
         total = sum(1 for _ in read_rows(input, text, options))
     counts, rejected = Counts(), list[str]()
@@ -115,7 +115,7 @@ def read_rows(name: str, text: str | None, options: TextOptions) -> Iterator[Row
     elif name == STANDARD_INPUT:
         lines = iter(_read_typed, b"") if sys.stdin.isatty() else sys.stdin.buffer
         yield from options.read_lines(lines, "stdin", is_json=None)
-    elif not os.path.exists(name):  # for which an empty name is no folder
+    elif not os.path.exists(name):  # Path("") would be the working directory
         raise FileNotFoundError(f"There is no file {name!r}. Give a file of texts, a folder of .txt files, or --text.")
     elif path.is_dir():
         files = [file for file in visible_files(path) if file.suffix.lower() in DOCUMENTS]
@@ -152,7 +152,7 @@ def accepted(rows: Iterable[Row], rejected: list[str]) -> Iterator[Row]:
 
 
 def name_of(row: Row) -> str:
-    """The `id` of a record, the path in the folder, or the name of the file with the number of the line."""
+    """The `id` of a record, the path of a document in its folder, or the name of the file and the line's number."""
     given = row.record.get("id")
     return f"{Path(row.file).stem}-{row.number:05}" if given in (None, "") else str(given)
 
@@ -229,7 +229,7 @@ def tag(
     overlap: shared.Overlap = PredictionOptions.overlap,  # type: ignore[assignment]
     batch_size: shared.BatchSize = PredictionOptions.batch_size,
     bf16: shared.Bf16 = False,
-    actors: Annotated[int | None, shared.count("Model processes, a CPU each.  [default: as many as fit]")] = None,
+    actors: Annotated[int | None, shared.count("Processes with a model and a CPU.  [default: as many as fit]")] = None,
     gpus_per_actor: Annotated[
         float | None, Option(min=0, metavar="NUMBER", help="GPUs of each actor; 0.5: two share one.")
     ] = None,
@@ -244,7 +244,7 @@ def tag(
     file, row (from 1) and reason. After an interruption, the same command continues with what has no output yet.
 
     Runs on the Ray cluster that RAY_ADDRESS names or that this machine belongs to, otherwise on this machine alone. The
-    exit code is 0 if every row is tagged, 3 if some are rejected, and 2 if an option is invalid.
+    exit code is 0 if every row is tagged, 3 if some are rejected, and 2 if the run cannot start or continue.
     """
     from ..tagging import TagOptions, find_files, tag_corpus
 

@@ -12,16 +12,16 @@ from .options import BatchSize, Bf16, Device, Model, Port, count, open_model
 
 def serve(
     model: Model = None,
-    host: Annotated[str, Option(help="Address to listen on; 127.0.0.1: this machine only.")] = HOST,
+    host: Annotated[str, Option(help="Address to listen on; 0.0.0.0: open to the network.")] = HOST,
     port: Port = 8000,
-    max_body_bytes: Annotated[int, count("Bytes of a request's body; more: status 413.")] = 2_000_000,
-    max_texts: Annotated[int, count("Texts of a request; more: status 422.")] = 256,
-    max_text_characters: Annotated[int, count("Characters of a text; more: status 422.")] = 20_000,
-    max_waiting: Annotated[int, count("Requests that wait for their answer; more: status 503.")] = 256,
+    max_body_bytes: Annotated[int, count("Maximum bytes of a request; beyond it: status 413.")] = 2_000_000,
+    max_texts: Annotated[int, count("Maximum texts of a request; beyond it: status 422.")] = 256,
+    max_text_characters: Annotated[int, count("Maximum characters of a text; beyond it: status 422.")] = 20_000,
+    max_waiting: Annotated[int, count("Maximum requests that wait; beyond it: status 503.")] = 256,
     batch_size: BatchSize = PredictionOptions.batch_size,
     device: Device = None,
     bf16: Bf16 = False,
-    stop_seconds: Annotated[int, count("Seconds after SIGTERM to complete requests.")] = 30,
+    stop_seconds: Annotated[int, count("Seconds to complete requests after SIGTERM.")] = 30,
 ) -> None:
     """Serves a model over HTTP: texts in, nested entities out, as JSON.
 
@@ -63,7 +63,7 @@ def page(
             metavar="MODEL",
         ),
     ] = None,
-    host: Annotated[str, Option(help="Address to listen on; 0.0.0.0: all.")] = HOST,
+    host: Annotated[str, Option(help="Address to listen on; 0.0.0.0: open to the network.")] = HOST,
     port: Port = PAGE_PORT,
     open_browser: Annotated[bool, Option("--open", help="Open the page in the browser.")] = False,
     device: Device = None,

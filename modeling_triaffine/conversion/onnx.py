@@ -28,9 +28,9 @@ from ..model.span_head_triaffine import NestedNEROutput
 from ..model.triaffine_blocks import OUTSIDE
 from ..model.triaffine_ops import ProductFactor, SpanScores, entity_likelihood
 
-# As `triaffine-ner export` writes it. A graph of more than 1.5 GB has its weights in a second file, model.onnx.data.
+# The file that `triaffine-ner export` writes; weights of more than 1.5 GB are beside it, in model.onnx.data.
 GRAPH = "model.onnx"
-# Inputs that have a row for each of the encoder's.
+# Inputs with a row for each row that the encoder reads.
 ROWS = {"input_ids", "attention_mask", "token_type_ids", "word_index"}
 OUTPUTS = ("span_logits", "logits", "candidates", "candidate_mask")
 # Larger differences between the scores of graph and model are not rounding errors.
@@ -150,7 +150,7 @@ def translate(model: TriaffineForNestedNER, inputs: dict[str, Tensor], outputs: 
         torch.backends.opt_einsum.flags(enabled=False),
     ):
         graph = InferenceGraph(model, outputs)
-        # Strict, so that len() and min() of sizes remain symbolic.
+        # Strict, because otherwise len() and min() of sizes become constants.
         options: Any = {"strict": True, "prefer_deferred_runtime_asserts_over_guards": True}
         program = torch.export.export(graph, (), inputs, dynamic_shapes=shapes, **options)
     translations: Any = {torch.ops.aten.remainder.Scalar: remainder}
@@ -161,7 +161,7 @@ def translate(model: TriaffineForNestedNER, inputs: dict[str, Tensor], outputs: 
 def candidates_by_topk(
     span_logits: Tensor, valid: Tensor, max_candidates: int, max_width: int | None = None, multi_label: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """[`select_candidates`] without the bits of floats, which ONNX lacks; its TopK takes the first of equals."""
+    """[`select_candidates`] by ONNX's TopK, which takes the first of equals; ONNX has no access to bits of floats."""
     batch, num_words = valid.shape[:2]
     width = num_words if max_width is None else min(max_width, num_words)
     scores = entity_likelihood(span_logits, multi_label).masked_fill(~valid, -torch.inf).view(batch, -1)
@@ -226,7 +226,7 @@ def _onnx_lstm(values: Tensor, from_input: Tensor, from_state: Tensor, bias: Ten
 
 
 def quantize_onnx(path: Path) -> None:
-    """Puts a graph with the encoder's linear layers in int8, in one file, in the place of a graph."""
+    """Quantizes the linear layers of the encoder to int8; replaces the graph at `path`, in one file."""
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
@@ -240,7 +240,7 @@ def quantize_onnx(path: Path) -> None:
         and weights.intersection(node.input)
         and any("'model.encoder'" in note.value for note in node.metadata_props)
     ]
-    # 7 bits: processors without VNNI add two products in 16 bits.
+    # 7 bits (`reduce_range`): processors without VNNI add two products in 16 bits, which 8 bits would overflow.
     options: Any = {"weight_type": QuantType.QInt8, "per_channel": True, "reduce_range": True}
     quantize_dynamic(path, path, nodes_to_quantize=linear, **options)
     path.with_name(f"{path.name}.data").unlink(missing_ok=True)  # the floats of a large graph
@@ -262,7 +262,7 @@ class OnnxModel(nn.Module):
         self.session = open_session(path, torch.get_num_threads())
 
     def __getstate__(self) -> dict[str, Any]:
-        """The state for pickle and copies, in which the session is opened anew."""
+        """The state for pickle and copies, without the session, which they open anew."""
         return {**self.__dict__, "session": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -313,8 +313,8 @@ class OnnxNestedNER(NestedNERPipeline):
 def open_pipeline(model: str | os.PathLike[str], *, disable_mmap: bool = False, **options: Any) -> NestedNERPipeline:
     """The pipeline of what `triaffine-ner export` wrote, in a folder or on the Hub, or of any other model.
 
-    What has weights beside the graph is a model. `disable_mmap` copies its weights into memory, so that the file may
-    change; `options` are those of both pipelines.
+    A folder with weights is opened with torch, even if it has a graph, too. `disable_mmap` copies the weights into
+    memory, so that the file may change; `options` are those of both pipelines.
     """
     TriaffineConfig.get_config_dict(model)  # a Hub that cannot be reached is an error now, not after each file
     weights = (find_file(model, name, {}) for name in (SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME))

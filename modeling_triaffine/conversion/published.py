@@ -1,11 +1,11 @@
 """Converts a checkpoint of the published implementation to a model and a processor of this package.
 
 The published training saves the whole model as a pickle, a program that names functions and calls them. It is read
-without running it: torch's `weights_only` refuses all names but those that tensors need; here the other names stand for
-inert classes, so that the modules and settings around the tensors are read, too.
+without running it: torch's `weights_only` accepts only the names that tensors need. Here, inert classes stand for all
+other names, so that the modules and settings around the tensors are read, too.
 
-This file has the names of its tensors, the meaning of its settings, what it does not contain (names of labels,
-vocabularies, context), and what cannot be converted. The converted model computes what the published code computes: the
+This file maps the names of tensors, and has the supported settings and what a checkpoint does not contain (names of
+labels, vocabularies, context). The converted model computes what the published code computes: the
 softmax of the cross-span attention is over the scored spans (`cross_span_axis="query"`), and the character BiLSTM is
 read at the last character.
 """
@@ -83,7 +83,7 @@ TRIAFFINES = {
 PRETRAINED = "encoder.bert_list.0."
 LSTM = re.compile(r"encoder\.(lstm|char_lstm)\.((?:weight|bias)_[ih]h)_l(\d+)(_reverse)?")
 # Not used in prediction: the encoder's pooler, constants, and the heads of auxiliary losses.
-WITHOUT_USE = re.compile(
+UNUSED = re.compile(
     r"encoder\.bert_list\.0\.(?:pooler\..*|embeddings\.(?:position_ids|token_type_ids))|(?:linear_token|trans_bi)\..*"
 )
 
@@ -139,7 +139,7 @@ def read_checkpoint(path: str | Path) -> Any:
 
 
 def _inert_class(path: str) -> type[InertObject]:
-    """An inert class in place of what a pickle calls by this path."""
+    """Makes an inert class that replaces the class or function at this path."""
     module, _, name = path.rpartition(".")
     return type(name, (InertObject,), {"__module__": module, "path": path})
 
@@ -183,7 +183,7 @@ def convert_published(
     for name, module in modules.items():
         own = module.state["_parameters"] | module.state["_buffers"]
         named = {f"{name}.{key}".lstrip("."): value for key, value in own.items() if isinstance(value, Tensor)}
-        tensors |= {key: value.detach() for key, value in named.items() if not WITHOUT_USE.fullmatch(key)}
+        tensors |= {key: value.detach() for key, value in named.items() if not UNUSED.fullmatch(key)}
     parts = [part for part, table in TABLES.items() if f"encoder.{table}.weight" in tensors]
     numbers = _read_vocabularies(vocabularies, parts, tensors)
     for part, numbered in numbers.items():

@@ -32,9 +32,9 @@ NEXT_GAP = 2  # minimum number of columns between a label and the next bracket
 PARAGRAPH = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 SPACES = (" ", "\N{IDEOGRAPHIC SPACE}")  # text is wrapped after these
 
-# On light and on dark backgrounds, and that of text on the former; on the latter text is black. Distinguishable with
-# colour vision deficiencies, with contrasts of at least 3 : 1 to the background and 4.5 : 1 to the text. From the ninth
-# label on, colours repeat with another line.
+# Colours of a label on light and on dark backgrounds, and of text on the first (on the second, text is black). They are
+# distinguishable with colour vision deficiencies; the contrast to the background is at least 3 : 1, to the text
+# 4.5 : 1. From the ninth label on, colours repeat with another line.
 PALETTE = (
     ("#1e9eba", "#6dd2eb", "#000000"),
     ("#ac1c91", "#dc3186", "#ffffff"),
@@ -125,7 +125,7 @@ class _Line:
         self.width = text_width(self.shown)
 
     def column(self, character: int) -> int:
-        """The column of a character of the text; of one outside, the nearer end of the line."""
+        """The column of a character of the text; for one outside of the line, the nearer end."""
         return min(text_width(self.characters[: max(0, character - self.start)]), self.width)
 
 
@@ -210,7 +210,7 @@ def _bracket(entity: DrawnEntity, line: _Line) -> tuple[int, int, int, str]:
     """The part of an entity in a line: columns of start, end and the next bracket, and the bracket with its label."""
     start = line.column(entity.start)
     width = max(1, line.column(entity.end) - start)
-    opening = "╰" if line.start <= entity.start else "▸"  # which begins before this line
+    opening = "╰" if line.start <= entity.start else "▸"  # it begins in an earlier line
     closing = "╯" if entity.end <= line.end else "▸"
     narrow = {"╰╯": "┴", "╰▸": "╰"}.get(opening + closing, closing)
     drawn = narrow if width == 1 else opening + "─" * (width - 2) + closing
@@ -271,7 +271,7 @@ def drawing_style(label_count: int) -> str:
 def _draw_text(
     text: str, lanes: Mapping[DrawnEntity, int], kinds: Mapping[str, int], is_reachable: bool
 ) -> Iterator[str]:
-    """Text and tags, in a walk over the borders with a stack of the open elements."""
+    """Yields text and tags: at each border, elements are closed and opened; the stack has the open ones."""
     starting = defaultdict(list)
     for entity in lanes:
         starting[entity.start].append(entity)
@@ -284,7 +284,7 @@ def _draw_text(
         while any(entity.end == border for entity in stack):
             yield "</span>"
             if (entity := stack.pop()).end > border:
-                opening.append(entity)  # inside one that ends here: it continues as another piece
+                opening.append(entity)  # it crosses one that ends here, and continues as another piece
         for entity in sorted(opening, key=lambda entity: (entity.end, lanes[entity]), reverse=True):
             is_cut = any(outer.end < entity.end for outer in stack)
             yield _start_tag(entity, border > entity.start, is_cut, is_reachable, lanes[entity], kinds[entity.label])

@@ -69,12 +69,12 @@ def visible_character(character: str) -> tuple[str, int]:
 
 
 def visible(text: str) -> str:
-    """`text` on its lines, with what could control a terminal made visible: messages quote strangers' files."""
+    """`text` in its lines, with visible controls of terminals: messages quote files of strangers."""
     return "".join(c if c in "\n\t" or c in JOINERS else visible_character(c)[0] for c in text)
 
 
 def visible_json(text: str) -> str:
-    """JSON with the controls that `json.dumps` leaves as they are escaped."""
+    """Escapes the control characters that `json.dumps` leaves in JSON."""
     return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

@@ -155,7 +155,7 @@ def html_report(analysis: Analysis) -> str:
 
 
 def summarize(analysis: Analysis) -> str:
-    """The scores, of labels those of the most frequent, and the kinds of errors in at most 30 lines."""
+    """The scores of all entities, parts and the most frequent labels, and the kinds of errors, in at most 30 lines."""
     scores, errors = analysis["scores"], analysis["errors"]
     labels = sorted(scores["by_label"], key=lambda label: -scores["by_label"][label]["gold"])
     left_out = {f"  {label}" for label in labels[MOST_LABELS:]}

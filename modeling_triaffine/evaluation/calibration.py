@@ -32,9 +32,9 @@ BINS = 10
 LEAST_PROBABILITY = 1e-6
 # The temperature is fitted on predictions of at least this probability.
 LEAST_FITTED_PROBABILITY = 0.1
-# With fewer gold entities of a label, the threshold with its best F1 is chance.
+# With fewer gold entities, the threshold of a label with the best F1 is a matter of chance.
 LEAST_ENTITIES = 5
-# Expected calibration error below which half of F1 is the best threshold.
+# Probabilities with a smaller expected calibration error are calibrated enough for `shared_threshold`.
 CALIBRATED = 0.05
 
 
@@ -173,12 +173,12 @@ def fit_temperature(spans: ScoredSpans) -> float:
     """
     predicted = spans.found_of_gold_labels(LEAST_FITTED_PROBABILITY)
     is_correct = spans.gold[predicted].double()
-    exponent = torch.zeros((), dtype=torch.double, requires_grad=True)
-    optimizer = torch.optim.LBFGS([exponent], max_iter=100, line_search_fn="strong_wolfe")
+    log_temperature = torch.zeros((), dtype=torch.double, requires_grad=True)
+    optimizer = torch.optim.LBFGS([log_temperature], max_iter=100, line_search_fn="strong_wolfe")
 
     def loss() -> Tensor:
         optimizer.zero_grad()
-        scaled = replace(spans, logits=spans.logits.double() / exponent.exp())
+        scaled = replace(spans, logits=spans.logits.double() / log_temperature.exp())
         probabilities = scaled.probabilities(temperature=1.0)[predicted]
         value = functional.binary_cross_entropy(probabilities.clamp(1e-7, 1 - 1e-7), is_correct)
         value.backward()
@@ -186,7 +186,7 @@ def fit_temperature(spans: ScoredSpans) -> float:
 
     if len(is_correct.unique()) == 2:
         optimizer.step(loss)
-        temperature = float(exponent.detach().exp())
+        temperature = float(log_temperature.detach().exp())
         if 0.1 < temperature < 10.0:
             return temperature
     counts = len(is_correct), int((1 - is_correct).sum())
@@ -204,9 +204,9 @@ def calibration_error(spans: ScoredSpans, temperature: float = 1.0) -> float:
 
 
 def _calibrate_labels(names: Sequence[str], spans: ScoredSpans, temperature: float) -> dict[str, LabelCalibration]:
-    """The labels with the thresholds of their best F1; without where that is chance, or hardly better."""
+    """Scores each label with the threshold of its best F1; without one if that is chance, or hardly better."""
     probabilities = spans.probabilities(temperature)
-    by_default, could_be = spans.found(None), spans.found(0.0)  # the latter is what a threshold accepts or rejects
+    by_default, could_be = spans.found(None), spans.found(0.0)  # thresholds accept or reject the latter
     labels = {}
     for number, name in enumerate(names):
         rows, entities = could_be[:, number], spans.entities[number]
@@ -217,7 +217,7 @@ def _calibrate_labels(names: Sequence[str], spans: ScoredSpans, temperature: flo
             best = choose_threshold(scores, gold, entities)
             found = _count(gold[scores >= best], entities)
             # The best of many thresholds is overestimated: a gain within a standard error is lost on other sentences.
-            # Its estimate counts one more entity of either kind, since an F1 of 1 is not exact either.
+            # The error is estimated with one more correct and one more wrong entity, else it would be 0 at an F1 of 1.
             f1 = (found.f1 * entities + 1) / (entities + 2)
             if found.f1 - before.f1 > (f1 * (1 - f1) / entities) ** 0.5:
                 threshold, after = best, found

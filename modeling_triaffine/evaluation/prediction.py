@@ -33,14 +33,13 @@ def with_context(
     corpus: Dataset, processor: TriaffineProcessor, unscored: Collection[str] | None = None
 ) -> list[dict[str, Any]]:
     """The records of a corpus with the context that the model reads, without entities of the labels `unscored`."""
-    records = list(add_context(corpus, processor.context, processor.max_subwords))
-    for record in records:
-        (record["entities"],) = without_labels([record["entities"]], unscored or ())
-    return records
+    records = [*add_context(corpus, processor.context, processor.max_subwords)]
+    entities = without_labels([record["entities"] for record in records], unscored or ())
+    return [{**record, "entities": kept} for record, kept in zip(records, entities, strict=True)]
 
 
 def unknown_labels(records: Iterable[Mapping[str, Any]], config: TriaffineConfig) -> list[str]:
-    """The entity types of the records that are not labels of the model, so that it cannot find them."""
+    """The entity types of the records that the model cannot find, because they are not among its labels."""
     return sorted({entity["type"] for record in records for entity in record["entities"]} - set(config.trained_labels))
 
 
@@ -53,9 +52,10 @@ def read_records(
     doing: str = "Predicting",
     finish: Callable[[Any], Iterable[Result]] = iter,
 ) -> list[Result]:
-    """Collects what `finish` makes, on the CPU, of what `read` begins with the model's inputs of a batch.
+    """Runs the model on batches of records of similar length, without dropout and gradients; returns their results.
 
-    `doing` is the text of the progress bar. Sentences of similar length run together, without dropout and gradients.
+    `read` takes the inputs of a batch and returns before a GPU has computed; `finish` makes the results of the records
+    of what it returned, on the CPU. `doing` is the text of the progress bar.
     """
     processor.check_fits(model.config)
     reader = BatchReader(processor.pad, read, finish, model.device, batch_size, inside=partial(evaluating, model))
@@ -168,7 +168,7 @@ def read_texts(
     text, found = ReadText(), FoundInText()
     for sentence, (entities, of_sentence) in pipeline.read_sentences(texts, finish, batch_size):
         found.add(sentence.piece, entities)
-        text.sentences.append([*sentence.piece.offsets[sentence.piece.shared_before :]])
+        text.sentences.append([*sentence.piece.offsets[sentence.piece.shared_before :]])  # windows overlap
         text.uncertainty = max(text.uncertainty, of_sentence)
         if sentence.is_last:
             text.text, text.entities = sentence.text, found.in_characters(sentence.text, overlap)

@@ -88,8 +88,8 @@ class Part:
 
     def count(self, predicted: Side, gold: Side) -> Counts:
         """The counts of a sentence; an entity of this part is correct, or found, if the other side has it at all."""
-        mine, wanted = self.chosen(predicted), self.chosen(gold)
-        return Counts(len(mine & gold), len(mine), len(wanted & predicted), len(wanted))
+        predicted_here, gold_here = self.chosen(predicted), self.chosen(gold)
+        return Counts(len(predicted_here & gold), len(predicted_here), len(gold_here & predicted), len(gold_here))
 
     def metric(self, ratio: str) -> str:
         """The name of a ratio among the metrics of a run."""
@@ -116,7 +116,7 @@ def summary_metrics() -> dict[str, str]:
 
 
 class Scores(dict[str, Any]):
-    """The numbers of `Counts.scores` of all entities; the same by part, under its key, and in `by_label[label]`."""
+    """`Counts.scores` of all entities. The keys of parts, and `by_label[label]`, have the same of their entities."""
 
     @classmethod
     def of(cls, by_part: Mapping[Part, Row], by_label: Mapping[str, Row]) -> "Scores":
@@ -169,7 +169,7 @@ def score_entities(predictions: Sentences, references: Sentences, labels: Iterab
         0.5
     """
     pairs = list(paired_sentences(predictions, references))
-    by_label: dict[str, Counts] = _count_rows(pairs, lambda _: itemgetter(2))
+    by_label: dict[str, Counts] = _count_rows(pairs, lambda _: itemgetter(2))  # the type of an entity is its row
     order = dict.fromkeys([*(labels or ()), *sorted(by_label)])
     by_part = {part: sum((part.count(*pair) for pair in pairs), Counts()).scores() for part in PARTS}
     return Scores.of(by_part, {label: by_label[label].scores() for label in order})
@@ -259,7 +259,7 @@ def as_dicts(entities: Iterable[TypedSpan]) -> list[dict[str, Any]]:
 def _count_rows(
     pairs: Iterable[tuple[Side, Side]], rows: Callable[[Side], Callable[[TypedSpan], Key]]
 ) -> defaultdict[Key, Counts]:
-    """Counts in each row of a table; `rows` gives the row of an entity, from the gold entities of its sentence."""
+    """Counts by row of a table. `rows` takes the gold entities of a sentence, and returns a function entity → row."""
     counts: defaultdict[Key, Counts] = defaultdict(Counts)
     for predicted, gold in pairs:
         row = rows(gold)

@@ -26,7 +26,7 @@ from ..model.span_head_triaffine import CrossSpanStage, TriaffineSpanHead
 from ..model.text_triaffine import Offsets
 from ..model.triaffine_ops import candidate_attention, gather_spans, label_probabilities, triaffine_pairs
 
-MOST_WORDS, MOST_CANDIDATES, MOST_LABELS = 20, 8, 6  # in tables
+MOST_WORDS, MOST_CANDIDATES, MOST_LABELS = 20, 8, 6  # of a table
 LONGEST_NAME = 40  # characters
 
 
@@ -239,7 +239,7 @@ def cross_span_stage_scores(head: TriaffineSpanHead, hidden: Tensor, output: Any
 
 
 def _stage_scores(head: TriaffineSpanHead, is_final: bool, logits: Tensor, bias: Tensor, *terms: Tensor) -> StageScores:
-    """logits, bias [R]; terms: attention and values, if any, [R or 1, K]: attention without labels has one row."""
+    """logits, bias [R]; terms: attention and values [R or 1, K], if the stage has any; 1 if they are not by label."""
     temperature = head.config.temperature if is_final else 1.0
     probabilities = label_probabilities(logits, head.config.multi_label, temperature)[: len(logits)]
     scores = logits.tolist(), probabilities.tolist(), bias.tolist()
@@ -269,7 +269,7 @@ class Row(NamedTuple):
 class Stage(NamedTuple):
     """One stage as rows: terms and the bias, which add up to the last row, the logit.
 
-    `symbol` is that of the attention, if any. Only terms have attention, except a last one that sums up others.
+    `symbol` stands for the attention, if any. Only terms have attention, but not a last one that sums up others.
     """
 
     heading: str

@@ -27,7 +27,7 @@ MOST_LOADED = 4  # models
 # Characters. All visitors share one model, and a running text cannot be interrupted.
 LONGEST_TEXT = 200_000
 MOST_LABELS = 3  # of an explanation, whose columns fit on a phone; its text version has all
-MOST_NAMED, LEAST_NAMED = 3, 0.1  # words or entities that speak for a label, by a tenth of a logit at least
+MOST_NAMED, LEAST_NAMED = 3, 0.1  # words or entities that are named for a label; their least contribution, a logit
 LONGEST_TITLE = 100  # characters
 
 HINT = '<p class="hint">{}</p>'
@@ -38,11 +38,11 @@ CHOOSE_ONE = HINT.format(
     "Choose an entity, in the drawing or in the table, to see why it was found. On the keyboard, arrows move between "
     "entities, and Enter chooses."
 )
-NOT_AT_HAND = HINT.format("This result has expired. Find the entities again, then choose one.")
+EXPIRED = HINT.format("This result has expired. Find the entities again, then choose one.")
 
 
 class Models:
-    """Models by display name, that of a folder or Hub id ([`public_names`]); the last used ones stay loaded."""
+    """Models by display name ([`public_names`] of folders and Hub ids); those that were used last stay loaded."""
 
     def __init__(self, places: Sequence[str | os.PathLike[str]], device: str | None = None):
         paths = [find_model(str(place)) for place in places]
@@ -59,12 +59,12 @@ class Models:
         try:
             card = cached_file(next(iter(self.places.values())), "README.md") or ""
             return [str(example["text"]) for example in (metadata_load(card) or {})["widget"]]
-        except Exception:  # of a stranger's YAML, too
+        except Exception:  # also of malformed YAML in a card
             return []
 
 
 @dataclass(frozen=True)
-class Marked:
+class PageResult:
     """A text with its entities, and the model and threshold that found them."""
 
     model: str
@@ -75,7 +75,7 @@ class Marked:
 
 def find_entities(
     offered: Models, name: str, text: str | None, threshold: float | None, overlap: str
-) -> tuple[str, str, Marked | None]:
+) -> tuple[str, str, PageResult | None]:
     """Runs the model of this name on the text; `threshold` and `overlap` as for the pipeline.
 
     Returns:
@@ -95,16 +95,16 @@ def find_entities(
         table = render_html("page/entities.html", entities=entities, kinds=kinds) if entities else ""
     except Exception as error:
         return show_error(error), "", None
-    return ("" if entities else NOTHING_FOUND) + drawing, table, Marked(name, threshold, text, entities)
+    return ("" if entities else NOTHING_FOUND) + drawing, table, PageResult(name, threshold, text, entities)
 
 
-def explain_entity(offered: Models, marked: Marked | None, start: Any, end: Any) -> str:
+def explain_entity(offered: Models, result: PageResult | None, start: Any, end: Any) -> str:
     """Explains the scores of a span of the text; `start` and `end` come unchecked from the browser."""
-    if marked is None:
-        return NOT_AT_HAND
+    if result is None:
+        return EXPIRED
     try:
-        pipeline = offered.pipeline(marked.model)
-        return show_explanation(explain(pipeline, marked.text, (int(start), int(end)), marked.threshold))
+        pipeline = offered.pipeline(result.model)
+        return show_explanation(explain(pipeline, result.text, (int(start), int(end)), result.threshold))
     except Exception as error:
         return show_error(error)
 
@@ -136,7 +136,7 @@ def show_explanation(explanation: Explanation) -> str:
 
 
 def in_plain_words(explanation: Explanation) -> str:
-    """The words, and the other possible entities, that clearly speak for the predicted label more than for others."""
+    """Names the words and the candidates that contribute most to the predicted label, compared with the mean label."""
     predicted = likeliest_labels(explanation)[0]
 
     def speaks_for_it(row: Row) -> float:

@@ -1,7 +1,7 @@
 """`build_page`: the components of the page and their events, which `answers.py` answers; `serve_page`: its server.
 
-Of `page.css`: Gradio prefixes each selector of a list with a class, and mistakes commas in `:is()` for separators of
-such a list. It drops a shorthand with variables that is followed by a longhand of the same property.
+Gradio limits what `page.css` may contain: it splits a list of selectors at commas, even at those inside of `:is()`. It
+drops a shorthand with variables that is followed by a longhand of the same property.
 """
 
 import os
@@ -23,11 +23,11 @@ from ..addresses import HOST, PAGE_PORT, answered_hosts
 from ..drawing.predictions_page import predictions_page
 from ..files import SURROGATES
 from ..model.kinds_triaffine import OVERLAPS
-from .answers import CHOOSE_ONE, NOTHING_YET, Marked, Models, explain_entity, find_entities
+from .answers import CHOOSE_ONE, NOTHING_YET, Models, PageResult, explain_entity, find_entities
 
 FOLDER = Path(__file__).parent
 SHEET: dict[str, Any] = {"elem_classes": "sheet", "apply_default_css": False}
-# Runs once in the elements of the drawing and of the table, which remain when their content changes.
+# Runs once, in the elements of drawing and table. These remain when their content changes.
 CHOOSE_ENTITY = (FOLDER / "choose_entity.js").read_text(encoding="utf-8")
 THEME = gr.themes.Default(  # with system fonts and contrasts of at least 4.5 : 1
     primary_hue="indigo", neutral_hue="slate", font=("system-ui", "sans-serif"), font_mono=("monospace",)
@@ -46,8 +46,8 @@ SECONDS_OF_FILES = 3600
 LONGEST_QUEUE = 32
 
 PRIVATE: dict[str, Any] = {"api_visibility": "private"}
-# One request at a time runs a model: several would compete for the same cores. A click while the last one is being
-# answered counts after it; by default it would be lost.
+# One request at a time runs a model: several would compete for the same cores. A click during an answer is handled
+# afterwards (`always_last`); by default it would be lost.
 IN_TURN: dict[str, Any] = {"concurrency_id": "model", "concurrency_limit": 1, "trigger_mode": "always_last", **PRIVATE}
 
 
@@ -88,25 +88,25 @@ def build_page(models: Sequence[str | os.PathLike[str]], *, device: str | None =
                 explanation = gr.HTML(elem_id="explanation", visible=False, **SHEET)
                 table = gr.HTML(elem_id="table", js_on_load=CHOOSE_ENTITY, visible=False, **SHEET)
                 download = gr.DownloadButton("Download as HTML", visible=False, elem_id="download")
-        marked = gr.State(None)
+        result = gr.State(None)
 
         def find(name: str, text: str | None, least: float, overlap: str) -> tuple[Any, ...]:
-            drawing, table, marked = find_entities(offered, name, text, least or None, overlap)
+            drawing, table, result = find_entities(offered, name, text, least or None, overlap)
             shown = [gr.update(value=content, visible=bool(table)) for content in (CHOOSE_ONE, table)]
-            page = predictions_page([(marked.text, marked.entities)], name) if marked else ""
+            page = predictions_page([(result.text, result.entities)], name) if result else ""
             content = page.encode("utf-8", SURROGATES)
-            file = save_bytes_to_cache(content, "entities.html", download.GRADIO_CACHE) if marked else None
-            return drawing, *shown, gr.update(value=file, visible=bool(file)), marked
+            file = save_bytes_to_cache(content, "entities.html", download.GRADIO_CACHE) if result else None
+            return drawing, *shown, gr.update(value=file, visible=bool(file)), result
 
-        def explain(marked: Marked | None, chosen: gr.EventData) -> str:
-            return explain_entity(offered, marked, chosen.start, chosen.end)
+        def explain(result: PageResult | None, chosen: gr.EventData) -> str:
+            return explain_entity(offered, result, chosen.start, chosen.end)
 
-        inputs, outputs = [model, text, least, overlap], [drawing, explanation, table, download, marked]
+        inputs, outputs = [model, text, least, overlap], [drawing, explanation, table, download, result]
         chosen = samples.click(lambda chosen: chosen[0], samples, text, queue=False, **PRIVATE)
         for event in (button.click, text.submit, chosen.then, *([page.load] if shown else [])):
             event(find, inputs, outputs, show_progress_on=drawing, scroll_to_output=True, **IN_TURN)
         for sheet in (drawing, table):
-            sheet.explain(explain, marked, explanation, scroll_to_output=True, **IN_TURN)
+            sheet.explain(explain, result, explanation, scroll_to_output=True, **IN_TURN)
     page.queue(max_size=LONGEST_QUEUE, default_concurrency_limit=1, api_open=False)
     return page
 
@@ -132,7 +132,7 @@ def serve_page(page: gr.Blocks, host: str = HOST, port: int = PAGE_PORT, open_br
 def start_page(page: gr.Blocks, host: str = HOST, port: int = PAGE_PORT, open_browser: bool = False) -> str:
     """Starts Gradio's server in threads, and returns the address of the page."""
     hosts = Middleware(TrustedHostMiddleware, allowed_hosts=answered_hosts(host))
-    # Gradio's limit of size lets empty files in.
+    # Gradio's own limit, `max_file_size`, would let empty files in.
     uploads = Route("/gradio_api/upload", PlainTextResponse("The page has no uploads.", 403))
     options = {"docs_url": None, "redoc_url": None, "openapi_url": None, "routes": [uploads], "middleware": [hosts]}
     _, address, _ = page.launch(

@@ -1,4 +1,4 @@
-"""The model card, README.md of a repository, from what is known of a model and its run.
+"""The model card, README.md of a repository, made from the configuration of a model and the facts of its run.
 
 The text is in `card.md.jinja`, that of a recipe in `recipe_card.md.jinja`, the facts come from a [`RunSummary`]. Values
 enter the text through `inline_code`, `code_block` and `Table` only, so that no name can break it.
@@ -107,7 +107,7 @@ def repository_name(folder: str | Path) -> str:
 
 
 def has_own_card(folder: Path) -> bool:
-    """True if a model's folder has a card other than its run has written, under whatever name of the folder."""
+    """True if a model's folder has a card that differs from the one that its run wrote, whatever the folder's name."""
     if not (folder / CARD_NAME).is_file():
         return False
     text = (folder / CARD_NAME).read_text(encoding="utf-8", errors="replace")
@@ -168,7 +168,7 @@ def _eval_results(run: RunSummary) -> list[EvalResult] | None:
 
 
 def _is_linked(name: str) -> bool:
-    """The Hub links the id of a data set, which has an owner; a title must not be linked."""
+    """True for the id of a data set, which the Hub links: it has an owner. Titles must not be linked."""
     with contextlib.suppress(HFValidationError):
         validate_repo_id(name)
         return "/" in name

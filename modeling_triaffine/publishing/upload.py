@@ -1,7 +1,7 @@
 """Publishes a model, saved or in memory: assembles its repository in a folder, and uploads it to the Hub in one commit.
 
-The names of files say which may be part of a repository; all others stay behind. Requests wait for the Hub, but not for
-ever, and their errors are OSErrors in one paragraph.
+Only files with certain names become part of a repository. Requests to the Hub have a time limit, and their errors are
+OSErrors in one paragraph.
 """
 
 import contextlib
@@ -38,15 +38,15 @@ OF_PROCESSOR = (
     *("tokenizer.json", "tokenizer_config.json", PROCESSOR_NAME, VOCABULARIES_FILE),
     *("special_tokens_map.json", "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt", "*.model"),
 )
-# Perhaps written by people.
+# Files that people may have written.
 WRITTEN = ("LICENSE*", "LICENCE*", "COPYING*", "NOTICE*", "CITATION.cff", HANDLER_FILE, REQUIREMENTS_FILE)
-# Taken from the model's folder, where they are; the code is that of this package.
+# Copied from the model's folder, if it has them. The code in it is not: that of this package is published.
 TAKEN = (*WEIGHTS, *OF_PROCESSOR, *WRITTEN, CONFIG_NAME, SUMMARY_FILE, CARD_NAME)
 # Removed from the Hub where a new version of the model has no such file.
 OUTDATED = (*WEIGHTS, SUMMARY_FILE, "*_triaffine.py", "triaffine_*.py")
 
 Answer = TypeVar("Answer")
-PATIENCE = 120.0  # seconds without a byte from the Hub, whose client would wait for ever
+TIMEOUT = 120.0  # seconds without a byte from the Hub; by default, its client waits for ever
 RETRIES = 5
 LONGEST_WAIT = 600  # seconds that the Hub may ask to wait; it counts requests by five minutes
 
@@ -84,7 +84,7 @@ def assemble_repository(
         with_processor: False for a model without a processor.
     """
     validate_repo_id(repo_id)
-    # First: of another kind of model it says so, where the configuration would warn of each of its fields.
+    # First, because it refuses another kind of model at once; the configuration would warn of each of its fields.
     processor = TriaffineProcessor.from_pretrained(folder) if with_processor else None
     model = TriaffineForNestedNER.from_pretrained(folder)
     names = sorted(os.listdir(folder))
@@ -148,20 +148,20 @@ def publish_folder(
     """
     api = HfApi(token=token, library_name="modeling_triaffine", library_version=__version__)
     with errors_of_hub(repo_id):
-        name = repo_id if "/" in repo_id else f"{patiently(api.whoami)['name']}/{repo_id}"
+        name = repo_id if "/" in repo_id else f"{with_retries(api.whoami)['name']}/{repo_id}"
     with tempfile.TemporaryDirectory() as staging:
         target = Path(staging)
         files = assemble_repository(folder, target, name, new_card=new_card, tags=tags, with_processor=with_processor)
         with errors_of_hub(name):
-            patiently(lambda: api.create_repo(name, private=private, exist_ok=True))
+            with_retries(lambda: api.create_repo(name, private=private, exist_ok=True))
             if revision is not None and not revision.startswith("refs/pr"):
-                patiently(lambda: api.create_branch(name, branch=revision, exist_ok=True))
-            info = patiently(lambda: api.model_info(name, revision=revision))
+                with_retries(lambda: api.create_branch(name, branch=revision, exist_ok=True))
+            info = with_retries(lambda: api.model_info(name, revision=revision))
             replaces = new_card or has_own_card(folder)
             if not replaces and CARD_NAME in {file.rfilename for file in info.siblings or []}:
                 logger.warning("%s keeps its card, whatever its scores; --new-card (new_card=True) replaces it.", name)
                 (target / CARD_NAME).unlink()
-            commit = patiently(
+            commit = with_retries(
                 lambda: api.upload_folder(
                     repo_id=name,
                     folder_path=target,
@@ -176,7 +176,7 @@ def publish_folder(
 
 
 def fetch_model(name_or_path: str, folder: Path, **options: Any) -> Path:
-    """Returns the folder of this name, or `folder` with the files of the Hub repository of this name but its card."""
+    """Returns the folder of this name, or `folder` after downloading the Hub repository into it, without its card."""
     if not Path(name_or_path).is_dir():
         taken = [pattern for pattern in TAKEN if pattern != CARD_NAME]
         with errors_of_hub(name_or_path):
@@ -231,7 +231,7 @@ def push_model(
 
 @contextlib.contextmanager
 def saved_before(folder: Path, repo_id: str) -> Iterator[None]:
-    """Adds to errors of [`publish_folder`], then OSErrors, where the model is saved, and how to publish it later."""
+    """Raises errors of [`publish_folder`] as OSErrors that say where the model is saved, and how to publish it."""
     try:
         yield
     except (ValueError, OSError) as error:
@@ -242,8 +242,8 @@ def saved_before(folder: Path, repo_id: str) -> Iterator[None]:
 # ---- Requests ----
 
 
-def patiently(request: Callable[[], Answer]) -> Answer:
-    """Returns the answer to a request, which is sent again after the time that the Hub names if there were too many."""
+def with_retries(request: Callable[[], Answer]) -> Answer:
+    """Returns the answer to a request. If there were too many (status 429), sends it again when the Hub allows it."""
     for retry in range(RETRIES):
         try:
             return request()
@@ -259,9 +259,9 @@ def patiently(request: Callable[[], Answer]) -> Answer:
 
 @contextlib.contextmanager
 def errors_of_hub(repo_id: str) -> Iterator[None]:
-    """Limits the wait for each request; raises ConnectionError without an answer, OSError for a refusal."""
+    """Limits the time of each request; raises OSError if the Hub refuses it, ConnectionError if it does not answer."""
     client = get_session()
-    patience, client.timeout = client.timeout, PATIENCE
+    timeout, client.timeout = client.timeout, TIMEOUT
     try:
         yield
     except (HTTPError, ConnectionError, RuntimeError) as error:  # RuntimeError: of the transfer of a large file
@@ -274,4 +274,4 @@ def errors_of_hub(repo_id: str) -> Iterator[None]:
             advice = f"The model may be published all the same: look at {constants.ENDPOINT}/{repo_id} first."
         raise ConnectionError(f"The Hub ({constants.ENDPOINT}) does not answer ({reason}). {advice}") from error
     finally:
-        client.timeout = patience
+        client.timeout = timeout

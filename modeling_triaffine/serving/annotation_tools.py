@@ -38,7 +38,7 @@ ElementTree.register_namespace("cas", CAS)
 
 
 def parse_xml(field: str, content: str) -> ElementTree.Element:
-    """Parses what a field of a request has; expat limits the growth of declared entities."""
+    """Parses the XML in a field of a request; expat itself limits how far declared entities expand."""
     try:
         return ElementTree.fromstring(content)
     except (ElementTree.ParseError, UnicodeError) as error:
@@ -83,7 +83,7 @@ class Project:
         if tag is None:
             raise refusal("label_config", "Missing <Labels> with a <Text> as `toName`.")
         text = texts[tag.get("toName", "")]
-        # A text, not its address, an encoding, or a part of it.
+        # The whole text: no address of it, no encoded one, and no part of it.
         field = re.fullmatch(r"\$?([^$.{}\[\]]+)", text.get("value", "").strip())
         if field is None or (text.get("valueType", "text"), text.get("encoding", "none")) != ("text", "none"):
             raise refusal("label_config", f"<Text> must have one field of the task as its value, not {text.attrib}.")
@@ -178,9 +178,9 @@ class Cas:
         self.layer, self.feature = request.metadata.layer, request.metadata.feature
         self.root = parse_xml("document", request.document.xmi)
         try:
-            sofa = next(one for one in self.root.iterfind(f"{{{CAS}}}Sofa") if one.get("sofaString"))
+            sofa = next(sofa for sofa in self.root.iterfind(f"{{{CAS}}}Sofa") if sofa.get("sofaString"))
             self.text, self.sofa = sofa.attrib["sofaString"], sofa.attrib[ID]
-            self.view = next(one for one in self.root.iterfind(f"{{{CAS}}}View") if one.get("sofa") == self.sofa)
+            self.view = next(view for view in self.root.iterfind(f"{{{CAS}}}View") if view.get("sofa") == self.sofa)
             self.last_id = max(int(element.get(ID, 0)) for element in self.root)
         except (ValueError, KeyError, StopIteration):
             raise refusal("document", "It is no CAS in XMI with a text, its view and numbers as ids.") from None

@@ -73,7 +73,7 @@ class Answering:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":  # such as the start of the application, which a test client tells
+        if scope["type"] != "http":  # such as the lifespan events of a test client
             await self.app(scope, receive, send)
             return
         start = time.perf_counter()
@@ -98,7 +98,7 @@ class Answering:
             await app(scope, receive, send_counted)
         except asyncio.CancelledError:  # the time limit of the shutdown is reached
             late = problem_answer(scope, 503, "The server stopped before it could answer.")
-            with contextlib.suppress(RuntimeError):  # another answer has begun
+            with contextlib.suppress(RuntimeError):  # the response has begun
                 await late(scope, receive, send_counted)
         except Exception:  # Starlette responds with 500 outside of this middleware
             count(500)
@@ -117,7 +117,7 @@ class Answering:
 
 
 class Predictor:
-    """Runs items through the batcher, within the limits, and counts the texts, which it does not keep."""
+    """Runs items through the batcher, within the limits, and counts texts, characters and entities."""
 
     def __init__(self, batcher: Batcher, limits: Limits, registry: CollectorRegistry):
         self.batcher, self.limits = batcher, limits
@@ -142,7 +142,7 @@ class Predictor:
     async def each(
         self, items: Sequence[Item | HTTPException], request: Request, seconds: float | None = None
     ) -> list[Outcome]:
-        """The outcome of each item, however many: one that fails, is late or an exception itself spoils no other."""
+        """The outcome of each item, of any number. One that fails, is late or an exception does not affect others."""
         if self.waiting >= self.limits.waiting:
             problem = f"The queue is full (limit: {self.limits.waiting}). Try again later."
             raise HTTPException(503, problem, {"Retry-After": "1"})
@@ -162,7 +162,7 @@ class Predictor:
             disconnection.cancel()
             for answer in answers:
                 answer.cancel()
-            asyncio.get_running_loop().call_soon(self.batcher.forget_cancelled)  # after the answers pass this on
+            asyncio.get_running_loop().call_soon(self.batcher.forget_cancelled)  # when its futures are cancelled, too
         return [next(found) if isinstance(item, Item) else item for item in checked]
 
     def _check(self, item: Item | HTTPException) -> Item | HTTPException:

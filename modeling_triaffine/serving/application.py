@@ -28,7 +28,7 @@ Probability = Annotated[float, Field(ge=0, le=1)]
 Strings = Annotated[list[str], Field(fail_fast=True, max_length=MAX_ITEMS)]
 
 _THRESHOLD = PREDICTION_OPTIONS["threshold"]
-OF_PYDANTIC = re.compile(r"str|constrained-float|(list|dict)\[.*\]")  # what it calls the types that a field may have
+OF_PYDANTIC = re.compile(r"str|constrained-float|(list|dict)\[.*\]")  # types of a union, in the place of an error
 
 
 class Options(BaseModel):
@@ -171,7 +171,7 @@ async def answer_invalid(request: Request, error: RequestValidationError) -> Res
     """422 with a description of the innermost error, or 415; never repeats the input, which may be long or private."""
     if isinstance(error.body, bytes):  # FastAPI parses only JSON
         return problem_answer(request.scope, 415, "Send JSON, with the header Content-Type: application/json.")
-    fault = max(error.errors(), key=lambda fault: len(fault["loc"]))  # of a choice, the one that was meant
+    fault = max(error.errors(), key=lambda fault: len(fault["loc"]))  # in a union, of the type that fits best
     fields = (part for part in map(str, fault["loc"][1:]) if not OF_PYDANTIC.fullmatch(part))
     place, problem = ".".join(fields) or "body", fault["msg"].removeprefix("Value error, ")
     reason = f" ({fault['ctx']['error']})" if fault["type"] == "json_invalid" else ""

@@ -1,7 +1,7 @@
 """Dynamic batching: texts that arrive while a batch runs form the next one. One thread owns the model.
 
-No text waits for others to arrive: an idle model starts at once. Requests take turns by the characters that they have
-had, and short ones run between two forward passes of a long batch, so that no request holds the model for itself.
+No text waits for others to arrive: an idle model starts at once. Requests share the model fairly, by characters (fair
+queueing), and short ones run between two forward passes of a long batch.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from ..model.options_triaffine import PredictionOptions
 
 logger = logging.getLogger(__name__)
 
-# Characters of a batch that is interrupted for shorter ones; a shorter one ends soon.
+# A batch of more characters is interrupted for shorter ones.
 LONG_BATCH = 5000
 
 
@@ -33,7 +33,7 @@ class Item(NamedTuple):
 
 
 class Job(NamedTuple):
-    """A text that waits: `turn` is what its request, up to its end, has had of the model, in characters."""
+    """A waiting text. `turn` orders the queue: the finish time in fair queueing, where characters count as time."""
 
     turn: int
     number: int
@@ -73,7 +73,7 @@ class Batcher:
 
     @property
     def is_alive(self) -> bool:
-        """True if the thread of the model runs."""
+        """True while the thread runs that owns the model."""
         return self._thread.is_alive()
 
     def submit(self, items: Sequence[Item]) -> list[Future[list[TextEntity]]]:
@@ -113,7 +113,7 @@ class Batcher:
             self._run(batch)
 
     def _take(self, most: int, at_least: int) -> list[Job]:
-        """The next texts, of at most so many characters unless there are fewer texts than `at_least`."""
+        """Takes texts from the queue: at most `most` characters in all, but at least `at_least` texts if it has any."""
         batch: list[Job] = []
         while self._waiting and len(batch) < self.max_texts:
             job = self._waiting[0]

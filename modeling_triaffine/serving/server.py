@@ -22,11 +22,11 @@ logger = logging.getLogger(__name__)
 LAST_REQUESTS_SECONDS = 0.2
 # Proxies keep idle connections for 60 s or less; a request that is sent while the server closes one would be lost.
 IDLE_SECONDS = 75
-# For a client to send its complete request.
+# In which a client must send its complete request.
 RECEIVE_SECONDS = 30
-# Further ones get 503, so that bodies in transit have a common limit; more than the queue's length.
+# Further connections get 503, which limits the memory of bodies in transit; more than the length of the queue.
 MOST_CONNECTIONS = 500
-# Of the time for the shutdown; the rest is for those that are then cancelled.
+# After this share of `stop_seconds`, waiting requests are cancelled; the rest is for the answers that say so.
 SHARE_FOR_REQUESTS = 0.8
 
 
@@ -40,7 +40,7 @@ class Server(uvicorn.Server):
     def __init__(self, application: FastAPI, stop_seconds: int):
         self._application, self._stop_seconds = application, stop_seconds
         self._receiving: dict[Any, float] = {}  # connection and its last request → since when
-        self._has_told = False
+        self._has_logged = False
         super().__init__(
             uvicorn.Config(
                 application,
@@ -65,11 +65,11 @@ class Server(uvicorn.Server):
             signal.signal(number, self.handle_exit)
         print(ready, flush=True)  # clients can connect
         self.run([listener])
-        # All is answered. The model's thread, and the interpreter's own end, take seconds on a busy machine.
+        # All is answered. To wait for the model's thread, and to end the interpreter, would take seconds.
         os._exit(self._exit_code)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begins the shutdown, which a thread that goes on, such as one that parses XML, does not hold up."""
+        """Begins the shutdown, and ends the process in any case: a thread, such as one that parses XML, may go on."""
         self._exit_code = 0 if sig == signal.SIGTERM else 128 + sig
         threading.Timer(self._stop_seconds, os._exit, [self._exit_code]).start()
         super().handle_exit(sig, frame)
@@ -82,7 +82,7 @@ class Server(uvicorn.Server):
         await asyncio.sleep(LAST_REQUESTS_SECONDS)
 
     async def _close_slow_connections(self) -> None:
-        """Closes connections whose request is not there in time: uvicorn limits idle ones between requests only."""
+        """Closes connections whose request is not there in time: uvicorn limits only the time between two requests."""
         now = time.monotonic()
         connections: list[Any] = list(filter(is_receiving, self.server_state.connections))
         keys = [(connection, connection.cycle) for connection in connections]
@@ -95,8 +95,8 @@ class Server(uvicorn.Server):
         """Logs once that connections cannot be accepted: asyncio has thousands of messages a second."""
         if not context["message"].startswith("socket.accept()"):
             loop.default_exception_handler(context)
-        elif not self._has_told:
-            self._has_told = True
+        elif not self._has_logged:
+            self._has_logged = True
             logger.error("Connections cannot be accepted: %s. Raise the limit `ulimit -n`.", context["exception"])
 
 

@@ -71,7 +71,7 @@ def find_files(inputs: Iterable[str], output_dir: Path) -> dict[str, str]:
 
 
 def read_all(files: Mapping[str, str], options: TextOptions) -> Iterator[Row]:
-    """Yields the rows of all files, {name: path}; the last one of a file that cannot be read to its end says why."""
+    """Yields the rows of all files, {name: path}. If a file cannot be read to its end, its last row says why."""
     for file, path in files.items():
         try:
             if is_document(path):
@@ -100,7 +100,7 @@ class _NoOutputError(Exception):
 
 
 class OutputFolder:
-    """The folder for the outputs of a run with these options, and no others, and the counts of its finished outputs."""
+    """The folder with the outputs of all runs with these options, and the counts of the outputs of this run."""
 
     def __init__(self, folder: Path, options: dict[str, Any], entities_column: str):
         self.folder, self.entities_column = folder, entities_column
@@ -117,7 +117,7 @@ class OutputFolder:
                 raise ValueError(f"{folder} has other options: {name} was {was}, now it is {now}. Give another folder.")
 
     def outputs_to_write(self, files: Iterable[str]) -> dict[str, str]:
-        """Returns file → output for each file without output yet. Documents share outputs."""
+        """Returns file → output for each file that is in no output yet. Documents share outputs."""
         outputs = sorted(self.folder.glob(TEXTS.format("*")))
         done = {json.loads(line)["id"] for output in outputs for line in output.read_bytes().splitlines()}
         left = [name for name in files if name not in done and not (self.folder / name).is_file()]
@@ -133,10 +133,10 @@ class OutputFolder:
                 yield from (json.loads(line) for line in lines if line.endswith("\n"))
 
     def write(self, rows: Iterable[Row], outputs: Mapping[str, str]) -> None:
-        """Writes the rows with entities or the reason why they have none to the outputs of their files, in this order.
+        """Writes rows to the outputs of their files, in this order, or to the rejections if they have no entities.
 
-        Their former rejections are removed. A file that cannot be read to its end, or has no row with entities, gets
-        rejections, and no output.
+        Former rejections of these files are removed. A file that cannot be read to its end, or has no row with
+        entities, gets rejections, and no output.
         """
         with open_output(self.rejections) as output:
             output.writelines(json.dumps(line) + "\n" for line in self.read_rejections() if line["file"] not in outputs)

@@ -30,9 +30,9 @@ from .files import OutputFolder, read_all
 MODEL_FILES = ["config.json", *FILES, VOCABULARIES_FILE, "*.safetensors"]
 # A text for every model, to distinguish a failing machine from a failing text.
 HARMLESS_TEXT = "Yes ."
-# How many rows are sent to an actor together, how often when their actor dies, and how many chunks wait for each actor.
+# Rows that are sent to an actor together; how often they are sent again if it dies; chunks that wait for each actor.
 CHUNK, RETRIES, CHUNKS_AHEAD = 256, 3, 4
-# Options that may change in the next run; the digest of the model tells its revisions apart.
+# Options that may change in the next run. Another revision is noticed by the digest of the model.
 FREE_OPTIONS = {"revision", "batch_size", "actors", "gpus_per_actor"}
 
 
@@ -50,7 +50,7 @@ class TagOptions(TextOptions):
     gpus_per_actor: float | None = None  # None: a GPU if there are any; two actors with half a GPU share one
 
     def fitted(self, resources: dict[str, float]) -> "TagOptions":
-        """Returns the options with all actors counted; ValueError if they do not fit, since Ray would wait for room."""
+        """Returns the options with numbers of actors and GPUs; ValueError if they do not fit: Ray would only wait."""
         gpus = float(resources.get("GPU", 0) > 0) if self.gpus_per_actor is None else self.gpus_per_actor
         needs = {"CPU": 1.0, "GPU": gpus}
         room = min(int(resources.get(kind, 0) / each) for kind, each in needs.items() if each)
@@ -83,7 +83,7 @@ def tag_corpus(files: dict[str, str], output_dir: Path, options: TagOptions) -> 
         left = {file: files[file] for file in outputs}
         try:
             if left:
-                total = sum(1 for _ in read_all(left, options))  # takes next to no time beside prediction
+                total = sum(1 for _ in read_all(left, options))  # takes little time, compared with prediction
                 with connected():
                     tagged = tag_rows(read_all(left, options), options.fitted(ray.cluster_resources()))
                     output.write(with_progress(tagged, total), outputs)
@@ -101,11 +101,11 @@ def connected() -> Iterator[None]:
         yield
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    # Ray puts the working directory first on the path of its workers. That of a stranger's model has Python files.
+    # Ray's workers import from the working directory first. If it is the folder of a model, it contains Python files.
     with contextlib.chdir(Path(__file__).parents[2]):
         try:
             ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
-        except Exception as error:  # it has no class of its own
+        except Exception as error:  # Ray has no class of its own for this
             raise OSError(
                 f"Ray did not start; try again when the machine is less busy, or `predict`: {error}"
             ) from None
@@ -118,8 +118,8 @@ def connected() -> Iterator[None]:
 def tag_rows(rows: Iterator[Row], options: TagOptions) -> Iterator[Row]:
     """Yields the rows in order, with their entities or the reason why they have none. The actors take turns.
 
-    If the process or the node of an actor dies, those that are left take its rows, and the last one is started anew;
-    but not for ever, since a text may kill each.
+    If the process or the node of an actor dies, the others take its rows; the last actor is started anew. A chunk of
+    rows is sent at most `RETRIES` times again, because one of its texts may be what kills actors.
     """
     tagger: Any = ray.remote(num_cpus=1, num_gpus=options.gpus_per_actor)(Tagger)
     pool = deque(tagger.remote(options) for _ in range(options.actors or 1))
@@ -129,7 +129,7 @@ def tag_rows(rows: Iterator[Row], options: TagOptions) -> Iterator[Row]:
         pool.rotate()
         return chunk, pool[0], pool[0].tag.remote([row.text for row in chunk if row.outcome is None])
 
-    def first(retries: int = RETRIES) -> list[Row]:
+    def finish_first(retries: int = RETRIES) -> list[Row]:
         chunk, actor, answer = waiting.popleft()
         try:
             outcomes = iter(ray.get(answer))
@@ -140,7 +140,7 @@ def tag_rows(rows: Iterator[Row], options: TagOptions) -> Iterator[Row]:
                 pool.remove(actor)
                 pool.extend([] if pool else [tagger.remote(options)])
             waiting.appendleft(send(chunk))
-            return first(retries - 1)
+            return finish_first(retries - 1)
         for row in chunk:
             row.outcome = next(outcomes) if row.outcome is None else row.outcome
         return chunk
@@ -148,9 +148,9 @@ def tag_rows(rows: Iterator[Row], options: TagOptions) -> Iterator[Row]:
     while chunk := [*islice(rows, CHUNK)]:
         waiting.append(send(chunk))
         if len(waiting) > CHUNKS_AHEAD * len(pool):
-            yield from first()
+            yield from finish_first()
     while waiting:
-        yield from first()
+        yield from finish_first()
 
 
 def identify_model(name_or_path: str, revision: str | None) -> tuple[str, str | None]:
