@@ -76,10 +76,11 @@ def test_a_training_by_graphs_ends_with_the_same_weights(tmp_path, monkeypatch):
     assert trainer._graphs.recorded
 
 
-def test_a_training_draws_the_same_numbers_whenever_graphs_are_recorded(tmp_path, monkeypatch):
+def test_a_training_draws_the_same_numbers_whenever_graphs_are_recorded_or_scores_computed(tmp_path, monkeypatch):
     options = {"train": micro_records(48), "num_train_epochs": 4, "config": {"mlp_dropout": 0.3}}
     at_once = weights_after_training(with_graphs(micro_trainer(tmp_path / "once", **options), monkeypatch))
     monkeypatch.setattr(graphs, "EAGER_FIRST", 1000)
+    options |= {"validation": micro_records(2, seed=1), "eval_strategy": "epoch"}
     never = weights_after_training(micro_trainer(tmp_path / "never", **options))
     assert all(torch.equal(weights, never[name]) for name, weights in at_once.items())
 

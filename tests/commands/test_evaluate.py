@@ -216,6 +216,8 @@ def test_failed_calibrations_change_nothing(scored, calibrate, records, split, o
 
 
 def test_calibration_is_saved_although_the_reader_of_the_tables_leaves(scored, calibrate, close_output):
+    (scored / "README.md").write_text("# Mine")
     close_output()
     assert calibrate(sentence("DNA"), sentence("DNA")).code == PIPE_CLOSED
     assert RunSummary.load(scored).calibration.sentences == 2
+    assert (scored / "README.md").read_text() == "# Mine"

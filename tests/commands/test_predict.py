@@ -235,6 +235,8 @@ def test_the_least_sure_come_first(for_tool, saved_model):
 def test_documents_of_a_tool_keep_their_names(predict, tmp_path):
     predict("in", "--to", "brat", "--output", tmp_path / "out", files={"in/a/1.txt": "gene", "in/b.txt": "protein"})
     assert (tmp_path / "out" / "a" / "1.txt").read_text() == "gene"
+    predict("in", "--to", "brat", "--output", tmp_path / "first", "--uncertain", 2)  # in one folder, in this order
+    assert {file.name.split("-", 1)[1] for file in (tmp_path / "first").iterdir()} >= {"a-1.txt", "b.txt"}
     files = {"a.jsonl": '{"id": 0, "text": "gene \\ud800"}\n{"text": "DNA"}\n{"id": null, "text": "a gene"}\n'}
     predict("a.jsonl", "--to", "brat", "--output", tmp_path / "other", files=files)
     assert sorted(file.name for file in (tmp_path / "other").glob("*.txt")) == ["0.txt", "a-00002.txt", "a-00003.txt"]

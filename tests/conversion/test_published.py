@@ -316,7 +316,7 @@ def test_other_and_damaged_files_are_errors(small, pretrained, tmp_path):
             convert_published(path, pretrained, LABELS)
 
 
-def test_labels_and_vocabularies_must_fit(small, pretrained, vocabularies, tmp_path):
+def test_labels_and_vocabularies_must_fit(small, pretrained, tmp_path):
     path = save_published(small, tmp_path / "small.pth")
     with pytest.raises(ValueError, match=r"3 entity labels.* 2 are named"):
         convert_published(path, pretrained, LABELS[:2])

@@ -10,7 +10,8 @@ from modeling_triaffine import NestedNERPipeline, TriaffineConfig
 from modeling_triaffine.evaluation.prediction import read_texts, uncertainty
 from tests.helpers.portable import near
 
-TEXTS = ["The IL-2 gene binds protein. It is DNA!", "", "gene", "The gene binds DNA and another gene again."]
+SENTENCES = ["The IL-2 gene binds protein.", "It is DNA!"]
+TEXTS = [*SENTENCES, " ".join(SENTENCES), " ".join(SENTENCES[::-1]), "", "gene binds " * 10]
 
 
 def scores(*rows):
@@ -42,6 +43,7 @@ def test_with_several_labels_on_a_span_each_is_a_decision_of_its_own():
 
 def test_texts_are_read_as_the_pipeline_reads_them_and_unsure_whatever_the_batch(saved_model):
     pipeline = NestedNERPipeline(model=str(saved_model))
+    pipeline.processor.max_sentence_words = 16  # the last text is read in windows
     together = read_texts(pipeline, TEXTS, batch_size=3, threshold=0.2, overlap="nested")
     for one, entities in zip(together, pipeline(TEXTS, threshold=0.2, overlap="nested"), strict=True):
         assert one.entities == near(entities)
@@ -49,4 +51,6 @@ def test_texts_are_read_as_the_pipeline_reads_them_and_unsure_whatever_the_batch
         assert one.uncertainty == pytest.approx(alone.uncertainty, abs=1e-5)
         words = [one.text[start:end] for sentence in one.sentences for start, end in sentence]
         assert "".join(words) == "".join(one.text.split())
-    assert together[0].uncertainty > 0
+    first, second, *of_both = [one.uncertainty for one in together[:4]]
+    assert of_both == pytest.approx([max(first, second)] * 2, abs=1e-5)
+    assert first != second

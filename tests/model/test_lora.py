@@ -1,5 +1,6 @@
 """LoRA on the encoder by PEFT: a run is resumed, keeps its best checkpoint, and merged leaves an ordinary model."""
 
+import copy
 from pathlib import Path
 
 import peft
@@ -62,11 +63,12 @@ def test_adapters_are_merged_before_the_model_is_published(tmp_path, monkeypatch
 
 def test_merged_model_is_saved_as_any_other(trained, tmp_path):
     inputs = trained.processing_class(**INPUTS)
-    model = trained.model.eval()
+    model, adapted = trained.model.eval(), trained.model.encoder
     with torch.no_grad():
         expected = model(**inputs)
-        model.encoder = model.encoder.merge_and_unload()
+        model.encoder = copy.deepcopy(adapted).merge_and_unload()
         trained.save_model(str(tmp_path))
+        model.encoder = adapted  # as other tests find it
         output = AutoModel.from_pretrained(tmp_path)(**AutoProcessor.from_pretrained(tmp_path)(**INPUTS))
     plain = micro_trainer(tmp_path / "plain", RECORDS).model
     assert set(load_file(tmp_path / "model.safetensors")) == set(plain.state_dict())

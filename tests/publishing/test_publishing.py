@@ -11,17 +11,25 @@ from typing import Any
 import pytest
 import torch
 from huggingface_hub import ModelCard, constants, snapshot_download
+from transformers import TrainingArguments
 
 from modeling_triaffine import NestedNERPipeline, TriaffineConfig, TriaffineForNestedNER, TriaffineProcessor
 from modeling_triaffine.evaluation.calibration import Calibration
 from modeling_triaffine.model.handler import EndpointHandler
 from modeling_triaffine.model.repository_triaffine import AUTO_MAP, CUSTOM_PIPELINES, REMOTE_CODE_FILES
-from modeling_triaffine.publishing import RunSummary, publish_folder
+from modeling_triaffine.publishing import RunSummary, publish_folder, upload
 from modeling_triaffine.publishing.model_card import TAGS, card_of_folder, save_calibration
 from modeling_triaffine.publishing.upload import saved_before
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from tests.helpers.cards import make_evaluation
-from tests.helpers.micro_training import micro_records, micro_trainer, run_arguments, write_corpus, write_recipe
+from tests.helpers.micro_training import (
+    micro_records,
+    micro_trainer,
+    run_arguments,
+    trainer_like,
+    write_corpus,
+    write_recipe,
+)
 from tests.helpers.portable import near
 from tests.helpers.stranger import TEXT, ask_a_stranger, expected_answer
 from tests.helpers.tiny import save_tiny_model, tiny_model, tiny_processor
@@ -187,15 +195,17 @@ def test_all_ways_write_the_same_repository(checkpoint, online, publish, tmp_pat
     assert (licensed.data.license, licensed.data.model_name) == ("mit", "owner/trained")
 
 
-def test_trainer_creates_a_public_repository_on_request(online, tmp_path):
-    micro_trainer(tmp_path, micro_records(4), push_to_hub=True, hub_model_id=NAME, hub_private_repo=False)
-    assert not online.repositories[NAME].private
+def test_trainer_creates_a_public_repository_on_request_alone(online, tmp_path):
+    """Also with the arguments of transformers, which leave it to the Hub."""
+    trainer = micro_trainer(tmp_path, micro_records(4), push_to_hub=True, hub_model_id=NAME, hub_private_repo=False)
+    trainer_like(trainer, TrainingArguments(str(tmp_path), push_to_hub=True, hub_model_id="owner/plain", use_cpu=True))
+    assert [online.repositories[name].private for name in (NAME, "owner/plain")] == [False, True]
 
 
 # ---- Updates
 
 
-def test_an_update_removes_weights_and_code_of_earlier_versions_and_nothing_else(checkpoint, online, publish):
+def test_an_update_removes_weights_and_code_of_earlier_versions_and_nothing_else(online, publish):
     publish("--public")
     assert not online.repositories[NAME].private
     unknown = {"notes.txt": b"by somebody", "images/a.png": b"png", "LICENSE": b"Chosen there."}
@@ -234,7 +244,7 @@ def test_a_calibration_that_was_undone_is_not_in_the_card(checkpoint, online, pu
     assert "## Calibration" not in card_on(online).text
 
 
-def test_a_folder_that_is_gone_is_not_looked_up_on_the_hub(checkpoint, online, publish, monkeypatch, tmp_path):
+def test_a_folder_that_is_gone_is_not_looked_up_on_the_hub(checkpoint, online, publish, monkeypatch):
     """By its relative name, a stranger's repository would give a handler that endpoints run."""
     (checkpoint / "handler.py").write_bytes(b"class EndpointHandler: ...  # a stranger's\n")
     publish(name="outputs/mine")
@@ -326,7 +336,7 @@ def test_errors_of_the_hub_say_how_to_publish_later(checkpoint, online, monkeypa
     assert online.repositories == {}
 
 
-def test_a_busy_hub_is_asked_again_and_a_lost_answer_is_no_refusal(checkpoint, online, caplog):
+def test_a_busy_hub_is_asked_again_and_a_lost_answer_is_no_refusal(checkpoint, online, caplog, monkeypatch):
     online.faults += [("/api/repos/create", 429), ("/commit/", 429)]
     publish_folder(checkpoint, NAME)
     assert len(online.repositories[NAME].commits) == 2
@@ -336,6 +346,10 @@ def test_a_busy_hub_is_asked_again_and_a_lost_answer_is_no_refusal(checkpoint, o
         with pytest.raises(ConnectionError, match=f"may be published all the same: look at .*/{NAME} first"):
             publish_folder(train_on(checkpoint), NAME, new_card=True)
     assert len(online.repositories[NAME].commits) == 3
+    monkeypatch.setattr(upload, "LONGEST_WAIT", -1)  # the Hub may ask to wait for hours
+    online.faults += [("/api/repos/create", 429)]
+    with pytest.raises(OSError, match="429"):
+        publish_folder(checkpoint, NAME)
 
 
 # ---- Models and processors on their own

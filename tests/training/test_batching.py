@@ -90,6 +90,8 @@ def test_an_incomplete_turn_is_spread_or_left_out() -> None:
     assert turns(8, max_subwords=10, drop_last=True) == [[2, 2, 2]]
     assert sorted(turns(7, max_subwords=20)[0]) == [2, 2, 3]
     assert turns(0) == turns(0, max_subwords=10) == []
+    mixed = TrainingBatchSampler([(20, 3), *[(5, 3)] * 4], 9, 0, max_subwords=20, num_processes=3)
+    assert sorted(map(len, mixed)) == [1, 2, 2]  # no row is repeated where a batch can be halved
 
 
 def test_the_order_of_the_data_is_kept_on_wish(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 from transformers import TrainerCallback
 
 from modeling_triaffine.files import locked
+from modeling_triaffine.publishing.run_summary import RunSummary
 from modeling_triaffine.training import interruptions
 from modeling_triaffine.training.interruptions import (
     CheckpointError,
@@ -91,7 +92,7 @@ def test_memory_that_runs_out_is_explained_with_what_reduces_it(tmp_path) -> Non
         with pytest.raises(OutOfMemoryError, match=r"memory \(CUDA out of memory\. Tried .* 2\.00 GiB\)") as caught:
             run()
         hook.remove()
-    assert {*re.findall(r"--(\w+)", str(caught.value))} <= training_options().keys()
+    assert set() < {*re.findall(r"--(\w+)", str(caught.value))} <= training_options().keys()
 
 
 def test_smaller_batches_are_found_where_memory_runs_out(tmp_path) -> None:
@@ -126,6 +127,9 @@ def test_a_signal_ends_training_with_a_checkpoint_from_which_it_goes_on_exactly(
         with pytest.raises(StoppedError, match=stopped):
             trainer.train()
         assert signal.getsignal(number) is before
+        RunSummary().save(folder)  # of a run before
+        trainer.save_model(str(folder))
+        assert RunSummary.load(folder) is None
         evaluated = [entry["step"] for entry in trainer.state.log_history if "eval_f1" in entry]
         assert evaluated == ([6] if update == 5 else [])
         resumed = micro_trainer(folder, RECORDS, RECORDS[:3], **options)

@@ -185,7 +185,7 @@ def test_predictions_of_kept_labels_are_scored_where_the_data_annotates_them(opt
     assert evaluation.unscored == ([] if is_annotated else ["DNA"])
 
 
-def test_with_keep_labels_the_probabilities_of_old_labels_are_learned(options, corpus):
+def test_with_keep_labels_the_probabilities_of_old_labels_are_learned(options):
     run = prepare_run([*options, "--keep_labels"])
     trainer = run.trainer
     inputs = next(iter(trainer.get_train_dataloader()))

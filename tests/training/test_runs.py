@@ -23,8 +23,8 @@ from tests.helpers.micro_training import micro_records, run_arguments, write_cor
 
 @pytest.fixture
 def micro_corpus(tmp_path: Path) -> Path:
-    splits = {"train": micro_records(24, 0), "dev": micro_records(6, 1), "test": micro_records(6, 2)}
-    return write_corpus(tmp_path / "corpus", **splits)
+    train = micro_records(24, 0)
+    return write_corpus(tmp_path / "corpus", train=train, dev=[*micro_records(6, 1), *train], test=micro_records(6, 2))
 
 
 @pytest.fixture
@@ -91,6 +91,7 @@ def test_a_run_leaves_a_model_that_loads_and_nothing_unfinished(tmp_path: Path, 
     assert all(row.training_loss > 0 for row in summary.training_table)
     assert sum(summary.label_counts.values()) == sum(map(len, run.corpus.to_train_on["train"]["entities"]))
     assert len(summary.examples) == 3
+    assert {one.text for one in summary.examples}.isdisjoint(map(" ".join, run.corpus.given["train"]["tokens"]))
     for split in ("validation", "test"):
         predictions = [json.loads(line) for line in (output_dir / f"{split}_predictions.jsonl").open(encoding="utf-8")]
         assert [record["id"] for record in predictions] == list(run.corpus.to_train_on[split]["id"])

@@ -204,8 +204,10 @@ def test_own_metrics_of_entities_choose_the_best_checkpoint(tmp_path):
 
 
 def test_the_card_of_a_trainer_tells_of_its_training(tmp_path):
+    """Of two validation sets, by the one that chooses checkpoints."""
     options = {"num_train_epochs": 2, "eval_strategy": "epoch", "min_steps": 1, "ema_decay": 0.9}
-    trainer = micro_trainer(tmp_path, micro_records(8), micro_records(2, seed=1), **options)
+    like = micro_trainer(tmp_path, micro_records(8), micro_records(2, seed=1), **options, metric_for_best_model="b_f1")
+    trainer = trainer_like(like, eval_dataset={"a": like.train_dataset, "b": like.eval_dataset})
     trainer.save_model()
     assert RunSummary.load(tmp_path) is None
     trainer.train()
@@ -218,4 +220,6 @@ def test_the_card_of_a_trainer_tells_of_its_training(tmp_path):
     assert "no record of how this model was trained" not in card
     summary = RunSummary.load(tmp_path / "saved")
     assert summary.is_trained
-    assert [(row.update, row.kept) for row in summary.training_table] == [(1, False), (2, True)]
+    losses = [row["eval_b_loss"] for row in trainer.state.log_history if "eval_b_loss" in row][:2]
+    table = [(row.update, row.kept, row.validation_loss) for row in summary.training_table]
+    assert table == [(1, False, losses[0]), (2, True, losses[1])]
