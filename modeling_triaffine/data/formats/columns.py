@@ -148,7 +148,8 @@ def find_layout(head: str, columns: Mapping[str, Any] | None = None) -> Layout |
     between = [column for column in range(layout.tokens + 1, min(tags)) if column not in apart]
     words = [column for column in between if not _are_ids(values[column])]
     has_numbers = between and all(map(ID.fullmatch, values[layout.tokens]))
-    if has_numbers or (words and (apart or _are_ids(values[layout.tokens]))):
+    # A single word may be a number, too.
+    if len(rows) > 1 and (has_numbers or (words and (apart or _are_ids(values[layout.tokens])))):
         layout.doubt = ", and ".join(f"column {n} has {values[n][0]!r}" for n in (layout.tokens, (words or between)[0]))
     return layout
 
@@ -379,7 +380,8 @@ IOB2 = CorpusFormat(
 
 MISC, WIDTH = 9, 10
 BRACKET = re.compile(r"(\()?([^()]+)(\))?")
-TAG_IN_MISC = re.compile(r"\b(?:name|NER|ner)=([BIES]-[^|\n]+)")  # in NorNE and DaNE; of CLARIN.SI; by Stanza
+# In NorNE and DaNE; of CLARIN.SI; by Stanza; in UD_Japanese-GSD.
+TAG_IN_MISC = re.compile(r"\b(?:name|NER|ner|NE)=([BIELSU]-[^|\n]+)")
 PART_OF_SEVERAL = re.compile(r"\[([0-9]+)/[0-9]+\]$")  # ends the name of a part of a discontinuous entity: [1/2]
 
 
@@ -448,7 +450,7 @@ def _brackets(misc: str, where: str, check: RecordChecker) -> Sequence[tuple[str
 def read_conllu(path: Path, check: RecordChecker) -> Iterator[Text]:
     """Reads the documents one by one. Mentions of all kinds are entities, in GUM even pronouns."""
     if not (TAG_IN_MISC.search(read_head(path)) or "Entity=" in read_head(path)):
-        check.note("files without entities in the first lines (Entity=, NER=, name=)", example=path.name)
+        check.note("files without entities in the first lines (Entity=, NER=, NE=, name=)", example=path.name)
     layout = Conllu("\t", WIDTH, tokens=1, pos=3, numbered=True, has_text=True)
     yield from _texts(numbered_paragraphs(path, check), path, layout, check)
 

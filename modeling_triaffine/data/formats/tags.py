@@ -57,7 +57,7 @@ OTHER_PREFIXES = (
     TagScheme(re.compile("(?P<prefix>[BIMELSU])"), f"entities of tags without types, read as {TYPELESS!r}"),
 )
 WITHOUT_PREFIXES = TagScheme(
-    re.compile(r"(?P<type>(?!B\Z|[BI][-_]|.*[-_]B\Z)[^\W\d_][^\s|]*)"),  # neither B-LOC nor LOC-B is a type
+    re.compile(r"(?P<type>(?!B\Z|[BI][-_]|O\W|.*[-_]B\Z)[^\W\d_][^\s|]*)"),  # B-LOC, LOC-B, O^O are no types
     "entities of tags without B and I, with adjacent words of one type read as one entity",
 )
 
@@ -68,8 +68,8 @@ def scheme_of(values: Iterable[str]) -> TagScheme | None:
     if not values or all(map(STANDARD.fits, values)):
         return STANDARD if values else None
     for scheme in OTHER_PREFIXES:
-        prefixes = {prefix for value in values for prefix, _ in scheme.read(value) or ()}
-        if prefixes & {*"BI"} and all(map(scheme.fits, values)):
+        tags = map(scheme.read, values) if all(map(scheme.fits, values)) else ()  # most values are of words
+        if any(prefix in ("B", "I") for tag in tags for prefix, _ in tag or ()):
             return scheme
     types = {value for value in values if value.upper() != OUTSIDE}
     marked = set(filter(WITH_PREFIX.match, types))

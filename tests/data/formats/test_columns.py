@@ -101,6 +101,7 @@ ERRORS = {
     "names of documents": ("a 1 Orsk B-LOC\na 2 is O\nb 1 He O\n", "column 0 has 'a', and column 2 has 'Orsk'"),
     "no words": ("1 1 0 4 O O\n1 2 5 8 B-LOC O\n", "column 1 has '1', and column 2 has '0'"),
     "words between tags": ("Orsk B-LOC is O\nAna B-PER ran O\n", "column 0 has 'Orsk', and column 2 has 'is'"),
+    "tags of the parts of words": ("a O O\nb O^B-LOC O^O\n", "'O\\^O' in the last column is none"),
     "colons in tags": ("Orsk B:LOC\na O\n", "'B:LOC' in the last column is none"),
     "colons in some tags": ("a PER\nb B:LOC\nc I:LOC\nd O\n", "'PER' in the last column is none"),
     "slashes in some tags": ("a PER\nb LOC/B\nc LOC/I\nd O\n", "'PER' in the last column is none"),
