@@ -31,7 +31,7 @@ BUDGET = {
     "acceleration": (1_178, 752),
     "commands": (1_031, 678),
     "conversion": (672, 591),
-    "data": (4_439, 2_213),
+    "data": (4_439, 2_212),
     "drawing": (593, 454),
     "evaluation": (1_145, 625),
     "explanation": (381, 280),

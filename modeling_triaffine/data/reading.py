@@ -194,7 +194,7 @@ def _events(file: BinaryIO, check: RecordChecker, where: str) -> Iterator[Any]:
 # ---- JSON ----
 
 SEE_DOCS = "See docs/corpora.md"
-HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]..")
+HALF_PAIR = re.compile(r"\\(?:\\|u[dD][89a-fA-F]..)")
 """The escape of a surrogate; pydantic does not parse JSON with half a pair."""
 Pair = Annotated[tuple[int, int], Strict(False)]
 Triple = Annotated[tuple[int, int, str], Strict(False)]

@@ -147,8 +147,7 @@ def find_layout(head: str, columns: Mapping[str, Any] | None = None) -> Layout |
     apart = {column for column, scheme in tag_columns(values[: min(tags)]).items() if scheme is STANDARD}
     between = [column for column in range(layout.tokens + 1, min(tags)) if column not in apart]
     words = [column for column in between if not _are_ids(values[column])]
-    has_numbers = between and all(map(ID.fullmatch, values[layout.tokens]))
-    # A single word may be a number, too.
+    has_numbers = between and all(map(ID.fullmatch, values[layout.tokens]))  # as a single word may be
     if len(rows) > 1 and (has_numbers or (words and (apart or _are_ids(values[layout.tokens])))):
         layout.doubt = ", and ".join(f"column {n} has {values[n][0]!r}" for n in (layout.tokens, (words or between)[0]))
     return layout
@@ -380,8 +379,7 @@ IOB2 = CorpusFormat(
 
 MISC, WIDTH = 9, 10
 BRACKET = re.compile(r"(\()?([^()]+)(\))?")
-# In NorNE and DaNE; of CLARIN.SI; by Stanza; in UD_Japanese-GSD.
-TAG_IN_MISC = re.compile(r"\b(?:name|NER|ner|NE)=([BIELSU]-[^|\n]+)")
+TAG_IN_MISC = re.compile(r"\b(?:name|NER|ner|NE)=([BIELSU]-[^|\n]+)")  # docs/corpora.md says in which corpora
 PART_OF_SEVERAL = re.compile(r"\[([0-9]+)/[0-9]+\]$")  # ends the name of a part of a discontinuous entity: [1/2]
 
 

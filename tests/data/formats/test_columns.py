@@ -37,16 +37,14 @@ def test_a_level_without_entities_in_the_first_lines_is_written_as_the_others(tm
 
 
 def test_ids_and_documents(tmp_path):
-    for content in (DANISH, GERMAN):
+    unnamed, named = [("a:0:0", "a:0", 0), ("a:1:0", "a:1", 0)], [("s1", "d", 0), ("d:1", "d", 1)]
+    for content, expected in ((DANISH, unnamed), (GERMAN, unnamed), (NAMED.replace(" ", "\t"), named)):
         records, _ = read(write_files(tmp_path, {"a.tsv": content}))
-        found = [(one["id"], one["doc_id"], one["sent_id"]) for one in records]
-        assert found == [("a:0:0", "a:0", 0), ("a:1:0", "a:1", 0)]
+        assert [(one["id"], one["doc_id"], one["sent_id"]) for one in records] == expected
+    assert [one["pos"] for one in records] == [["X"], []]
     brackets = "#begin document (x); part 000\nx 0 0 Orsk N * - - - S (A)\n\nx 0 0 He P * - - - S *\n\n#end document\n"
     records, _ = read(write_files(tmp_path, {"a.txt": brackets}))
     assert [(one["id"], one["doc_id"]) for one in records] == [("a:0:0", "a:0"), ("a:0:1", "a:0")]
-    records, _ = read(write_files(tmp_path, {"a.tsv": NAMED.replace(" ", "\t")}))
-    assert [(one["id"], one["doc_id"], one["sent_id"]) for one in records] == [("s1", "d", 0), ("d:1", "d", 1)]
-    assert [one["pos"] for one in records] == [["X"], []]
 
 
 def test_columns_may_be_named(tmp_path):
