@@ -9,7 +9,6 @@ import math
 import re
 import shlex
 from collections.abc import Sequence
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -182,7 +181,8 @@ def _tables(run: RunSummary, labels: Sequence[str]) -> dict[str, Table]:
     settings = {"recipe": run.recipe or None} | run.settings
     known = [(name, value) for name, value in settings.items() if value is not None]
     setting_rows = [[Code(name), Code(f"{value:g}" if isinstance(value, float) else value)] for name, value in known]
-    time = f"{timedelta(seconds=round(run.training_seconds or 0))} h"
+    seconds = round(run.training_seconds or 0)
+    time = f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02} h"
     time += " since the run was last resumed" if run.resumed else ""
     processes = f"{run.processes}, on {f'{run.gpus} GPU' if run.gpus else 'the CPU'}"
     machine_rows: list[list[Cell]] = [["Training time", time], ["Processes", processes]]
