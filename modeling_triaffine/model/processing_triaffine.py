@@ -6,6 +6,7 @@ in windows, and pads features, dicts of arrays, to batches.
 
 import copy
 import json
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
@@ -346,6 +347,10 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         unknown = np.array([self._unknown_id])
         characters, by_name = self.vocabularies.get("chars", {}), self.vocabularies.get("words", {})
         for word, subwords in zip(words, np.split(ids, counts.cumsum()[:-1]), strict=True):
+            # Letters in styles of print, which the tokenizer does not know (ﬁ, Ａ, 𝐀), are read as plain ones.
+            if self._unknown_id in subwords and (plain := unicodedata.normalize("NFKC", beginning(word))) != word:
+                yield from self._read_words([plain])
+                continue
             subwords = subwords if len(subwords) else unknown  # a word without sub-words
             whole = composed(word)
             spelled = _ids(whole[:MAX_CHARACTERS], characters) if characters else subwords[:0]

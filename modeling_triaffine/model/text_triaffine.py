@@ -32,15 +32,14 @@ def _word_patterns(
     mark: str,
     digit: str,
     character: str,
-    circled: str = "",
     unspaced: str = "",
     hangul: str = "",
     tibetan: str = "",
 ) -> dict[str, str]:
     """The pattern of a word for each choice of a word splitter, from kinds of characters as they stand in brackets.
 
-    Marks are words of their own, also hyphens and slashes, at which entities end, as are numbers in circles, which
-    stand in lists, and letters of scripts without spaces between words.
+    Marks are words of their own, also hyphens and slashes, at which entities end, numbers in circles, which stand in
+    lists, and raised ones, of footnotes, as are letters of scripts without spaces between words.
     """
     run = rf"([{mark}])\1{{{LONGEST_RUN},}}"
 
@@ -48,7 +47,7 @@ def _word_patterns(
         string = f"[^{space}{letters}{tibetan}]{{{LONGEST_STRING + 1},}}"
         return "|".join((string, run, *words))
 
-    single, syllables = mark + circled + unspaced, mark + circled + unspaced + hangul
+    single, syllables = mark + unspaced, mark + unspaced + hangul
     return {
         "punctuation": pattern(unspaced, f"[{single}]", f"[^{space}{single}]+"),
         "letters_and_digits": pattern(unspaced, f"[{single}]", f"[{digit}]+", f"[^{space}{single}{digit}]+"),
@@ -60,10 +59,9 @@ def _word_patterns(
 
 _WORDS = _word_patterns(
     space=r"\s",
-    mark=r"\p{P}\p{S}",
+    mark=r"\p{P}\p{S}①-⒛⓪-⓿❶-➓²³¹⁰⁴-⁹",
     digit=r"\p{N}",
     character=r"\X",
-    circled="①-⒛⓪-⓿❶-➓",
     unspaced=r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}",
     hangul=r"\p{Hangul}",
     tibetan=r"\p{Tibetan}",
@@ -80,22 +78,25 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 # Some marks close a quotation in one language and open it in another (“so”, „so“, »so«). The last ones are invisible,
 # such as the direction marks of right-to-left text.
 _QUOTES = "\"'“”‘’„‚«»‹›\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff"
-# A sentence ends at an empty line, or at a mark with closing quotes (« in French after a space ») or brackets before
-# white space (East Asian marks: anywhere).
+# A sentence ends at a mark with closing quotes (« in French after a space ») or brackets before white space (East Asian
+# marks: anywhere), at the end of a line or of a table's cell, and after the mark of a list's item.
+_CELLS = re.compile(r"(?<=\S)(?: ?\t|[^\S\n]{4})(?![^\S\n]*\n)")
+_ITEM = re.compile(r"(?m:^)[^\S\n]*(?:[-–—*•·▪◦‣●#]+|\(?\d{1,3}\))(?=\s)")
 _MARKS = ".!?…؟۔।॥።။។։"
 _SENTENCE_END = re.compile(
-    rf"(?<![{_MARKS}])[{_MARKS}]+(?:[{_QUOTES})\]}}]|[ \u00a0\u202f]»)*(?=\s)|[。！？]+[」』”’）)\]》】]*|\n[^\S\n]*\n"
+    rf"(?<![{_MARKS}])[{_MARKS}]+(?:[{_QUOTES})\]}}]|[ \u00a0\u202f]»)*(?=\s)|[。！？]+[」』”’）)\]》】]*"
+    rf"|\n[^\S\n]*\n|\n|{_CELLS.pattern}|{_ITEM.pattern}"
 )
-_SENTENCE_START = re.compile(rf"[\s{_QUOTES}(\[{{¿¡—–•*#@-]*([^\W_])")
+_SENTENCE_START = re.compile(rf"[\s{_QUOTES}(\[{{¿¡—–•*#@>-]*([^\W_])")
 # The word before a full stop, without the quotes that open it.
 _LAST_WORD = re.compile(rf"(?:(?<![^\s(\[{{—])[{_QUOTES}]+)?([^\s(\[{{—]*)$")
 _INITIAL = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")
 # Of English, German, French, Spanish, Russian; but none that is also a word that ends sentences ("gem.", "me.").
 _ABBREVIATIONS = frozenset(
     (  # noqa: SIM905 - quoted words would fill a page
-        "adj al approx art bros ca capt cf ch co col corp dept dr ed eds eq eqs esp est etc fig figs gen gov hon inc"
+        "adj al approx art bros ca capt cf ch co col corp dept dr ed eds eq eqs esp est etc fig figs ft gen gov hon inc"
         " jan feb mar apr jun jul aug sep sept oct nov dec jr lt ltd maj max messrs min mr mrs ms mt no nos op p par"
-        " pp prof ref refs rep resp rev sec sect sen sgt sp spp sr st tab vol vols viz vs"
+        " pp prof ref refs rep resp rev sec sect sen sgt sp spp sr st tab univ vol vols viz vs"
         " abs abt anl anm aufl az bd bde beschl bgbl bl bspw buchst bzgl bzw dez dipl ebd einschl evtl ff fr geb ggf"
         " hrsg inkl insb insbes jur kap lfd med mio mrd nat nr nrn okt rd rdnr rer rn rz sog tsd tz urt usw vgl wg ziff"
         " zit zzgl"
@@ -171,8 +172,8 @@ def _word_splitter(choice: str) -> Splitter:
 def split_at_punctuation(text: str) -> Iterator[Offsets]:
     """Ends sentences at . ! ? … and their like in other scripts, before white space, and at East Asian marks (。！？).
 
-    They also end at blank lines. No mark ends a sentence before a lowercase letter or a symbol that does not begin
-    one, such as $, and no full stop does after an abbreviation or an initial.
+    They also end at blank lines, lines that are not full, tabs and wide spaces. No mark does before a lowercase letter
+    or a symbol that does not begin a sentence, such as $, and no full stop after an abbreviation or an initial.
     """
     return _trimmed(text, (match.end() for match in _SENTENCE_END.finditer(text) if _ends_sentence(text, match)))
 
@@ -192,11 +193,18 @@ def sentence_splitter(choice: str) -> SentenceSplitter:
 
 def _ends_sentence(text: str, match: re.Match[str]) -> bool:
     mark = match.group()[0]
-    if mark == "\n" or mark in "。！？":
+    if (mark not in _MARKS and match.group() != "\n") or _ITEM.match(text, match.end()):
         return True
     start = _SENTENCE_START.match(text, match.end())
     if start is None or start.group(1).islower():
         return False
+    if mark == "\n":
+        # A wrapped line has no room for the next word, in 40 columns or more. On pages with letters of several widths,
+        # a full line has at least three quarters of the characters of the next one.
+        line = text[max(0, match.start() - 1000) : match.start()].rpartition("\n")[2]
+        following = text[match.end() : match.end() + 1000].partition("\n")[0].strip()
+        line, following = _CELLS.split(line)[-1].strip(), _CELLS.split(following)[0]
+        return len(f"{line} {following.partition(' ')[0]}") <= max(40, 0.75 * len(following))
     if mark != "." or match.group().startswith(".."):
         return True
     # The words around the full stop decide; these many characters are enough.

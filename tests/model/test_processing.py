@@ -229,13 +229,13 @@ def test_options_and_vocabularies_are_saved_and_loaded(encoder, tmp_path):
 def test_words_are_looked_up_composed_and_a_capitalized_one_as_the_lowercase(encoder):
     """Words spelled like padding have no number of their own: the highest number would be beyond the vocabulary."""
     processor = tiny_processor(encoder)
-    composed = "gene DNA Ü é ガ"
+    composed, wide = "gene DNA Ü é ガ", "gene ＤＮＡ Ü é ガ"  # no tokenizer knows wide letters
     written = unicodedata.normalize("NFD", composed)
     processor.build_vocabularies([{"tokens": ["[PAD]", "[UNK]", *written.split()]}], ["words", "chars"])
     assert sorted(processor.vocabularies["words"].values()) == [*range(7)]
-    features = [feature for text in (written, composed) for feature, _ in processor.encode_text(text)]
+    features = [feature for text in (composed, written, wide) for feature, _ in processor.encode_text(text)]
     for name, values in features[0].items():
-        assert np.array_equal(values, features[1][name]), name
+        assert all(np.array_equal(values, other[name]) for other in features[1:]), name
     capitalized, lowercase, known, unknown = processor.encode([["Gene", "gene", "DNA", "dna"]])[0]["word_ids"]
     assert capitalized == lowercase != known
     assert unknown == processor.vocabularies["words"]["[UNK]"]
