@@ -129,6 +129,8 @@ def buffered_weight(tensor: Tensor) -> FullWeight:
 
 
 class _ContractWords(torch.autograd.Function):
+    """[`FullWeight.contract_words`]; the backward pass adds the gradient of the tensor to the buffer."""
+
     @staticmethod
     def forward(
         ctx: Any, insides: Tensor, link: Tensor, tensor: Tensor, buffer: GradientBuffer, labels: slice
@@ -156,6 +158,8 @@ class _ContractWords(torch.autograd.Function):
 
 
 class _ContractPairs(torch.autograd.Function):
+    """[`FullWeight.contract_pairs`]; the backward pass adds the gradient of the tensor to the buffer."""
+
     @staticmethod
     def forward(ctx: Any, heads: Tensor, tails: Tensor, link: Tensor, tensor: Tensor, buffer: GradientBuffer) -> Tensor:
         ctx.save_for_backward(heads, tails, tensor)
@@ -231,6 +235,7 @@ def label_chunks(attention: Factor, scoring: Factor, plan: Plan, kept_bytes: int
 
 
 def _at_once(bytes_of_label: int, device: torch.device) -> int:
+    """How many labels are computed at once."""
     return max(1, AT_ONCE_BYTES // max(1, bytes_of_label)) if device.type == "cuda" else 1
 
 

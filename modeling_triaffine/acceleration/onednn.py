@@ -73,6 +73,7 @@ class _OneDNNMode(TorchFunctionMode):
 
 
 def _is_for_onednn(values: Tensor, weight: Tensor, bias: Tensor | None = None) -> bool:
+    """True if oneDNN can compute this linear layer, and it is large enough to gain from that."""
     parts = (values, weight) if bias is None else (values, weight, bias)
     return (
         values.device.type == "cpu"

@@ -99,6 +99,8 @@ def try_kernels(device: torch.device) -> None:
 
 
 class _AttendInside(torch.autograd.Function):
+    """[`attend_inside`] of full tensors: a softmax updated block by block; the backward pass recomputes the blocks."""
+
     @staticmethod
     def forward(ctx: Any, plan: Plan, keep: bool, *tensors: Tensor) -> tuple[Tensor, Tensor]:
         attention, scoring = FullCube(*tensors[:3]), FullCube(*tensors[3:])

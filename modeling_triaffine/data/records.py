@@ -208,6 +208,7 @@ def adapt_dataset(
 
 
 def _texts_of(dataset: Dataset, columns: Mapping[str, Any] | str, name: str, check: RecordChecker) -> Iterator[Text]:
+    """The texts of the rows, which have words with tags or spans, a text with spans, or bigbio's schema."""
     values = _values(as_records(dataset, (), "adapt_dataset"), check)
     if not isinstance(columns, Mapping) and columns != BIGBIO_KB.name:
         raise ValueError(f"`columns` is {columns!r}. Give a mapping of fields to columns, or {BIGBIO_KB.name!r}.")

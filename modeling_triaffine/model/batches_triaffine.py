@@ -155,7 +155,8 @@ def batches_by_length(
     Args:
         sizes: [`feature_size`] of each sentence. Sentences of equal size stay in order.
         batch_size: most sentences of a batch, whose sub-words are at most those of so many sentences of average length.
-        max_subwords: most sub-words of a batch, padding included; a longer sentence is a batch of its own.
+        max_subwords: most sub-words of a batch, padding included; a longer sentence is a batch of its own. One of these
+            two limits must be given.
     """
     rows = sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True)
     limits = [] if max_subwords is None else [max_subwords]
@@ -211,6 +212,7 @@ class BatchReader:
             yield from zip(pool, results, strict=True)
 
     def _run(self, features: Sequence[Feature]) -> list[Any]:
+        """The results of the features, in their order. If memory runs out, what remains is run in smaller batches."""
         sizes = [feature_size(feature) for feature in features]
         results: list[Any] = [None] * len(features)
         started: list[tuple[list[int], Any]] = []

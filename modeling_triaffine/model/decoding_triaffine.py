@@ -170,9 +170,7 @@ class FoundInText:
         wanted = [entity for entity in self.entities if labels is None or entity["type"] in labels]
         found: list[TextEntity] = []
         for entity in resolve_overlaps(wanted, overlap):
+            kind, score = entity["type"], entity["score"]
             start, end = self.words[entity["start"]][0], self.words[entity["end"] - 1][1]
-            word = text[start:end]
-            found.append(
-                {"entity_group": entity["type"], "score": entity["score"], "word": word, "start": start, "end": end}
-            )
+            found.append(TextEntity(entity_group=kind, score=score, word=text[start:end], start=start, end=end))
         return found

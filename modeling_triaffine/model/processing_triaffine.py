@@ -402,6 +402,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: Any, **kwargs: Any) -> "TriaffineProcessor":  # type: ignore[override]
+        """As in transformers, with the vocabularies. FileNotFoundError or ValueError for missing or damaged files."""
         # With None, transformers asks whether to run code that the tokenizer names, and reads the answer from stdin.
         kwargs["trust_remote_code"] = bool(kwargs.get("trust_remote_code"))
         if len(commit := Path(__file__).parent.name) == 40:  # where transformers has this code from: no other runs
@@ -492,6 +493,7 @@ def _ids(names: Iterable[str], vocabulary: dict[str, int]) -> np.ndarray:
 
 
 def _first_id(tokenizer: Any, *names: str) -> int:
+    """The id of the first of these special tokens that the tokenizer has; ValueError if it has none of them."""
     for name in names:
         if (number := getattr(tokenizer, name, None)) is not None:
             return number

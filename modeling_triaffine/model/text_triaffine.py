@@ -192,6 +192,7 @@ def sentence_splitter(choice: str) -> SentenceSplitter:
 
 
 def _ends_sentence(text: str, match: re.Match[str]) -> bool:
+    """True if a match of `_SENTENCE_END` ends a sentence by the rules of [`split_at_punctuation`]."""
     mark = match.group()[0]
     if (mark not in _MARKS and match.group() != "\n") or _ITEM.match(text, match.end()):
         return True

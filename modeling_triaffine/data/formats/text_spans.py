@@ -74,6 +74,7 @@ def annotated_text(record: JsonObject, default_id: str, columns: Mapping[str, An
 
 
 def _checked_fields(columns: Mapping[str, Any]) -> FieldNames:
+    """The names of fields in `columns`, in place of those in `FIELDS`; ValueError if they are not names of fields."""
     check_columns(columns, ("text", "entities"), ("id", *OF_SPAN))
     for name, field in columns.items():
         if not isinstance(field, bool if name == "inclusive_end" else str):
@@ -82,6 +83,7 @@ def _checked_fields(columns: Mapping[str, Any]) -> FieldNames:
 
 
 def named_fields(columns: Mapping[str, Any]) -> FieldNames:
+    """`FIELDS` with the names in `columns`."""
     given: dict[str, Any] = {name: (field,) if isinstance(field, str) else field for name, field in columns.items()}
     return FIELDS._replace(**given)
 
@@ -89,6 +91,7 @@ def named_fields(columns: Mapping[str, Any]) -> FieldNames:
 def _entities(
     record: JsonObject, text: str, of_text: str, names: FieldNames, layers: Set[str]
 ) -> Iterator[Entity | None]:
+    """The entities of a record, whose text is in the field `of_text`; counts the fields that are not read."""
     present = [name for name in names.entities if name != of_text and record.get(name) is not None]
     filled = [name for name in present if (found := record.get(name)) and isinstance(found, list)]
     if len(filled) > 1:
