@@ -144,12 +144,13 @@ def find_layout(head: str, columns: Mapping[str, Any] | None = None) -> Layout |
     numbered = bool({"0", "1"} & {*ids[:2]}) and all(map(NODE.fullmatch, ids))
     places = {name: place for place, name in enumerate(" ".join(NAMED_COLUMNS.findall(head)).split())}
     layout = Layout(separator, width, places.get("FORM", int(numbered)), tags, places.get("UPOS"), numbered)
-    apart = {column for column, scheme in tag_columns(values[: min(tags)]).items() if scheme is STANDARD}
-    between = [column for column in range(layout.tokens + 1, min(tags)) if column not in apart]
-    words = [column for column in between if not _are_ids(values[column])]
-    has_numbers = between and all(map(ID.fullmatch, values[layout.tokens]))  # as a single word may be
-    if len(rows) > 1 and (has_numbers or (words and (apart or _are_ids(values[layout.tokens])))):
-        layout.doubt = ", and ".join(f"column {n} has {values[n][0]!r}" for n in (layout.tokens, (words or between)[0]))
+    # Another column may have the words if this one looks like ids, or if there are tags before the last tags.
+    other_tags = {column for column, scheme in tag_columns(values[: min(tags)]).items() if scheme is STANDARD}
+    others = [column for column in range(layout.tokens + 1, min(tags)) if column not in other_tags]
+    words = [column for column in others if not _are_ids(values[column])]
+    looks_like_ids = others and all(map(ID.fullmatch, values[layout.tokens]))  # as a single word may
+    if len(rows) > 1 and (looks_like_ids or (words and (other_tags or _are_ids(values[layout.tokens])))):
+        layout.doubt = ", and ".join(f"column {n} has {values[n][0]!r}" for n in (layout.tokens, (words or others)[0]))
     return layout
 
 
