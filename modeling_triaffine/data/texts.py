@@ -37,7 +37,7 @@ def text_of_sentences(sentences: Iterable[WrittenSentence], where: str, split: s
     word_entities: list[Entity] = []
     records: list[Record] = []
     for record, text, offsets, gap in sentences:
-        written, places = (text, offsets) if text else joined_tokens(record["tokens"])
+        written, places = (text, offsets) if text else join_tokens(record["tokens"])
         whole += gap if records else ""
         first, first_word = len(whole), len(words)
         whole += written
@@ -58,10 +58,9 @@ def text_of_sentences(sentences: Iterable[WrittenSentence], where: str, split: s
     )
     if tokens != [whole[start:end] for start, end in words]:
         made["forms"] = tokens
-    entities = made["entities"]
-    if any(start < end for (_, end), (start, _) in pairwise(words)) or (
-        entities != [without_space(whole, entity) for entity in entities]
-    ):
+    # An entity's characters do not tell its words if words share characters, or white space at its ends is a word.
+    shares_characters = any(start < end for (_, end), (start, _) in pairwise(words))
+    if shares_characters or any(entity != without_space(whole, entity) for entity in made["entities"]):
         made["word_entities"] = word_entities
     if any(record["pos"] for record in records):
         made["pos"] = [tag for record in records for tag in record["pos"] or [""] * len(record["tokens"])]
@@ -220,15 +219,15 @@ def align_entities(
     return aligned, lost
 
 
-def joined_tokens(tokens: Sequence[str]) -> tuple[str, list[Offsets]]:
+def join_tokens(tokens: Sequence[str]) -> tuple[str, list[Offsets]]:
     """The tokens joined by single spaces, and the characters of each."""
     starts = accumulate((len(token) + 1 for token in tokens), initial=0)
     return " ".join(tokens), [(start, start + len(token)) for start, token in zip(starts, tokens, strict=False)]
 
 
-def join_tokens(tokens: Sequence[str], entities: Iterable[Entity]) -> tuple[str, list[Entity]]:
+def join_record(tokens: Sequence[str], entities: Iterable[Entity]) -> tuple[str, list[Entity]]:
     """The tokens joined by single spaces, and the entities by characters of that text."""
-    text, words = joined_tokens(tokens)
+    text, words = join_tokens(tokens)
     return text, _by_characters(entities, words)
 
 

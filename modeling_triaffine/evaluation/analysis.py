@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from datasets import Dataset
 
-from ..data.texts import join_tokens
+from ..data.texts import join_record
 from ..drawing import draw_entities_html, drawing_style
 from ..drawing.predictions_page import render_html
 from ..drawing.safe_text import LONGEST_LABEL, clean, shorten
@@ -198,7 +198,7 @@ def _error_tables(errors: Mapping[str, Any]) -> Iterator[Table]:
 
 def _draw_example(example: Mapping[str, Any], labels: Sequence[str]) -> tuple[str, dict[str, str]]:
     def draw(side: str) -> str:
-        return draw_entities_html(*join_tokens(example["tokens"], example[side]), labels, embedded=True)
+        return draw_entities_html(*join_record(example["tokens"], example[side]), labels, embedded=True)
 
     return example["id"], {"Gold": draw("gold"), "Predicted": draw("predicted")}
 
