@@ -128,9 +128,7 @@ def buffered_weight(tensor: Tensor) -> FullWeight:
     return BufferedWeight(tensor)
 
 
-class _ContractWords(torch.autograd.Function):
-    """[`FullWeight.contract_words`]; the backward pass adds the gradient of the tensor to the buffer."""
-
+class _ContractWords(torch.autograd.Function):  # whose backward pass adds the tensor's gradient to the buffer
     @staticmethod
     def forward(
         ctx: Any, insides: Tensor, link: Tensor, tensor: Tensor, buffer: GradientBuffer, labels: slice
@@ -157,9 +155,7 @@ class _ContractWords(torch.autograd.Function):
         return for_insides, gradient.new_zeros(()), None, None, None
 
 
-class _ContractPairs(torch.autograd.Function):
-    """[`FullWeight.contract_pairs`]; the backward pass adds the gradient of the tensor to the buffer."""
-
+class _ContractPairs(torch.autograd.Function):  # likewise
     @staticmethod
     def forward(ctx: Any, heads: Tensor, tails: Tensor, link: Tensor, tensor: Tensor, buffer: GradientBuffer) -> Tensor:
         ctx.save_for_backward(heads, tails, tensor)
@@ -204,7 +200,7 @@ def _groups(tensor: Tensor, like: Tensor) -> list[slice]:
     """Labels that are contracted together: all, or those whose copies fit if they must be cast or padded first."""
     size = len(tensor)
     if tensor.dtype != like.dtype or _padding(tensor):
-        size = _at_once(tensor[0].numel() * like.element_size(), tensor.device)
+        size = _labels_at_once(tensor[0].numel() * like.element_size(), tensor.device)
     return [slice(first, min(first + size, len(tensor))) for first in range(0, len(tensor), size)]
 
 
@@ -222,7 +218,7 @@ def label_chunks(attention: Factor, scoring: Factor, plan: Plan, kept_bytes: int
         width = max(factor.width for factor in full)
         # The contracted words, these contracted with the heads, and the copied weights.
         rows = max(batch * num_words * width, batch * num_words**2, width**2)
-        chunk = _at_once(rows * width * insides.element_size(), insides.device)
+        chunk = _labels_at_once(rows * width * insides.element_size(), insides.device)
     if torch.is_grad_enabled():
         if kept_bytes is None:
             kept_bytes = int(KEPT_SHARE * free_bytes(plan.packed.device))
@@ -234,8 +230,7 @@ def label_chunks(attention: Factor, scoring: Factor, plan: Plan, kept_bytes: int
     return [(labels, labels.stop <= stored) for labels in slices]
 
 
-def _at_once(bytes_of_label: int, device: torch.device) -> int:
-    """How many labels are computed at once."""
+def _labels_at_once(bytes_of_label: int, device: torch.device) -> int:
     return max(1, AT_ONCE_BYTES // max(1, bytes_of_label)) if device.type == "cuda" else 1
 
 

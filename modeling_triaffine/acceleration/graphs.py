@@ -8,7 +8,6 @@ import contextlib
 import logging
 import os
 import threading
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from functools import partial
@@ -189,10 +188,10 @@ def _padded_sizes(batch: dict[str, Tensor], words: int, config: Any) -> dict[str
     rows, subwords = batch["input_ids"].shape
     characters = batch["char_ids"].shape[2] if "char_ids" in batch else 1
     given = ((rows, SENTENCES), (subwords, SUBWORDS), (words, WORDS), (characters, CHARACTERS))
-    places = [bisect_left(sizes, size) for size, sizes in given]
-    if is_full or subwords > config.max_subwords or any(p == len(s) for p, (_, s) in zip(places, given, strict=True)):
+    padded = [next((size for size in sizes if size >= least), 0) for least, sizes in given]
+    if is_full or subwords > config.max_subwords or not all(padded):
         return None
-    b, s, n, c = (sizes[place] for place, (_, sizes) in zip(places, given, strict=True))
+    b, s, n, c = padded
     s = min(s, config.max_subwords)
     own = {"num_words": (b,), "word_ids": (b, n), "pos_ids": (b, n), "char_ids": (b, n, c)}
     if "labels" in batch:

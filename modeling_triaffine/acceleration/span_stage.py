@@ -98,9 +98,7 @@ def try_kernels(device: torch.device) -> None:
                 torch.testing.assert_close(by_kernels, by_blocks, rtol=0.01, atol=0.01 * by_blocks.abs().max().item())
 
 
-class _AttendInside(torch.autograd.Function):
-    """[`attend_inside`] of full tensors: a softmax updated block by block; the backward pass recomputes the blocks."""
-
+class _AttendInside(torch.autograd.Function):  # of full tensors; its softmax is updated block by block
     @staticmethod
     def forward(ctx: Any, plan: Plan, keep: bool, *tensors: Tensor) -> tuple[Tensor, Tensor]:
         attention, scoring = FullCube(*tensors[:3]), FullCube(*tensors[3:])

@@ -174,7 +174,6 @@ def _elements(file: BinaryIO, check: RecordChecker, where: str) -> Iterator[Elem
 
 
 def _events(file: BinaryIO, check: RecordChecker, where: str) -> Iterator[Any]:
-    """The start and end of each element; CorpusError, with its place, for what is not valid XML."""
     parser: Any = ElementTree.XMLPullParser(("start", "end"))
     try:
         for chunk in iter(partial(file.read, XML_CHUNK), b""):

@@ -95,7 +95,7 @@ def as_dataset(records: Any, what: str) -> Any:
     if not isinstance(records, Dataset):
         try:
             rows = [dict(records[row]) for row in range(len(records))]
-            columns = dict.fromkeys(column for row in rows for column in row)
+            columns = dict.fromkeys(column for row in rows for column in row)  # from_list reads those of the first row
             records = Dataset.from_dict({column: [row.get(column) for row in rows] for column in columns})
         except (TypeError, ValueError, KeyError) as error:
             found = type(records).__name__
@@ -208,7 +208,6 @@ def adapt_dataset(
 
 
 def _texts_of(dataset: Dataset, columns: Mapping[str, Any] | str, name: str, check: RecordChecker) -> Iterator[Text]:
-    """The texts of the rows, which have words with tags or spans, a text with spans, or bigbio's schema."""
     values = _values(as_records(dataset, (), "adapt_dataset"), check)
     if not isinstance(columns, Mapping) and columns != BIGBIO_KB.name:
         raise ValueError(f"`columns` is {columns!r}. Give a mapping of fields to columns, or {BIGBIO_KB.name!r}.")

@@ -41,7 +41,6 @@ def write_nested_ner(
 
     Raises:
         ValueError: there is no such format, it cannot represent a text, or a row (named) is not in the schema.
-        TypeError: `splits` is not a mapping.
         FileExistsError: `folder` is not empty.
 
     Examples:

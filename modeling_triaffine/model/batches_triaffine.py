@@ -150,13 +150,12 @@ def batches_by_length(
 ) -> list[list[int]]:
     """Groups sentences of similar length into batches, longest first; returns their row numbers.
 
-    Batches of about equally many sub-words need less padding and memory than batches of equally many sentences.
+    Batches of about equally many sub-words need less padding than of equally many sentences. One limit must be given.
 
     Args:
         sizes: [`feature_size`] of each sentence. Sentences of equal size stay in order.
         batch_size: most sentences of a batch, whose sub-words are at most those of so many sentences of average length.
-        max_subwords: most sub-words of a batch, padding included; a longer sentence is a batch of its own. One of these
-            two limits must be given.
+        max_subwords: most sub-words of a batch, padding included; a longer sentence is a batch of its own.
     """
     rows = sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True)
     limits = [] if max_subwords is None else [max_subwords]

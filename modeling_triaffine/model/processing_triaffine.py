@@ -40,7 +40,6 @@ from .text_triaffine import (
 logger = logging.get_logger(__name__)
 
 FILES = ("processor_config.json", "tokenizer.json", "tokenizer_config.json")  # transformers does not need the last
-
 # Values of tokenizers' keywords that ask for what a processor does in any case.
 PADDINGS, TRUNCATIONS = (True, "longest"), (True, False, None, "longest_first", "do_not_truncate")
 VOCABULARIES_FILE = "vocabularies.json"
@@ -493,7 +492,6 @@ def _ids(names: Iterable[str], vocabulary: dict[str, int]) -> np.ndarray:
 
 
 def _first_id(tokenizer: Any, *names: str) -> int:
-    """The id of the first of these special tokens that the tokenizer has; ValueError if it has none of them."""
     for name in names:
         if (number := getattr(tokenizer, name, None)) is not None:
             return number

@@ -74,7 +74,6 @@ def annotated_text(record: JsonObject, default_id: str, columns: Mapping[str, An
 
 
 def _checked_fields(columns: Mapping[str, Any]) -> FieldNames:
-    """The names of fields in `columns`, in place of those in `FIELDS`; ValueError if they are not names of fields."""
     check_columns(columns, ("text", "entities"), ("id", *OF_SPAN))
     for name, field in columns.items():
         if not isinstance(field, bool if name == "inclusive_end" else str):
@@ -83,7 +82,6 @@ def _checked_fields(columns: Mapping[str, Any]) -> FieldNames:
 
 
 def named_fields(columns: Mapping[str, Any]) -> FieldNames:
-    """`FIELDS` with the names in `columns`."""
     given: dict[str, Any] = {name: (field,) if isinstance(field, str) else field for name, field in columns.items()}
     return FIELDS._replace(**given)
 

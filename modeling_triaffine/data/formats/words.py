@@ -141,7 +141,6 @@ def _published_record(record: JsonObject, name: str) -> Text:
 
 
 def _text(record: JsonObject, fields: dict[str, Any]) -> Text:
-    """The text of a sentence with these fields, whose entities may also have a `span` or quote their words."""
     remedy = "Give objects with start, end and type; tags: convert --columns 'tokens=tokens entities=entities'"
     entities, tokens = record.value("entities", list[dict[str, Any]], remedy), record.value("tokens", list)
     # As in Pyramid's data, and with the covered text.
