@@ -21,7 +21,6 @@ from typing import Any
 import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer import OPTIMIZER_NAME, TRAINER_STATE_NAME
-from transformers.trainer_callback import ExportableState
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from ..evaluation.scores import summary_metrics
@@ -38,6 +37,8 @@ ACTIVATION_CHECKPOINTING = next(
     name for name in ("activation_checkpointing", "gradient_checkpointing") if hasattr(TrainingArguments, name)
 )
 MOST_SECONDS = 300.0  # between two checkpoints
+# The key of `TrainingCallback.facts` in a checkpoint. Under the name of its class, transformers could replace it.
+FACTS = "training_facts"
 # Options that a resumed run keeps, because the states of optimizer and sampler depend on them.
 KEPT = (
     *("learning_rate", "encoder_learning_rate", "embeddings_learning_rate"),
@@ -164,7 +165,7 @@ def set_incomplete_aside(output_dir: str | Path) -> None:
 # ---- Events ----
 
 
-class TrainingCallback(TrainerCallback, ExportableState):
+class TrainingCallback(TrainerCallback):
     """Checks what a training resumes, saves in time, stops at a signal, and logs scores.
 
     Attributes:
@@ -187,17 +188,13 @@ class TrainingCallback(TrainerCallback, ExportableState):
         self.has_signal = self.is_stopping = self.is_due = False
         self.saved_at = math.inf
 
-    def state(self) -> dict[str, Any]:
-        return {"args": {}, "attributes": {"facts": self.facts}}
-
     def prepare(self, args: Any, checkpoint: str | None, records: Any) -> None:
         """Takes over the options that a checkpoint keeps; raises CheckpointError if it is of other sentences."""
         if args.should_save:
             set_incomplete_aside(args.output_dir)
         state: Any = None if checkpoint is None else read_state(checkpoint)
         self.planned = 0 if state is None else state.max_steps
-        saved = {} if state is None else state.stateful_callbacks.get(type(self).__name__, {})
-        earlier = saved.get("attributes", {}).get("facts", {})
+        earlier = {} if state is None else state.stateful_callbacks.get(FACTS, {})
         changed = {name: old for name, old in earlier.items() if name in KEPT and old != getattr(args, name, None)}
         vars(args).update(changed)
         if changed:
@@ -248,8 +245,8 @@ class TrainingCallback(TrainerCallback, ExportableState):
             problem = f"The checkpoint is of update {state.global_step}, beyond --num_train_epochs"
             raise CheckpointError(f"{problem}. Raise it.")
         self.saved_at, self.is_stopping, self.is_due = time.monotonic(), False, False
-        callbacks: Any = state.stateful_callbacks
-        callbacks.setdefault(type(self).__name__, self.state())  # missing in a checkpoint of another Trainer
+        states: Any = state.stateful_callbacks
+        states[FACTS] = self.facts
         if args.save_strategy != "no":
             after = f"after update {args.save_steps}" if args.save_strategy == "steps" else "after an epoch"
             logger.info("The first checkpoint comes %s, or after %.0f minutes.", after, MOST_SECONDS / 60)
@@ -264,6 +261,7 @@ class TrainingCallback(TrainerCallback, ExportableState):
         ends_epoch = float(state.epoch or 0).is_integer()
         control.should_save |= (self.is_due or self.is_stopping) and not ends_epoch
         control.should_training_stop |= self.is_stopping
+        args.save_only_model &= not self.is_stopping  # the run goes on from this checkpoint
         if control.should_training_stop and not self.is_stopping:
             kwargs["optimizer"].eval()  # the model ends with the average, if there is one
         control.should_log |= control.should_evaluate  # the loss up to this evaluation

@@ -273,8 +273,8 @@ class NestedNERTrainer(Trainer):
         # The Trainer divides the mean loss of the batch by this, and averages gradients over the processes.
         sentences = len(inputs["num_words"]) * self.args.world_size
         self.current_gradient_accumulation_steps: Any = self._sentences / sentences
-        # So that the Trainer's `model.train()` does not visit all modules for every batch. A wrapper does not tell: that
-        # of several processes stays in training mode when the model in it is evaluated.
+        # So that the Trainer's `model.train()` does not visit all modules for every batch. A wrapper does not tell:
+        # that of several processes stays in training mode when the model in it is evaluated.
         if self.model.training:
             model.__dict__["train"] = lambda: model
 
