@@ -40,7 +40,7 @@ BUDGET = {
     "publishing": (675, 650),
     "serving": (900, 940),
     "tagging": (407, 533),
-    "training": (2_560, 2_570),
+    "training": (2_570, 2_572),
     "helpers": (0, 1_772),
 }
 

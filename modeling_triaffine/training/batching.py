@@ -88,6 +88,8 @@ class TrainingBatchSampler(Sampler[list[int]]):
         if self.order not in ORDERS:
             raise ValueError(f"train_sampling_strategy is {self.order!r}; choose one of {', '.join(ORDERS)}.")
         self.num_turns = len(self._turns())
+        if self.drop_last and not self.num_turns:
+            raise ValueError("dataloader_drop_last leaves out the only batch, which is not full; use smaller batches.")
 
     def set_epoch(self, epoch: int) -> None:
         self.epoch = epoch

@@ -26,6 +26,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import torch
 import yaml
 from transformers import TrainingArguments
+from transformers.integrations import get_reporting_integration_callbacks
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 from transformers.utils import CONFIG_NAME, is_torch_tf32_available
 
@@ -201,7 +202,10 @@ def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
     of_run = {member.name: options[member.name] for member in fields(RunOptions) if member.name in options}
     try:
         training = NestedNERTrainingArguments(**{name: options[name] for name in options if name not in of_run})
-    except (ValueError, TypeError) as error:  # TypeError: an unknown field of a dictionary, as in accelerator_config
+        for tracker in get_reporting_integration_callbacks(training.report_to):
+            tracker()
+    # TypeError: an unknown field of a dictionary, as in accelerator_config; RuntimeError: a tracker is not installed
+    except (ValueError, TypeError, RuntimeError) as error:
         raise ValueError(f"The training arguments do not fit together: {error}") from error
     if not training.do_train:
         raise ValueError("do_train is false, and there is nothing else to do; `triaffine-ner evaluate` scores a model.")

@@ -276,6 +276,10 @@ def start_model(
         model, processor = _start_new(plan, base.processor, dataset, labels)
     processor.word_splitter = plan.word_splitter or processor.word_splitter
     processor.sentence_splitter = plan.sentence_splitter or processor.sentence_splitter
+    if auxiliary := model.config.auxiliary_labels:
+        counts = count_types(dataset["train"])
+        named = ", ".join(f"{name} ({counts[name]} in the training data)" for name in auxiliary)
+        logger.info("Auxiliary labels, which are trained and never predicted: %s.", named)
     _warn_of_missed_entities(model.config, processor, dataset)
     if repeated := repeated_sentences(dataset):
         logger.info("%s", repeated.capitalize())

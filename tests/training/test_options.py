@@ -112,6 +112,7 @@ def test_the_command_line_comes_before_the_recipe_and_this_before_defaults(tmp_p
         ("--optim adamm", "optim is 'adamm'; choose one of 'adamw_torch', "),
         ("--label_smoothing_factor 0.1", "The training arguments do not fit together: label_smoothing_factor has"),
         ('--accelerator_config {"x":1}', "The training arguments do not fit together: "),
+        ("--report_to nonesuch", "The training arguments do not fit together: nonesuch is not supported"),
         ("--encoder x", "No such option: encoder. Did you mean encoder_learning_rate"),
         ("--lr 1", "No such option: lr. Did you mean learning_rate, "),
         ("--batch_size 1", "No such option: batch_size. Did you mean per_device_train_batch_size, "),
