@@ -155,7 +155,7 @@ class _ContractWords(torch.autograd.Function):  # whose backward pass adds the t
         return for_insides, gradient.new_zeros(()), None, None, None
 
 
-class _ContractPairs(torch.autograd.Function):  # likewise
+class _ContractPairs(torch.autograd.Function):  # whose backward pass does so, too
     @staticmethod
     def forward(ctx: Any, heads: Tensor, tails: Tensor, link: Tensor, tensor: Tensor, buffer: GradientBuffer) -> Tensor:
         ctx.save_for_backward(heads, tails, tensor)

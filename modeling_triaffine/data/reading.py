@@ -195,7 +195,7 @@ def _events(file: BinaryIO, check: RecordChecker, where: str) -> Iterator[Any]:
 
 SEE_DOCS = "See docs/corpora.md"
 HALF_PAIR = re.compile(r"\\(?:\\|u[dD][89a-fA-F]..)")
-"""The escape of a surrogate; pydantic does not parse JSON with half a pair."""
+"""The escape of a surrogate, of which pydantic does not parse half a pair; or of a backslash, which begins none."""
 Pair = Annotated[tuple[int, int], Strict(False)]
 Triple = Annotated[tuple[int, int, str], Strict(False)]
 """Lists of two numbers, and of two numbers and a type."""
@@ -325,7 +325,7 @@ LAYERS: dict[str, tuple[Any, str]] = {
 
 
 def layers_of(record: JsonObject, text: str) -> dict[str, Any]:
-    """The fields of `LAYERS` in JSON of a text, but those of other types. CorpusError if one does not fit the text."""
+    """The fields of `LAYERS` in the JSON of a text, but those of other types; CorpusError if one does not fit it."""
     found: dict[str, Any] = {}
     for name, (kind, owner) in LAYERS.items():
         if record.fields.get(name) is not None and (not owner or owner in found):

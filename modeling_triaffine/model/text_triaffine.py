@@ -38,8 +38,8 @@ def _word_patterns(
 ) -> dict[str, str]:
     """The pattern of a word for each choice of a word splitter, from kinds of characters as they stand in brackets.
 
-    Marks are words of their own, also hyphens and slashes, at which entities end, numbers in circles, which stand in
-    lists, and raised ones, of footnotes, as are letters of scripts without spaces between words.
+    Marks are words of their own: punctuation and symbols, also hyphens and slashes, at which entities end; numbers in
+    circles, of lists; raised digits, of footnotes. So are letters of scripts without spaces between words.
     """
     run = rf"([{mark}])\1{{{LONGEST_RUN},}}"
 
