@@ -10,6 +10,7 @@ import pytest
 from modeling_triaffine import documents
 from modeling_triaffine.errors import INTERRUPTED, ending_plainly
 from modeling_triaffine.files import open_output
+from modeling_triaffine.nesting import nesting_depths
 
 
 def test_standard_output_is_utf_8_whatever_the_terminal(monkeypatch):
@@ -36,6 +37,9 @@ def test_mistakes_faults_and_interruptions_are_one_paragraph(error, capsys):
     assert err.startswith("Interrupted." if is_interrupted else f"error: It is so. Do that.{place}")
     with pytest.raises(FaultError), ending_plainly():  # one of the program keeps its traceback
         raise FaultError
+    with pytest.raises(SystemExit), ending_plainly():
+        nesting_depths([(0, 1, 2)])  # where Python raises a ValueError, whose message says little
+    assert "nesting.py, line " in capsys.readouterr().err
 
 
 def test_no_control_character_of_a_message_or_a_log_reaches_the_terminal(capsys, caplog, monkeypatch):

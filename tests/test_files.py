@@ -26,6 +26,7 @@ def test_output_appears_when_it_is_whole(tmp_path, capsys):
     assert list(path.parent.iterdir()) == []
     path.touch()
     path.chmod(0o600)  # as a user wants it
+    path.with_name("out.txt.incomplete").mkdir()  # as a killed process may leave it
     write_text(path, "\ud800")
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("\\ud800", 0o600)
     with pytest.raises(ValueError, match="is a folder"), open_output(tmp_path):
@@ -55,12 +56,14 @@ def test_a_pipe_is_written_to_and_stays_one(tmp_path):
 
 
 def test_what_is_below_a_folder_is_found_once_also_behind_links(tmp_path):
-    for name in ("in/b/x.txt", "in/z.txt", "elsewhere/deep/y.txt"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
-    folder = tmp_path / "in"
+    """Whether the file system lists a folder or a link to it first, which seven names leave to no chance."""
+    folder, letters = tmp_path / "in", "bcdefgh"
+    for path in (folder / "z.txt", tmp_path / "elsewhere/deep/y.txt", *(folder / name / "x.txt" for name in letters)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
     (folder / "a").symlink_to(tmp_path / "elsewhere")
     (folder / "around").symlink_to(folder)
-    (folder / "again").symlink_to(folder / "b")
+    for name in letters:
+        (folder / f"again_{name}").symlink_to(folder / name)
     files = [path.relative_to(folder).as_posix() for path in paths_below(folder) if path.is_file()]
-    assert files == ["a/deep/y.txt", "b/x.txt", "z.txt"]
+    assert files == ["a/deep/y.txt", *(f"{name}/x.txt" for name in letters), "z.txt"]

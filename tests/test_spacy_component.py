@@ -8,6 +8,7 @@ from modeling_triaffine import NestedNERPipeline
 
 spacy = pytest.importorskip("spacy", reason="needs spaCy, the extra `spacy`")
 from spacy.tokenizer import Tokenizer  # noqa: E402
+from spacy.training import Example  # noqa: E402
 
 NAME = "triaffine_ner"
 TEXTS = [
@@ -56,6 +57,7 @@ def test_spans_are_the_pipelines_entities_nested_ones_included(folder, finder):
     assert found[0].spans["sc"].has_overlap
     assert [len(doc.spans["sc"]) == 0 for doc in found] == [False, True, True, False, False]
     assert all(doc.ents == () for doc in found)
+    assert nlp.evaluate([Example(nlp.make_doc(doc.text), doc) for doc in found])["spans_sc_f"] == 1
 
 
 def test_settings_are_the_pipelines(folder, finder):

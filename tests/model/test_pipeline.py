@@ -3,7 +3,7 @@
 import copy
 import pickle
 from collections import deque
-from itertools import islice, pairwise
+from itertools import islice
 from operator import length_hint
 
 import numpy as np
@@ -44,20 +44,6 @@ TINY_BERT = {"vocab_size": 9, "hidden_size": 4, "num_hidden_layers": 1, "num_att
 @pytest.fixture(scope="module")
 def finder(encoder):
     return tiny_pipeline(encoder)
-
-
-def test_entities_of_a_long_sentence_come_out_once(encoder):
-    """Windows of eight words that share two: every span of up to three words is scored, and counts in one of them."""
-    model = tiny_model(encoder, cross_span=False)
-    pipeline = NestedNERPipeline(model=model, processor=tiny_processor(encoder, max_sentence_words=32))
-    words = [f"{chr(97 + n % 26)}" for n in range(40)]
-    found = pipeline(" ".join(words), threshold=0.0)
-    spans = [(entity["start"] // 2, (entity["end"] + 1) // 2) for entity in found]
-    assert spans == sorted(set(spans), key=lambda span: (span[0], -span[1]))
-    assert {(start, start + width) for width in range(1, 4) for start in range(41 - width)} <= set(spans)
-    flat = pipeline(" ".join(words), threshold=0.0, overlap="flat")
-    assert len(flat) > 2
-    assert all(one["end"] <= other["start"] for one, other in pairwise(flat))
 
 
 @pytest.mark.parametrize(("batch_size", "read_for_each"), [(1, [1, 2, 3, 4, 5]), (2, [2, 2, 6, 6, 6])])
