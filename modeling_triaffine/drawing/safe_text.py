@@ -15,8 +15,8 @@ REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _MARKUP = re.compile(r"[\\`*|<>\[\]&~$]|(?<![^\W_])_|_(?![^\W_])")
 _READABLE = re.compile(r"[\w .,:/+-]+")
 _CONTROLS = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-# Terminals disagree on the width of the characters that these merge.
-_MERGING = {*JOINERS, "\N{VARIATION SELECTOR-15}", "\N{VARIATION SELECTOR-16}"}
+# Terminals disagree on the width of the characters that these merge, and on that of soft hyphens.
+_MERGING = {*JOINERS, "\N{SOFT HYPHEN}", "\N{VARIATION SELECTOR-15}", "\N{VARIATION SELECTOR-16}"}
 
 
 def clean(text: str) -> str:
@@ -54,7 +54,7 @@ def visible_character(character: str) -> tuple[str, int]:
     """Returns what to print for a character, and its width in columns.
 
     Wide characters take two columns, combining marks none. Controls, escape sequences and direction overrides become
-    visible; joiners and variation selectors are removed.
+    visible; joiners, soft hyphens and variation selectors are removed.
     """
     code, category = ord(character), unicodedata.category(character)
     if character in _MERGING:
