@@ -93,7 +93,7 @@ def test_padding_for_tensor_cores_changes_nothing(monkeypatch, at_once):
     expected_parameter, weight = make_weight()
     loss_of(weight).backward()
     monkeypatch.setattr(full_tensors, "_padding", lambda values: -values.shape[-1] % 8)
-    monkeypatch.setattr(full_tensors, "_at_once", lambda *_: at_once)
+    monkeypatch.setattr(full_tensors, "_labels_at_once", lambda *_: at_once)
     parameter, weight = make_weight()
     assert weight.pad(PAIRS).shape == (2, 8)
     assert weight.contract_words(WORDS, slice(0, at_once)).shape == (5, 8, at_once, 8)

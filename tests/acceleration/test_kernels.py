@@ -295,7 +295,7 @@ def check_span_stage(kinds):
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(full_tensors, "_padding", lambda values: -values.shape[-1] % full_tensors.ALIGNMENT)
-        patch.setattr(full_tensors, "_at_once", lambda *_: 2)
+        patch.setattr(full_tensors, "_labels_at_once", lambda *_: 2)
         patch.setattr(full_tensors, "uses_kernels", lambda device: True)
         patch.setattr(ACCELERATION, "attend_inside", lambda *cubes: (span_stage.attend_by_kernels(*cubes[:3]), None))
         attention, scoring = (test_ops.make_factor((2, 3, 3, 4), kind, seed) for seed, kind in enumerate(kinds))

@@ -252,7 +252,7 @@ def test_where_memory_is_short_fewer_labels_are_computed_at_once(monkeypatch, ke
 
     monkeypatch.setattr(ACCELERATION, "attend_inside", attend)
     monkeypatch.setattr(full_tensors, "uses_kernels", lambda _: True)
-    monkeypatch.setattr(full_tensors, "_at_once", lambda *_: 4)
+    monkeypatch.setattr(full_tensors, "_labels_at_once", lambda *_: 4)
     attention, scoring = (make_factor((2, 3, 5, 4), "full", seed) for seed in (0, 1))
     of_label = 5 * 2 * scoring.width**2 * scoring.insides.element_size()  # of five words
     lengths = torch.tensor([3, 2])
