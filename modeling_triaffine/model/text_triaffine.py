@@ -79,13 +79,12 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 # such as the direction marks of right-to-left text.
 _QUOTES = "\"'“”‘’„‚«»‹›\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff"
 # A sentence ends at a mark with closing quotes (« in French after a space ») or brackets before white space (East Asian
-# marks: anywhere), at the end of a line or of a table's cell, and after the mark of a list's item.
-_CELLS = re.compile(r"(?<=\S)(?: ?\t|[^\S\n]{4})(?![^\S\n]*\n)")
-_ITEM = re.compile(r"(?m:^)[^\S\n]*(?:[-–—*•·▪◦‣●#]+|\(?\d{1,3}\))(?=\s)")
+# marks: anywhere), at an empty line, at a tab, as in tables, and before and after the mark of a list's item.
+_ITEM = r"(?m:^)[^\S\n]*(?:[-–—*•·▪◦‣●#]+|\(?\d{1,3}\))(?=\s)"
 _MARKS = ".!?…؟۔।॥።။។։"
 _SENTENCE_END = re.compile(
     rf"(?<![{_MARKS}])[{_MARKS}]+(?:[{_QUOTES})\]}}]|[ \u00a0\u202f]»)*(?=\s)|[。！？]+[」』”’）)\]》】]*"
-    rf"|\n[^\S\n]*\n|\n|{_CELLS.pattern}|{_ITEM.pattern}"
+    rf"|\n[^\S\n]*\n|\n(?={_ITEM})|(?<=\S) ?\t|{_ITEM}"
 )
 _SENTENCE_START = re.compile(rf"[\s{_QUOTES}(\[{{¿¡—–•*#@>-]*([^\W_])")
 # The word before a full stop, without the quotes that open it.
@@ -172,8 +171,8 @@ def _word_splitter(choice: str) -> Splitter:
 def split_at_punctuation(text: str) -> Iterator[Offsets]:
     """Ends sentences at . ! ? … and their like in other scripts, before white space, and at East Asian marks (。！？).
 
-    They also end at blank lines, lines that are not full, tabs and wide spaces. No mark does before a lowercase letter
-    or a symbol that does not begin a sentence, such as $, and no full stop after an abbreviation or an initial.
+    They also end at blank lines, items of lists and tabs. No mark does before a lowercase letter or a symbol that does
+    not begin a sentence, such as $, and no full stop after an abbreviation or an initial.
     """
     return _trimmed(text, (match.end() for match in _SENTENCE_END.finditer(text) if _ends_sentence(text, match)))
 
@@ -194,18 +193,11 @@ def sentence_splitter(choice: str) -> SentenceSplitter:
 def _ends_sentence(text: str, match: re.Match[str]) -> bool:
     """True if a match of `_SENTENCE_END` ends a sentence by the rules of [`split_at_punctuation`]."""
     mark = match.group()[0]
-    if (mark not in _MARKS and match.group() != "\n") or _ITEM.match(text, match.end()):
+    if mark not in _MARKS:
         return True
     start = _SENTENCE_START.match(text, match.end())
     if start is None or start.group(1).islower():
         return False
-    if mark == "\n":
-        # A wrapped line has no room for the next word, in 40 columns or more. On pages with letters of several widths,
-        # a full line has at least three quarters of the characters of the next one.
-        line = text[max(0, match.start() - 1000) : match.start()].rpartition("\n")[2]
-        following = text[match.end() : match.end() + 1000].partition("\n")[0].strip()
-        line, following = _CELLS.split(line)[-1].strip(), _CELLS.split(following)[0]
-        return len(f"{line} {following.partition(' ')[0]}") <= max(40, 0.75 * len(following))
     if mark != "." or match.group().startswith(".."):
         return True
     # The words around the full stop decide; these many characters are enough.

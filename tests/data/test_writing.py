@@ -69,7 +69,7 @@ def corpora(draw, tokens=TOKENS, with_pos=False):
         for number in range(draw(st.integers(1, 3))):
             words = draw(tokens)
             ends = [(start, end) for end in range(1, len(words) + 1) for start in range(end)]
-            visible = [(start, end) for start, end in ends if "".join(words[start:end]).strip()]
+            visible = [(start, end) for start, end in ends if "".join(words[start:end]).strip().strip("\ufeff")]
             spans = draw(
                 st.lists(st.tuples(st.sampled_from(visible), TYPES), unique=True, max_size=6 if visible else 0)
             )

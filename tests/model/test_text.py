@@ -33,7 +33,7 @@ def pieces(text, offsets):
         ),
         ('"Why?" she asked. "No!" Then rain...', ['"Why?" she asked.', '"No!"', "Then rain..."]),
         ("a title\n\nThe text", ["a title", "The text"]),
-        ("hard\n" + "x " * 20 + "\nYork. UK\tUS    Rome", ["hard\n" + "x " * 20 + "\nYork.", "UK", "US", "Rome"]),
+        ("hard\nwrapped line. UK\tUS    Rome", ["hard\nwrapped line.", "UK", "US    Rome"]),
         ("第一句。第二句！", ["第一句。", "第二句！"]),
         ("（是的。）(好。)他说：“走。”", ["（是的。）", "(好。)", "他说：“走。”"]),
         ("I don't. You can’t. It is John's. He", ["I don't.", "You can’t.", "It is John's.", "He"]),
