@@ -128,7 +128,9 @@ def buffered_weight(tensor: Tensor) -> FullWeight:
     return BufferedWeight(tensor)
 
 
-class _ContractWords(torch.autograd.Function):  # whose backward pass adds the tensor's gradient to the buffer
+class _ContractWords(torch.autograd.Function):
+    """The tensor contracted with inside words; its backward pass adds the tensor's gradient to the buffer."""
+
     @staticmethod
     def forward(
         ctx: Any, insides: Tensor, link: Tensor, tensor: Tensor, buffer: GradientBuffer, labels: slice
@@ -155,7 +157,9 @@ class _ContractWords(torch.autograd.Function):  # whose backward pass adds the t
         return for_insides, gradient.new_zeros(()), None, None, None
 
 
-class _ContractPairs(torch.autograd.Function):  # whose backward pass does so, too
+class _ContractPairs(torch.autograd.Function):
+    """The tensor contracted with pairs of head and tail; its backward pass adds the tensor's gradient likewise."""
+
     @staticmethod
     def forward(ctx: Any, heads: Tensor, tails: Tensor, link: Tensor, tensor: Tensor, buffer: GradientBuffer) -> Tensor:
         ctx.save_for_backward(heads, tails, tensor)

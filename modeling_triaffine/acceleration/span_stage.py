@@ -98,7 +98,9 @@ def try_kernels(device: torch.device) -> None:
                 torch.testing.assert_close(by_kernels, by_blocks, rtol=0.01, atol=0.01 * by_blocks.abs().max().item())
 
 
-class _AttendInside(torch.autograd.Function):  # of full tensors; its softmax is updated block by block
+class _AttendInside(torch.autograd.Function):
+    """Attention to the inside words, by full tensors; its softmax is updated block by block."""
+
     @staticmethod
     def forward(ctx: Any, plan: Plan, keep: bool, *tensors: Tensor) -> tuple[Tensor, Tensor]:
         attention, scoring = FullCube(*tensors[:3]), FullCube(*tensors[3:])

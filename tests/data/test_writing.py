@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from modeling_triaffine.data import FEATURES, load_nested_ner, load_texts, write_nested_ner
 from modeling_triaffine.data.loading import read_parts
 from modeling_triaffine.data.writing import PREDICTION_WRITERS, WRITERS
-from modeling_triaffine.model.text_triaffine import word_splitter
+from modeling_triaffine.model.text_triaffine import INVISIBLE_SPACES, word_splitter
 from tests.helpers.corpora import bare, conllu, entity, read, spelled, triples, write_files
 from tests.helpers.format_cases import CASES
 
@@ -69,7 +69,9 @@ def corpora(draw, tokens=TOKENS, with_pos=False):
         for number in range(draw(st.integers(1, 3))):
             words = draw(tokens)
             ends = [(start, end) for end in range(1, len(words) + 1) for start in range(end)]
-            visible = [(start, end) for start, end in ends if "".join(words[start:end]).strip().strip("\ufeff")]
+            visible = [
+                (start, end) for start, end in ends if "".join(words[start:end]).translate(INVISIBLE_SPACES).strip()
+            ]
             spans = draw(
                 st.lists(st.tuples(st.sampled_from(visible), TYPES), unique=True, max_size=6 if visible else 0)
             )
