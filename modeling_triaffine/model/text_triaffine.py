@@ -86,6 +86,9 @@ _SENTENCE_END = re.compile(
     rf"(?<![{_MARKS}])[{_MARKS}]+(?:[{_QUOTES})\]}}]|[ \u00a0\u202f]»)*(?=\s)|[。！？]+[」』”’）)\]》】]*"
     rf"|\n[^\S\n]*\n|\n(?={_ITEM})|(?<=\S) ?\t|{_ITEM}"
 )
+# Three or more lines in succession of at most 40 characters are a list, an address or a form: texts are wrapped later.
+_LINE_START = re.compile("^", re.MULTILINE)
+_SHORT_LINES = re.compile(r"(?m:^)(?:[^\S\n]*\S[^\n]{0,39}(?:\n|\Z)){3,}")
 _SENTENCE_START = re.compile(rf"[\s{_QUOTES}(\[{{¿¡—–•*#@>-]*([^\W_])")
 # The word before a full stop, without the quotes that open it.
 _LAST_WORD = re.compile(rf"(?:(?<![^\s(\[{{—])[{_QUOTES}]+)?([^\s(\[{{—]*)$")
@@ -171,10 +174,20 @@ def _word_splitter(choice: str) -> Splitter:
 def split_at_punctuation(text: str) -> Iterator[Offsets]:
     """Ends sentences at . ! ? … and their like in other scripts, before white space, and at East Asian marks (。！？).
 
-    They also end at blank lines, items of lists and tabs. No mark does before a lowercase letter or a symbol that does
-    not begin a sentence, such as $, and no full stop after an abbreviation or an initial.
+    They also end at blank lines, items of lists, tabs and short lines. No mark or line does before a lowercase letter
+    or a symbol that does not begin a sentence, such as $, and no full stop after an abbreviation or an initial.
     """
-    return _trimmed(text, (match.end() for match in _SENTENCE_END.finditer(text) if _ends_sentence(text, match)))
+    ends = {match.end() for match in _SENTENCE_END.finditer(text) if _ends_sentence(text, match)}
+    return _trimmed(text, sorted(ends.union(_starts_of_short_lines(text))))
+
+
+def _starts_of_short_lines(text: str) -> Iterator[int]:
+    """Where lines that match `_SHORT_LINES` begin, and the line after them."""
+    for lines in _SHORT_LINES.finditer(text):
+        for line in _LINE_START.finditer(text, *lines.span()):
+            start = _SENTENCE_START.match(text, line.start())
+            if start is not None and not start.group(1).islower():
+                yield line.start()
 
 
 SENTENCE_SPLITTERS: dict[str, SentenceSplitter] = {

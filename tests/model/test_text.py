@@ -41,6 +41,8 @@ def pieces(text, offsets):
         ("Non. « Oui. » Il part. « Oui », dit-elle.", ["Non.", "« Oui. »", "Il part.", "« Oui », dit-elle."]),
         ("Он ушёл. — Почему?\n• Да.", ["Он ушёл.", "— Почему?", "•", "Да."]),
         ("Ada Lovelace\n- Bob\n2) Eve. #Won!\nVienna", ["Ada Lovelace", "-", "Bob", "2)", "Eve.", "#Won!", "Vienna"]),
+        ("Ada Lovelace\n12 St. James's Sq.\nLondon", ["Ada Lovelace", "12 St. James's Sq.", "London"]),
+        (f"{'A' * 41}\nRome\nOslo\nthe\n{'B' * 41}\nUlm\nX", ["A" * 41, "Rome", "Oslo\nthe", f"{'B' * 41}\nUlm\nX"]),
         ("لماذا؟ حسنا. نعم", ["لماذا؟", "حسنا.", "نعم"]),
         ("\u200fשלום.\u200f מה?\u200f כן", ["\u200fשלום.\u200f", "מה?\u200f", "כן"]),
         ("a page\r\n\u00a0\n\x0c\nthe next", ["a page", "the next"]),
