@@ -35,7 +35,7 @@ BUDGET = {
     "drawing": (593, 454),
     "evaluation": (1_145, 625),
     "explanation": (381, 280),
-    "model": (4_481, 3_452),
+    "model": (4_486, 3_452),
     "page": (324, 582),
     "publishing": (675, 650),
     "serving": (900, 941),

@@ -52,7 +52,7 @@ def name_in_corpus(path: Path, check: RecordChecker) -> str:
 
 
 def document_name(path: Path, check: RecordChecker) -> str:
-    """The name of a file for ids: without its suffix and `.gz`, with the folders in which it lies in its corpus.
+    """Returns the name of a file for ids: without its suffix and `.gz`, with its folders in the corpus.
 
     `path` and `check` are what a reader (`CorpusFormat.read`) gets.
 
@@ -93,7 +93,7 @@ def read_text(path: Path, check: RecordChecker, where: str) -> str:
 
 
 def numbered_lines(path: Path, check: RecordChecker, name: str = "") -> Iterator[tuple[int, str]]:
-    """The lines of a file with their numbers, without line ends and byte order mark, read one by one.
+    """Yields the lines of a file with their numbers, without line ends and byte order mark.
 
     The file may be gzipped. Only a line feed ends a line, with or without a carriage return before it. CorpusError if a
     line is not UTF-8.

@@ -131,7 +131,7 @@ class CorpusError(ValueError):
 
     @classmethod
     def at(cls, path: Path | str, where: str, problem: str, remedy: str) -> CorpusError:
-        """`where` is a place in the file ("line 3"), or empty for the file as a whole."""
+        """Makes the error; `where` is a place in the file ("line 3"), or empty for the file as a whole."""
         place = f"{path}, {where}" if where else str(path)
         error = cls(f"{place}: {problem}. {remedy}.")
         error.summary = f"{place}: {problem}"
@@ -197,7 +197,7 @@ class RecordChecker:
         self._examples: dict[str, list[str]] = {}
 
     def error(self, where: str, problem: str, remedy: str) -> CorpusError:
-        """The error for a place in the file; the `remedy` is a sentence without its full stop."""
+        """Returns the error for a place in the file; the `remedy` is a sentence without its full stop."""
         return CorpusError.at(self.path, where, problem, f"{remedy}. {self.read_as}" if self.read_as else remedy)
 
     # ---- Counts ----
@@ -222,13 +222,13 @@ class RecordChecker:
             self.note(f"{what} '{name}' ignored")
 
     def unique(self, entities: Sequence[Entity]) -> list[Entity]:
-        """The entities, each once; the others are counted."""
+        """Returns each entity once; repeated ones are counted."""
         unique = {(entity["start"], entity["end"], entity["type"]): entity for entity in entities}
         self.drop("duplicate entities dropped", len(entities) - len(unique))
         return list(unique.values())
 
     def numbered(self, texts: Iterable[Text]) -> Iterator[Text]:
-        """The texts, of which those with the name of an earlier one, such as pages of a document, are numbered."""
+        """Yields the texts; those with the name of an earlier one, such as pages of a document, get a number."""
         found = Counter[str]()
         for text in texts:
             if "sentence_ids" not in text:  # with them, texts of one name are parts of one document

@@ -256,7 +256,7 @@ def draw_entities_html(
 
 
 def drawing_style(label_count: int) -> str:
-    """CSS of drawings with that many labels; drawings that are not embedded include it."""
+    """Returns the CSS of drawings with that many labels; drawings that are not embedded include it."""
     style = _STYLE
     for kind in range(label_count):
         light, dark, text = PALETTE[kind % len(PALETTE)]

@@ -65,7 +65,7 @@ class Counts:
         return 2 * self.precision * self.recall / total if total else 0.0
 
     def scores(self) -> dict[str, float]:
-        """Ratios (0 to 1) and the counts behind them, as plain numbers."""
+        """Returns ratios (0 to 1) and the counts behind them, as plain numbers."""
         return {"precision": self.precision, "recall": self.recall, "f1": self.f1, **asdict(self)}
 
 
@@ -127,12 +127,12 @@ class Scores(dict[str, Any]):
         return {part: self[part.key] if part.key else self for part in PARTS if part.key in self or not part.key}
 
     def rows(self) -> list[tuple[str, Row]]:
-        """The rows of a table, by name: all entities, each label (indented), and the other parts."""
+        """Returns the rows of a table, by name: all entities, each label (indented), and the other parts."""
         whole, *parts = ((part.title, row) for part, row in self.by_part().items())
         return [whole, *((f"  {label}", row) for label, row in self["by_label"].items()), *parts]
 
     def metrics(self) -> dict[str, float]:
-        """The scores as flat metrics: the ratios of each part with gold entities, each `f1_LABEL`, and `predicted`."""
+        """Returns flat metrics: the ratios of each part with gold entities, each `f1_LABEL`, and `predicted`."""
         rows = {part: row for part, row in self.by_part().items() if part is ALL or row["gold"]}
         ratios = {part.metric(ratio): row[ratio] for part, row in rows.items() for ratio in RATIOS}
         by_label = {f"f1_{label}": row["f1"] for label, row in self["by_label"].items()}
@@ -176,7 +176,7 @@ def score_entities(predictions: Sentences, references: Sentences, labels: Iterab
 
 
 def scores_by_length(predictions: Sentences, references: Sentences) -> dict[str, dict[str, Any]]:
-    """Scores by the length of entities: `"1"`, `"2"`, `"3-4"`, `"5-8"`, `"9-16"`, `"17+"`; lengths that occur only.
+    """Computes scores by length of entities: `"1"`, `"2"`, `"3-4"`, `"5-8"`, `"9-16"`, `"17+"`, those that occur.
 
     Precision is over the predictions of that length, recall over the gold entities of that length.
     """
@@ -189,7 +189,7 @@ def scores_by_length(predictions: Sentences, references: Sentences) -> dict[str,
 
 
 def scores_by_depth(predictions: Sentences, references: Sentences) -> dict[str, dict[str, Any]]:
-    """Scores by nesting depth: `"1"` for outermost entities, `"2"` for those directly inside them, and so on.
+    """Computes scores by nesting depth: `"1"` for outermost entities, `"2"` for those directly inside them, and so on.
 
     The depth of a span, predicted or gold, is 1 if no gold span of its sentence contains it, else one more than that of
     the deepest gold span that does. Gold determines the depth of predictions too, so that a missing outer entity does
@@ -360,7 +360,7 @@ def _outcomes(mine: Side, others: Side, alone: str) -> Iterator[tuple[str, str, 
 
 
 def format_scores(scores: Scores) -> str:
-    """The scores as a plain-text table, ratios in percent, with the notes of the parts below it.
+    """Formats the scores as a plain-text table, ratios in percent, with the notes of the parts below it.
 
     Rows: all entities, each label (indented), the other parts. Last columns: numbers of predicted and gold entities.
     """

@@ -336,7 +336,7 @@ def describe_span(explanation: Explanation) -> str:
 
 
 def format_explanation(explanation: Explanation) -> str:
-    """The explanation as text tables with the likeliest labels.
+    """Formats the explanation as text tables with the likeliest labels.
 
     Each column is a sum: the contributions of the inside words and the bias of the label add up to p; those of the
     candidates and the bias, with `cross_span_residual` also p, add up to pᶜ.

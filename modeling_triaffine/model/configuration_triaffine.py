@@ -162,7 +162,7 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
 
     @classmethod
     def from_dict(cls, config_dict: dict[str, Any], **options: Any) -> Any:
-        """The configuration in a config.json, without its `LOADING_FIELDS`; `options` replace fields.
+        """Returns the configuration of a config.json, without its `LOADING_FIELDS`; `options` replace fields.
 
         `id2label`, `label2id` and `num_labels` replace the labels together, so each of them can be left out.
         """

@@ -237,8 +237,13 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
             inputs_embeds: must be None, as PEFT passes it for models of a `task_type`.
             output_attentions, output_hidden_states: whether to return these; by default as in the configuration.
 
-        Raises ValueError for inputs that are not of processor and collator, and NotImplementedError where torch traces
-        the model to export it, which `triaffine-ner export` does.
+        Returns:
+            With R labels and m candidates: `span_logits` [B, N, N, R], `candidates` [B, m, 2] (first and last word),
+            `candidate_mask` [B, m] and the final `logits` [B, m, R]; with labels also `loss`.
+
+        Raises:
+            ValueError: the inputs are not those of processor and collator.
+            NotImplementedError: torch traces the model to export it; `triaffine-ner export` exports it.
         """
         if torch.jit.is_tracing() or torch.compiler.is_exporting():  # type: ignore[attr-defined]
             raise NotImplementedError("torch cannot export sizes that depend on a batch; `triaffine-ner export` can.")
@@ -278,7 +283,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
         max_words: int | None = None,
         output_hidden_states: bool | None = False,
     ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
-        """h_1 … h_N of each sentence, the input of the head, [B, N, H], and the encoder's layers if they are wanted.
+        """Returns the words h_1 … h_N of each sentence, [B, N, H], and the encoder's layers if they are wanted.
 
         Arguments are those of `forward`. The encoder reads rows of at most `max_subwords`: each window of a long
         sentence. Words are pooled from its last layer, or from the mix of all.

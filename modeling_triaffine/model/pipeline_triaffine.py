@@ -141,7 +141,7 @@ class NestedNERPipeline(ChunkPipeline):
         num_workers: Any = None,
         **parameters: Any,
     ) -> Any:
-        """The entities of the text or texts; with `is_split_into_words` a text is a list of its words.
+        """Returns the entities of the text or texts; with `is_split_into_words`, a text is a list of its words.
 
         `parameters` replace those of the constructor; `num_workers` has no effect.
         """
@@ -182,7 +182,7 @@ class NestedNERPipeline(ChunkPipeline):
         return {}, {}, {"in_words": in_words, **parameters}
 
     def draw(self, text: str, **options: Any) -> Any:
-        """The text with its entities, drawn in characters where it is printed and in HTML where a notebook shows it.
+        """Draws the entities of a text: in characters where it is printed, in HTML where a notebook shows it.
 
         `options` are those of a call. Needs the package `modeling_triaffine`.
         """
@@ -237,7 +237,7 @@ class NestedNERPipeline(ChunkPipeline):
         return reader.read(sentences, encode)
 
     def preprocess(self, text: Any, number: int = 0, of_words: bool = False) -> Iterator[_Sentence]:  # type: ignore[override]
-        """The sentences of text `number` of a call, or the one sentence of a list of words, as it is or in windows."""
+        """Yields the sentences of text `number` of a call, or the one sentence of a list of words, or their windows."""
         text = text.as_py() if hasattr(text, "as_py") else text  # of an Arrow column
         if of_words and isinstance(text, Iterable) and not isinstance(text, str):
             words = list(text)
@@ -262,7 +262,7 @@ class NestedNERPipeline(ChunkPipeline):
         return CopiedScores(ACCELERATION.run(self.model, {**inputs, "return_dict": True}))
 
     def decode(self, scores: CopiedScores, threshold: Threshold | None) -> list[list[WordEntity]]:
-        """The entities of the sentences of a batch."""
+        """Decodes the entities of the sentences of a batch."""
         found = find_entities(scores, self.model.config, threshold)
         if scores.wait()[0].isnan().any():
             logger.warning_once(
@@ -289,7 +289,7 @@ class NestedNERPipeline(ChunkPipeline):
         in_words: bool = False,
         threshold: Any = None,
     ) -> list[TextEntity] | FoundInText:
-        """The entities of a text; `in_words`: before the policy for overlaps, for a caller with one of its own."""
+        """Returns the entities of a text; `in_words`: before the policy for overlaps, for a caller that has its own."""
         text, in_text = found
         if in_words:
             return in_text

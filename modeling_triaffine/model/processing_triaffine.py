@@ -149,7 +149,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         padding: bool | str = True,
         truncation: bool | str | None = None,
     ) -> BatchFeature:
-        """A padded batch with a row for each sentence of the text or texts, or for each sentence of given words.
+        """Returns a padded batch with a row for each sentence of the text or texts, or of the given words.
 
         Args:
             text: one or several texts; with `is_split_into_words`, as for tokenizers, the same as `words`.
@@ -194,13 +194,13 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         return word_splitter(self.word_splitter)
 
     def encode_text(self, text: str) -> Iterator[tuple[Feature, Piece]]:
-        """The feature of each sentence of a raw text, or window of a long one, and the piece of the text that it is."""
+        """Returns the feature of each sentence of a raw text, or window of a long one, and its piece of the text."""
         pieces = self.read_text(text)
         while some := [*islice(pieces, PIECES_AT_ONCE)]:
             yield from zip(self.encode_pieces(some), some, strict=True)
 
     def read_text(self, text: str) -> Iterator[Piece]:
-        """The pieces of a raw text: the words of each sentence, or window of a long one, and the context around them.
+        """Returns the pieces of a raw text: the words of each sentence, or window of a long one, and their context.
 
         A text without words is one empty sentence.
         """
@@ -227,7 +227,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
     def windows(
         self, words: Sequence[str], left: Sequence[str] = (), right: Sequence[str] = (), offsets: Any = None
     ) -> Iterator[Piece]:
-        """A sentence as the model reads it: whole, or if it is long, in windows that overlap.
+        """Returns a sentence as the model reads it: whole, or if it is long, in windows that overlap.
 
         The time for a word grows with the length of what is scored together: windows as long as the longest sentence
         would take several times as long as prose. The context of a window is what stands around it: words of its
@@ -383,7 +383,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         return {name: value for name, value in self.__dict__.items() if name != "_cache"}
 
     def to_dict(self) -> dict[str, Any]:
-        """The options, as they are saved. transformers deep-copies all attributes, which not every function allows."""
+        """Returns the options as they are saved, without transformers' deep copy, which not every function allows."""
         plain = copy.copy(self)
         plain.pos_tagger = plain.text_splitter = None
         return ProcessorMixin.to_dict(plain)

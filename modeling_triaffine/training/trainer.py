@@ -314,7 +314,7 @@ class NestedNERTrainer(Trainer):
         return int(6 * inputs["input_ids"].numel() * self._size)
 
     def compute_loss(self, model: torch.nn.Module, inputs: dict[str, Any], *others: Any, **options: Any) -> Any:
-        """The mean loss of the batch's sentences; a subclass may have another, for training and evaluation."""
+        """Returns the mean loss of the batch's sentences; a subclass may have another, for training and evaluation."""
         if self.teacher is not None and "labels" in inputs:
             inputs = {**inputs, "targets": self.teacher.targets(inputs)}
         return super().compute_loss(model, inputs, *others, **options)
@@ -359,7 +359,7 @@ class NestedNERTrainer(Trainer):
         return EvalLoopOutput(predictions=predictions, label_ids=references, metrics=metrics, num_samples=len(dataset))
 
     def unscored_labels(self, references: Iterable[Iterable[Mapping[str, Any]]]) -> list[str]:
-        """The labels that --keep_labels keeps and that no reference has: the data does not annotate them."""
+        """Returns the labels that --keep_labels keeps and that no reference has: the data does not annotate them."""
         kept = [] if self.teacher is None else self.teacher.kept
         annotated = {entity["type"] for entities in references for entity in entities} if kept else set()
         return [name for name in kept if name not in annotated]
@@ -482,7 +482,7 @@ class NestedNERTrainer(Trainer):
         )
 
     def describe_settings(self, plan: TrainingPlan | None = None) -> dict[str, Any]:
-        """The main settings of the training, and those of model, start and data that differ from their defaults."""
+        """Returns the main settings of the training, and those of model, start and data that are not the defaults."""
         args = self.args
         values = {name: getattr(args, name, None) for name, option in OWN_OPTIONS.items() if option.section == TRAINING}
         values |= {name: getattr(self.model.config, name) for name in MODEL_OPTIONS}

@@ -54,7 +54,7 @@ class CorpusFormat:
             object.__setattr__(self, "suffixes", JSON_SUFFIXES)
 
     def fit(self, head: str, keys: Set[str]) -> int:
-        """The rank of the format for a file: the most `keys` of one form that its JSON has; 1 or 0 for other files."""
+        """Returns the rank of the format for a file: the most `keys` of one form that its JSON has; else 1 or 0."""
         fit = 0
         for form in map(str.split, self.keys):
             required = {key for key in form if not key.startswith("-")}
