@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from modeling_triaffine.data import load_nested_ner
-from modeling_triaffine.nesting import contains
+from modeling_triaffine.nesting import nesting_depths
 
 
 def main() -> None:
@@ -31,10 +31,8 @@ def main() -> None:
 
 def keep_outermost(entities: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The entities that are inside no other."""
-    spans = {(entity["start"], entity["end"]) for entity in entities}
-    return [
-        entity for entity in entities if not any(contains(outer, (entity["start"], entity["end"])) for outer in spans)
-    ]
+    depths = nesting_depths((entity["start"], entity["end"]) for entity in entities)
+    return [entity for entity in entities if depths[entity["start"], entity["end"]] == 1]
 
 
 if __name__ == "__main__":

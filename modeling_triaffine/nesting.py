@@ -1,15 +1,10 @@
 """Nesting of spans; those that merely cross are not nested."""
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 Span = tuple[int, int]
 """(start, end), end exclusive, in words or in characters."""
-
-
-def contains(outer: Span, inner: Span) -> bool:
-    """True if `inner` is inside `outer` and not the same span."""
-    return outer != inner and outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
 def nested_spans(spans: Iterable[Span]) -> set[Span]:
@@ -19,13 +14,18 @@ def nested_spans(spans: Iterable[Span]) -> set[Span]:
     return {span for span in depths if depths[span] > 1 or heights[span] > 1}
 
 
-def nesting_depths(spans: Iterable[Span]) -> dict[Span, int]:
-    """Span → its depth: 1 if no other contains it, otherwise one more than the deepest that does."""
-    depths: dict[Span, int] = {}
+def nesting_depths(spans: Iterable[Span], others: Collection[Span] = ()) -> dict[Span, int]:
+    """Span → its depth: 1 if no other of `spans` contains it, otherwise one more than the deepest that does.
+
+    So also for `others`, which themselves make no span deeper.
+    """
+    outer, depths = set(spans), dict[Span, int]()
     furthest: list[int] = []  # of each depth, the greatest end so far, negated, so that the list is in rising order
-    for start, end in sorted(set(spans), key=lambda span: (span[0], -span[1])):  # what contains a span comes before it
+    # What contains a span comes before it.
+    for start, end in sorted(outer.union(others), key=lambda span: (span[0], -span[1])):
         depth = bisect_right(furthest, -end)
-        furthest[depth : depth + 1] = [-end]
+        if (start, end) in outer:
+            furthest[depth : depth + 1] = [-end]
         depths[start, end] = depth + 1
     return depths
 

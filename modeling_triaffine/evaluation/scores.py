@@ -9,6 +9,7 @@ entities, precision is over those of the predictions and recall over those of go
 """
 
 import textwrap
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -18,7 +19,7 @@ from typing import Any, TypeVar
 
 from ..drawing.entities import TYPE_KEYS, read_entity
 from ..drawing.tables import Table
-from ..nesting import Span, contains, nested_spans, nesting_depths
+from ..nesting import Span, nested_spans, nesting_depths
 
 Sentences = Sequence[Sequence[Mapping[str, Any]]]  # the entities of each sentence, as `score_entities` takes them
 TypedSpan = tuple[int, int, str]  # start, end (exclusive), type
@@ -169,7 +170,7 @@ def score_entities(predictions: Sentences, references: Sentences, labels: Iterab
         0.5
     """
     pairs = list(paired_sentences(predictions, references))
-    by_label: dict[str, Counts] = _count_rows(pairs, lambda _: itemgetter(2))  # the type of an entity is its row
+    by_label: dict[str, Counts] = _count_rows(pairs, lambda *_: itemgetter(2))  # the type of an entity is its row
     order = dict.fromkeys([*(labels or ()), *sorted(by_label)])
     by_part = {part: sum((part.count(*pair) for pair in pairs), Counts()).scores() for part in PARTS}
     return Scores.of(by_part, {label: by_label[label].scores() for label in order})
@@ -184,7 +185,7 @@ def scores_by_length(predictions: Sentences, references: Sentences) -> dict[str,
     def bucket(entity: TypedSpan) -> int:
         return max(first for first in LENGTH_BUCKETS if first <= entity[1] - entity[0])
 
-    counts = _count_rows(paired_sentences(predictions, references), lambda _: bucket)
+    counts = _count_rows(paired_sentences(predictions, references), lambda *_: bucket)
     return {LENGTH_BUCKETS[first]: counts[first].scores() for first in sorted(counts)}
 
 
@@ -202,9 +203,9 @@ def scores_by_depth(predictions: Sentences, references: Sentences) -> dict[str, 
         {'1': 1.0, '2': 0.0}
     """
 
-    def depths(gold: Side) -> Callable[[TypedSpan], int]:
-        depth_of = nesting_depths([entity[:2] for entity in gold])
-        return lambda entity: 1 + max((depth_of[span] for span in depth_of if contains(span, entity[:2])), default=0)
+    def depths(predicted: Side, gold: Side) -> Callable[[TypedSpan], int]:
+        depth_of = nesting_depths([entity[:2] for entity in gold], [entity[:2] for entity in predicted])
+        return lambda entity: depth_of[entity[:2]]
 
     counts = _count_rows(paired_sentences(predictions, references), depths)
     return {str(depth): counts[depth].scores() for depth in sorted(counts)}
@@ -257,12 +258,12 @@ def as_dicts(entities: Iterable[TypedSpan]) -> list[dict[str, Any]]:
 
 
 def _count_rows(
-    pairs: Iterable[tuple[Side, Side]], rows: Callable[[Side], Callable[[TypedSpan], Key]]
+    pairs: Iterable[tuple[Side, Side]], rows: Callable[[Side, Side], Callable[[TypedSpan], Key]]
 ) -> defaultdict[Key, Counts]:
-    """Counts by row of a table. `rows` takes the gold entities of a sentence, and returns a function entity → row."""
+    """Counts by row of a table. `rows` takes both sides of a sentence, and returns a function entity → row."""
     counts: defaultdict[Key, Counts] = defaultdict(Counts)
     for predicted, gold in pairs:
-        row = rows(gold)
+        row = rows(predicted, gold)
         for entity in predicted:
             counts[row(entity)] += Counts(predicted=1, correct=int(entity in gold))
         for entity in gold:
@@ -342,10 +343,12 @@ def _outcomes(mine: Side, others: Side, alone: str) -> Iterator[tuple[str, str, 
     A wrong entity is compared with the other side's wrong ones; without any near it, the outcome is `alone`.
     """
     wrong = sorted(others - mine)
+    longest = max((last - first for first, last, _ in wrong), default=0)
     for entity in mine:
         start, end, label = entity
-        same_span = [other_label for *span, other_label in wrong if span == [start, end]]
-        overlapping = {other_label for first, last, other_label in wrong if first < end and start < last}
+        near = wrong[bisect_left(wrong, (start - longest,)) : bisect_left(wrong, (end,))]
+        same_span = [other_label for *span, other_label in near if span == [start, end]]
+        overlapping = {other_label for _, last, other_label in near if start < last}
         if entity in others:
             yield label, CORRECT, label
         elif same_span:

@@ -16,7 +16,7 @@ from modeling_triaffine.drawing import entities as module
 from modeling_triaffine.drawing.entities import read_entities
 from modeling_triaffine.drawing.safe_text import clean, markdown_text
 from modeling_triaffine.model.text_triaffine import clean_text
-from modeling_triaffine.nesting import contains
+from modeling_triaffine.nesting import nesting_depths
 
 BRACKET = re.compile(r"([╰▸]─*[╯▸]|┴|[╰╯▸]) (\w+)")
 
@@ -182,7 +182,7 @@ def test_lines_stay_within_the_width_and_outer_entities_below_inner_ones(drawing
     lines = draw_entities(text, entities, width=1000).split("\n")
     row = {match[2]: number for number, line in enumerate(lines) for match in BRACKET.finditer(line)}
     for outer, inner in permutations(read_entities(entities, text, str), 2):
-        assert row[outer.label] > row[inner.label] or not contains(outer[:2], inner[:2])
+        assert row[outer.label] > row[inner.label] or nesting_depths([outer[:2], inner[:2]])[inner[:2]] == 1
 
 
 # ---- errors
@@ -287,7 +287,7 @@ def test_what_overlaps_has_lanes_of_its_own_and_what_contains_lies_deeper(case):
     for (one, lane), (other, deeper) in permutations(lanes.items(), 2):
         if one[0] < other[1] and other[0] < one[1]:
             assert lane != deeper
-        if contains(other[:2], one[:2]):
+        if nesting_depths([other[:2], one[:2]])[one[:2]] == 2:
             assert lane < deeper
 
 
