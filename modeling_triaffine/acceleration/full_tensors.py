@@ -208,11 +208,11 @@ def _groups(tensor: Tensor, like: Tensor) -> list[slice]:
     return [slice(first, min(first + size, len(tensor))) for first in range(0, len(tensor), size)]
 
 
-def label_chunks(attention: Factor, scoring: Factor, plan: Plan, kept_bytes: int | None) -> list[tuple[slice, bool]]:
+def label_chunks(attention: Factor, scoring: Factor, plan: Plan) -> list[tuple[slice, bool]]:
     """The labels for which the span stage contracts words with full tensors at once, and whether it stores the results.
 
     With kernels, these are as many as fit; otherwise, or if all labels share one attention, of which kernels would need
-    copies, one label. The backward pass recomputes the results for which `kept_bytes` are not enough.
+    copies, one label. The backward pass recomputes the results for which `KEPT_SHARE` is not enough.
     """
     full = [factor for factor in (attention, scoring) if isinstance(factor, TriaffineFactor)]
     insides, chunk, stored = autocast(scoring.insides), 1, scoring.labels
@@ -224,11 +224,9 @@ def label_chunks(attention: Factor, scoring: Factor, plan: Plan, kept_bytes: int
         rows = max(batch * num_words * width, batch * num_words**2, width**2)
         chunk = _labels_at_once(rows * width * insides.element_size(), insides.device)
     if torch.is_grad_enabled():
-        if kept_bytes is None:
-            kept_bytes = int(KEPT_SHARE * free_bytes(plan.packed.device))
         widths = [factor.width for factor in full if factor.labels > 1]
         bytes_of_label = len(plan.packed) * sum(width**2 for width in widths) * insides.element_size()
-        stored = kept_bytes // max(1, bytes_of_label)
+        stored = int(KEPT_SHARE * free_bytes(plan.packed.device)) // max(1, bytes_of_label)
         chunk = max(1, min(chunk, stored))  # where memory is short for the backward pass, too
     slices = (slice(first, min(first + chunk, scoring.labels)) for first in range(0, scoring.labels, chunk))
     return [(labels, labels.stop <= stored) for labels in slices]

@@ -123,9 +123,6 @@ class TriaffineSpanHead(nn.Module):
     """
 
     reference = False  # compute by the plain einsums that define the model, for comparison; slow and large
-    # Bytes of intermediate results that are stored for the backward pass of full tensors, which recomputes the others;
-    # None: a quarter of the free memory.
-    kept_bytes: int | None = None
 
     def __init__(self, config: TriaffineConfig):
         super().__init__()
@@ -169,8 +166,7 @@ class TriaffineSpanHead(nn.Module):
             words = self.project(hidden)
             attention, scoring = factors = self.factors(words)
             score = span_scores_reference if self.reference else span_scores
-            width = self.config.max_span_width
-            spans = score(attention, scoring, lengths, width, packed_words, self.kept_bytes)
+            spans = score(attention, scoring, lengths, self.config.max_span_width, packed_words)
         scores = spans.scores.permute(0, 2, 3, 1) + self.label_bias
         # All other pairs of words are scored as None, so that callers need no mask.
         none_columns = 0 if self.config.multi_label else 1

@@ -314,9 +314,9 @@ class Acceleration:
     # A context for a call of the module, whose linear layers are then faster.
     linear_layers: Callable[[nn.Module], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
     full_weight: Callable[[Tensor], FullWeight] = FullWeight  # for each forward pass
-    # (attention, scoring, plan, budget in bytes) → the labels that full tensors are contracted for at once, and whether
-    # what is contracted is stored for the backward pass, which else computes it again.
-    label_chunks: Callable[..., Iterable[tuple[slice, bool]]] = lambda _, scoring, *__: (
+    # (attention, scoring, plan) → the labels that full tensors are contracted for at once, and whether what is
+    # contracted is stored for the backward pass, which else computes it again.
+    label_chunks: Callable[..., Iterable[tuple[slice, bool]]] = lambda _, scoring, __: (
         (slice(label, label + 1), True) for label in range(scoring.labels)
     )
     attend_inside: Callable[[Plan, Cube, Cube, bool], tuple[Tensor, Tensor | None]] = attend_inside

@@ -189,7 +189,6 @@ def span_scores(
     lengths: Tensor,
     max_width: int | None = None,
     packed: Tensor | None = None,
-    kept_bytes: int | None = None,
 ) -> SpanScores:
     """The span stage: α_ijkr = softmax over k in [i, j] of s_ijkr;  p_ijr = Σ_k α_ijkr · o_ijkr.
 
@@ -200,7 +199,6 @@ def span_scores(
         attention, scoring: the factors of s (R labels, or one that all labels share) and o (R labels).
         lengths [B]: words of each sentence; max_width: of the widest span.
         packed [n]: `Plan.packed`, if made on the host.
-        kept_bytes: see [`TriaffineSpanHead`].
     """
     attention, scoring = _prepared(attention), _prepared(scoring)
     batch, num_words = len(lengths), attention.insides.shape[-2]
@@ -222,7 +220,7 @@ def span_scores(
         return ACCELERATION.attend_inside(plan, scores, values, keep)
 
     results = []
-    for labels, is_stored in ACCELERATION.label_chunks(attention, scoring, plan, kept_bytes):
+    for labels, is_stored in ACCELERATION.label_chunks(attention, scoring, plan):
         if is_stored:
             results.append(score(labels))
         else:

@@ -64,10 +64,10 @@ def ragged_lengths(sizes):
     return torch.tensor([max(1, sizes[1] - 2 * row) for row in range(sizes[0])])
 
 
-def span_stage(score, attention, scoring, lengths, max_width=None, **options):
+def span_stage(score, attention, scoring, lengths, max_width=None, packed=None):
     """p of the real spans, α of some candidates, and the gradients of a random function of both."""
     num_words = scoring.insides.shape[2 if isinstance(scoring, ProductFactor) else 1]
-    found = score(attention, scoring, lengths, max_width, **options)
+    found = score(attention, scoring, lengths, max_width, packed)
     p = found.scores * span_mask(lengths, num_words, max_width).unsqueeze(1)
     candidates = torch.stack([torch.zeros_like(lengths), lengths.clamp(max=max_width or num_words) - 1], -1)
     rows = candidate_attention(attention, candidates.unsqueeze(1), num_words, found.attention_cube)
@@ -85,25 +85,25 @@ def assert_same(actual, expected, tolerance):
         torch.testing.assert_close(one.double(), other.double(), rtol=tolerance, atol=tolerance * scale)
 
 
-@pytest.fixture(params=[None, 0, "plain"], ids=["package", "package, recomputing", "without the package"])
-def kept_bytes(request, monkeypatch):
-    """Bytes to keep for the backward pass, or the code that has no choice, and smaller blocks without gradients."""
-    if request.param != "plain":
-        return request.param
-    for name, operation in vars(triaffine_blocks.Acceleration()).items():
-        monkeypatch.setattr(ACCELERATION, name, operation)
-    monkeypatch.setattr(triaffine_blocks, "CACHED_NUMBERS", 2000)
-    return None
+@pytest.fixture(params=["package", "package, recomputing", "without the package"])
+def operations(request, monkeypatch):
+    """The package's operations, also without memory for the backward pass; plain ones, and smaller blocks there."""
+    if request.param == "package, recomputing":
+        monkeypatch.setattr(full_tensors, "KEPT_SHARE", 0)
+    if request.param == "without the package":
+        for name, operation in vars(triaffine_blocks.Acceleration()).items():
+            monkeypatch.setattr(ACCELERATION, name, operation)
+        monkeypatch.setattr(triaffine_blocks, "CACHED_NUMBERS", 2000)
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("kinds", KINDS, ids=str)
 @pytest.mark.parametrize("width", [None, 1, 3])
-def test_blocks_agree_with_the_whole_cube(sizes, kinds, kept_bytes, width):
+def test_blocks_agree_with_the_whole_cube(sizes, kinds, operations, width):
     attention, scoring = (make_factor(sizes, kind, seed) for seed, kind in enumerate(kinds))
     lengths = ragged_lengths(sizes)
     expected = span_stage(span_scores_reference, attention, scoring, lengths, width)
-    actual = span_stage(span_scores, attention, scoring, lengths, width, kept_bytes=kept_bytes)
+    actual = span_stage(span_scores, attention, scoring, lengths, width)
     assert_same(actual, expected, 1e-10)
     with torch.no_grad():
         scores = span_scores(attention, scoring, lengths, width).scores
@@ -255,9 +255,11 @@ def test_where_memory_is_short_fewer_labels_are_computed_at_once(monkeypatch, ke
     monkeypatch.setattr(full_tensors, "_labels_at_once", lambda *_: 4)
     attention, scoring = (make_factor((2, 3, 5, 4), "full", seed) for seed in (0, 1))
     of_label = 5 * 2 * scoring.width**2 * scoring.insides.element_size()  # of five words
+    monkeypatch.setattr(full_tensors, "KEPT_SHARE", 1)
+    monkeypatch.setattr(full_tensors, "free_bytes", lambda _: kept * of_label)
     lengths = torch.tensor([3, 2])
-    scores = triaffine_ops.span_scores(attention, scoring, lengths, kept_bytes=kept * of_label).scores
+    scores = triaffine_ops.span_scores(attention, scoring, lengths).scores
     assert (sizes, scores.shape[1]) == (expected, 5)
     plan = plan_blocks(lengths, 3, None, None, 1)
-    for labels, is_stored in full_tensors.label_chunks(attention, scoring, plan, kept * of_label):
+    for labels, is_stored in full_tensors.label_chunks(attention, scoring, plan):
         assert is_stored == (labels.stop <= kept)
