@@ -14,7 +14,7 @@ SPANS = st.lists(
 def test_nested_means_deep_or_containing(spans):
     depths, heights, nested = nesting_depths(spans), nesting_heights(spans), nested_spans(spans)
     among_half = nesting_depths(spans[::2], spans)
-    assert set(depths) == set(heights) == set(spans)
+    assert set(depths) == set(among_half) == set(heights) == set(spans)
     for span in spans:
         outer = [o for o in spans if o != span and o[0] <= span[0] and span[1] <= o[1]]
         inner = [i for i in spans if i != span and span[0] <= i[0] and i[1] <= span[1]]

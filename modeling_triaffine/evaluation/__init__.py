@@ -3,24 +3,18 @@
 Imports only modules in plain Python; `metric.py` needs `evaluate`, and the modules that run a model need torch.
 """
 
-from .scores import (
-    Counts,
-    Scores,
-    candidate_recall,
-    confusion,
-    format_scores,
-    score_entities,
-    scores_by_depth,
-    scores_by_length,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Counts",
-    "Scores",
-    "candidate_recall",
-    "confusion",
-    "format_scores",
-    "score_entities",
-    "scores_by_depth",
-    "scores_by_length",
-]
+from ..lazy import on_first_use
+
+if TYPE_CHECKING:
+    from .scores import Counts as Counts
+    from .scores import Scores as Scores
+    from .scores import candidate_recall as candidate_recall
+    from .scores import confusion as confusion
+    from .scores import format_scores as format_scores
+    from .scores import score_entities as score_entities
+    from .scores import scores_by_depth as scores_by_depth
+    from .scores import scores_by_length as scores_by_length
+
+__getattr__, __dir__, __all__ = on_first_use(__name__)

@@ -25,17 +25,11 @@ def check_threshold(threshold: Any, labels: Sequence[str] | None = None, name: s
         is_number = isinstance(value, Real) and not isinstance(value, bool)
         if not (is_number and 0.0 <= value <= 1.0) and (by_label or value is not None):
             raise ValueError(
-                f"`{name}` is {shortened(threshold)}; give a number from 0 to 1, such numbers by label "
+                f"`{name}` is {threshold!r:.80}; give a number from 0 to 1, such numbers by label "
                 '({"protein": 0.4}), or None for the model\'s own.'
             )
     if by_label and labels is not None and (unknown := [label for label in threshold if label not in labels]):
-        raise ValueError(f"`{name}` names the labels {shortened(unknown)}; the model has {listed(labels, most=50)}.")
-
-
-def shortened(value: Any) -> str:
-    """`repr(value)` in at most 80 characters."""
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+        raise ValueError(f"`{name}` names the labels {unknown!r:.80}; the model has {listed(labels, most=50)}.")
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:

@@ -3,7 +3,7 @@
 It also refers to the remote code of a checkpoint, because every saved folder contains a configuration.
 """
 
-from .checks_triaffine import check_threshold, reading, shortened  # isort: skip - raises if versions are too old
+from .checks_triaffine import check_threshold, reading  # isort: skip - raises if versions are too old
 
 import copy
 from collections.abc import Iterator
@@ -239,7 +239,7 @@ def _as_encoder_config(encoder_config: PretrainedConfig | dict[str, Any]) -> Pre
         with reading(f"{WHERE}: `encoder_config` is not one that transformers knows", "a field"):
             made = AutoConfig.for_model(**values)
     if not isinstance(made, PretrainedConfig) or getattr(made, "hidden_size", None) is None:
-        kind = type(made).__name__ if isinstance(made, PretrainedConfig) else shortened(made)
+        kind = type(made).__name__ if isinstance(made, PretrainedConfig) else f"{made!r:.80}"
         raise ValueError(
             f"{WHERE}: `encoder_config` is {kind}, which is not the configuration of a text encoder with a "
             "`hidden_size`; give one, such as BertConfig, or use from_encoder()."
@@ -262,7 +262,7 @@ def _resolve_labels(
         labels = {**{i: f"LABEL_{i}" for i in range(count - 1)}, count - 1: NONE_LABEL}
     names = list(labels.values())
     if label2id is not None and sorted((int(number), name) for name, number in label2id.items()) != [*labels.items()]:
-        raise ValueError(f"{WHERE}: `label2id` is {shortened(label2id)}, unlike `id2label`; delete or leave it out.")
+        raise ValueError(f"{WHERE}: `label2id` is {label2id!r:.80}, unlike `id2label`; delete or leave it out.")
     if NONE_LABEL in names[:-1] or names[-1] != NONE_LABEL:
         raise ValueError(f'{WHERE}: the last label, and no other, must be "{NONE_LABEL}" (no entity); got {names}.')
     if num_labels not in (None, len(labels)):
@@ -279,7 +279,7 @@ def _in_order(id2label: Any) -> dict[int, str]:
     names = {name for _, name in labels if isinstance(name, str)}
     if [number for number, _ in labels] != [*range(max(2, len(labels)))] or len(names) < len(labels):
         raise ValueError(
-            f"{WHERE}: `id2label` is {shortened(id2label)}; number at least two labels, each with a name of its own, "
+            f"{WHERE}: `id2label` is {id2label!r:.80}; number at least two labels, each with a name of its own, "
             "0, 1, 2, …, the last of them None."
         )
     return dict(labels)

@@ -15,7 +15,7 @@ from transformers.pipelines.base import ChunkPipeline
 from transformers.utils import logging
 
 from .batches_triaffine import BATCHES_AT_ONCE, BatchReader, Feature
-from .checks_triaffine import check_threshold, shortened
+from .checks_triaffine import check_threshold
 from .configuration_triaffine import TriaffineConfig
 from .decoding_triaffine import CopiedScores, FoundInText, Threshold, find_entities
 from .kinds_triaffine import TextEntity, WordEntity, overlap_policy
@@ -166,7 +166,7 @@ class NestedNERPipeline(ChunkPipeline):
         """Checks the parameters of a call; all of them are parameters of `postprocess`."""
         if aggregation_strategy not in AGGREGATIONS:
             raise ValueError(
-                f"`aggregation_strategy` is {shortened(aggregation_strategy)}, but the model scores spans, not tokens; "
+                f"`aggregation_strategy` is {aggregation_strategy!r:.80}, but the model scores spans, not tokens; "
                 "leave it out."
             )
         _refuse_unknown(set(parameters) - set(CALL_PARAMETERS))
@@ -176,9 +176,9 @@ class NestedNERPipeline(ChunkPipeline):
         for name in ("labels", "ignore_labels"):
             named = parameters.get(name) or ()
             if isinstance(named, str) or not isinstance(named, Collection):
-                raise ValueError(f"`{name}` is {shortened(named)}; give a list of labels.")
+                raise ValueError(f"`{name}` is {named!r:.80}; give a list of labels.")
         if unknown := [label for label in parameters.get("labels") or () if label not in known]:
-            raise ValueError(f"`labels` names {shortened(unknown)}; the model has {known}.")
+            raise ValueError(f"`labels` names {unknown!r:.80}; the model has {known}.")
         return {}, {}, {"in_words": in_words, **parameters}
 
     def draw(self, text: str, **options: Any) -> Any:
@@ -310,14 +310,14 @@ def _find_processor(model: Any, processor: Any, tokenizer: Any) -> Any:
         processor = TriaffineProcessor.from_pretrained(processor, **model.origin)
     if not hasattr(processor, "check_fits"):
         raise ValueError(
-            f"NestedNERPipeline: `processor` is {shortened(processor)}; give the TriaffineProcessor saved with the "
+            f"NestedNERPipeline: `processor` is {processor!r:.80}; give the TriaffineProcessor saved with the "
             "model, `processor=`, which splits text into sentences, words and sub-words."
         )
     if isinstance(tokenizer, str | os.PathLike):
         tokenizer = AutoTokenizer.from_pretrained(tokenizer, trust_remote_code=False)
     if tokenizer is not None and tokenizer.get_vocab() != processor.tokenizer.get_vocab():
         raise ValueError(
-            f"NestedNERPipeline: `tokenizer` is {shortened(tokenizer)}, not the one that the model was saved with; "
+            f"NestedNERPipeline: `tokenizer` is {tokenizer!r:.80}, not the one that the model was saved with; "
             "leave it out, because the processor has its own (`processor=`)."
         )
     return processor

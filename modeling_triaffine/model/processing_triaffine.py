@@ -20,7 +20,7 @@ from transformers import BatchFeature, ProcessorMixin
 from transformers.utils import logging
 
 from .batches_triaffine import INPUT_NAMES, Feature, Subwords, lay_out, pad_features, ranges
-from .checks_triaffine import reading, shortened
+from .checks_triaffine import reading
 from .options_triaffine import MODEL_OPTIONS, PROCESSOR_OPTIONS, ModelOptions, ProcessorOptions
 from .repository_triaffine import AUTO_MAP, HubMixin, complete_import, find_file, refuse_redirections, save_remote_code
 from .text_triaffine import (
@@ -275,7 +275,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
                 is_list = isinstance(sentence, Iterable) and not isinstance(sentence, str)
                 if not is_list or not all(issubclass(kind, str) for kind in set(map(type, sentence))):
                     raise TypeError(
-                        f"TriaffineProcessor: sentence {number} of `{name}` is {shortened(sentence)}; give it as a "
+                        f"TriaffineProcessor: sentence {number} of `{name}` is {sentence!r:.80}; give it as a "
                         "list of strings, one for each word."
                     )
         return self.encode_pieces([Piece((), 0, 0, *parts) for parts in zip(*given.values(), strict=True)])

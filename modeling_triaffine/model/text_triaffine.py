@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from tokenizers import Regex, pre_tokenizers
 
-from .checks_triaffine import shortened
 from .options_triaffine import PROCESSOR_OPTIONS
 
 Offsets = tuple[int, int]  # (start, end) in characters, end exclusive
@@ -283,8 +282,8 @@ def check_words(words: Iterable[Any], text: str, splitter: str, last: int = 0) -
             start = end = -1
         if not last <= start < end <= len(text):
             raise ValueError(
-                f"The {splitter} returned {shortened(word)} after a word that ends at {last}, for the text "
-                f"{shortened(text)} of {len(text)} characters. A word is (start, end) in characters; words must be in "
+                f"The {splitter} returned {word!r:.80} after a word that ends at {last}, for the text "
+                f"{text!r:.80} of {len(text)} characters. A word is (start, end) in characters; words must be in "
                 "order and must not overlap."
             )
         checked.append((start, end))

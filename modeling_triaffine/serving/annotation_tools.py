@@ -8,7 +8,6 @@ suggestions. Fields without a name here, which later versions may add, are ignor
 import logging
 import re
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import Annotated, Any
 from xml.etree import ElementTree
 
@@ -16,6 +15,7 @@ from fastapi import APIRouter, HTTPException, Request
 from pydantic import AliasChoices, BaseModel, Field
 from starlette.responses import Response
 
+from ..data.schema import positions
 from ..data.writing import FROM_NAME, TO_NAME, label_studio_prediction
 from ..drawing.safe_text import clean
 from ..model.kinds_triaffine import TextEntity
@@ -198,8 +198,7 @@ class Cas:
         """The document in XMI with the entities as suggestions."""
         package, _, name = self.layer.rpartition(".")
         tag = f"{{http:///{package.replace('.', '/') or 'uima/noNamespace'}.ecore}}{name}"
-        # UIMA counts in UTF-16.
-        units = [*accumulate((1 + (character > "\uffff") for character in self.text), initial=0)]
+        units = positions(self.text, "utf16")  # as UIMA counts
         place, members = [*self.root].index(self.view), [self.view.get("members", "")]
         for number, entity in enumerate(entities, self.last_id + 1):
             begin, end = units[entity["start"]], units[entity["end"]]

@@ -469,7 +469,7 @@ class NestedNERTrainer(Trainer):
         # The card shows one of several validation sets: the one that chose the checkpoint, or else the first.
         prefixes = [f"eval_{name}" for name in self.eval_dataset] if isinstance(self.eval_dataset, dict) else ["eval"]
         chosen = f"eval_{(self.args.metric_for_best_model or '').removeprefix('eval_')}"
-        prefix = next((prefix for prefix in prefixes if chosen.startswith(f"{prefix}_")), prefixes[0])
+        prefix = max((name for name in prefixes if chosen.startswith(f"{name}_")), key=len, default=prefixes[0])
         return RunSummary(
             settings=self.describe_settings(),
             training_table=read_training_table(self.state.log_history, best_step or self.state.global_step, prefix),

@@ -103,15 +103,14 @@ def test_padding_for_tensor_cores_changes_nothing(monkeypatch, at_once):
 
 @pytest.mark.parametrize("shares", [True, False])
 def test_head_that_recomputes_everything_gives_the_same_gradients(shares, monkeypatch):
-    def gradients():
+    def gradients(kept_share):
+        monkeypatch.setattr(full_tensors, "KEPT_SHARE", kept_share)
         head, hidden, lengths = make_head(share_triaffine=shares)
         labels = random_labels(lengths, 4, hidden.shape[1])
         for _ in range(2):
             head(hidden, lengths, labels).loss.backward()
         return {name: value.grad for name, value in head.named_parameters()}
 
-    usual = gradients()
-    monkeypatch.setattr(full_tensors, "KEPT_SHARE", 0)
-    least = gradients()
+    usual, least = gradients(full_tensors.KEPT_SHARE), gradients(0)
     for name, gradient in usual.items():
         torch.testing.assert_close(least[name], gradient, msg=name)

@@ -88,8 +88,7 @@ def assert_same(actual, expected, tolerance):
 @pytest.fixture(params=["package", "package, recomputing", "without the package"])
 def operations(request, monkeypatch):
     """The package's operations, also without memory for the backward pass; plain ones, and smaller blocks there."""
-    if request.param == "package, recomputing":
-        monkeypatch.setattr(full_tensors, "KEPT_SHARE", 0)
+    monkeypatch.setattr(full_tensors, "KEPT_SHARE", 0.0 if "recomputing" in request.param else 0.25)
     if request.param == "without the package":
         for name, operation in vars(triaffine_blocks.Acceleration()).items():
             monkeypatch.setattr(ACCELERATION, name, operation)
@@ -255,11 +254,9 @@ def test_where_memory_is_short_fewer_labels_are_computed_at_once(monkeypatch, ke
     monkeypatch.setattr(full_tensors, "_labels_at_once", lambda *_: 4)
     attention, scoring = (make_factor((2, 3, 5, 4), "full", seed) for seed in (0, 1))
     of_label = 5 * 2 * scoring.width**2 * scoring.insides.element_size()  # of five words
-    monkeypatch.setattr(full_tensors, "KEPT_SHARE", 1)
-    monkeypatch.setattr(full_tensors, "free_bytes", lambda _: kept * of_label)
+    monkeypatch.setattr(full_tensors, "free_bytes", lambda _: kept * of_label / full_tensors.KEPT_SHARE)
     lengths = torch.tensor([3, 2])
     scores = triaffine_ops.span_scores(attention, scoring, lengths).scores
     assert (sizes, scores.shape[1]) == (expected, 5)
-    plan = plan_blocks(lengths, 3, None, None, 1)
-    for labels, is_stored in full_tensors.label_chunks(attention, scoring, plan):
+    for labels, is_stored in full_tensors.label_chunks(attention, scoring, plan_blocks(lengths, 3, None, None, 1)):
         assert is_stored == (labels.stop <= kept)
