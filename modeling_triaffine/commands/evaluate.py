@@ -27,7 +27,7 @@ def evaluate(
     report: Annotated[Path | None, Option(help="New folder for the report.")] = None,
     compare: Annotated[str | None, Option(help="Another model to compare with.", metavar="MODEL")] = None,
 ) -> None:
-    """Scores a trained model on a corpus, and analyses its errors.
+    """Scores a trained model on a corpus, and analyzes its errors.
 
         triaffine-ner evaluate outputs/demo/corpus --model outputs/demo/model --split test
         triaffine-ner evaluate outputs/demo/corpus --model outputs/demo/model --report outputs/demo/report

@@ -215,7 +215,7 @@ def write_for_tool(
         PREDICTION_WRITERS[tool](documents, unfinished)
     print(f"{len(documents):,} of {len(named):,} texts written.", file=sys.stderr)
     if tool == "label_studio":
-        print(f"Labelling configuration: {label_studio_config(pipeline.model.config.entity_labels)}", file=sys.stderr)
+        print(f"Labeling configuration: {label_studio_config(pipeline.model.config.entity_labels)}", file=sys.stderr)
     return read
 
 

@@ -60,7 +60,7 @@ class Windows(Sequence[dict[str, Any]]):
         return self.records[window.row] if window.record is None else window.record
 
     def owns(self, number: int, start: int, end: int) -> bool:
-        """True if an entity of a window, in its words (`end` exclusive), belongs to it, not to a neighbouring one."""
+        """True if an entity of a window, in its words (`end` exclusive), belongs to it, not to a neighboring one."""
         piece = self._windows[number].piece
         return piece is WHOLE or piece.owns(start, end)
 

@@ -277,7 +277,7 @@ class GivenFiles:
         self.formats = self._formats()
 
     def _formats(self) -> dict[Path, CorpusFormat]:
-        """The format of each file that is read: the known one, its own, or that of its neighbours."""
+        """The format of each file that is read: the known one, its own, or that of its neighbors."""
         kinds = [self.known] if self.known else FORMATS.values()
         # Of documents that consist of several files, the ones to read.
         found = {file: kind for kind in kinds if kind.documents for path in self.paths for file in kind.documents(path)}

@@ -236,13 +236,13 @@ def _values(dataset: Dataset, check: RecordChecker) -> Iterator[tuple[object, st
 def add_context(dataset: AnyDataset, context: str, max_tokens: int) -> AnyDataset:
     """Fills in `left_tokens` and `right_tokens` if the corpus has no context of its own.
 
-    Neighbours are the sentences of the same `doc_id` in the order of `sent_id`, within each split; a sentence without a
+    Neighbors are the sentences of the same `doc_id` in the order of `sent_id`, within each split; a sentence without a
     `doc_id` has none. Records with their own context (lists, not null) are not changed.
 
     Args:
         dataset: with `tokens`, and `doc_id` and `sent_id` unless `context` is "none"; order and columns are kept.
         context: "none": both sides are empty; "previous_sentence": the previous sentence on the left, nothing on the
-            right (the published setting on GENIA); "document": all neighbouring words on both sides.
+            right (the published setting on GENIA); "document": all neighboring words on both sides.
         max_tokens: the maximum number of words on each side, the nearest ones.
 
     Raises:

@@ -177,7 +177,7 @@ def write_label_studio(texts: Predicted, path: Path) -> None:
 
 
 def label_studio_config(labels: Iterable[str]) -> str:
-    """The labelling configuration of a project for these labels, on one line."""
+    """Returns the labeling configuration of a project for these labels, on one line."""
     view = ElementTree.Element("View")
     choices = ElementTree.SubElement(view, "Labels", name=FROM_NAME, toName=TO_NAME)
     for label in labels:

@@ -229,7 +229,7 @@ def draw_entities_html(
     Args:
         text: any text; markup is escaped, line breaks are kept.
         entities: as for [`draw_entities`]; a `score` is shown with the mouse.
-        labels: the labels of the model, in whose order colours are assigned; other labels follow in alphabetical order.
+        labels: the labels of the model, in whose order colors are assigned; other labels follow in alphabetical order.
         embedded: for pages with several drawings: without legend, keyboard focus, and style ([`drawing_style`]).
 
     Returns:

@@ -154,7 +154,7 @@ class FoundInText:
     entities: list[WordEntity] = field(default_factory=list)
 
     def add(self, piece: Piece, entities: Iterable[WordEntity]) -> None:
-        """Adds the next sentence or window, without those of its entities that belong to a neighbouring window."""
+        """Adds the next sentence or window, without those of its entities that belong to a neighboring window."""
         first = len(self.words) - piece.shared_before
         self.words += piece.offsets[piece.shared_before :]
         is_window = piece.shared_before or piece.shared_after

@@ -245,7 +245,7 @@ class Piece(NamedTuple):
     pos: Sequence[str] = ()  # parts of speech of the words, if they are given
 
     def owns(self, start: int, end: int) -> bool:
-        """True if an entity in these words (`end` exclusive) belongs to them, not to a neighbouring window.
+        """True if an entity in these words (`end` exclusive) belongs to them, not to a neighboring window.
 
         One within the words that two windows share belongs to the window on its side of the middle of these words.
         """

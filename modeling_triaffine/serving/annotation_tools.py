@@ -1,6 +1,6 @@
 """Label Studio and INCEpTION, which ask the server for suggestions: their requests, the texts in these, the answers.
 
-Label Studio sends tasks and the labelling configuration of their project, and expects regions with scores. INCEpTION
+Label Studio sends tasks and the labeling configuration of their project, and expects regions with scores. INCEpTION
 sends a document (UIMA CAS in XMI), its type system, and the layer and feature for labels, and expects the document with
 suggestions. Fields without a name here, which later versions may add, are ignored.
 """
@@ -65,7 +65,7 @@ class LabelStudioRequest(BaseModel):
     label_config: str = Field(
         validation_alias=AliasChoices("label_config", "schema"),  # the second when it connects
         max_length=MAX_CONFIGURATION,
-        description="Labelling configuration of the project, XML, with <Labels> for a <Text>.",
+        description="Labeling configuration of the project, XML, with <Labels> for a <Text>.",
     )
     tasks: Annotated[list[Task], Field(fail_fast=True, max_length=MAX_ITEMS)] = []
 
