@@ -30,7 +30,7 @@ from .tags import NO_VALUE, RULE, STANDARD, TagScheme, decode_tags, has_all_its_
 NODE = re.compile(r"[0-9]{1,9}(?:[-.][0-9]{1,9})?")
 NO_WORD = re.compile("[0-9]+[-.][0-9]+")
 ID = re.compile(r".*\d.*|\W*")  # of words, sentences or documents: 001, 1.1, s1_w1, doc1a
-DOCUMENT_START = re.compile(r"-DOCSTART-(?!\S)")
+DOCUMENT_START = re.compile(r"-DOCSTART-?(?!\S)")  # CoNLL-2003; without the last hyphen: CLARIN-PL's Liner2
 CONLL_2012 = "#begin document"  # begins its files, which all have the same columns but for predicates at the end
 OTHER_FORMAT = "#FORMAT="  # begins a file that names its format, which is another than this
 NAMED_COLUMNS = re.compile(r"(?m)^#\s*global\.columns\s*=(.*)$")  # of CoNLL-U Plus; FORM and UPOS are read

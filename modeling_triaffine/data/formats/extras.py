@@ -25,7 +25,7 @@ WITHOUT_TYPE = "entities without a type dropped"
 
 # ---- UIMA CAS, INCEpTION's form ----
 
-XMI_SUFFIX, TYPE_SYSTEM = ".xmi", "TypeSystem.xml"
+XMI_SUFFIX, IN_XMI, TYPE_SYSTEM = ".xmi", "<xmi:XMI", "TypeSystem.xml"
 LAYER, FEATURE = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity", "value"  # INCEpTION's "Named entity"
 SENTENCE = "de.tudarmstadt.ukp.dkpro.core.api.segmentation.type.Sentence"
 TOKEN = "de.tudarmstadt.ukp.dkpro.core.api.segmentation.type.Token"
@@ -51,8 +51,8 @@ def read_cas(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None
 
 
 def cas_documents(path: Path) -> list[Path]:
-    """The XMI files, and the JSON files that are CAS, in a folder or of one file; each annotator has one."""
-    return sorted(file for file in visible_files(path) if file.suffix == XMI_SUFFIX or _is_json(file))
+    """The XMI files and the JSON files that are CAS, in a folder or of one file; each annotator has one."""
+    return sorted(file for file in visible_files(path) if _is_cas(file))
 
 
 def _text_of_cas(cas: Cas, layer: str, feature: str, where: str, check: RecordChecker) -> Text:
@@ -87,7 +87,8 @@ def _load(file: Path, name: str, check: RecordChecker) -> Cas:
     with open_corpus(file) as opened:
         data = opened.read()
     cassis = _cassis(name)
-    if file.suffix == XMI_SUFFIX:
+    is_xmi = file.suffix == XMI_SUFFIX or IN_XMI in read_head(file)
+    if is_xmi:
         type_system = file.with_name(TYPE_SYSTEM)
         if not type_system.is_file():
             raise check.error(name, f"its type system, {TYPE_SYSTEM}, is not in its folder", "Add it, or export JSON")
@@ -96,7 +97,7 @@ def _load(file: Path, name: str, check: RecordChecker) -> Cas:
         roots = (parse_xml(xml, check, name) for xml in (type_system, file))
         types, xmi = (io.BytesIO(ElementTree.tostring(root)) for root in roots)
     try:
-        if file.suffix == XMI_SUFFIX:
+        if is_xmi:
             cas = cassis.load_cas_from_xmi(xmi, typesystem=cassis.load_typesystem(types))
         else:
             cas = cassis.load_cas_from_json(data.decode("utf-8-sig"))
@@ -128,10 +129,11 @@ def make_cas(text: str, sentences: Sequence[Sequence[Offsets]], entities: Sequen
     return cas
 
 
-def _is_json(file: Path) -> bool:
+def _is_cas(file: Path) -> bool:
     try:
-        return file.suffix == ".json" and not record_keys(read_head(file)).isdisjoint(JSON_KEYS)
-    except CorpusError:  # an empty file, which may have nothing to do with the corpus
+        head = read_head(file) if file.suffix in (".json", ".xml") else ""
+        return file.suffix == XMI_SUFFIX or IN_XMI in head or not record_keys(head).isdisjoint(JSON_KEYS)
+    except (CorpusError, OSError):  # an empty file or a lost link, which may have nothing to do with the corpus
         return False
 
 
@@ -147,7 +149,7 @@ CAS = CorpusFormat(
     read=read_cas,
     suffixes=(XMI_SUFFIX, ".json"),
     keys=JSON_KEYS,
-    recognizes=lambda head: "<xmi:XMI" in head,
+    recognizes=lambda head: IN_XMI in head,
     columns="the layer: {'entities': 'layer:feature'}",
     documents=cas_documents,
 )

@@ -73,7 +73,8 @@ def scheme_of(values: Iterable[str]) -> TagScheme | None:
             return scheme
     types = {value for value in values if value.upper() != OUTSIDE}
     marked = set(filter(WITH_PREFIX.match, types))
-    has_both = any({f"I{tag[1:]}", f"{tag[:-1]}I"} & types - {tag} for tag in marked)
+    pairs = types if all(tag.startswith(("B", "I")) for tag in types) else marked  # BLOC and ILOC are no types, either
+    has_both = any({f"I{tag[1:]}", f"{tag[:-1]}I"} & types - {tag} for tag in pairs)
     are_types = OUTSIDE in values and len(values) <= MAX_TYPES and all(map(WITHOUT_PREFIXES.fits, values))
     return WITHOUT_PREFIXES if are_types and marked != types and not has_both else None
 

@@ -55,8 +55,7 @@ def test_sentences_other_layers_and_characters_beyond_the_first_plane(tmp_path):
 
 def test_another_layer_and_feature(tmp_path):
     path = write_files(tmp_path, {"a.json": cas_json(*BOTH, layer="webanno.custom.Term")})
-    columns = {"entities": "webanno.custom.Term:value"}
-    assert len(read(path, columns=columns)[0][0]["entities"]) == 2
+    assert len(read(path, columns={"entities": "webanno.custom.Term:value"})[0][0]["entities"]) == 2
     for wrong, facts in (
         (None, [CAS_LAYER, "'webanno.custom.Term'"]),
         ({"entities": "webanno.custom.Term:kind"}, ["'kind'", "'value'", "'identifier'"]),
@@ -78,7 +77,7 @@ def test_of_the_export_of_a_project_what_annotators_made_is_read(tmp_path):
 XMI = xmi_files()
 WITH_DOCTYPE = XMI["a.xmi"].replace("?>", '?><!DOCTYPE a SYSTEM "a.dtd">', 1).replace("mayor", "&e;")
 BAD = {
-    "no type system": ({"a.xmi": XMI["a.xmi"]}, "a.xmi", ["TypeSystem.xml"]),
+    "no type system": ({"a.xml": XMI["a.xmi"]}, "a.xml", ["TypeSystem.xml"]),
     "truncated": ({**XMI, "a.xmi": XMI["a.xmi"][:-30]}, "a.xmi", ["invalid XML"]),
     "an entity that no one declares": ({**XMI, "a.xmi": WITH_DOCTYPE}, "a.xmi", ["DOCTYPE"]),
     "the same in UTF-16": ({**XMI, "a.xmi": WITH_DOCTYPE.encode("utf-16")}, "a.xmi", ["DOCTYPE"]),

@@ -102,6 +102,7 @@ ERRORS = {
     "tags of the parts of words": ("a O O\nb O^B-LOC O^O\n", "'O\\^O' in the last column is none"),
     "colons in tags": ("Orsk B:LOC\na O\n", "'B:LOC' in the last column is none"),
     "colons in some tags": ("a PER\nb B:LOC\nc I:LOC\nd O\n", "'PER' in the last column is none"),
+    "tags without hyphens": ("a BLOC\nb ILOC\nc BPER\nd O\n", "'BLOC' in the last column is none"),
     "slashes in some tags": ("a PER\nb LOC/B\nc LOC/I\nd O\n", "'PER' in the last column is none"),
     "brackets": ("#begin document\nx 0 0 A N * - - - S (X*\n\nx 0 0 B N * - - - S *)\n", r"line 2: .*'\(X\*', do not"),
     "quotes of a table": ('sent_id,word,tag\n1,",O\n1,Orsk,B-LOC\n', "line 2: unclosed quote"),
