@@ -31,7 +31,7 @@ BUDGET = {
     "acceleration": (1_182, 752),
     "commands": (1_031, 678),
     "conversion": (672, 591),
-    "data": (4_442, 2_214),
+    "data": (4_443, 2_214),
     "drawing": (593, 454),
     "evaluation": (1_142, 625),
     "explanation": (381, 280),

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from ..model.text_triaffine import neighbouring_words
 from ..nesting import nested_spans, nesting_depths
 from .formats.text_spans import BIGBIO_KB, annotated_text, bigbio_text
 from .formats.words import tagged_sentences
-from .reading import JsonObject
+from .reading import json_reader
 from .schema import CONTEXT_FIELDS, ENTITY_FIELDS, OF_TABLES, RecordChecker, Text
 from .texts import DEFAULT_SENTENCE_SPLITTER, WordSplitter, sentences_of
 
@@ -168,6 +169,7 @@ def adapt_dataset(
     word_splitter: WordSplitter | None = None,
     sentence_splitter: str = DEFAULT_SENTENCE_SPLITTER,
     offsets: str | None = None,
+    max_bad_records: int = 0,
 ) -> AnyDataset:
     """Converts a data set loaded by `datasets.load_dataset` to the schema of this package (`FEATURES`).
 
@@ -179,7 +181,7 @@ def adapt_dataset(
             characters. `start`, `end` and `type` name the fields of a span (by default start, end and label);
             `inclusive_end` says that the end is the last token or character. `id`, `pos` and `doc_id` are optional;
             without `doc_id`, every row is a document.
-        word_splitter, sentence_splitter, offsets: as of `load_nested_ner`.
+        word_splitter, sentence_splitter, offsets, max_bad_records: as of `load_nested_ner`.
 
     What was dropped is logged as one warning for each split and kept in `info.description`.
 
@@ -196,7 +198,7 @@ def adapt_dataset(
     """
 
     def adapted(part: Dataset, split: str) -> Dataset:
-        check = RecordChecker(split, offsets=offsets)
+        check = RecordChecker(split, offsets=offsets, max_bad_records=max_bad_records)
         texts = check.numbered(_texts_of(part, columns, split, check))
         rows = dataset_of_texts(texts, check, part.split, word_splitter, sentence_splitter)
         rows.info.description = check.tell()
@@ -213,9 +215,8 @@ def _texts_of(dataset: Dataset, columns: Mapping[str, Any] | str, name: str, che
         raise ValueError(f"`columns` is {columns!r}. Give a mapping of fields to columns, or {BIGBIO_KB.name!r}.")
     if isinstance(columns, Mapping) and "text" not in columns:
         return tagged_sentences(values, columns, name, check)
-    read: Any = partial(annotated_text, columns=columns) if isinstance(columns, Mapping) else bigbio_text
-    texts = (read(JsonObject(row, where, check), f"{name}:{number}") for number, (row, where) in enumerate(values))
-    return filter(None, texts)
+    text_of: Any = partial(annotated_text, columns=columns) if isinstance(columns, Mapping) else bigbio_text
+    return json_reader(text_of, "text and entities", lambda *_: name, lambda *_: values)(Path(name), check)
 
 
 def _values(dataset: Dataset, check: RecordChecker) -> Iterator[tuple[object, str]]:

@@ -38,8 +38,7 @@ def test_columns_of_class_labels():
         ("train:1", "4", 1, ["V"]),
     ]
     assert splits["test"][0]["id"] == "test:0"
-    rows = adapt_dataset(TAGGED, {"tokens": "words", "entities": "outer"})
-    assert rows["doc_id"][:] == ["dataset:0", "dataset:1"]  # without documents, every row is one
+    assert adapt_dataset(TAGGED, LEVELS)["doc_id"][:] == ["dataset:0", "dataset:1"]  # a row is a document
 
 
 @pytest.mark.parametrize("kind", [NAMES, Value("int64"), Value("string")])
@@ -92,8 +91,7 @@ OF_TEXTS = {"text": "body", "entities": "marks", "id": "key"}
 class TestTexts:
     def test_with_spans(self, caplog):
         marks = [{"start": 4, "end": 8, "label": "City"}, {"start": 4, "end": 6, "label": "X"}]
-        row = {"body": "The Orsk. He ran.", "marks": marks, "key": 7}
-        rows = adapted(OF_TEXTS, row, sentence_splitter="none")
+        rows = adapted(OF_TEXTS, {"body": "The Orsk. He ran.", "marks": marks, "key": 7}, sentence_splitter="none")
         assert [(row["id"], spelled(row)) for row in rows] == [("7:0", [("Orsk", "City")])]
         report = (
             "dataset: sentences: 1; entities kept: 1 of 2; entities with a boundary inside a word dropped: 1 "
@@ -156,8 +154,10 @@ def test_errors_name_row_and_column(words, entities, problem):
 
 
 def test_rows_without_annotation_are_errors():
+    rows = {"w": ["a"], "e": ["B-A"]}, {"w": ["a"], "e": []}
+    assert len(adapted(OF_AB, *rows, max_bad_records=1)) == 1
     with pytest.raises(CorpusError, match="dataset, row 1: field 'e' has 0 tags for 1 tokens"):
-        adapted(OF_AB, {"w": ["a"], "e": ["B-A"]}, {"w": ["a"], "e": []})
+        adapted(OF_AB, *rows)
     hidden = TAGGED.select([0]).map(lambda row: {"outer": [-1] * 4})
     with pytest.raises(CorpusError, match="test, row 0: field 'outer' has the number -1"):
         adapt_dataset(DatasetDict(test=hidden), {"tokens": "words", "entities": "outer"})
