@@ -288,6 +288,10 @@ class OnnxNestedNER(NestedNERPipeline):
         device, dtype: may be left out; only the CPU and float32 are possible.
         options: other keywords of [`NestedNERPipeline`].
 
+    Raises:
+        FileNotFoundError: the folder has no `model.onnx`.
+        ValueError: another `device` or `dtype`, or an invalid option.
+
     Examples:
         >>> from modeling_triaffine import OnnxNestedNER
         >>> find_entities = OnnxNestedNER("outputs/demo/onnx")

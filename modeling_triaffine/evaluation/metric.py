@@ -14,7 +14,9 @@ _ENTITIES = List({"start": Value("int64"), "end": Value("int64"), "type": Value(
 
 
 class NestedNERMetric(evaluate.Metric):
-    """Nested NER scores as an `evaluate.Metric`; takes the constructor arguments of that class.
+    """Computes nested NER scores as an `evaluate.Metric`; takes the constructor arguments of that class.
+
+    The scores are those of `score_entities`, with its errors.
 
     Examples:
         >>> from modeling_triaffine import NestedNERMetric

@@ -59,6 +59,7 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
 
     By default the rates decay linearly to zero, and training ends with the checkpoint of the best F1 on the validation
     data. `triaffine-ner train --help` describes the options that differ from transformers', [`TrainingOptions`].
+    A value out of its bounds raises ValueError.
 
     Examples:
         >>> from modeling_triaffine import NestedNERTrainingArguments
