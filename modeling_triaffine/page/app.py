@@ -44,6 +44,8 @@ INTRODUCTION = "Finds names in a text, including names inside other names, and s
 SECONDS_OF_FILES = 3600
 # With more waiting requests, the page reports that it is busy.
 LONGEST_QUEUE = 32
+# Visitors whose last result is kept, with up to 3 MB of entities each; Gradio's 10,000 would fill the memory.
+MOST_VISITORS = 200
 
 PRIVATE: dict[str, Any] = {"api_visibility": "private"}
 # One request at a time runs a model: several would compete for the same cores. A click during an answer is handled
@@ -147,6 +149,7 @@ def start_page(page: gr.Blocks, host: str = HOST, port: int = PAGE_PORT, open_br
         ssr_mode=False,
         enable_monitoring=False,
         share=False,
+        state_session_capacity=MOST_VISITORS,
         theme=THEME,
         css_paths=FOLDER / "page.css",
     )
