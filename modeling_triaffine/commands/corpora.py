@@ -108,18 +108,7 @@ def convert(
     --trained-on) nor the words of its embeddings (pass --vocabularies).
     """
     if encoder or trained_on or vocabularies:
-        if not (encoder and trained_on):
-            raise ValueError("A published checkpoint needs both --trained-on and --encoder.")
-        check_new(output)
-        from ..conversion import CORPORA, convert_published
-        from ..files import new_folder
-
-        names, context = CORPORA[trained_on]
-        model, processor = convert_published(corpus[0], encoder, names, vocabularies, context)
-        with new_folder(output) as folder:
-            model.save_pretrained(folder)
-            processor.save_pretrained(folder)
-        print(f"{output}: {model.num_parameters():,} parameters, labels {', '.join(names)}.")
+        convert_checkpoint(corpus[0], output, encoder, trained_on, vocabularies)
         return
     named = parse_columns(columns) if columns else None
     from ..data import load_texts, write_nested_ner
@@ -130,6 +119,24 @@ def convert(
         entities = sum(len(text["entities"]) for text in texts)
         lost = "".join(f"; {what} not kept: {count}" for what, count in not_held[split].items())
         print(f"{split}: texts {len(texts):,}, entities {entities:,}{lost}.", file=sys.stderr)
+
+
+def convert_checkpoint(
+    checkpoint: str, output: Path, encoder: str | None, trained_on: str | None, vocabularies: Path | None
+) -> None:
+    """Converts a checkpoint of the published implementation to the folder of a model."""
+    if not (encoder and trained_on):
+        raise ValueError("A published checkpoint needs both --trained-on and --encoder.")
+    check_new(output)
+    from ..conversion import CORPORA, convert_published
+    from ..files import new_folder
+
+    names, context = CORPORA[trained_on]
+    model, processor = convert_published(checkpoint, encoder, names, vocabularies, context)
+    with new_folder(output) as folder:
+        model.save_pretrained(folder)
+        processor.save_pretrained(folder)
+    print(f"{output}: {model.num_parameters():,} parameters, labels {', '.join(names)}.")
 
 
 def parse_columns(given: Sequence[str]) -> dict[str, Any]:

@@ -64,20 +64,12 @@ def predict(
     annotation tool; `train`, `evaluate` and `convert` read the exports of these tools (docs/annotation_loop.md). The
     model may also be a folder that `triaffine-ner export` wrote.
     """
-    options = TextOptions(text_column=text_column, entities_column=entities_column)
     if text is not None and input != STANDARD_INPUT:
         raise ValueError(f"There are two inputs, {input} and --text. Give one of them.")
-    for written in filter(None, (output, html)):
-        if written.is_file() and Path(input).is_file() and Path(input).samefile(written):
-            raise ValueError(f"{written} is the input, which would be lost. Give another name.")
-    if html is not None and (to != "json_lines" or html == output):
-        raise ValueError("--html is written beside JSON lines. Give it a name of its own, and no --to.")
     if to == "json_lines" and uncertain is not None:
         raise ValueError("--uncertain needs --to with an annotation tool.")
-    if to in FOLDERS:
-        shared.check_new(output)
-    if to != "json_lines" and (output is None or str(output) == "-" or output.is_dir()):
-        raise ValueError(f"{to} imports a {'new folder' if to in FOLDERS else 'file'}. Give its name as --output.")
+    check_outputs(input, output, html, to)
+    options = TextOptions(text_column=text_column, entities_column=entities_column)
     is_standard, total = text is None and input == STANDARD_INPUT, None
     if not is_standard and not Path(input).is_fifo():  # a pipe can be read only once
         check_usable(read_rows(input, text, options))
@@ -105,6 +97,19 @@ def predict(
     written_to = [f"Written: {path}" for path in (output, html) if path and str(path) != "-"]
     print(counts, *written_to, sep="\n", file=sys.stderr)
     return REJECTED if rejected else 0
+
+
+def check_outputs(input: str, output: Path | None, html: Path | None, to: str) -> None:
+    """Raises ValueError for an output that is the input, or not what an annotation tool imports."""
+    for written in filter(None, (output, html)):
+        if written.is_file() and Path(input).is_file() and Path(input).samefile(written):
+            raise ValueError(f"{written} is the input, which would be lost. Give another name.")
+    if html is not None and (to != "json_lines" or html == output):
+        raise ValueError("--html is written beside JSON lines. Give it a name of its own, and no --to.")
+    if to in FOLDERS:
+        shared.check_new(output)
+    if to != "json_lines" and (output is None or str(output) == "-" or output.is_dir()):
+        raise ValueError(f"{to} imports a {'new folder' if to in FOLDERS else 'file'}. Give its name as --output.")
 
 
 def read_rows(name: str, text: str | None, options: TextOptions) -> Iterator[Row]:
