@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import dataclass
 from operator import add, itemgetter
 from typing import Any, TypeVar
 
@@ -49,7 +49,7 @@ class Counts:
     gold: int = 0
 
     def __add__(self, other: "Counts") -> "Counts":
-        return Counts(*map(add, astuple(self), astuple(other)))
+        return Counts(*map(add, vars(self).values(), vars(other).values()))  # `astuple` takes nine times as long
 
     @property
     def precision(self) -> float:
@@ -67,7 +67,7 @@ class Counts:
 
     def scores(self) -> dict[str, float]:
         """Returns ratios (0 to 1) and the counts behind them, as plain numbers."""
-        return {"precision": self.precision, "recall": self.recall, "f1": self.f1, **asdict(self)}
+        return {"precision": self.precision, "recall": self.recall, "f1": self.f1, **vars(self)}
 
 
 # ---- Parts ----
@@ -409,7 +409,7 @@ def with_nulls(data: Any) -> Any:
     """Plain data with None for the undefined ratios of the rows in it, for JSON."""
     if isinstance(data, Mapping):
         values = {name: with_nulls(value) for name, value in data.items()}
-        is_row = asdict(Counts()).keys() <= data.keys()
+        is_row = vars(Counts()).keys() <= data.keys()
         return values | (dict(zip(RATIOS, defined_ratios(data), strict=True)) if is_row else {})
     return list(map(with_nulls, data)) if isinstance(data, list) else data
 
