@@ -36,7 +36,7 @@ BUDGET = {
     "evaluation": (1_144, 625),
     "explanation": (381, 280),
     "model": (4_473, 3_451),
-    "page": (327, 582),
+    "page": (328, 582),
     "publishing": (675, 650),
     "serving": (899, 941),
     "tagging": (407, 533),

@@ -152,5 +152,6 @@ def start_page(page: gr.Blocks, host: str = HOST, port: int = PAGE_PORT, open_br
         state_session_capacity=MOST_VISITORS,
         theme=THEME,
         css_paths=FOLDER / "page.css",
+        i18n=gr.I18n(en={"common.complete": "Done."}),  # read aloud; Gradio's own text for it is missing
     )
     return str(address).rstrip("/")

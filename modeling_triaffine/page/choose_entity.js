@@ -18,7 +18,11 @@ function stopAt(one) {
 }
 function prepare() {
   const all = stops();
-  all.filter((one) => one.matches('.entity')).forEach((one) => one.setAttribute('role', 'button'));
+  const text = [...element.querySelector('.text')?.textContent ?? ''];  // code points, as in Python
+  for (const one of all.filter((one) => one.matches('.entity'))) {
+    one.role = 'link';  // to its explanation; a button would hide the entities in it from screen readers
+    one.ariaLabel = `${text.slice(one.dataset.start, one.dataset.end).join('')}: ${one.title}`;
+  }
   if (all.filter((one) => one.tabIndex === 0).length > 1) stopAt(all[0]);
 }
 new MutationObserver(prepare).observe(element, {childList: true, subtree: true});

@@ -168,7 +168,7 @@ def test_a_chosen_entity_is_explained_and_the_next_one_takes_its_place(visited, 
 
 def test_the_tab_key_stops_once_in_the_drawing_and_once_in_the_table(visited):
     find(visited, TEXT)
-    for part, role in (("drawing", "button"), ("table", "row")):
+    for part, role in (("drawing", "link"), ("table", "row")):
         stops = visited.locator(f"#{part} [data-start][tabindex]")
         words = stops.all_text_contents()
         assert len(words) > 2
