@@ -37,7 +37,7 @@ SPLIT_OF_NAME = {
 SPLIT_IN_NAME = re.compile(rf"(?<![a-z0-9])({'|'.join(SPLIT_OF_NAME)})(?:set)?(?![a-z0-9])")
 TABLES = (".parquet", ".arrow", ".xlsx")
 GIVE_FILES = "Give a corpus file, or a folder with train, dev and test"
-EACH_BY_ITSELF = 'Give one by itself: --train_file, --validation_file, --test_file, in Python {"train": …}'
+EACH_BY_ITSELF = 'Give one, or a pattern: --train_file, --validation_file, --test_file, in Python {"train": "train_*"}'
 REMEDY = (
     "docs/corpora.md shows all forms that are read: name one (--format, in train --data_format), or convert JSON whose "
     "fields have other names (triaffine-ner convert --columns 'text=… entities=… start=… end=… type=…')"
