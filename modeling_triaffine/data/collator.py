@@ -127,16 +127,16 @@ class DataCollatorForNestedNER:
     """Pads sentences to one batch and builds the label matrix [B, N, N] of their entities. It encodes plain records.
 
     Entry (i, j) is the label id of the span from word i to word j, both inclusive: None's id without an entity, -100
-    where there is no span (i > j, or beyond the sentence). If a span has two types, the last one in label order counts.
-    With `multi_label` the matrix is [B, N, N, R - 1], with 1 for each label of a span and 0 for the others. Features
-    whose `entities` are missing or null give a batch without labels.
+    where there is no span (i > j, or beyond the sentence). If a span has two types, the last one in label order counts,
+    an auxiliary one only if it has no other. With `multi_label` the matrix is [B, N, N, R - 1], with 1 for each label
+    of a span and 0 for the others. Features whose `entities` are missing or null give a batch without labels.
 
     With transformers' own `Trainer`, set `remove_unused_columns=False` to keep `entities`, and use `accelerate launch`
     for several GPUs; `compute_metrics`, `predict` and label smoothing do not work.
 
     Args:
         processor: the [`TriaffineProcessor`] that encoded the sentences.
-        label2id, multi_label: as in the model's configuration.
+        label2id, multi_label, auxiliary_labels: as in the model's configuration.
         flat_annotation: "outermost" for a corpus that annotates outermost entities only: spans inside an entity get
             -100 and are left out of the loss, because they may be entities, too. None: all entities are annotated.
 
@@ -161,6 +161,7 @@ class DataCollatorForNestedNER:
         label2id: Mapping[str, int],
         flat_annotation: str | None = None,
         multi_label: bool = False,
+        auxiliary_labels: Iterable[str] | None = None,
     ):
         if flat_annotation not in (None, *FLAT_ANNOTATIONS):
             raise ValueError(f"flat_annotation is {flat_annotation!r}; choose one of {', '.join(FLAT_ANNOTATIONS)}.")
@@ -168,6 +169,7 @@ class DataCollatorForNestedNER:
         self.label2id = dict(label2id)
         self.flat_annotation = flat_annotation
         self.multi_label = multi_label
+        self.auxiliary = {label2id[name] for name in auxiliary_labels or ()}
 
     def __call__(self, features: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
         if "input_ids" not in features[0]:
@@ -209,7 +211,7 @@ class DataCollatorForNestedNER:
                 matrix[span] = 0
                 matrix[span][sorted(labels)] = 1
             else:
-                matrix[span] = max(labels)
+                matrix[span] = max(labels - self.auxiliary or labels)
         return matrix
 
 

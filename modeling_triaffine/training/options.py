@@ -218,7 +218,7 @@ class TrainingOptions:
         metavar="N",
     )
     save_total_limit: int | None = _rare(
-        1, "Number of checkpoints to keep; the latest and the best one stay in any case", least=1
+        1, "Number of checkpoints to keep; the best one stays in any case, the latest until training ends", least=1
     )
     logging_steps: float = _rare(50, "Updates between two logs of loss and learning rate", metavar="N")
     train_sampling_strategy: str = _rare(

@@ -143,6 +143,8 @@ def find_base_model(plan: TrainingPlan) -> BaseModel:
     for option, value in plan.config.items() if base.config else ():
         if option in MODEL_OPTIONS.keys() - of_data and (trained := getattr(base.config, option)) != value:
             raise ValueError(f"{option} is {value!r}, but {name} was trained with {trained!r}; leave it out.")
+    if plan.word_vectors and base.config and not base.config.word_embedding_size:
+        raise ValueError(f"--word_vectors are for a new model, and {name} was trained without any; leave them out.")
     return base
 
 
@@ -298,7 +300,7 @@ def _load_teacher(
     if plan.keep_labels:
         kept = [name for name in trained.config.entity_labels if name not in labels]
         return Teacher(trained, model, kept) if kept else None
-    for name in ("trained_labels", "multi_label", "max_span_width", "context"):
+    for name in ("trained_labels", "multi_label", "max_span_width", "max_subwords", "context"):
         theirs, ours = getattr(trained.config, name), getattr(model.config, name)
         if theirs != ours:
             raise ValueError(f"--teacher {source} has {name} {theirs}, and the new model {ours}; use the same.")
@@ -360,7 +362,10 @@ def _start_new(
     parts = [part for part, name in VOCABULARY_PARTS.items() if fields.get(f"{name}_embedding_size")]
     train = dataset["train"]
     if "pos" in parts and not ("pos" in train.column_names and any(train["pos"])):
-        raise ValueError("no training sentence has parts of speech (`pos`): add them, or --pos_embedding_size 0.")
+        raise ValueError(
+            "No training sentence has parts of speech (`pos`), as with --words text. Add them and train on the words "
+            "of the corpus, or give --pos_embedding_size 0."
+        )
     if parts:
         processor.build_vocabularies(train, parts)
     if vectors:  # only words with a vector are known

@@ -117,12 +117,15 @@ class NestedNERTrainer(Trainer):
         options |= {"processing_class": processing_class, "train_dataset": train, "eval_dataset": evaluation}
         with explaining_memory():
             super().__init__(model, args, **options)
+        if self.optimizer is not None and getattr(args, "ema_decay", None) is not None:
+            raise ValueError("NestedNERTrainer cannot average the weights of your own optimizer; set ema_decay=None.")
         _check_model(self.model, processing_class)
         config: Any = self.model.config
         for name, data in {"train_dataset": train, **sets}.items():
             if data is not None and not entity_types(data, name, config.trained_labels) and data is not train:
                 logger.warning("%s has no entities, so its scores are 0, and choose no checkpoint.", name)
-        default = DataCollatorForNestedNER(processing_class, config.label2id, multi_label=config.multi_label)
+        of_labels = {name: getattr(config, name) for name in ("label2id", "multi_label", "auxiliary_labels")}
+        default = DataCollatorForNestedNER(processing_class, **of_labels)
         self.data_collator: Any = options.get("data_collator") or default
         self.add_callback(self._callback)
         if self.is_fsdp_enabled or self.is_deepspeed_enabled:

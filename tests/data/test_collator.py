@@ -138,6 +138,7 @@ CASES = {
     "no words at all": ({}, [("", [])], [[[-100]]]),
     "the last type of a span in the order of labels": ({}, [("a", [(0, 1, "DNA"), (0, 1, "protein")])], [[[1]]]),
     "in another order": ({}, [("a", [(0, 1, "protein"), (0, 1, "DNA")])], [[[1]]]),
+    "no auxiliary one": ({"auxiliary_labels": ["protein"]}, [("a", [(0, 1, "DNA"), (0, 1, "protein")])], [[[0]]]),
     "flat annotation leaves out what may be nested": (
         *(OUTERMOST, [("abcde", [(1, 4, "DNA")]), ("ab", [])], [LEFT_OUT, WITHOUT]),
     ),

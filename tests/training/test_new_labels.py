@@ -227,6 +227,7 @@ def test_a_teacher_fits_the_new_model(options, saved_model, encoder, tmp_path):
     assert "teacher" not in run.trainer.describe_settings(run.plan)  # a folder of this machine
     run.lock.close()
     config = json.loads((teacher / "config.json").read_text())
-    (teacher / "config.json").write_text(json.dumps({**config, "max_span_width": 2}))
-    with pytest.raises(ValueError, match="has max_span_width 2, and the new model None"):
-        prepare_run([*options, "--teacher", str(teacher)])
+    for name, value in {"max_span_width": 2, "max_subwords": 60}.items():
+        (teacher / "config.json").write_text(json.dumps({**config, name: value}))
+        with pytest.raises(ValueError, match=f"has {name} {value}, and the new model"):
+            prepare_run([*options, "--teacher", str(teacher)])

@@ -104,13 +104,9 @@ def test_a_run_leaves_a_model_that_loads_and_nothing_unfinished(tmp_path: Path, 
     assert torch.equal(processor(words=sentence)["input_ids"], expected)
 
 
-def test_a_finished_run_is_not_overwritten_and_its_model_keeps_its_sizes(
-    tmp_path: Path, micro_corpus: Path, prepare
-) -> None:
-    folder = tmp_path / "out"
-    options = ("--char_embedding_size", "4", "--char_lstm_hidden_size", "4", "--num_train_epochs", "1")
-    options += ("--card_examples", "0", "--cross_span", "false")
-    metrics = train_and_save(prepare(*options))
+def test_a_finished_run_is_not_overwritten_and_its_model_keeps_its_sizes(tmp_path, micro_corpus, prepare):
+    folder, sizes = tmp_path / "out", "--char_embedding_size 4 --char_lstm_hidden_size 4"
+    metrics = train_and_save(prepare(*f"{sizes} --num_train_epochs 1 --card_examples 0 --cross_span false".split()))
     summary = RunSummary.load(folder)
     assert summary.examples == []
     assert (summary.evaluation.split, summary.evaluation.candidate_recall) == ("validation", None)
@@ -125,8 +121,9 @@ def test_a_finished_run_is_not_overwritten_and_its_model_keeps_its_sizes(
     (folder / "all_results.json").unlink()  # as if killed before it had saved everything
     assert prepare("--resume_from_checkpoint").plan.training.resume_from_checkpoint is None
     further = ["--model_name_or_path", folder, "--train_file", micro_corpus, "--output_dir", tmp_path / "other"]
-    with pytest.raises(ValueError, match=r"triaffine_dim is 9, but .* was trained with 8"):
-        prepare_run([*map(str, further), "--use_cpu", "--triaffine_dim", "9"])
+    for option, problem in {"--triaffine_dim": "is 9, but .* trained with 8", "--word_vectors": "without any"}.items():
+        with pytest.raises(ValueError, match=problem):
+            prepare_run([*map(str, further), "--use_cpu", option, "9"])
 
 
 def without_entities(corpus: Path) -> list[str]:

@@ -1,7 +1,6 @@
 """The start of a run: its corpus, in whose words, the texts that it scores; and a recipe in Python."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -209,19 +208,17 @@ def test_a_splitter_is_saved_and_read_again(tmp_path, recipe, corpus, option, ch
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "facts"),
+    ("options", "facts"),
     [
-        ({"recipe": "genia-minilmm"}, ValueError, "'genia-minilmm'"),
-        ({"corpus": UNTAGGED, "pos_embedding_size": 4}, ValueError, "has parts of speech .*_embedding_size 0"),
-        ({"license": 3}, ValueError, "license is 3; it must be a string."),
-        ({"learning_rates": 1e-3}, ValueError, r"option: learning_rates. Did you mean learning_rate\?$"),
-        *(({name: "a"}, ValueError, f"'{name}'.*`trainer`") for name in ("train_file", "keep_labels")),
-        ({"corpus": UNTAGGED["train"]}, ValueError, "no split 'train'. Give a DatasetDict of load_nested_ner"),
-        ({"corpus": {"train": IterableDataset.from_generator(list)}}, ValueError, "IterableDataset.* has no len"),
+        ({"recipe": "genia-minilmm"}, "'genia-minilmm'"),
+        ({"corpus": UNTAGGED, "pos_embedding_size": 4}, "has parts of speech .*_embedding_size 0"),
+        ({"license": 3}, "license is 3; it must be a string."),
+        ({"learning_rates": 1e-3}, r"option: learning_rates. Did you mean learning_rate\?$"),
+        *(({name: "a"}, f"'{name}'.*`trainer`") for name in ("train_file", "keep_labels")),
+        ({"corpus": UNTAGGED["train"]}, "no split 'train'. Give a DatasetDict of load_nested_ner"),
+        ({"corpus": {"train": IterableDataset.from_generator(list)}}, "IterableDataset.* has no len"),
     ],
 )
-def test_wrong_use_is_named(tmp_path, recipe, corpus, options, error, facts):
-    given = {"recipe": recipe, "corpus": corpus, "output_dir": tmp_path, **options}
-    with pytest.raises(error) as caught:
-        start_from_recipe(**given)
-    assert re.search(facts, str(caught.value))
+def test_wrong_use_is_named(tmp_path, recipe, corpus, options, facts):
+    with pytest.raises(ValueError, match=facts):
+        start_from_recipe(**{"recipe": recipe, "corpus": corpus, "output_dir": tmp_path, **options})
