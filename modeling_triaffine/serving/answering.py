@@ -76,16 +76,12 @@ class Answering:
         if scope["type"] != "http":  # such as the lifespan events of a test client
             await self.app(scope, receive, send)
             return
-        start = time.perf_counter()
-
-        def count(status: int) -> None:
-            route = scope["path"] if "route" in scope else OTHER  # no route has parameters in its path
-            self._requests.labels(route, status).inc()
-            self._seconds.labels(route).observe(time.perf_counter() - start)
+        start, status = time.perf_counter(), 500  # the answer to an exception, outside of this middleware
 
         async def send_counted(message: Message) -> None:
+            nonlocal status
             if message["type"] == "http.response.start":
-                count(message["status"])
+                status = message["status"]
                 if scope["app"].state.stopping:
                     MutableHeaders(scope=message)["Connection"] = "close"
             await send(message)
@@ -100,9 +96,10 @@ class Answering:
             late = problem_answer(scope, 503, "The server stopped before it could answer.")
             with contextlib.suppress(RuntimeError):  # the response has begun
                 await late(scope, receive, send_counted)
-        except Exception:  # Starlette responds with 500 outside of this middleware
-            count(500)
-            raise
+        finally:
+            route = scope["path"] if "route" in scope else OTHER  # no route has parameters in its path
+            self._requests.labels(route, status).inc()
+            self._seconds.labels(route).observe(time.perf_counter() - start)
 
     def _is_known(self, headers: Headers) -> bool:
         scheme, _, given = headers.get("authorization", "").partition(" ")

@@ -194,6 +194,7 @@ def test_requests_texts_and_entities_are_counted():
         client.post("/predict", json={"texts": ["ab", "abc"]})
         client.post("/predict", json={"text": "a", "overlap": "flat"})
         client.post("/predict", json={"texts": ["a"] * 6})
+        client.post("/predict", json={"text": "x" * 2000})
         client.post("/label-studio/predict", json={"tasks": [{"data": {"text": "abcd"}}], "label_config": CONFIG})
         for path in ("/secret-1", "/secret-2"):
             client.get(path)
@@ -204,9 +205,10 @@ def test_requests_texts_and_entities_are_counted():
     assert {(one.name, *one.labels.values()): one.value for one in samples if one.name.endswith(wanted)} == {
         ("triaffine_requests_total", "/predict", "200"): 2,
         ("triaffine_requests_total", "/predict", "422"): 1,
+        ("triaffine_requests_total", "/predict", "413"): 1,
         ("triaffine_requests_total", "/label-studio/predict", "200"): 1,
         ("triaffine_requests_total", "other", "404"): 2,
-        ("triaffine_request_seconds_count", "/predict"): 3,
+        ("triaffine_request_seconds_count", "/predict"): 4,
         ("triaffine_request_seconds_count", "/label-studio/predict"): 1,
         ("triaffine_request_seconds_count", "other"): 2,
         ("triaffine_texts_total",): 4,
