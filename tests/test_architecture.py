@@ -31,7 +31,7 @@ BUDGET = {
     "acceleration": (1_182, 752),
     "commands": (1_043, 678),
     "conversion": (676, 591),
-    "data": (4_444, 2_215),
+    "data": (4_446, 2_215),
     "drawing": (593, 454),
     "evaluation": (1_144, 625),
     "explanation": (381, 280),

@@ -131,7 +131,9 @@ def find_layout(head: str, columns: Mapping[str, Any] | None = None) -> Layout |
     rows, separator = rows_of(head)
     if not rows:
         return None
-    if columns is None and len({*map(len, rows)}) > 1 and all(map(has_all_its_tags, rows)):
+    fitting = [row for row in rows if has_all_its_tags(row)]
+    several = sum(len(row) > 2 for row in fitting)  # outnumber the slips, such as O beside a tag
+    if columns is None and len({*map(len, rows)}) > 1 and several > len(rows) - len(fitting):
         return Layout(separator, width=2, tokens=0, tags={1: STANDARD}, joins=True)
     width = len(rows[0])
     values = list(zip(*(row for row in rows if len(row) == width), strict=True))
