@@ -14,7 +14,8 @@ element.addEventListener('click', choose);
 // The Tab key stops once in the drawing and once in the table; arrows move on from there.
 const stops = () => [...element.querySelectorAll('[data-start][tabindex]')];
 function stopAt(one) {
-  stops().forEach((other) => { other.tabIndex = other === one ? 0 : -1; });
+  element.querySelectorAll('[data-start][tabindex="0"]').forEach((other) => { other.tabIndex = -1; });
+  one.tabIndex = 0;
 }
 function prepare() {
   const all = stops();
