@@ -312,7 +312,7 @@ def corpus_statistics(records: Iterable[Any], max_candidates: int = ModelOptions
         2
     """
     totals, types, candidates = Counter[str](), Counter[str](), Counter[int]()
-    lengths, widths, numbers, nesting = (Counter[int]() for _ in range(4))
+    sentence_lengths, entity_lengths, entities_per_sentence, entity_depths = (Counter[int]() for _ in range(4))
     for record in chain.from_iterable(records.values()) if isinstance(records, Mapping) else records:
         spans = [(entity["start"], entity["end"]) for entity in record["entities"]]
         depths, nested = nesting_depths(spans), nested_spans(spans)
@@ -320,25 +320,25 @@ def corpus_statistics(records: Iterable[Any], max_candidates: int = ModelOptions
         totals["sentences_with_pos"] += bool(record.get("pos"))
         candidates[len(depths)] += 1
         types.update(entity["type"] for entity in record["entities"])
-        lengths[len(record["tokens"])] += 1
-        widths.update(end - start for start, end in spans)
-        numbers[len(spans)] += 1
-        nesting.update(depths[span] for span in spans)
+        sentence_lengths[len(record["tokens"])] += 1
+        entity_lengths.update(end - start for start, end in spans)
+        entities_per_sentence[len(spans)] += 1
+        entity_depths.update(depths[span] for span in spans)
     return {
-        "sentences": lengths.total(),
-        "tokens": sum(length * n for length, n in lengths.items()),
+        "sentences": sentence_lengths.total(),
+        "tokens": sum(length * n for length, n in sentence_lengths.items()),
         "entities": types.total(),
         "nested_entities": totals["nested_entities"],
-        "inner_entities": nesting.total() - nesting[1],
+        "inner_entities": entity_depths.total() - entity_depths[1],
         "entities_by_type": dict(sorted(types.items())),
         "sentences_with_pos": totals["sentences_with_pos"],
-        "most_entities": max(numbers, default=0),
-        "longest_sentence": max(lengths, default=0),
-        "nesting_depth": max(nesting, default=0),
-        "sentence_lengths": dict(sorted(lengths.items())),
-        "entity_lengths": dict(sorted(widths.items())),
-        "entities_per_sentence": dict(sorted(numbers.items())),
-        "entity_depths": dict(sorted(nesting.items())),
+        "most_entities": max(entities_per_sentence, default=0),
+        "longest_sentence": max(sentence_lengths, default=0),
+        "nesting_depth": max(entity_depths, default=0),
+        "sentence_lengths": dict(sorted(sentence_lengths.items())),
+        "entity_lengths": dict(sorted(entity_lengths.items())),
+        "entities_per_sentence": dict(sorted(entities_per_sentence.items())),
+        "entity_depths": dict(sorted(entity_depths.items())),
         "spans_above_max_candidates": sum(max(spans - max_candidates, 0) * n for spans, n in candidates.items()),
         "needed_candidates": max(candidates, default=0),
     }
