@@ -85,7 +85,7 @@ _SENTENCE_END = re.compile(
     rf"(?<![{_MARKS}])[{_MARKS}]+(?:[{_QUOTES})\]}}]|[ \u00a0\u202f]»)*(?=\s)|[。！？]+[」』”’）)\]》】]*"
     rf"|\n[^\S\n]*\n|\n(?={_ITEM})|(?<=\S) ?\t|{_ITEM}"
 )
-# Three or more lines in succession of at most 40 characters are a list, an address or a form: texts are wrapped later.
+# Three or more successive lines of at most 40 characters are a list, an address or a form; wrapped lines are longer.
 _LINE_START = re.compile("^", re.MULTILINE)
 _SHORT_LINES = re.compile(r"(?m:^)(?:[^\S\n]*\S[^\n]{0,39}(?:\n|\Z)){3,}")
 _SENTENCE_START = re.compile(rf"[\s{_QUOTES}(\[{{¿¡—–•*#@>-]*([^\W_])")
