@@ -50,6 +50,7 @@ def program(distributions, tmp_path_factory) -> Path:
 def test_the_wheel_has_every_file_of_the_package_and_every_recipe(distributions):
     with zipfile.ZipFile(distributions[1]) as wheel:
         names = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    assert distributions[1].stat().st_size < 100 * 2**20  # the most that PyPI takes
     if not (REPOSITORY / ".git").exists():
         pytest.skip("needs a checkout, to know which files there should be")
     listing = ("git", "ls-files", "--cached", "--others", "--exclude-standard", "modeling_triaffine", "hub_configs")
