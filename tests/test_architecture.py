@@ -35,7 +35,7 @@ BUDGET = {
     "drawing": (593, 454),
     "evaluation": (1_144, 625),
     "explanation": (381, 280),
-    "model": (4_473, 3_452),
+    "model": (4_475, 3_453),
     "page": (328, 582),
     "publishing": (675, 650),
     "serving": (896, 943),

@@ -51,6 +51,8 @@ PosTagger = Callable[[list[Sequence[str]]], Iterable[Sequence[str]]]
 # The character LSTM and the encoder read no more of a word: one of thousands of characters would widen the whole batch.
 MAX_CHARACTERS = 64
 MAX_CHARACTERS_OF_SUBWORDS = 256
+# Of longer words, such as encoded data, only this beginning is read and kept: composing all can take quadratic time.
+LONGEST_WORD = 4 * MAX_CHARACTERS_OF_SUBWORDS
 OPTIONS = {
     "max_subwords": replace(MODEL_OPTIONS["max_subwords"], least=8),
     "context": MODEL_OPTIONS["context"],
@@ -326,7 +328,7 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         if self._cache is None or self._cache[0] != state or len(self._cache[1]) > MOST_KNOWN_WORDS:
             self._cache = state, {}, read_by  # while it holds these, no other object can have the id of one
         known = self._cache[1]
-        words = [*chain.from_iterable(sentences)]
+        words = [word[:LONGEST_WORD] for word in chain.from_iterable(sentences)]
         if new := [word for word in {*words} if word not in known]:
             known.update(zip(new, self._read_words(new), strict=True))
         found = [known[word] for word in words]
@@ -442,8 +444,8 @@ def _subwords(sentences: Sequence[Sequence[str]], ids: Sequence[bytes], counts: 
 
 
 def beginning(word: str) -> str:
-    """The part of a word that becomes sub-words: composing all of a long word can take quadratic time."""
-    return clean_text(composed(word[: 4 * MAX_CHARACTERS_OF_SUBWORDS])[:MAX_CHARACTERS_OF_SUBWORDS])
+    """The part of a word that becomes sub-words."""
+    return clean_text(composed(word[:LONGEST_WORD])[:MAX_CHARACTERS_OF_SUBWORDS])
 
 
 def check_parts(name: str, parts: Iterable[str]) -> None:
