@@ -61,7 +61,6 @@ def model_on_encoder(
     known = {"num_labels", *(field.name for field in fields(config_class))} - {"dtype"}  # use model.to(dtype)
     if unknown := sorted({*options} - known):
         raise ValueError(f"from_encoder: TriaffineConfig has no field {', '.join(map(repr, unknown))}.")
-    # By default transformers asks whether to run the encoder's own code, and reads the answer from stdin.
     encoder_config = AutoConfig.from_pretrained(name_or_path, trust_remote_code=False, **origin)
     if config is not None:
         if options:

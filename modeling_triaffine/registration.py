@@ -64,7 +64,7 @@ class _Watcher(MetaPathFinder):
 
 
 def _register_model() -> None:
-    from transformers import AutoConfig, AutoModel, AutoModelForTokenClassification, AutoProcessor
+    from transformers import AutoConfig, AutoModel, AutoModelForTokenClassification, AutoProcessor, dynamic_module_utils
 
     from .acceleration import accelerate
     from .model.configuration_triaffine import PipelineTasks, TriaffineConfig
@@ -82,6 +82,8 @@ def _register_model() -> None:
     TriaffineForNestedNER.push_repository = _push_model
     extend_model()
     accelerate(ACCELERATION)
+    # No question whether to run the code that a part of a model names: a line of standard input would be the answer.
+    dynamic_module_utils.TIME_OUT_REMOTE_CODE = 0
 
 
 def _register_task() -> None:

@@ -88,7 +88,7 @@ _SENTENCE_END = re.compile(
 # Three or more successive lines of at most 40 characters are a list, an address or a form; wrapped lines are longer.
 _LINE_START = re.compile("^", re.MULTILINE)
 _SHORT_LINES = re.compile(r"(?m:^)(?:[^\S\n]*\S[^\n]{0,39}(?:\n|\Z)){3,}")
-_SENTENCE_START = re.compile(rf"[\s{_QUOTES}(\[{{¿¡—–•*#@>-]*([^\W_])")
+_SENTENCE_START = re.compile(rf"[\s{_QUOTES}(\[{{¿¡—–•*#@>-]*+([^\W_])")
 # The word before a full stop, without the quotes that open it.
 _LAST_WORD = re.compile(rf"(?:(?<![^\s(\[{{—])[{_QUOTES}]+)?([^\s(\[{{—]*)$")
 _INITIAL = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")
@@ -184,7 +184,8 @@ def _starts_of_short_lines(text: str) -> Iterator[int]:
     """Where lines that match `_SHORT_LINES` begin, and the line after them."""
     for lines in _SHORT_LINES.finditer(text):
         for line in _LINE_START.finditer(text, *lines.span()):
-            start = _SENTENCE_START.match(text, line.start())
+            # Of lines of marks alone, not each reads all that follow.
+            start = _SENTENCE_START.match(text, line.start(), line.start() + LONGEST_STRING)
             if start is not None and not start.group(1).islower():
                 yield line.start()
 

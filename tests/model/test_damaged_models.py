@@ -157,6 +157,12 @@ def test_an_adapter_does_not_bring_other_weights(model_folder):
 
 EVIL_TOKENIZER = {"auto_map": {"AutoTokenizer": ["evil.Evil", "evil.Evil"]}, "tokenizer_class": "Evil"}
 EVIL_CONFIG = {"auto_map": {"AutoConfig": "evil.Evil"}, "model_type": "evil"}
+EVIL_PART = {
+    "model_type": "encoder-decoder",
+    "encoder": {},
+    "decoder": {},
+    "auto_map": {"AutoModel": "me/x--evil.Evil"},
+}
 EVIL_AUDIO = {"audio_tokenizer_class": "AutoModel", "audio_tokenizer_name_or_path": "evil"}
 
 
@@ -169,6 +175,7 @@ EVIL_AUDIO = {"audio_tokenizer_class": "AutoModel", "audio_tokenizer_name_or_pat
         (PROCESSOR, {"audio_tokenizer": EVIL_AUDIO}, TriaffineProcessor.from_pretrained, {}),
         ("audio_tokenizer_config.json", EVIL_AUDIO, TriaffineProcessor.from_pretrained, {}),
         (CONFIG, EVIL_CONFIG, TriaffineForNestedNER.from_encoder, {"num_labels": 2}),
+        (CONFIG, {"encoder_config": {"model_type": "llava", "vision_config": EVIL_PART}}, NestedNERPipeline, {}),
     ],
 )
 def test_a_strangers_code_is_not_run_by_an_answer_from_the_terminal(

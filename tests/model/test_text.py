@@ -59,6 +59,7 @@ def pieces(text, offsets):
         ),
         ("I am 15. My art is 5. March on. Nr. 7. Die", ["I am 15.", "My art is 5.", "March on.", "Nr. 7.", "Die"]),
         ("." * 100_000 + "x", ["." * 100_000 + "x"]),
+        ("-\n" * 50_000 + "x", ["-"] * 50_000 + ["x"]),
         ("", []),
         (" \n\t ", []),
     ],
