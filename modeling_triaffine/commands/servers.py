@@ -1,5 +1,7 @@
 """`serve` and `page`: a model over HTTP, and on a web page."""
 
+import os
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 from typer import Option
@@ -80,4 +82,6 @@ def page(
     from ..page import build_page, serve_page
 
     models = model or dict.fromkeys([find_and_name(None), *map(str, installed_models().values())])
-    serve_page(build_page([*models], device=device), host, port, open_browser)
+    with TemporaryDirectory() as files:  # from another one, Gradio deletes files, but not their folders
+        os.environ.setdefault("GRADIO_TEMP_DIR", files)
+        serve_page(build_page([*models], device=device), host, port, open_browser)

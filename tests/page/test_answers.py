@@ -97,6 +97,7 @@ def test_options_of_the_command(command, monkeypatch):
     served = []
     for name in ("build_page", "serve_page"):
         monkeypatch.setattr(page, name, lambda *given, **options: served.append((given, options)))
+    monkeypatch.setenv("GRADIO_TEMP_DIR", "cache")  # the command sets it where it is not set
     options = ["--model", "o/a", "--model", "o/b", "--open", "--device", "cpu", "--host", "localhost"]
     assert command("page", *options).code == 0
     (models, built), (address, opens) = served
@@ -108,10 +109,9 @@ def test_options_of_the_command(command, monkeypatch):
 
 @pytest.mark.nightly  # the document about the page starts it, too
 def test_the_command_serves_until_it_is_stopped_and_leaves_no_files(browser, models, tmp_path):
-    cache = tmp_path / "cache"
     program = "from modeling_triaffine.commands import main; main()"
     options = ["page", "--model", models["tiny"], "--port", "0", "--device", "cpu"]
-    environment = {**os.environ, "GRADIO_TEMP_DIR": str(cache), "PYTHONPATH": str(REPOSITORY)}
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(REPOSITORY)}
     command = [sys.executable, "-c", program, *map(str, options)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(command, text=True, env=environment, **pipes) as process:
@@ -124,12 +124,12 @@ def test_the_command_serves_until_it_is_stopped_and_leaves_no_files(browser, mod
             visited.goto(address)
             find(visited, TEXT)
             visited.wait_for_selector("#download")
-            assert {path.name for path in cache.rglob("*") if path.is_file()} == {"entities.html"}
+            assert {path.name for path in tmp_path.rglob("*.html")} == {"entities.html"}
             visited.close()
         finally:
             process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE / 1000) == 0
-    assert [path for path in cache.rglob("*") if path.is_file()] == []
+    assert [*tmp_path.glob("tmp*")] == []
 
 
 def test_errors_of_the_command(command, tmp_path):
