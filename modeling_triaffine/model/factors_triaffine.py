@@ -118,7 +118,7 @@ def project_words(hidden: Tensor, modules: Iterable[MLP | Boundaries]) -> WordVe
 
 def _is_plain(mlp: Any) -> bool:
     """True if the layers are those of an [`MLP`] of two, and neither it nor they have hooks."""
-    hooks = (each._forward_hooks or each._forward_pre_hooks or each._backward_hooks for each in (mlp, *mlp))
+    hooks = (each._forward_hooks or each._forward_pre_hooks or each._backward_hooks for each in (mlp, *mlp.children()))
     return type(mlp) is MLP and type(mlp[0]) is type(mlp[-1]) is nn.Linear and not any(hooks)
 
 

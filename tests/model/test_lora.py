@@ -86,6 +86,8 @@ def test_adapters_of_the_head_are_trained(encoder, task):
     adapted(**inputs).span_logits.square().sum().backward()
     adapters = [weights for name, weights in adapted.named_parameters() if "scoring.inside.0.lora" in name]
     assert [weights.grad is not None for weights in adapters] == [True, True]
+    whole = peft.LoraConfig(task_type=task, target_modules=["query"], modules_to_save=["head"])
+    torch.testing.assert_close(peft.get_peft_model(tiny_model(encoder), whole)(**inputs).span_logits, expected)
 
 
 def test_adapters_beside_quantized_weights_can_be_trained(encoder):
