@@ -121,7 +121,7 @@ class NestedNERPipeline(ChunkPipeline):
             if dtype in ("auto", model.dtype, str(model.dtype).removeprefix("torch.")):
                 del options["dtype"]
             unknown = {name for name, value in options.items() if name not in origin or origin[name] != value}
-            _refuse_unknown(unknown, " where `model` is an object")
+            _refuse_unknown(unknown, " for a loaded model")
         processor = _find_processor(model, processor, tokenizer)
         processor.check_fits(model.config)
         for name, function in {"pos_tagger": pos_tagger, "text_splitter": text_splitter}.items():

@@ -139,7 +139,7 @@ def test_precision_is_that_of_the_caller_or_of_a_model_object(finder, saved_mode
     assert NestedNERPipeline(model=saved_model, dtype=torch.float16).model.dtype == torch.float16
     for dtype in ("auto", "float32", torch.float32):
         assert NestedNERPipeline(finder.model, finder.processor, dtype=dtype).model is finder.model
-    with pytest.raises(TypeError, match=r"'dtype' where `model` is an object"):
+    with pytest.raises(TypeError, match="'dtype' for a loaded model"):
         NestedNERPipeline(finder.model, finder.processor, dtype="bfloat16")
 
 
