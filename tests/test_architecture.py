@@ -35,12 +35,12 @@ BUDGET = {
     "drawing": (593, 454),
     "evaluation": (1_144, 625),
     "explanation": (381, 280),
-    "model": (4_476, 3_461),
+    "model": (4_476, 3_463),
     "page": (328, 582),
-    "publishing": (675, 650),
+    "publishing": (675, 652),
     "serving": (896, 943),
     "tagging": (407, 533),
-    "training": (2_579, 2_570),
+    "training": (2_583, 2_574),
     "helpers": (0, 1_772),
 }
 

@@ -49,6 +49,9 @@ REPLACED = {
 # order of the labels.
 RECIPE_FIELDS = ("encoder_config", "id2label")
 
+# Arguments of transformers' Trainer that would have no effect: it scores tensors, ours lists of entities.
+INEFFECTIVE = ("label_smoothing_factor", "preprocess_logits_for_metrics", "batch_eval_metrics", "include_for_metrics")
+
 
 # ---- The arguments of a trainer ----
 
@@ -106,8 +109,6 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
         is_scored_at_end = self.do_eval
         super().__post_init__()
         self.do_eval = is_scored_at_end  # which transformers turns on where training evaluates
-        if self.label_smoothing_factor:
-            raise ValueError("label_smoothing_factor has no effect on the loss of spans; use boundary_smoothing.")
         if self.max_subwords_per_batch and self.train_sampling_strategy != "group_by_length":
             raise ValueError("max_subwords_per_batch excludes this train_sampling_strategy; leave out one.")
 
@@ -136,7 +137,8 @@ class TrainingPlan(RunOptions):
 def training_options() -> dict[str, Option]:
     """All options of `triaffine-ner train`: `TRAIN_OPTIONS`, and the others of transformers' `TrainingArguments`."""
     types = get_type_hints(NestedNERTrainingArguments)
-    own = [member for member in fields(NestedNERTrainingArguments) if member.init and member.name not in TRAIN_OPTIONS]
+    others = {*TRAIN_OPTIONS, *INEFFECTIVE}
+    own = [member for member in fields(NestedNERTrainingArguments) if member.init and member.name not in others]
     return TRAIN_OPTIONS | {member.name: _option_of_field(member, types[member.name]) for member in own}
 
 

@@ -46,7 +46,7 @@ from .interruptions import NotFiniteError, StoppedError, TrainingCallback, expla
 from .new_labels import Teacher
 from .optimization import averaging, build_parameter_groups
 from .options import OWN_OPTIONS, TRAIN_OPTIONS, TRAINING, RunOptions
-from .plan import NestedNERTrainingArguments, TrainingPlan
+from .plan import INEFFECTIVE, NestedNERTrainingArguments, TrainingPlan
 
 logger = logging.getLogger(__name__)
 
@@ -99,6 +99,8 @@ class NestedNERTrainer(Trainer):
                 "NestedNERTrainer: the collators of transformers know no spans. Leave data_collator out, or give a "
                 "DataCollatorForNestedNER."
             )
+        if named := [name for name in INEFFECTIVE if options.get(name) or getattr(args, name, None)]:
+            raise ValueError(f"NestedNERTrainer: {named[0]} has no effect; use boundary_smoothing or compute_metrics.")
         given: Any = eval_dataset if isinstance(eval_dataset, Mapping) else {"eval_dataset": eval_dataset}
         sets = {name: as_dataset(data, name) for name, data in given.items()}
         train: Any = as_dataset(train_dataset, "train_dataset")
@@ -524,12 +526,12 @@ class NestedNERTrainer(Trainer):
 
     def init_hf_repo(self, token: str | None = None, private: bool | None = None) -> None:
         """Creates the repository if needed, a private one unless `args.hub_private_repo` is False."""
+        if self.args.hub_strategy not in ("end", "every_save"):  # the second is the default
+            raise ValueError("NestedNERTrainer uploads the finished model and no checkpoints; leave out hub_strategy.")
+        self.args.hub_strategy = "end"
         self.args.hub_private_repo = self.args.hub_private_repo is not False if private is None else private
         with errors_of_hub(self.args.hub_model_id or Path(self.args.output_dir).name):
             super().init_hf_repo(token)
-
-    def _push_from_checkpoint(self, checkpoint_folder: str) -> None:
-        """Does nothing, whatever `hub_strategy`: the model is uploaded once, when it is finished."""
 
     def push_to_hub(  # type: ignore[override]  # `blocking` has no effect: it waits
         self,

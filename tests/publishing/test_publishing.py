@@ -200,6 +200,8 @@ def test_trainer_creates_a_public_repository_on_request_alone(online, tmp_path):
     trainer = micro_trainer(tmp_path, micro_records(4), push_to_hub=True, hub_model_id=NAME, hub_private_repo=False)
     trainer_like(trainer, TrainingArguments(str(tmp_path), push_to_hub=True, hub_model_id="owner/plain", use_cpu=True))
     assert [online.repositories[name].private for name in (NAME, "owner/plain")] == [False, True]
+    with pytest.raises(ValueError, match="leave out hub_strategy"):
+        micro_trainer(tmp_path, micro_records(4), push_to_hub=True, hub_strategy="checkpoint")
 
 
 # ---- Updates

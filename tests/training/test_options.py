@@ -110,7 +110,7 @@ def test_the_command_line_comes_before_the_recipe_and_this_before_defaults(tmp_p
         ("--do_train perhaps", "do_train is 'perhaps'; it must be true or false."),
         ("--no_do_train", "do_train is false"),
         ("--optim adamm", "optim is 'adamm'; choose one of 'adamw_torch', "),
-        ("--label_smoothing_factor 0.1", "The training arguments do not fit together: label_smoothing_factor has"),
+        ("--label_smoothing_factor 0.1", "No such option: label_smoothing_factor."),
         ('--accelerator_config {"x":1}', "The training arguments do not fit together: "),
         ("--report_to nonesuch", "The training arguments do not fit together: nonesuch is not supported"),
         ("--encoder x", "No such option: encoder. Did you mean encoder_learning_rate"),

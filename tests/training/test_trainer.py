@@ -105,6 +105,10 @@ def test_parts_that_do_not_fit_are_refused_before_the_training(tmp_path):
     with pytest.raises(ValueError, match="your own optimizer; set ema_decay=None"):
         trainer_like(like, optimizers=(torch.optim.SGD(like.model.parameters()), None))
     like.args.ema_decay = None
+    smoothed = TrainingArguments(str(tmp_path), use_cpu=True, label_smoothing_factor=0.1)
+    for arguments, options in ((smoothed, {}), (None, {"preprocess_logits_for_metrics": print})):
+        with pytest.raises(ValueError, match="has no effect"):
+            trainer_like(like, arguments, **options)
     narrow = TriaffineProcessor(like.processing_class.tokenizer, max_subwords=32)
     with pytest.raises(ValueError, match=r"windows of 32 .* of 64"):
         NestedNERTrainer(like.model, like.args, processing_class=narrow)
