@@ -19,6 +19,7 @@ from . import NestedNERPipeline
 from .commands import main as run_command
 from .data import load_texts
 from .data.demo import write_demo_corpus
+from .errors import ending_plainly
 from .installed_models import installed_models
 
 CORPUS, MODEL = Path("outputs/demo/corpus"), Path("outputs/demo/model")
@@ -60,4 +61,5 @@ def train() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with ending_plainly():  # which prints drawings on a terminal of any encoding
+        main()

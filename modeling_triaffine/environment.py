@@ -18,7 +18,7 @@ SOFTWARE = ("torch", "transformers", "accelerate", "datasets", "tokenizers")
 def describe_hardware() -> dict[str, str | int | float]:
     """Date, processor, instructions, cores, threads, memory and GPU, as far as the system reports them."""
     processors = Path("/proc/cpuinfo")
-    name = processors.exists() and re.search(r"^model name\s*:\s*(.+)$", processors.read_text(), re.MULTILINE)
+    name = processors.exists() and re.search(r"^model name\s*:\s*(.+)$", processors.read_text("utf-8"), re.MULTILINE)
     hardware: dict[str, str | int | float] = {
         "date": datetime.date.today().isoformat(),
         "processor": name[1] if name else platform.processor() or platform.machine(),

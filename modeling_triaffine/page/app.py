@@ -7,7 +7,7 @@ drops a shorthand with variables that is followed by a longhand of the same prop
 import os
 import signal
 import sys
-import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -126,7 +126,8 @@ def serve_page(page: gr.Blocks, host: str = HOST, port: int = PAGE_PORT, open_br
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     print(f"The page is at {start_page(page, host, port, open_browser)} (stop it with Ctrl+C).", flush=True)
     try:
-        threading.Event().wait()
+        while True:
+            time.sleep(60)  # on Windows, Ctrl+C ends a sleep, but no wait for a lock before Python 3.14
     finally:
         page.close(verbose=False)
 
