@@ -148,7 +148,7 @@ PUBTATOR = CorpusFormat(
 #   of a post) are dropped and counted.
 
 TAG = re.compile(r"<[^<>]+>")
-QUOTE = re.compile(r"<quote\b.*?</quote\s*>", re.DOTALL | re.IGNORECASE)
+QUOTE = re.compile(r"<quote\b.*?(?:</quote\s*>|\Z)", re.DOTALL | re.IGNORECASE)
 ESCAPE = re.compile(r"&(amp|lt|gt|quot|apos);", re.IGNORECASE)
 # Folders of ACE 2005 that hold the same documents, from the first to the last stage of annotation.
 STAGES = ("fp1", "fp2", "adj", "timex2norm")
@@ -243,9 +243,10 @@ def _unescape(text: str) -> str:
 
 def _blanked(text: str, spans: list[Offsets]) -> str:
     """The text with spaces in these places."""
+    characters = list(text)
     for start, end in spans:
-        text = text[:start] + " " * (end - start) + text[end:]
-    return text
+        characters[start:end] = " " * (end - start)
+    return "".join(characters)
 
 
 def _ace_written(source: str, mentions: list[Mention], check: RecordChecker) -> Written:

@@ -205,7 +205,7 @@ def _entities(record: JsonObject, spans: Iterable[Any], name: str, first: int) -
         if isinstance(span, Mapping):
             listing = JsonObject(span, record.where, record.check, place)
             words, kind = listing.value("index", list[int]), listing.value("type", str)
-            if not words or words != [*range(words[0], words[-1] + 1)]:
+            if not words or words != [*range(words[0], words[0] + len(words))]:
                 record.check.drop(DISCONTINUOUS, 1, f"{record.where}: {place}")
                 continue
             span = (words[0], words[-1], kind)
