@@ -23,7 +23,7 @@ from ..addresses import HOST, PAGE_PORT, answered_hosts
 from ..drawing.predictions_page import predictions_page
 from ..files import SURROGATES
 from ..model.kinds_triaffine import OVERLAPS
-from .answers import CHOOSE_ONE, NOTHING_YET, Models, PageResult, explain_entity, find_entities
+from .answers import CHOOSE_ONE, LONGEST_TEXT, NOTHING_YET, Models, PageResult, explain_entity, find_entities
 
 FOLDER = Path(__file__).parent
 SHEET: dict[str, Any] = {"elem_classes": "sheet", "apply_default_css": False}
@@ -135,9 +135,11 @@ def serve_page(page: gr.Blocks, host: str = HOST, port: int = PAGE_PORT, open_br
 def start_page(page: gr.Blocks, host: str = HOST, port: int = PAGE_PORT, open_browser: bool = False) -> str:
     """Starts Gradio's server in threads, and returns the address of the page."""
     hosts = Middleware(TrustedHostMiddleware, allowed_hosts=answered_hosts(host))
-    # Gradio's own limit, `max_file_size`, would let empty files in.
-    uploads = Route("/gradio_api/upload", PlainTextResponse("The page has no uploads.", 403))
-    options = {"docs_url": None, "redoc_url": None, "openapi_url": None, "routes": [uploads], "middleware": [hosts]}
+    # Gradio's own limit, `max_file_size`, would let empty files in, and ffmpeg read the recordings of strangers.
+    refused = PlainTextResponse("The page has no uploads.", 403)
+    uploads = [Route(f"/gradio_api/{name}", refused) for name in ("upload", "process_recording")]
+    options: dict[str, Any] = {"docs_url": None, "redoc_url": None, "openapi_url": None}
+    options |= {"routes": uploads, "middleware": [hosts], "max_body_size": 12 * LONGEST_TEXT}  # \ud83d\ude00 in JSON
     _, address, _ = page.launch(
         server_name=host,
         server_port=port,

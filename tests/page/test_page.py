@@ -286,7 +286,9 @@ def test_nothing_but_the_page_is_served(address, models):
         assert status(f"{address}/gradio_api/file={path}") in (403, 404)
     body = '--border\r\nContent-Disposition: form-data; name="files"; filename="f"\r\n\r\n\r\n--border--\r\n'
     headers = {"Content-Type": "multipart/form-data; boundary=border"}
-    assert status(f"{address}/gradio_api/upload", data=body.encode(), headers=headers) == 403  # an empty file
+    for upload in ("upload", "process_recording"):  # of an empty file
+        assert status(f"{address}/gradio_api/{upload}", data=body.encode(), headers=headers) == 403
+    assert status(f"{address}/gradio_api/queue/join", data=bytes(2_500_000), headers=headers) == 413
     assert status(address, headers={"Host": address.removeprefix("http://")}) == 200
     assert status(address, headers={"Host": "evil.example:7860"}) == 400  # a website's name that leads here
     for path in ("docs", "redoc", "openapi.json", "monitoring"):
