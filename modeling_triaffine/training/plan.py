@@ -83,10 +83,11 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
             self.accelerator_config = {"non_blocking": True}
         # Accelerate joins several processes on a CPU only if this is set; without it, each would train alone.
         self.use_cpu |= not torch.accelerator.is_available()
-        if self.bf16 and self.use_cpu:
-            self.bf16 = multiplies_bfloat16()
-            if not self.bf16:
-                logger.warning("This processor multiplies float32 faster than bfloat16; training computes in float32.")
+        if self.fp16 and self.use_cpu:
+            raise ValueError("fp16 needs a GPU, without which accelerate ignores it; use bf16.")
+        if self.bf16 and self.use_cpu and not multiplies_bfloat16():
+            self.bf16 = False
+            logger.warning("This processor multiplies float32 faster than bfloat16; training computes in float32.")
         if self.tf32 is None and not (self.use_cpu or self.bf16 or self.fp16):
             # TF32 has no casts. In bfloat16, they outweigh the faster products of a small encoder.
             self.tf32 = is_torch_tf32_available() or None

@@ -111,6 +111,7 @@ def test_the_command_line_comes_before_the_recipe_and_this_before_defaults(tmp_p
         ("--no_do_train", "do_train is false"),
         ("--optim adamm", "optim is 'adamm'; choose one of 'adamw_torch', "),
         ("--label_smoothing_factor 0.1", "No such option: label_smoothing_factor."),
+        ("--fp16 --use_cpu", "The training arguments do not fit together: fp16 needs a GPU"),
         ('--accelerator_config {"x":1}', "The training arguments do not fit together: "),
         ("--report_to nonesuch", "The training arguments do not fit together: nonesuch is not supported"),
         ("--encoder x", "No such option: encoder. Did you mean encoder_learning_rate"),
