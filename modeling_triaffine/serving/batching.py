@@ -137,7 +137,7 @@ class Batcher:
         except BaseException as error:  # a panic of Rust code is no Exception, and must not end the thread
             if len(jobs) == 1:
                 logger.exception("The model failed on a text of %d characters.", len(jobs[0].item.text))
-                found = [error]
+                found = [error.with_traceback(None)]  # whose frames keep the memory of the forward pass
         finally:
             self._running = outer
         if found is None:

@@ -94,7 +94,7 @@ def test_a_failure_affects_only_its_text(caplog, error):
         good, (fine, bad) = batcher.submit(items("b")), batcher.submit(items("x", "bad"))
         finder.may_go_on.set()
         assert words([*good, fine]) == ["b", "x"]
-        assert bad.exception(WAIT) is error
+        assert (bad.exception(WAIT), error.__traceback__) == (error, None)
         assert words(batcher.submit(items("d"))) == ["d"]
         assert batcher.is_alive
     [record] = caplog.records
