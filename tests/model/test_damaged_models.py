@@ -157,12 +157,7 @@ def test_an_adapter_does_not_bring_other_weights(model_folder):
 
 EVIL_TOKENIZER = {"auto_map": {"AutoTokenizer": ["evil.Evil", "evil.Evil"]}, "tokenizer_class": "Evil"}
 EVIL_CONFIG = {"auto_map": {"AutoConfig": "evil.Evil"}, "model_type": "evil"}
-EVIL_PART = {
-    "model_type": "encoder-decoder",
-    "encoder": {},
-    "decoder": {},
-    "auto_map": {"AutoModel": "me/x--evil.Evil"},
-}
+EVIL_PART = {"model_type": "align_text_model", "auto_map": {"AutoModel": "me/x--evil.Evil"}}
 EVIL_AUDIO = {"audio_tokenizer_class": "AutoModel", "audio_tokenizer_name_or_path": "evil"}
 
 
