@@ -35,7 +35,7 @@ BUDGET = {
     "drawing": (593, 454),
     "evaluation": (1_144, 625),
     "explanation": (381, 280),
-    "model": (4_476, 3_458),
+    "model": (4_475, 3_458),
     "page": (331, 584),
     "publishing": (675, 652),
     "serving": (896, 943),

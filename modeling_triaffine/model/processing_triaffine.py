@@ -51,8 +51,7 @@ PosTagger = Callable[[list[Sequence[str]]], Iterable[Sequence[str]]]
 # The character LSTM and the encoder read no more of a word: one of thousands of characters would widen the whole batch.
 MAX_CHARACTERS = 64
 MAX_CHARACTERS_OF_SUBWORDS = 256
-# Of longer words, such as encoded data, only this beginning is read and kept: composing all can take quadratic time.
-LONGEST_WORD = 4 * MAX_CHARACTERS_OF_SUBWORDS
+LONGEST_WORD = 4 * MAX_CHARACTERS_OF_SUBWORDS  # no more is read and kept: composing all can take quadratic time
 OPTIONS = {
     "max_subwords": replace(MODEL_OPTIONS["max_subwords"], least=8),
     "context": MODEL_OPTIONS["context"],
