@@ -107,7 +107,7 @@ def connected() -> Iterator[None]:
             ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
         except Exception as error:  # Ray has no class of its own for this
             raise OSError(
-                f"Ray did not start; try again when the machine is less busy, or `predict`: {error}"
+                f"Ray did not start ({error}). It needs a HOME to write to and an idle processor. Or use `predict`."
             ) from None
     try:
         yield
