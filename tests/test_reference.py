@@ -44,7 +44,7 @@ def demo(encoder, tmp_path_factory) -> Path:
     write_demo_corpus(folder / "outputs" / "demo" / "corpus")
     for path in (folder / "outputs" / "demo" / "corpus").iterdir():
         path.write_text("".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[:SENTENCES]))
-    save_tiny_model(folder / "outputs" / "demo" / "model", encoder)
+    save_tiny_model(folder / "outputs" / "demo" / "model", encoder, triaffine_rank=4)
     return folder
 
 
