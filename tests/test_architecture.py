@@ -36,7 +36,7 @@ BUDGET = {
     "evaluation": (1_144, 625),
     "explanation": (381, 280),
     "model": (4_475, 3_458),
-    "page": (331, 584),
+    "page": (331, 585),
     "publishing": (675, 652),
     "serving": (896, 943),
     "tagging": (407, 533),
