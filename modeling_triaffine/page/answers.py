@@ -147,7 +147,7 @@ def in_plain_words(explanation: Explanation) -> str:
         clear = [row for row in stage.rows if row.attention and speaks_for_it(row) >= LEAST_NAMED]
         terms = sorted(clear, key=speaks_for_it, reverse=True)[:MOST_NAMED]
         if named := ", ".join(f"“{row.title}”" for row in terms):
-            sentences.append(f"Of the {kind}, most speaks for {explanation.labels[predicted]}: {named}.")
+            sentences.append(f"These {kind} speak most for {explanation.labels[predicted]}: {named}.")
     return " ".join(sentences)
 
 

@@ -224,7 +224,7 @@ def test_an_explanation_begins_with_plain_words(pipeline):
     # The last word speaks for the label, but not clearly.
     contributions = [[1, 3, 0.05] if number == best else [0, 0.5, 0] for number in range(len(explanation.labels))]
     said = in_plain_words(replace(explanation, span_stage=replace(explanation.span_stage, contributions=contributions)))
-    assert said.startswith(f"Of the words, most speaks for {explanation.predicted}: “binds”, “gene”.")
+    assert said.startswith(f"These words speak most for {explanation.predicted}: “binds”, “gene”.")
 
 
 def test_an_explanation_of_many_labels_shows_the_likeliest_and_counts_the_others(pipeline):
