@@ -146,9 +146,12 @@ def build_vocabularies(processor: TriaffineProcessor, records: Iterable[dict[str
     counts: dict[str, Counter[str]] = {part: Counter() for part in parts}
     for record in records:
         words = list(map(composed, record["tokens"]))
-        names = {"words": words, "chars": "".join(words), "pos": record["pos"] if "pos" in counts else ()}
+        names = {"words": words, "chars": "".join(words), "pos": record.get("pos") or ()}
         for part, count in counts.items():
             count.update(names[part])
+    if "pos" in counts and not counts["pos"]:
+        remedy = "Train on the words of a tagged corpus (--words corpus), or give --pos_embedding_size 0."
+        raise ValueError(f"No training sentence has parts of speech (`pos`). {remedy}")
     for part, count in counts.items():
         processor.vocabularies[part] = number_names(sorted(sorted(count), key=count.__getitem__, reverse=True))
     processor.vocabulary_parts = list(parts)

@@ -419,16 +419,17 @@ def format_of_file(path: Path) -> CorpusFormat:
     """The format of a file by its content, or else its suffix; CorpusError if it is empty, or of no known format."""
     name = plain_name(path)
     is_table = name.endswith(TABLES)
-    recognized = [] if is_table else formats_recognizing(read_head(path))
+    head = "" if is_table else read_head(path)
+    recognized = formats_recognizing(head) if head else []
     named = [known for known in FORMATS.values() if name.endswith(known.suffixes) and not known.keys]
     if recognized or len(named) == 1:  # .xml is of several, and of much else
         return [*recognized, *named][0]
     if is_table or name.endswith(".csv"):
         raise CorpusError.at(path, "", "tables are not read", OF_TABLES)
-    if "\0" in read_head(path):
+    if "\0" in head:
         raise CorpusError.at(path, "", "it has characters NUL, as UTF-16 and no text has", "Save the file as UTF-8")
-    problem = f"its format cannot be detected; it begins with {read_head(path)[:40]!r}"
-    if keys := sorted(record_keys(read_head(path))):
+    problem = f"its format cannot be detected; it begins with {head[:40]!r}"
+    if keys := sorted(record_keys(head)):
         problem = f"its JSON is of no known form; the keys of its first record are {names_of(keys)}"
     raise CorpusError.at(path, "", problem, REMEDY)
 

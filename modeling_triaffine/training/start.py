@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -163,21 +162,21 @@ def read_corpus(plan: TrainingPlan, base: BaseModel) -> Corpus:
         for name in ("pos_embedding_size", "context", "max_subwords")
     )
     words = _choose_words(plan.words, parts, bool(reads_tags))
-    own = _sentences(plan, base, parts, in_own_words=True)
-    if "train" not in own:
+    forms = (True, False) if words != "corpus" and any(part.has_words for part in parts) else (True,)
+    read = [_sentences(plan, base, parts, in_own_words) for in_own_words in forms]
+    if "train" not in read[0]:
         raise ValueError("There is no training data; give --train_file.")
-    types = {*count_types(own["train"])}
-    held_out = _choose_dev(own, plan.dev_share, plan.training.seed) if plan.dev_share else set[Any]()
-    given = to_train_on = add_context(_hold_out(own, held_out, plan.max_train_samples), context, max_subwords)
+    types = {*count_types(read[0]["train"])}
+    held_out = _choose_dev(read[0], plan.dev_share, plan.training.seed) if plan.dev_share else set[Any]()
+    divided = [_hold_out(splits, held_out, plan.max_train_samples) for splits in read]
+    given, *raw = (add_context(splits, context, max_subwords) for splits in divided)
     if "validation" not in given and plan.training.eval_strategy != "no":
         raise ValueError("There is no validation data: --dev_share 0.1 holds out a tenth (docs/corpora.md#dev-sets).")
     if "validation" not in given and plan.training.calibrate_threshold:
         raise ValueError("There is no validation data to calibrate on (--calibrate_threshold); give --validation_file.")
     if "test" not in given and plan.training.do_predict:
         raise ValueError("There is no test data to score (--do_predict); give --test_file.")
-    if words != "corpus" and any(part.has_words for part in parts):
-        raw = _sentences(plan, base, parts, in_own_words=False)
-        to_train_on = add_context(_hold_out(raw, held_out, plan.max_train_samples), context, max_subwords)
+    to_train_on = raw[0] if raw else given
     if words == "both":
         to_train_on["train"] = _in_both_words(given["train"], to_train_on["train"])
     logger.info("Read %s.", ", ".join(f"{len(records):,} {split} sentences" for split, records in given.items()))
@@ -305,8 +304,7 @@ def _load_teacher(
         if theirs != ours:
             raise ValueError(f"--teacher {source} has {name} {theirs}, and the new model {ours}; use the same.")
     reader: Any = TriaffineProcessor.from_pretrained(source)
-    read_by = [(each.tokenizer.get_vocab(), each.vocabularies) for each in (reader, processor)]
-    if read_by[0] != read_by[1]:
+    if (reader.tokenizer.get_vocab(), reader.vocabularies) != (processor.tokenizer.get_vocab(), processor.vocabularies):
         raise ValueError(f"--teacher {source} has another vocabulary than the new model; use the same data.")
     return Teacher(trained, model)
 
@@ -334,43 +332,30 @@ def _start_new(
     plan: TrainingPlan, processor: Any, dataset: DatasetDict, labels: list[str]
 ) -> tuple[TriaffineForNestedNER, Any]:
     """Builds a model on a pretrained encoder, or on a new one as the recipe describes it."""
+    train, encoder = dataset["train"], plan.model_name_or_path
     auxiliary = plan.config.get("auxiliary_labels") or []
     names = {*labels, *_unseen_types(dataset, labels)} - {NONE_LABEL, *auxiliary}
     fields = {"id2label": dict(enumerate([*sorted(names), *auxiliary, NONE_LABEL])), **plan.config}
     encoder_config = fields.pop("encoder_config", None)
-    if (encoder := plan.model_name_or_path) is None:
-        tokenizer = learn_tokenizer(dataset["train"]["tokens"], plan.tokenizer_vocab_size)
+    if encoder is None:
+        tokenizer = learn_tokenizer(train["tokens"], plan.tokenizer_vocab_size)
         processor = TriaffineProcessor(tokenizer)
         encoder_config = {**encoder_config, "vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
     for name in fields.keys() & {"context", "max_subwords"}:
         setattr(processor, name, fields[name])
     if plan.learn_span_width and fields.get("max_span_width") is None:
-        entities = (entity for of_sentence in dataset["train"]["entities"] for entity in of_sentence)
-        fields["max_span_width"] = max((entity["end"] - entity["start"] for entity in entities), default=None)
+        widths = (entity["end"] - entity["start"] for of_sentence in train["entities"] for entity in of_sentence)
+        fields["max_span_width"] = max(widths, default=None)
     vectors = {}
-    if (file := plan.word_vectors) is not None:
-        if not Path(file).exists():
-            raise FileNotFoundError(f"No file {file}. To train without: --word_vectors= --word_embedding_size 0.")
+    if plan.word_vectors is not None:
         words = {composed(word) for split in dataset.values() for tokens in split["tokens"] for word in tokens}
-        vectors = read_word_vectors(file, words)
-        unknown = sum(vectors.keys().isdisjoint((word, word.lower())) for word in words)
-        size = len(next(iter(vectors.values())))
-        logger.info("Word vectors of %d numbers; %d of %d words have none.", size, unknown, len(words))
-        if (given := fields.get("word_embedding_size") or size) != size:
-            raise ValueError(f"word_embedding_size is {given}, but the vectors have {size} numbers; leave it out.")
-        fields["word_embedding_size"] = size
-    parts = [part for part, name in VOCABULARY_PARTS.items() if fields.get(f"{name}_embedding_size")]
-    train = dataset["train"]
-    if "pos" in parts and not ("pos" in train.column_names and any(train["pos"])):
-        raise ValueError(
-            "No training sentence has parts of speech (`pos`), as with --words text. Add them and train on the words "
-            "of the corpus, or give --pos_embedding_size 0."
-        )
-    if parts:
+        vectors = read_word_vectors(plan.word_vectors, words, fields.get("word_embedding_size") or None)
+        fields["word_embedding_size"] = len(next(iter(vectors.values())))
+    if parts := [part for part, name in VOCABULARY_PARTS.items() if fields.get(f"{name}_embedding_size")]:
         processor.build_vocabularies(train, parts)
     if vectors:  # only words with a vector are known
         processor.vocabularies["words"] = number_names(vectors)
-    for part in processor.vocabulary_parts:
+    for part in parts:
         fields[f"{VOCABULARY_PARTS[part]}_vocab_size"] = len(processor.vocabularies[part])
     if encoder is not None:
         model = TriaffineForNestedNER.from_encoder(encoder, **fields)

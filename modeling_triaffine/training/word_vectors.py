@@ -4,6 +4,7 @@ The form is recognized by the file's first bytes. Only the vectors of the reques
 is unpickled.
 """
 
+import logging
 import mmap
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -15,14 +16,21 @@ import torch
 from ..data.reading import open_corpus
 from ..model.processing_triaffine import PADDING, UNKNOWN
 
+logger = logging.getLogger(__name__)
+
 # First line of word2vec files and fastText's `.vec`: number of words, size of the vectors.
 HEADER = re.compile(rb"(\d+) ([1-9]\d*)\s*")
 FLOAT = np.dtype("<f4")
 
 
-def read_word_vectors(path: str | Path, words: Collection[str]) -> dict[str, np.ndarray]:
-    """Returns form → vector [size]: for each word that has a vector, the word as written, or else in lower case."""
+def read_word_vectors(path: str | Path, words: Collection[str], size: int | None = None) -> dict[str, np.ndarray]:
+    """Returns form → vector [size]: for each word that has one, the word as written, or else in lower case.
+
+    ValueError if the vectors have another `size` than the given one, or none is of these words.
+    """
     path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"No file {path}. To train without: --word_vectors= --word_embedding_size 0.")
     with open_corpus(path) as file:
         head = file.read(4096)
     first, _, rest = head.partition(b"\n")
@@ -35,6 +43,11 @@ def read_word_vectors(path: str | Path, words: Collection[str]) -> dict[str, np.
     vectors = {word: vector for word, vector in stored.items() if word in found}
     if not vectors or not all(np.isfinite(vector).all() for vector in vectors.values()):
         raise ValueError(f"{path} has no vectors of these words, or some that are not finite. Give another file.")
+    found_size = len(next(iter(vectors.values())))
+    if size not in (None, found_size):
+        raise ValueError(f"word_embedding_size is {size}, but the vectors have {found_size} numbers; leave it out.")
+    unknown = sum(vectors.keys().isdisjoint((word, word.lower())) for word in words)
+    logger.info("Word vectors of %d numbers; %d of %d words have none.", found_size, unknown, len(words))
     return vectors
 
 
