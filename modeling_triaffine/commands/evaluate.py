@@ -92,10 +92,8 @@ def calibrate(
     shows thresholds and expected calibration error.
     """
     if not (model / "config.json").is_file():
-        raise ValueError(
-            f"--model {model} is not the folder of a trained model, in which thresholds are saved. Give such a folder; "
-            "download a model on the Hub first: hf download NAME --local-dir FOLDER."
-        )
+        remedy = "Thresholds are saved in it: download one on the Hub first, hf download NAME --local-dir FOLDER."
+        raise ValueError(f"--model {model} is not the folder of a trained model. {remedy}")
     from ..evaluation import calibration
     from ..evaluation.prediction import unknown_labels, with_context
     from ..model.pipeline_triaffine import NestedNERPipeline

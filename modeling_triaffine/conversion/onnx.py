@@ -300,10 +300,8 @@ class OnnxNestedNER(NestedNERPipeline):
 
     def __init__(self, model: str | os.PathLike[str], *, device: Any = None, dtype: Any = None, **options: Any):
         if device not in (None, -1, "cpu", torch.device("cpu")) or dtype not in (None, "float32", torch.float32):
-            raise ValueError(
-                f"`device` is {device!r} and `dtype` {dtype}, but OnnxNestedNER computes on the CPU in float32; leave "
-                "them (--device, --bf16) out."
-            )
+            problem = f"`device` is {device!r} and `dtype` {dtype}; leave them (--device, --bf16) out"
+            raise ValueError(f"{problem}: OnnxNestedNER computes on the CPU in float32.")
         origin = {name: options.pop(name) for name in ORIGIN_OPTIONS if name in options}
         path = find_file(model, GRAPH, origin)
         if path is None:

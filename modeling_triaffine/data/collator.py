@@ -181,10 +181,8 @@ class DataCollatorForNestedNER:
         if not unlabelled:
             batch["labels"] = self._label_matrix(features, batch["num_words"])
         elif len(unlabelled) < len(features):
-            raise ValueError(
-                f"{_name(features, unlabelled[0])} has no `entities`, but others in its batch have. Give it an empty "
-                "list if it has no entity, or leave it out."
-            )
+            problem = f"{_name(features, unlabelled[0])} has no `entities`, but others in its batch have"
+            raise ValueError(f"{problem}. Give it a list, an empty one if it has no entity.")
         return batch
 
     def _label_matrix(self, features: Sequence[dict[str, Any]], num_words: Tensor) -> Tensor:

@@ -71,10 +71,8 @@ def as_records(dataset: object, columns: Iterable[str], function: str) -> Datase
         found = type(dataset).__name__
         raise TypeError(f"{function} needs a Dataset or DatasetDict, but the data is of type {found}. {OF_TABLES}.")
     if missing := [name for name in columns if name not in dataset.column_names]:
-        raise ValueError(
-            f"{function} needs the columns {missing}, but the data set has {dataset.column_names}. adapt_dataset "
-            "converts texts with spans, tags and other forms."
-        )
+        found, remedy = dataset.column_names, "adapt_dataset converts texts with spans, tags and other forms"
+        raise ValueError(f"{function} needs the columns {missing}, but the data set has {found}. {remedy}.")
     rows = dataset if dataset.format["type"] is None else dataset.with_format(None)
     entities = rows.features.get("entities")
     fields = getattr(entities, "feature", None)
@@ -120,10 +118,8 @@ def entity_types(records: Dataset, what: str, known: Iterable[str] | None = None
             )
         kinds = [entity["type"] for entity in entities]
         if no_names := [kind for kind in kinds if isinstance(kind, int) or kind in ("", NONE_LABEL)]:
-            raise ValueError(
-                f"{what} has {no_names[0]!r} as the type of an entity in row {row}. Give a name other than "
-                f"{NONE_LABEL!r}, or a ClassLabel in place of numbers."
-            )
+            remedy = f"Give a name other than {NONE_LABEL!r}, or a ClassLabel in place of numbers"
+            raise ValueError(f"{what} has {no_names[0]!r} as the type of an entity in row {row}. {remedy}.")
         types |= {*kinds}
         if known is not None and (unknown := types.difference(known)):
             raise ValueError(

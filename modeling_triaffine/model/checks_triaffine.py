@@ -24,10 +24,8 @@ def check_threshold(threshold: Any, labels: Sequence[str] | None = None, name: s
     for value in threshold.values() if by_label else [threshold]:
         is_number = isinstance(value, Real) and not isinstance(value, bool)
         if not (is_number and 0.0 <= value <= 1.0) and (by_label or value is not None):
-            raise ValueError(
-                f"`{name}` is {threshold!r:.80}; give a number from 0 to 1, such numbers by label "
-                '({"protein": 0.4}), or None for the model\'s own.'
-            )
+            remedy = 'give a number from 0 to 1, such numbers by label ({"protein": 0.4}), or None for the model\'s own'
+            raise ValueError(f"`{name}` is {threshold!r:.80}; {remedy}.")
     if by_label and labels is not None and (unknown := [label for label in threshold if label not in labels]):
         raise ValueError(f"`{name}` names the labels {unknown!r:.80}; the model has {listed(labels, most=50)}.")
 

@@ -278,10 +278,8 @@ def _in_order(id2label: Any) -> dict[int, str]:
         labels = []
     names = {name for _, name in labels if isinstance(name, str)}
     if [number for number, _ in labels] != [*range(max(2, len(labels)))] or len(names) < len(labels):
-        raise ValueError(
-            f"{WHERE}: `id2label` is {id2label!r:.80}; number at least two labels, each with a name of its own, "
-            "0, 1, 2, …, the last of them None."
-        )
+        remedy = "number at least two labels, each with a name of its own, 0, 1, 2, …, the last of them None"
+        raise ValueError(f"{WHERE}: `id2label` is {id2label!r:.80}; {remedy}.")
     return dict(labels)
 
 

@@ -253,10 +253,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
                 "`inputs_embeds`: make its inputs with TriaffineProcessor, or use NestedNERPipeline."
             )
         if labels is not None and (labels.dim() != 3 + self.config.multi_label or labels.shape[1] != labels.shape[2]):
-            raise ValueError(
-                "TriaffineForNestedNER needs labels of spans, as DataCollatorForNestedNER makes them, but `labels` is "
-                f"{[*labels.shape]}."
-            )
+            raise ValueError(f"`labels` is {[*labels.shape]}; give those of spans, as of DataCollatorForNestedNER.")
         output_attentions = self.config.output_attentions if output_attentions is None else output_attentions
         if output_hidden_states is None:
             output_hidden_states = self.config.output_hidden_states
@@ -337,10 +334,7 @@ def _check_positions(encoder: nn.Module, max_subwords: int) -> None:
     if isinstance(table, nn.Embedding):
         positions = table.num_embeddings - (0 if table.padding_idx is None else table.padding_idx + 1)
         if max_subwords > positions:
-            raise ValueError(
-                f"`max_subwords` is {max_subwords}, but the encoder has positions for {positions} sub-words only; set "
-                f"max_subwords to at most {positions}."
-            )
+            raise ValueError(f"`max_subwords` is {max_subwords}, but the encoder has only {positions} positions.")
 
 
 complete_import(__name__)

@@ -165,10 +165,8 @@ class NestedNERPipeline(ChunkPipeline):
     def _sanitize_parameters(self, aggregation_strategy: Any = None, in_words: bool = False, **parameters: Any) -> Any:
         """Checks the parameters of a call; all of them are parameters of `postprocess`."""
         if aggregation_strategy not in AGGREGATIONS:
-            raise ValueError(
-                f"`aggregation_strategy` is {aggregation_strategy!r:.80}, but the model scores spans, not tokens; "
-                "leave it out."
-            )
+            problem = "but the model scores spans, not tokens; leave it out."
+            raise ValueError(f"`aggregation_strategy` is {aggregation_strategy!r:.80}, {problem}")
         _refuse_unknown(set(parameters) - set(CALL_PARAMETERS))
         known = self.model.config.entity_labels
         check_threshold(parameters.get("threshold"), known)
@@ -309,17 +307,13 @@ def _find_processor(model: Any, processor: Any, tokenizer: Any) -> Any:
     if isinstance(processor, str | os.PathLike):
         processor = TriaffineProcessor.from_pretrained(processor, **model.origin)
     if not hasattr(processor, "check_fits"):
-        raise ValueError(
-            f"NestedNERPipeline: `processor` is {processor!r:.80}; give the TriaffineProcessor saved with the "
-            "model, `processor=`, which splits text into sentences, words and sub-words."
-        )
+        remedy = "give the TriaffineProcessor that was saved with the model"
+        raise ValueError(f"NestedNERPipeline: `processor` is {processor!r:.80}; {remedy}.")
     if isinstance(tokenizer, str | os.PathLike):
         tokenizer = AutoTokenizer.from_pretrained(tokenizer, trust_remote_code=False)
     if tokenizer is not None and tokenizer.get_vocab() != processor.tokenizer.get_vocab():
-        raise ValueError(
-            f"NestedNERPipeline: `tokenizer` is {tokenizer!r:.80}, not the one that the model was saved with; "
-            "leave it out, because the processor has its own (`processor=`)."
-        )
+        remedy = "leave it out: `processor=` has the one that the model was saved with"
+        raise ValueError(f"NestedNERPipeline: `tokenizer` is {tokenizer!r:.80}; {remedy}.")
     return processor
 
 

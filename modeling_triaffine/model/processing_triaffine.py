@@ -165,18 +165,14 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
                 another padding or truncation.
         """
         if padding not in PADDINGS or truncation not in TRUNCATIONS:
-            raise ValueError(
-                f"`padding` is {padding!r} and `truncation` is {truncation!r}; leave both out: a batch is padded to "
-                "its longest sentence, and longer ones than `max_subwords` are windowed."
-            )
+            remedy = "leave both out: a batch is padded to its longest sentence, and long sentences are windowed"
+            raise ValueError(f"`padding` is {padding!r} and `truncation` is {truncation!r}; {remedy}.")
         if is_split_into_words and words is None:
             text, words = None, text
         of_words = [part for part in (words, pos, left_tokens, right_tokens) if part is not None]
         if (text is None) == (words is None) or (text is not None and of_words):
-            raise ValueError(
-                "TriaffineProcessor: give either `text` or `words`, and `pos`, `left_tokens`, `right_tokens` with "
-                "`words` only."
-            )
+            remedy = "give either `text` or `words`, and `pos`, `left_tokens`, `right_tokens` with `words` only"
+            raise ValueError(f"TriaffineProcessor: {remedy}.")
         if text is not None:
             texts = text if isinstance(text, Iterable) and not isinstance(text, str | Mapping) else [text]
             features = self.encode_pieces([piece for string in texts for piece in self.read_text(string)])
@@ -360,10 +356,8 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
     def check_fits(self, config: Any) -> None:
         """Raises ValueError if the processor does not match the model of this configuration."""
         if self.max_subwords != config.max_subwords:
-            raise ValueError(
-                f"The processor builds windows of {self.max_subwords} sub-words, but the model reads windows of "
-                f"{config.max_subwords}; build the processor with max_subwords={config.max_subwords}."
-            )
+            remedy = f"build it with max_subwords={config.max_subwords}, as the model reads them"
+            raise ValueError(f"The processor builds windows of {self.max_subwords} sub-words; {remedy}.")
         for part, prefix in VOCABULARY_PARTS.items():
             is_read, vectors = getattr(config, f"{prefix}_embedding_size"), getattr(config, f"{prefix}_vocab_size")
             if (is_read and part not in self.vocabulary_parts) or len(self.vocabularies.get(part, ())) > vectors:

@@ -230,7 +230,5 @@ def broken_weights(model: nn.Module) -> list[str]:
 def refuse_broken(where: str, model: nn.Module) -> None:
     """Raises ValueError if weights have NaN or infinity."""
     if broken := broken_weights(model):
-        raise ValueError(
-            f"{where} hold numbers that are not finite (NaN or infinity), in {listed(broken)}, so no score would "
-            "be valid. Use an earlier checkpoint, or copy or download the file again."
-        )
+        remedy = "Use an earlier checkpoint, or copy or download the file again"
+        raise ValueError(f"{where} hold numbers that are not finite, in {listed(broken)}. {remedy}.")

@@ -146,10 +146,8 @@ def choose_checkpoint(wanted: str | bool | None, output_dir: str | Path) -> str 
     left = [*list_checkpoints(folder), *(path for path in (results, folder / SUMMARY_FILE) if path.exists())]
     # A run without results was killed, perhaps before its first checkpoint: --resume_from_checkpoint begins it again.
     if checkpoint is None and left and (results.exists() or not wanted):
-        raise ValueError(
-            f"--output_dir {folder} has {left[-1].name} of an earlier run. Add --resume_from_checkpoint to continue a "
-            "run with checkpoints, or give another folder."
-        )
+        remedy = "Add --resume_from_checkpoint to continue a run with checkpoints, or give another folder"
+        raise ValueError(f"--output_dir {folder} has {left[-1].name} of an earlier run. {remedy}.")
     return checkpoint
 
 

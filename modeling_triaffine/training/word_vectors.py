@@ -80,10 +80,8 @@ def _read_text(path: Path, wanted: Collection[bytes]) -> Iterator[tuple[str, np.
             except ValueError:
                 vector = np.empty(0, dtype=np.float32)
             if not size or len(vector) != size:
-                raise ValueError(
-                    f"{path}, line {number}: there is no word with {size} numbers. Is it a file of vectors (of "
-                    "fastText the `.vec`)?"
-                )
+                problem = f"{path}, line {number}: there is no word with {size} numbers"
+                raise ValueError(f"{problem}. Is it a file of vectors (of fastText the `.vec`)?")
             if word in wanted:
                 yield word.decode("utf-8", "replace"), vector
 
