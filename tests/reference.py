@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from modeling_triaffine.model.configuration_triaffine import TriaffineConfig
 from modeling_triaffine.model.span_head_triaffine import TriaffineSpanHead
@@ -106,23 +106,10 @@ def golden_names(arrays: dict[str, Tensor]) -> dict[str, tuple[str, tuple[int, .
         "linear_head_plus_tail": "biaffine.linear",
     }
     turned = dict.fromkeys(("W", "V", "W_cross", "V_cross"), LABEL_FIRST) | {"linear_head_plus_tail": (1, 0)}
-    unused = (
-        ("mlp_score_", "mlp_value_") if {"linear_attn_head_bias", "linear_score_head_bias"} <= arrays.keys() else ()
-    )
+    is_linear = {"linear_attn_head_bias", "linear_score_head_bias"} <= arrays.keys()
+    unused = ("mlp_score_", "mlp_value_") if is_linear else ()
     return {
         name: (parameter, turned.get(name, tuple(range(arrays[name].ndim))))
         for name, parameter in names.items()
         if name in arrays and not name.startswith(unused)
     }
-
-
-def golden_gradients(head: nn.Module, arrays: dict[str, Tensor], prefix: str) -> dict[str, tuple[Tensor, Tensor]]:
-    """Name of each weight array → (gradient of our parameter, expected gradient), in the layout of the parameter."""
-    parameters = dict(head.named_parameters())
-    pairs = {}
-    for name, (parameter, axes) in golden_names(arrays).items():
-        if prefix + name in arrays:
-            gradient = parameters[parameter].grad
-            assert gradient is not None, f"{parameter} got no gradient"
-            pairs[name] = gradient, arrays[prefix + name].permute(axes)
-    return pairs

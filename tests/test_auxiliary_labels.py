@@ -14,7 +14,6 @@ CONFIG = {"id2label": {0: "protein", 1: "other_name", 2: "None"}, "auxiliary_lab
 
 def test_a_span_whose_likeliest_label_is_auxiliary_is_no_entity():
     logits = torch.tensor([[2.0, 0.0, -1.0, 1.0], [1.5, 0.0, 2.0, 1.0], [0.0, 0.0, 0.0, 5.0]])
-
     assert entity_mask(logits, [None, None], multi_label=False).tolist() == [[True, False], [False] * 2, [False] * 2]
     assert entity_mask(logits, [0.0, 0.9], multi_label=False).tolist() == [[True, False], [False] * 2, [True, False]]
     # With several labels a span, each label is accepted by itself.
@@ -30,9 +29,7 @@ def test_trained_but_neither_predicted_nor_scored(tmp_path, multi_label):
     config = {**CONFIG, "multi_label": multi_label}
     trainer = micro_trainer(tmp_path, records, records, config, num_train_epochs=8)
     trainer.train()
-
     output = trainer.predict(trainer.eval_dataset)
-
     found = {entity["type"] for entities in output.predictions for entity in entities}
     gold = [entity["type"] for entities in output.label_ids for entity in entities]
     assert found == {*gold} == {"protein"}
@@ -44,9 +41,7 @@ def test_new_labels_come_before_auxiliary_ones(tmp_path):
     for record in records:
         record["entities"] = [entity for entity in record["entities"] if entity["type"] == "protein"]
     model = micro_trainer(tmp_path, records, config=CONFIG).model
-
     extended = extend_labels(model, ["DNA"])
-
     assert list(extended.config.id2label.values()) == ["protein", "DNA", "other_name", "None"]
     old, new = model.head.state_dict(), extended.head.state_dict()
     changed = [name for name in old if old[name].shape != new[name].shape]

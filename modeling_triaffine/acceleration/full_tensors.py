@@ -164,7 +164,7 @@ class _ContractPairs(torch.autograd.Function):
     def forward(ctx: Any, heads: Tensor, tails: Tensor, link: Tensor, tensor: Tensor, buffer: GradientBuffer) -> Tensor:
         ctx.save_for_backward(heads, tails, tensor)
         ctx.buffer = buffer
-        outer = _outer(heads, tails).flatten(1)
+        outer = (heads.unsqueeze(-1) * tails.unsqueeze(-2)).flatten(1)
         weights = (_of_labels(tensor, labels, heads.dtype) for labels in _groups(tensor, heads))
         spans = [multiply_transposed(outer, weight.flatten(1)) for weight in weights]
         return torch.cat(spans, dim=1).unflatten(1, tensor.shape[:2]).transpose(0, 1)
@@ -173,7 +173,7 @@ class _ContractPairs(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         heads, tails, tensor = ctx.saved_tensors
-        outer = _outer(heads, tails)
+        outer = heads.unsqueeze(-1) * tails.unsqueeze(-2)  # [n, a, e]
         gradient = gradient.transpose(0, 1).flatten(1)  # [n, R·d]
         for_outer = gradient.new_zeros(())
         dim = tensor.shape[1]
@@ -187,11 +187,6 @@ class _ContractPairs(torch.autograd.Function):
         for_heads = (for_outer @ tails.unsqueeze(-1)).squeeze(-1)
         for_tails = (heads.unsqueeze(-2) @ for_outer).squeeze(-2)
         return for_heads, for_tails, gradient.new_zeros(()), None, None
-
-
-def _outer(heads: Tensor, tails: Tensor) -> Tensor:
-    """[n, a] and [n, e] → [n, a, e]."""
-    return heads.unsqueeze(-1) * tails.unsqueeze(-2)
 
 
 def _write_or_add(product: Tensor, part: Tensor, first: bool) -> None:

@@ -110,10 +110,8 @@ def calibrate(
     if scored is not None:
         is_known |= name == scored.split or numbers == (scored.sentences, scored.scores["gold"])
     if is_known:
-        raise ValueError(
-            f"The model was trained on these {len(records)} sentences, or its card has their scores. Thresholds would "
-            "be too good there: calibrate on others (--split, or another file)."
-        )
+        problem = f"The model was trained on these {len(records)} sentences, or its card has their scores"
+        raise ValueError(f"{problem}, so thresholds would be too good: calibrate on others (--split, another file).")
     in_context = with_context(records, pipeline.processor)
     if unknown := unknown_labels(in_context, pipeline.model.config):
         print(f"The model has no label {', '.join(unknown)}; such entities do not count.", file=sys.stderr)

@@ -54,10 +54,8 @@ def export_onnx(model: TriaffineForNestedNER, processor: TriaffineProcessor, pat
     config, encoder = model.config, model.encoder.config.model_type
     has_tensors = config.attention_kind.has_tensor and config.scoring_kind.has_tensor
     if config.subword_pooling != "max" or not has_tensors or config.triaffine_rank is None:
-        raise ValueError(
-            "ONNX graphs are of models with triaffine attention and scoring of low rank and with the maximum of "
-            "sub-words: train with --triaffine_rank 64 and the defaults of --attention, --scoring, --subword_pooling."
-        )
+        remedy = "train with --triaffine_rank 64 and the defaults of --attention, --scoring, --subword_pooling"
+        raise ValueError(f"Only triaffine models of low rank with the maximum of sub-words can be exported: {remedy}.")
     model = copy.deepcopy(model).float().cpu().eval()
     batch = example_batch(processor, lengths=(13, 1, 9, 13))
     with torch.no_grad():
@@ -75,10 +73,8 @@ def export_onnx(model: TriaffineForNestedNER, processor: TriaffineProcessor, pat
     scores = [name for name in outputs if name.endswith("logits")]
     difference = float(np.max([np.abs(found[name] - expected[name].numpy()).max() for name in scores]))
     if not difference <= TOLERANCE:  # NaN, too
-        raise ValueError(
-            f"The scores of the graph differ by up to {difference:.2g} from those of the model: torch mistranslates a "
-            f"part of it, probably of its encoder ({encoder})."
-        )
+        problem = f"The scores of the graph differ by up to {difference:.2g} from those of the model"
+        raise ValueError(f"{problem}: torch mistranslates a part of it, probably of its encoder ({encoder}).")
     return difference
 
 

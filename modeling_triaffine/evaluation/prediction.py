@@ -99,10 +99,7 @@ def candidate_spans(output: Any) -> list[list[Span]]:
 
 
 def score_raw_text(
-    pipeline: NestedNERPipeline,
-    documents: Sequence[Mapping[str, Any]],
-    unscored: Collection[str] = (),
-    **decoding: Any,
+    pipeline: NestedNERPipeline, documents: Sequence[Mapping[str, Any]], unscored: Collection[str] = (), **decoding: Any
 ) -> Scores:
     """Scores the pipeline on raw text: an entity is correct if its characters and type are.
 

@@ -240,10 +240,8 @@ def _as_encoder_config(encoder_config: PretrainedConfig | dict[str, Any]) -> Pre
             made = AutoConfig.for_model(**values)
     if not isinstance(made, PretrainedConfig) or getattr(made, "hidden_size", None) is None:
         kind = type(made).__name__ if isinstance(made, PretrainedConfig) else f"{made!r:.80}"
-        raise ValueError(
-            f"{WHERE}: `encoder_config` is {kind}, which is not the configuration of a text encoder with a "
-            "`hidden_size`; give one, such as BertConfig, or use from_encoder()."
-        )
+        remedy = "give that of a text encoder with a `hidden_size`, such as BertConfig, or use from_encoder()"
+        raise ValueError(f"{WHERE}: `encoder_config` is {kind}; {remedy}.")
     made._name_or_path = ""
     made.dtype = None
     return made

@@ -34,11 +34,9 @@ def find_entities(output: Any, config: TriaffineConfig, threshold: Threshold | N
     names, thresholds = config.entity_labels, thresholds_of(config, threshold)
     logits, spans, mask = (output if isinstance(output, CopiedScores) else CopiedScores(output)).wait()
     if logits.shape[-1] != config.num_scores:
-        raise ValueError(
-            f"The model has {logits.shape[-1]} scores for each span, and `config.id2label` now needs "
-            f"{config.num_scores}. For other labels, load it with from_pretrained(…, id2label=…, "
-            "ignore_mismatched_sizes=True), and train it."
-        )
+        problem = f"The model has {logits.shape[-1]} scores for each span, `config.id2label` needs {config.num_scores}"
+        remedy = "load it with from_pretrained(…, id2label=…, ignore_mismatched_sizes=True), and train it"
+        raise ValueError(f"{problem}. For other labels, {remedy}.")
     if not config.multi_label:
         mask = mask & _may_be_entity(logits, thresholds, config.temperature)
     sentence, span = mask.nonzero(as_tuple=True)

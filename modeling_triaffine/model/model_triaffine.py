@@ -334,7 +334,7 @@ def _check_positions(encoder: nn.Module, max_subwords: int) -> None:
     if isinstance(table, nn.Embedding):
         positions = table.num_embeddings - (0 if table.padding_idx is None else table.padding_idx + 1)
         if max_subwords > positions:
-            raise ValueError(f"`max_subwords` is {max_subwords}, but the encoder has only {positions} positions.")
+            raise ValueError(f"`max_subwords` is {max_subwords}; the encoder has positions for at most {positions}.")
 
 
 complete_import(__name__)

@@ -307,7 +307,7 @@ def _find_processor(model: Any, processor: Any, tokenizer: Any) -> Any:
     if isinstance(processor, str | os.PathLike):
         processor = TriaffineProcessor.from_pretrained(processor, **model.origin)
     if not hasattr(processor, "check_fits"):
-        remedy = "give the TriaffineProcessor that was saved with the model"
+        remedy = "give the TriaffineProcessor that was saved with the model, `processor=`"
         raise ValueError(f"NestedNERPipeline: `processor` is {processor!r:.80}; {remedy}.")
     if isinstance(tokenizer, str | os.PathLike):
         tokenizer = AutoTokenizer.from_pretrained(tokenizer, trust_remote_code=False)

@@ -368,10 +368,8 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         subwords = getattr(config.encoder_config, "vocab_size", None)
         highest = max(self.tokenizer.get_vocab().values(), default=0)
         if subwords is not None and highest >= subwords:
-            raise ValueError(
-                f"The tokenizer gives sub-words ids up to {highest}, but the encoder has vectors for {subwords} "
-                f"sub-words; use the tokenizer saved with the model, or call resize_token_embeddings({highest + 1})."
-            )
+            remedy = f"use the tokenizer saved with the model, or call resize_token_embeddings({highest + 1})"
+            raise ValueError(f"The tokenizer has ids up to {highest}, but the encoder {subwords} vectors; {remedy}.")
 
     def __getstate__(self) -> dict[str, Any]:
         """Returns the state for pickle, copies and hashes of data sets, which the words read so far must not change."""

@@ -27,13 +27,7 @@ LONGEST_RUN, LONGEST_STRING = 8, 512
 
 
 def _word_patterns(
-    space: str,
-    mark: str,
-    digit: str,
-    character: str,
-    unspaced: str = "",
-    hangul: str = "",
-    tibetan: str = "",
+    space: str, mark: str, digit: str, character: str, unspaced: str = "", hangul: str = "", tibetan: str = ""
 ) -> dict[str, str]:
     """The pattern of a word for each choice of a word splitter, from kinds of characters as they stand in brackets.
 

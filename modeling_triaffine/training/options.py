@@ -204,8 +204,7 @@ class TrainingOptions:
         metavar="NAME",
     )
     calibrate_threshold: bool = _scores(
-        False,
-        "At the end, choose a temperature and one threshold for all labels on the validation data",
+        False, "At the end, choose a temperature and one threshold for all labels on the validation data"
     )
     push_to_hub: bool = _scores(False, "Publish the final model")
     hub_private_repo: bool | None = _scores(True, "Make a new repository private; off with --no_hub_private_repo")

@@ -76,10 +76,7 @@ class Corpus:
 
 
 def start_from_recipe(
-    recipe: str | PathLike[str],
-    corpus: Mapping[str, Dataset],
-    output_dir: str | PathLike[str],
-    **options: Any,
+    recipe: str | PathLike[str], corpus: Mapping[str, Dataset], output_dir: str | PathLike[str], **options: Any
 ) -> tuple[TriaffineForNestedNER, TriaffineProcessor, NestedNERTrainingArguments]:
     """Returns what a [`NestedNERTrainer`] needs to train a new model as a recipe says.
 

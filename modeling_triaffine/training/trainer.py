@@ -95,7 +95,7 @@ class NestedNERTrainer(Trainer):
     ):
         args = NestedNERTrainingArguments() if args is None else args
         if getattr(options.get("data_collator"), "__module__", "").startswith("transformers."):
-            raise ValueError("NestedNERTrainer: data_collator knows no spans; leave out those of transformers.")
+            raise ValueError("NestedNERTrainer: this data_collator knows no spans; give a DataCollatorForNestedNER.")
         if named := [name for name in INEFFECTIVE if options.get(name) or getattr(args, name, None)]:
             raise ValueError(f"NestedNERTrainer: {named[0]} has no effect; use boundary_smoothing or compute_metrics.")
         given: Any = eval_dataset if isinstance(eval_dataset, Mapping) else {"eval_dataset": eval_dataset}

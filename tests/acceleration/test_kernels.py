@@ -21,12 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from modeling_triaffine.acceleration import full_tensors, kernels, span_stage
-from modeling_triaffine.acceleration.kernels import (
-    KeyFactors,
-    ProductFactors,
-    triton_is_available,
-    triton_span_scores,
-)
+from modeling_triaffine.acceleration.kernels import KeyFactors, ProductFactors, triton_is_available, triton_span_scores
 from modeling_triaffine.model import triaffine_ops
 from modeling_triaffine.model.triaffine_blocks import ACCELERATION, pack_words
 from tests.model import test_triaffine_ops as test_ops

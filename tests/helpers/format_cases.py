@@ -77,7 +77,6 @@ def record_case(
 
 def json_case(record: Any, bad: Mapping[str, tuple[Any, ...]], nothing: object = None) -> FormatCase:
     """A case of JSON lines, the bad record after a good one."""
-
     others = {} if nothing is None else {"nothing": {"a.jsonl": json_lines(nothing)}}
     files = {"a.jsonl": json_lines(record)}
     return record_case(files, "line 2", lambda value: {"a.jsonl": json_lines(record, value)}, bad, **others)

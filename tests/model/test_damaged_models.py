@@ -59,7 +59,7 @@ DAMAGED: list[tuple[str, Any, str]] = [
     (VOCABULARIES, {"words": {**VOCABULARY, "gene": 3}}, "is damaged .*the vocabulary of words lacks"),
     (VOCABULARIES, {"chars": VOCABULARY | {f"c{n}": n for n in range(2, 100)}}, "reads chars .* more entries than"),
     ("tokenizer_config.json", {"tokenizer_class": 5}, "tokenizer_config.json"),
-    ("tokenizer_config.json", {"cls_token": "[NEW]"}, r"ids up to (\d+), but the encoder has vectors for \1 sub-words"),
+    ("tokenizer_config.json", {"cls_token": "[NEW]"}, r"ids up to (\d+), but the encoder \1 vectors"),
     ("tokenizer.json", [], "tokenizer.json"),
     (PROCESSOR, None, r"has no processor_config\.json\. .*from_encoder\(\)"),
     *((name, None, f"has no {name}") for name in (VOCABULARIES, "tokenizer.json")),

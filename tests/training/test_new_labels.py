@@ -13,12 +13,7 @@ from safetensors.torch import load_file
 from modeling_triaffine import DataCollatorForNestedNER, TriaffineConfig
 from modeling_triaffine.evaluation.prediction import predict_words
 from modeling_triaffine.model.span_head_triaffine import smooth_boundaries
-from modeling_triaffine.training.new_labels import (
-    START_BELOW,
-    Teacher,
-    extend_labels,
-    span_probabilities,
-)
+from modeling_triaffine.training.new_labels import START_BELOW, Teacher, extend_labels, span_probabilities
 from modeling_triaffine.training.run import prepare_run, score, train_and_save
 from tests.helpers.factors import FACTORS, WITHOUT_WORDS, fields_of
 from tests.helpers.faults import assert_same_weights

@@ -110,7 +110,7 @@ def test_parts_that_do_not_fit_are_refused_before_the_training(tmp_path):
         with pytest.raises(ValueError, match="has no effect"):
             trainer_like(like, arguments, **options)
     narrow = TriaffineProcessor(like.processing_class.tokenizer, max_subwords=32)
-    with pytest.raises(ValueError, match=r"windows of 32 .* of 64"):
+    with pytest.raises(ValueError, match=r"windows of 32 .*max_subwords=64"):
         NestedNERTrainer(like.model, like.args, processing_class=narrow)
     like.model.config.context = "document"
     with pytest.raises(ValueError, match=r"context 'document', and the processor .* 'none'.* context='document'"):
