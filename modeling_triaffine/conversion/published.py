@@ -274,10 +274,8 @@ def _read_vocabularies(
         # Tables of parts of speech and characters have more rows than names.
         fits = len(numbered) == rows if part == "words" else len(numbered) <= rows
         if not fits or not {PADDING, UNKNOWN} <= {*numbered} or sorted(numbered.values()) != [*range(len(numbered))]:
-            raise ValueError(
-                f"{path} does not fit the checkpoint, which has {rows} rows for {part}: it needs [PAD], [UNK] and a "
-                f"name for each number from 0, and has {len(numbered)} names."
-            )
+            found = f"it needs [PAD], [UNK] and one name for each number from 0, and has {len(numbered)} names"
+            raise ValueError(f"{path} does not fit the checkpoint's {rows} rows for {part}: {found}.")
         names = dict.fromkeys([PADDING, UNKNOWN, *sorted(numbered, key=numbered.__getitem__)])
         vocabularies[part] = {name: numbered[name] for name in names}
     return vocabularies

@@ -271,10 +271,8 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
             for number, sentence in enumerate(given[name]):
                 is_list = isinstance(sentence, Iterable) and not isinstance(sentence, str)
                 if not is_list or not all(issubclass(kind, str) for kind in set(map(type, sentence))):
-                    raise TypeError(
-                        f"TriaffineProcessor: sentence {number} of `{name}` is {sentence!r:.80}; give it as a "
-                        "list of strings, one for each word."
-                    )
+                    what = f"sentence {number} of `{name}` is {sentence!r:.80}"
+                    raise TypeError(f"TriaffineProcessor: {what}; give it as a list of strings, one for each word.")
         return self.encode_pieces([Piece((), 0, 0, *parts) for parts in zip(*given.values(), strict=True)])
 
     def encode_pieces(self, pieces: Sequence[Piece]) -> list[Feature]:
@@ -361,10 +359,8 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         for part, prefix in VOCABULARY_PARTS.items():
             is_read, vectors = getattr(config, f"{prefix}_embedding_size"), getattr(config, f"{prefix}_vocab_size")
             if (is_read and part not in self.vocabulary_parts) or len(self.vocabularies.get(part, ())) > vectors:
-                raise ValueError(
-                    f"The model reads {part} in addition to sub-words, but the processor has no vocabulary of them, or "
-                    "one with more entries than the model has vectors; use the processor that was saved with the model."
-                )
+                remedy = "has no vocabulary of them, or too large a one; use the one saved with the model"
+                raise ValueError(f"The model reads {part} in addition to sub-words, but the processor {remedy}.")
         subwords = getattr(config.encoder_config, "vocab_size", None)
         highest = max(self.tokenizer.get_vocab().values(), default=0)
         if subwords is not None and highest >= subwords:
@@ -403,10 +399,8 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         def find(name: str) -> str:
             path = find_file(pretrained_model_name_or_path, name, kwargs)
             if path is None:
-                raise FileNotFoundError(
-                    f"{pretrained_model_name_or_path} has no {name}. Give the folder of a trained model; "
-                    "TriaffineProcessor.from_encoder() makes a new processor."
-                )
+                remedy = "Give a trained model; TriaffineProcessor.from_encoder() makes a new processor"
+                raise FileNotFoundError(f"{pretrained_model_name_or_path} has no {name}. {remedy}.")
             return path
 
         with reading(str(pretrained_model_name_or_path), f"one of config.json, {', '.join(FILES)}"):
@@ -463,9 +457,8 @@ def fill_in_tags(
         tags[number] = of_sentence
     for words, of_sentence in zip(sentences, tags, strict=True):
         if len(words) != len(of_sentence):
-            raise ValueError(
-                f"A sentence of {len(words)} words ({' '.join(words)[:60]}) has {len(of_sentence)} part-of-speech tags."
-            )
+            sentence = f"A sentence of {len(words)} words ({' '.join(words)[:60]})"
+            raise ValueError(f"{sentence} has {len(of_sentence)} part-of-speech tags.")
     return tags
 
 

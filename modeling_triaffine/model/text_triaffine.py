@@ -276,11 +276,9 @@ def check_words(words: Iterable[Any], text: str, splitter: str, last: int = 0) -
         except (TypeError, ValueError):
             start = end = -1
         if not last <= start < end <= len(text):
-            raise ValueError(
-                f"The {splitter} returned {word!r:.80} after a word that ends at {last}, for the text "
-                f"{text!r:.80} of {len(text)} characters. A word is (start, end) in characters; words must be in "
-                "order and must not overlap."
-            )
+            where = f"after a word that ends at {last}, in the text {text!r:.80} of {len(text)} characters"
+            remedy = "Give each word as (start, end) in characters, in order and without overlap"
+            raise ValueError(f"The {splitter} returned {word!r:.80} {where}. {remedy}.")
         checked.append((start, end))
         last = end
     return checked

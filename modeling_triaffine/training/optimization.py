@@ -39,10 +39,8 @@ def build_parameter_groups(
     for name, parameter in named_parameters:
         part = name.split(".", 1)[0]
         if part in WRAPPERS:
-            raise ValueError(
-                "The model is wrapped as a whole, so its parts have no learning rates. Wrap the encoder alone: "
-                "model.encoder = peft.get_peft_model(model.encoder, config), or torch.compile(model.encoder)."
-            )
+            remedy = "Wrap model.encoder alone, with peft.get_peft_model or torch.compile"
+            raise ValueError(f"The model is wrapped as a whole, so its parts have no learning rates. {remedy}.")
         if parameter.requires_grad:
             groups[part if part in learning_rates else "head", name in decaying].append(parameter)
     if not any(groups.values()):
