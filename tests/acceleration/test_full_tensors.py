@@ -111,6 +111,4 @@ def test_head_that_recomputes_everything_gives_the_same_gradients(shares, monkey
             head(hidden, lengths, labels).loss.backward()
         return {name: value.grad for name, value in head.named_parameters()}
 
-    usual, least = gradients(full_tensors.KEPT_SHARE), gradients(0)
-    for name, gradient in usual.items():
-        torch.testing.assert_close(least[name], gradient, msg=name)
+    torch.testing.assert_close(gradients(0), gradients(full_tensors.KEPT_SHARE))

@@ -130,17 +130,15 @@ CASES = {
         *({}, [("abc", [(0, 2, "DNA"), (1, 2, "protein")]), ("a", [])]),
         [[[2, 0, 2], [-100, 1, 2], [-100, -100, 2]], [[2, -100, -100], [-100, -100, -100], [-100, -100, -100]]],
     ),
-    "a sentence without words": (
-        {},
-        [("", []), ("ab", [(1, 2, "DNA")])],
-        [[[-100, -100], [-100, -100]], [[2, 2], [-100, 0]]],
-    ),
+    "a sentence without words": ({}, [("", []), ("ab", [(1, 2, "DNA")])], [[[-100] * 2] * 2, [[2, 2], [-100, 0]]]),
     "no words at all": ({}, [("", [])], [[[-100]]]),
     "the last type of a span in the order of labels": ({}, [("a", [(0, 1, "DNA"), (0, 1, "protein")])], [[[1]]]),
     "in another order": ({}, [("a", [(0, 1, "protein"), (0, 1, "DNA")])], [[[1]]]),
     "no auxiliary one": ({"auxiliary_labels": ["protein"]}, [("a", [(0, 1, "DNA"), (0, 1, "protein")])], [[[0]]]),
-    "flat annotation leaves out what may be nested": (
-        *(OUTERMOST, [("abcde", [(1, 4, "DNA")]), ("ab", [])], [LEFT_OUT, WITHOUT]),
+    "flat annotation leaves out what is inside": (
+        OUTERMOST,
+        [("abcde", [(1, 4, "DNA")]), ("ab", [])],
+        [LEFT_OUT, WITHOUT],
     ),
     "and keeps nested entities that are annotated": (
         *(OUTERMOST, [("abc", [(0, 3, "DNA"), (1, 2, "protein")])]),

@@ -58,11 +58,8 @@ def test_of_a_mapping_and_of_a_folder_for_one_split(tmp_path):
     """Of a folder with splits, the one that is asked for, never all of them together."""
     write_files(tmp_path, {"c/train.jsonl": LINE, "c/dev.jsonl": json.dumps(changed(id="d")), "d/x_dev.jsonl": LINE})
     corpus = load({"dev": tmp_path / "c", "held_out": str(tmp_path / "c/train.jsonl"), "test": tmp_path / "d"})
-    assert {split: rows["id"][:] for split, rows in corpus.items()} == {
-        "validation": ["d"],
-        "held_out": ["a:0"],
-        "test": ["a:0"],
-    }
+    ids = {split: rows["id"][:] for split, rows in corpus.items()}
+    assert ids == {"validation": ["d"], "held_out": ["a:0"], "test": ["a:0"]}
     assert all(str(rows.split) == split for split, rows in corpus.items())
     with pytest.raises(CorpusError, match=r"c: it is given for test, and has train, validation"):
         load({"test": tmp_path / "c"})
@@ -221,13 +218,8 @@ class TestOptions:
 
     def test_words_may_be_split_again(self, tmp_path):
         """Those of a corpus of words alone are its text, joined by spaces."""
-        record = {
-            "tokens": ["CD28-mediated", "signal"],
-            "entities": [entity(0, 1)],
-            "left_tokens": ["IL-2"],
-            "pos": ["A", "N"],
-        }
-        path = write(tmp_path / "a.jsonl", record)
+        words = {"tokens": ["CD28-mediated", "signal"], "left_tokens": ["IL-2"], "pos": ["A", "N"]}
+        path = write(tmp_path / "a.jsonl", {**words, "entities": [entity(0, 1)]})
         row = load(path, word_splitter=word_splitter("punctuation"))["train"][0]
         assert row["tokens"] == ["CD28", "-", "mediated", "signal"]
         assert (row["entities"], row["left_tokens"], row["pos"]) == ([entity(0, 3)], ["IL", "-", "2"], [])

@@ -51,29 +51,24 @@ def test_lists_of_levels(kind):
 
 OF_AB = {"tokens": "w", "entities": "e"}
 LISTS = {"start": List(Value("int32")), "end": List(Value("int32")), "label": List(ClassLabel(names=["A", "B"]))}
+A_AND_B = [(0, 2, "A"), (1, 2, "B")]
+OTHER_NAMES = {"start": "first", "end": "stop", "inclusive_end": True}
 FORMS = {
-    "numbers of tags": (OF_AB | {"names": ["O", "B-LOC", "I-LOC"]}, [0, 1], None, [(1, 2, "LOC")]),
-    "numbers of types": (OF_AB | {"names": ["O", "LOC", "PER"]}, [0, 1], None, [(1, 2, "LOC")]),
+    "numbers of tags": ({"names": ["O", "B-LOC", "I-LOC"]}, [0, 1], [(1, 2, "LOC")]),
+    "numbers of types": ({"names": ["O", "LOC", "PER"]}, [0, 1], [(1, 2, "LOC")]),
     # The rows of two data sets joined have null in the other's field.
-    "spans": (
-        *(OF_AB, [{"start": 0, "end": 2, "type": "A"}, {"start": 1, "end": 2, "label": "B"}]),
-        *(None, [(0, 2, "A"), (1, 2, "B")]),
-    ),
-    "lists of fields": (
-        *(OF_AB, {"start": [0, 1], "end": [2, 2], "label": [0, 1]}),
-        *({"w": List(Value("string")), "e": LISTS}, [(0, 2, "A"), (1, 2, "B")]),
-    ),
-    "other names": (
-        *(OF_AB | {"start": "first", "end": "stop", "inclusive_end": True}, [{"first": 0, "stop": 1, "type": "A"}]),
-        *(None, [(0, 2, "A")]),
-    ),
-    "no entity": (OF_AB, [], None, []),
+    "spans": ({}, [{"start": 0, "end": 2, "type": "A"}, {"start": 1, "end": 2, "label": "B"}], A_AND_B),
+    "lists of fields": ({}, {"start": [0, 1], "end": [2, 2], "label": [0, 1]}, A_AND_B),
+    "other names": (OTHER_NAMES, [{"first": 0, "stop": 1, "type": "A"}], [(0, 2, "A")]),
+    "no entity": ({}, [], []),
 }
 
 
-@pytest.mark.parametrize(("columns", "entities", "features", "expected"), FORMS.values(), ids=FORMS)
-def test_forms_of_entities(columns, entities, features, expected):
-    assert triples(adapted(columns, {"w": ["a", "b"], "e": entities}, features=features)[0]) == expected
+@pytest.mark.parametrize(("columns", "entities", "expected"), FORMS.values(), ids=FORMS)
+def test_forms_of_entities(columns, entities, expected):
+    features = {"w": List(Value("string")), "e": LISTS} if isinstance(entities, dict) else None
+    rows = adapted(OF_AB | columns, {"w": ["a", "b"], "e": entities}, features=features)
+    assert triples(rows[0]) == expected
 
 
 def test_what_is_not_read_is_counted():
@@ -119,9 +114,8 @@ class TestTexts:
 @pytest.mark.parametrize("form", ["numpy", "large"])
 def test_any_form_of_a_data_set_is_read(form):
     large = TAGGED.cast(Features({**TAGGED.features, "outer": LargeList(NAMES)}))
-    assert list(adapt_dataset(large if form == "large" else TAGGED.with_format(form), LEVELS)) == list(
-        adapt_dataset(TAGGED, LEVELS)
-    )
+    given = large if form == "large" else TAGGED.with_format(form)
+    assert adapt_dataset(given, LEVELS)[:] == adapt_dataset(TAGGED, LEVELS)[:]
     none = adapt_dataset(TAGGED.select([]), LEVELS)
     assert (len(none), none.features) == (0, FEATURES)
 
@@ -277,17 +271,10 @@ def record(tokens, entities, pos=()):
 
 
 def test_counts():
-    statistics = corpus_statistics(
-        [
-            record(
-                "a b c d e", [(0, 4, "PER"), (1, 3, "ORG"), (1, 3, "GPE"), (2, 3, "PER"), (4, 5, "PER")], pos="NNNNN"
-            ),
-            record("a b", [(0, 1, "PER"), (0, 1, "ORG")]),  # one span, two types: not nested
-            record("a", []),
-        ],
-        max_candidates=3,
-    )
-    assert statistics == {
+    nested = [(0, 4, "PER"), (1, 3, "ORG"), (1, 3, "GPE"), (2, 3, "PER"), (4, 5, "PER")]
+    of_one_span = [(0, 1, "PER"), (0, 1, "ORG")]  # not nested
+    records = [record("a b c d e", nested, pos="NNNNN"), record("a b", of_one_span), record("a", [])]
+    assert corpus_statistics(records, max_candidates=3) == {
         "sentences": 3,
         "tokens": 8,
         "entities": 7,

@@ -178,9 +178,7 @@ def test_it_starts_as_a_run_does(tmp_path, recipe, corpus):
         assert getattr(model.config, name) == getattr(of_run, name), name
     assert model.config.max_span_width is not None
     assert processor.vocabularies == run.trainer.processing_class.vocabularies
-    expected = run.trainer.model.state_dict()
-    for name, weight in model.state_dict().items():
-        torch.testing.assert_close(weight, expected[name])
+    torch.testing.assert_close(model.state_dict(), run.trainer.model.state_dict())
     assert (arguments.learning_rate, arguments.ema_decay) == (1e-2, 0.5)
     assert arguments.output_dir == str(tmp_path / "python")
 
