@@ -33,14 +33,14 @@ BUDGET = {
     "conversion": (668, 587),
     "data": (4_442, 2_192),
     "drawing": (593, 454),
-    "evaluation": (1_141, 625),
+    "evaluation": (1_139, 625),
     "explanation": (381, 280),
     "model": (4_430, 3_444),
     "page": (331, 585),
     "publishing": (675, 652),
     "serving": (896, 943),
     "tagging": (407, 533),
-    "training": (2_569, 2_564),
+    "training": (2_573, 2_573),
     "helpers": (0, 1_771),
 }
 

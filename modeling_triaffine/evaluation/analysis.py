@@ -197,10 +197,9 @@ def _error_tables(errors: Mapping[str, Any]) -> Iterator[Table]:
 
 
 def _draw_example(example: Mapping[str, Any], labels: Sequence[str]) -> tuple[str, dict[str, str]]:
-    def draw(side: str) -> str:
-        return draw_entities_html(*join_record(example["tokens"], example[side]), labels, embedded=True)
-
-    return example["id"], {"Gold": draw("gold"), "Predicted": draw("predicted")}
+    sides = {side: join_record(example["tokens"], example[side]) for side in ("gold", "predicted")}
+    drawn = {side.title(): draw_entities_html(*text, labels, embedded=True) for side, text in sides.items()}
+    return example["id"], drawn
 
 
 def _difference(comparison: Mapping[str, Any]) -> str:

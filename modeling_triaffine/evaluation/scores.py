@@ -238,9 +238,8 @@ def without_labels(predictions: Sentences, labels: Collection[str]) -> Sentences
 
 def paired_sentences(predictions: Sentences, references: Sentences) -> Iterator[tuple[Side, Side]]:
     """The predicted and gold entities, sentence by sentence; errors as in [`score_entities`]."""
-    predicted_sentences, sentences = len(predictions), len(references)
-    if predicted_sentences != sentences:
-        raise ValueError(f"There are predictions for {predicted_sentences} sentences and references for {sentences}.")
+    if len(predictions) != len(references):
+        raise ValueError(f"Predictions are for {len(predictions)} sentences, references for {len(references)}.")
     for sentence, (predicted, gold) in enumerate(zip(predictions, references, strict=True)):
         found = read_entities(predicted, f"predictions, sentence {sentence}")
         yield found, read_entities(gold, f"references, sentence {sentence}")

@@ -11,7 +11,6 @@ import json
 import logging
 import math
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -39,10 +38,10 @@ ACTIVATION_CHECKPOINTING = next(
 MOST_SECONDS = 300.0  # between two checkpoints
 # The key of `TrainingCallback.facts` in a checkpoint. Under the name of its class, transformers could replace it.
 FACTS = "training_facts"
-# Options that a resumed run keeps, because the states of optimizer and sampler depend on them.
+# Options that a resumed run keeps: the states of optimizer and sampler, and the best score, depend on them.
 KEPT = (
-    *("learning_rate", "encoder_learning_rate", "embeddings_learning_rate"),
-    *("weight_decay", "ema_decay", "seed", "data_seed", "optim", "adam_beta1", "adam_beta2", "adam_epsilon"),
+    *("learning_rate", "encoder_learning_rate", "embeddings_learning_rate", "weight_decay", "ema_decay", "optim"),
+    *("seed", "data_seed", "adam_beta1", "adam_beta2", "adam_epsilon", "metric_for_best_model", "greater_is_better"),
 )
 
 
@@ -186,8 +185,8 @@ class TrainingCallback(TrainerCallback):
         self.has_signal = self.is_stopping = self.is_due = False
         self.saved_at = math.inf
 
-    def prepare(self, args: Any, checkpoint: str | None, records: Any) -> None:
-        """Takes over the options that a checkpoint keeps; raises CheckpointError if it is of other sentences."""
+    def prepare(self, args: Any, checkpoint: str | None, records: Any, objective: str = "") -> None:
+        """Takes over the options that a checkpoint keeps; raises CheckpointError if it is of another objective."""
         if args.should_save:
             set_incomplete_aside(args.output_dir)
         state: Any = None if checkpoint is None else read_state(checkpoint)
@@ -196,15 +195,19 @@ class TrainingCallback(TrainerCallback):
         changed = {name: old for name, old in earlier.items() if name in KEPT and old != getattr(args, name, None)}
         vars(args).update(changed)
         if changed:
-            named = ", ".join(f"{name} {value}" for name, value in changed.items() if value is not None)
+            named = ", ".join(f"{name} {value}" for name, value in changed.items())
             logger.warning("Options stay as in the checkpoint: %s. A new run from it can have others.", named)
-        digest = hashlib.blake2b(digest_size=8)
+        digest = hashlib.blake2b(objective.encode(), digest_size=8)
         for row in () if records is None else zip(records["tokens"][:], records["entities"][:], strict=True):
             digest.update(json.dumps(row).encode())
         data = None if records is None else digest.hexdigest()
         if data != earlier.get("data", data):
-            remedy = "Resume with its data, or start a new run with it as --model_name_or_path."
-            raise CheckpointError(f"The checkpoint is of a training on other sentences. {remedy}")
+            problem = (
+                "The checkpoint is of other sentences, or of another --teacher, --keep_labels or --flat_annotation."
+            )
+            raise CheckpointError(
+                f"{problem} Resume with the same, or start a new run with it as --model_name_or_path."
+            )
         self.facts = {"data": data, **{name: getattr(args, name) for name in KEPT if hasattr(args, name)}}
         if checkpoint is not None:
             if not (Path(checkpoint) / OPTIMIZER_NAME).is_file():
@@ -226,7 +229,7 @@ class TrainingCallback(TrainerCallback):
 
         self.has_signal = False
         handlers: dict[int, Any] = {}
-        if threading.current_thread() is threading.main_thread():  # other threads cannot set handlers
+        with contextlib.suppress(ValueError):  # other threads than the main one cannot set handlers
             for number in (signal.SIGINT, signal.SIGTERM):
                 handlers[number] = signal.signal(number, note)
         try:
@@ -243,8 +246,7 @@ class TrainingCallback(TrainerCallback):
             problem = f"The checkpoint is of update {state.global_step}, beyond --num_train_epochs"
             raise CheckpointError(f"{problem}. Raise it.")
         self.saved_at, self.is_stopping, self.is_due = time.monotonic(), False, False
-        states: Any = state.stateful_callbacks
-        states[FACTS] = self.facts
+        vars(state)["stateful_callbacks"][FACTS] = self.facts
         if args.save_strategy != "no":
             after = f"after update {args.save_steps}" if args.save_strategy == "steps" else "after an epoch"
             logger.info("The first checkpoint comes %s, or after %.0f minutes.", after, MOST_SECONDS / 60)
@@ -260,8 +262,6 @@ class TrainingCallback(TrainerCallback):
         control.should_save |= (self.is_due or self.is_stopping) and not ends_epoch
         control.should_training_stop |= self.is_stopping
         args.save_only_model &= not self.is_stopping  # the run goes on from this checkpoint
-        if control.should_training_stop and not self.is_stopping:
-            kwargs["optimizer"].eval()  # the model ends with the average, if there is one
         control.should_log |= control.should_evaluate  # the loss up to this evaluation
         return control
 

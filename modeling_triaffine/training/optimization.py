@@ -63,6 +63,8 @@ def averaging(optimizer_class: type[Optimizer], decay: float) -> type[Optimizer]
     After update t, average ← δ · average + (1 - δ) · weights with δ = min(decay, t / (t + 9)), so that early weights
     count little. The average starts with the weights after the first update.
     """
+    if hasattr(optimizer_class, "eval"):
+        raise ValueError(f"{optimizer_class.__name__} averages the weights itself; leave out ema_decay.")
 
     class AveragingOptimizer(optimizer_class):  # type: ignore[misc, valid-type]
         @torch.no_grad()

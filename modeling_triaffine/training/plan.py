@@ -25,7 +25,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import torch
 import yaml
-from transformers import TrainingArguments
+from transformers import TrainingArguments, get_scheduler
 from transformers.integrations import get_reporting_integration_callbacks
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 from transformers.utils import CONFIG_NAME, is_torch_tf32_available
@@ -50,7 +50,8 @@ REPLACED = {
 RECIPE_FIELDS = ("encoder_config", "id2label")
 
 # Arguments of transformers' Trainer that would have no effect: it scores tensors, ours lists of entities.
-INEFFECTIVE = ("label_smoothing_factor", "preprocess_logits_for_metrics", "batch_eval_metrics", "include_for_metrics")
+INEFFECTIVE = ["label_smoothing_factor", "preprocess_logits_for_metrics", "batch_eval_metrics", "include_for_metrics"]
+INEFFECTIVE += ["prediction_loss_only", "bf16_full_eval", "fp16_full_eval", "eval_accumulation_steps"]
 
 
 # ---- The arguments of a trainer ----
@@ -110,8 +111,11 @@ class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
         is_scored_at_end = self.do_eval
         super().__post_init__()
         self.do_eval = is_scored_at_end  # which transformers turns on where training evaluates
-        if self.max_subwords_per_batch and self.train_sampling_strategy != "group_by_length":
-            raise ValueError("max_subwords_per_batch excludes this train_sampling_strategy; leave out one.")
+        if self.greater_is_better and self.lr_scheduler_type in ("reduce_lr_on_plateau", "greedy"):
+            self.lr_scheduler_kwargs = {"mode": "max", **(self.lr_scheduler_kwargs or {})}  # type: ignore[dict-item]
+        makes_others = self.auto_find_batch_size or self.train_sampling_strategy != "group_by_length"
+        if self.max_subwords_per_batch and makes_others:
+            raise ValueError("max_subwords_per_batch excludes train_sampling_strategy and auto_find_batch_size.")
 
 
 # ---- The plan ----
@@ -205,10 +209,11 @@ def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
         raise ValueError("--output_dir is missing; give a folder for checkpoints and the model.")
     of_run = {member.name: options[member.name] for member in fields(RunOptions) if member.name in options}
     try:
-        training = NestedNERTrainingArguments(**{name: options[name] for name in options if name not in of_run})
+        training: Any = NestedNERTrainingArguments(**{name: options[name] for name in options if name not in of_run})
         for tracker in get_reporting_integration_callbacks(training.report_to):
             tracker()
-    # TypeError: an unknown field of a dictionary, as in accelerator_config; RuntimeError: a tracker is not installed
+        get_scheduler(training.lr_scheduler_type, torch.optim.SGD([torch.zeros(1)]), 0, 1, training.lr_scheduler_kwargs)
+    # TypeError: a field of a dictionary, as in lr_scheduler_kwargs; RuntimeError: a tracker is not installed
     except (ValueError, TypeError, RuntimeError) as error:
         raise ValueError(f"The training arguments do not fit together: {error}") from error
     if not training.do_train:

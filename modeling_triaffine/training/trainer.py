@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-import datasets
 import torch
 from accelerate.utils import gather_object
 from huggingface_hub import CommitInfo
@@ -97,7 +96,7 @@ class NestedNERTrainer(Trainer):
         if getattr(options.get("data_collator"), "__module__", "").startswith("transformers."):
             raise ValueError("NestedNERTrainer: this data_collator knows no spans; give a DataCollatorForNestedNER.")
         if named := [name for name in INEFFECTIVE if options.get(name) or getattr(args, name, None)]:
-            raise ValueError(f"NestedNERTrainer: {named[0]} has no effect; use boundary_smoothing or compute_metrics.")
+            raise ValueError(f"NestedNERTrainer: {named[0]} has no effect; boundary_smoothing or compute_metrics may.")
         given: Any = eval_dataset if isinstance(eval_dataset, Mapping) else {"eval_dataset": eval_dataset}
         sets = {name: as_dataset(data, name) for name, data in given.items()}
         train: Any = as_dataset(train_dataset, "train_dataset")
@@ -112,7 +111,6 @@ class NestedNERTrainer(Trainer):
         self._losses: list[torch.Tensor] = []  # of the batches of the update
         self._sentences = 0  # of the update, in all processes
         self._callback = TrainingCallback()
-        self._graphs: graphs.Graphs | None = None  # of training steps
         options |= {"processing_class": processing_class, "train_dataset": train, "eval_dataset": evaluation}
         with explaining_memory():
             super().__init__(model, args, **options)
@@ -136,10 +134,9 @@ class NestedNERTrainer(Trainer):
         """Creates AdamW (or `args.optim`) with the groups of `optimization.py`."""
         if self.optimizer is None:
             trained: Any = self.model if model is None else model
-            chosen = self.optimizer_cls_and_kwargs or self.get_optimizer_cls_and_kwargs(self.args, trained)
-            optimizer_class, options = chosen
+            kind, options = self.optimizer_cls_and_kwargs or self.get_optimizer_cls_and_kwargs(self.args, trained)
             if (decay := getattr(self.args, "ema_decay", None)) is not None:
-                optimizer_class = averaging(optimizer_class, decay)
+                kind = averaging(kind, decay)
             rate = self.args.learning_rate
             groups = build_parameter_groups(
                 trained.named_parameters(),
@@ -151,7 +148,7 @@ class NestedNERTrainer(Trainer):
                 weight_decay=self.args.weight_decay,
                 decaying=set(self.get_decay_parameter_names(trained)),
             )
-            self.optimizer = optimizer_class(groups, **options)
+            self.optimizer = kind(groups, **options)
         return self.optimizer
 
     # ---- Batches ----
@@ -193,8 +190,7 @@ class NestedNERTrainer(Trainer):
             batches = batches[self.args.process_index :: self.args.world_size]
         return self._dataloader(encoded, batches)
 
-    def get_test_dataloader(self, test_dataset: datasets.Dataset) -> DataLoader[Any]:
-        return self.get_eval_dataloader(test_dataset)
+    get_test_dataloader = get_eval_dataloader  # type: ignore[assignment]
 
     def _encode(self, dataset: Any) -> EncodedRecords:
         """The records, long ones in windows; those to train on and to evaluate on are encoded once."""
@@ -226,7 +222,7 @@ class NestedNERTrainer(Trainer):
             collate_fn=self.data_collator,
             num_workers=self.args.dataloader_num_workers,
             multiprocessing_context=self.args.dataloader_multiprocessing_context,
-            in_order=self.args.dataloader_in_order,
+            in_order=self.args.dataloader_in_order or isinstance(sampler, list),  # an evaluation knows its rows by it
             prefetch_factor=self.args.dataloader_prefetch_factor,
             persistent_workers=self.args.dataloader_persistent_workers,
             pin_memory=self.args.dataloader_pin_memory and torch.cuda.is_available(),
@@ -416,7 +412,9 @@ class NestedNERTrainer(Trainer):
         """
         checkpoint = find_checkpoint(resume_from_checkpoint, self.args.output_dir)
         self.is_resumed, self.run_summary = checkpoint is not None, None
-        self._callback.prepare(self.args, checkpoint, self.train_dataset)
+        teacher = "" if self.teacher is None else self.teacher.model.name_or_path
+        objective = f"{teacher}{getattr(self.data_collator, 'flat_annotation', None) or ''}"
+        self._callback.prepare(self.args, checkpoint, self.train_dataset, objective)
         if self.model_init is None:
             self.model.config.temperature, self.model.config.label_thresholds = 1.0, None  # those of other weights
         with explaining_memory(), self._callback.noting_signals():
@@ -429,14 +427,12 @@ class NestedNERTrainer(Trainer):
     _load_from_checkpoint = loading(Trainer._load_from_checkpoint)
 
     def _determine_best_metric(self, *arguments: Any, **options: Any) -> bool:
-        try:
-            return super()._determine_best_metric(*arguments, **options)
+        if self.args.load_best_model_at_end and not (self.control.should_save or self.args.save_strategy == "best"):
+            return False  # training cannot end with weights that are not saved
+        try:  # True saves: also a checkpoint that is due
+            return super()._determine_best_metric(*arguments, **options) or self.control.should_save
         except KeyError as error:  # nested_f1, say, of sentences without nested entities
             raise ValueError(error.args[0]) from None
-
-    def _load_best_model(self) -> None:
-        self._use_averages()  # else `save_model` would exchange the loaded weights for the optimizer's average
-        super()._load_best_model()
 
     def _finalize_training(self, *arguments: Any) -> TrainOutput:
         if self._callback.is_stopping:  # else the best checkpoint would replace the last one
@@ -445,6 +441,7 @@ class NestedNERTrainer(Trainer):
                 f"{self.args.output_dir}/checkpoint-{self.state.global_step}: the same command with "
                 "--resume_from_checkpoint, in Python trainer.train(resume_from_checkpoint=True), continues from there."
             )
+        self._use_averages()  # before the best weights are loaded, for which `save_model` would exchange them
         return super()._finalize_training(*arguments)
 
     def _save_checkpoint(self, *arguments: Any) -> None:

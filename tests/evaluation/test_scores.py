@@ -208,7 +208,7 @@ def test_order_is_irrelevant_and_repetition_counts_once(breakdown, pair, rng):
 
 @breakdowns
 def test_both_sides_need_the_same_sentences(breakdown):
-    with pytest.raises(ValueError, match="predictions for 2 sentences and references for 1"):
+    with pytest.raises(ValueError, match="for 2 sentences, references for 1"):
         breakdown([[], []], [[]])
 
 
@@ -279,5 +279,5 @@ def test_metric_rejects_what_arrow_would_truncate_or_lose():
     with pytest.raises(ValueError, match=r"predictions, sentence 0, entity 0: .*integers.*0\.5"):
         metric.add_batch(predictions=[[{"start": 0.5, "end": 1, "type": "LOC"}]], references=[[]])
     for predictions, references in ((2, 1), (0, 1), (1, 0)):
-        with pytest.raises(ValueError, match=f"for {predictions} sentences and references for {references}"):
+        with pytest.raises(ValueError, match=f"for {predictions} sentences, references for {references}"):
             metric.add_batch(predictions=[[]] * predictions, references=[[]] * references)

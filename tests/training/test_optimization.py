@@ -97,6 +97,8 @@ def test_the_average_follows_the_weights():
 def test_a_weight_that_gets_its_first_gradient_late_is_averaged_from_then_on():
     early, late = (torch.nn.Parameter(torch.tensor([value])) for value in (1.0, -2.0))
     optimizer = averaging(torch.optim.AdamW, decay=0.25)([early, late], lr=0.1)
+    with pytest.raises(ValueError, match="averages the weights itself"):  # as schedule-free optimizers do
+        averaging(type(optimizer), decay=0.25)
     for update in range(4):
         optimizer.zero_grad()
         (early if update < 2 else early * late).square().sum().backward()

@@ -58,7 +58,7 @@ def test_plain_arguments_have_one_rate_and_another_optimizer_is_taken(tmp_path: 
     trainer = micro_trainer(tmp_path / "unused", records, records, config=calibration)
     trainer.evaluate()
     assert trainer.model.config.temperature == 1.5
-    options = {"max_steps": 2, "save_strategy": "no", "learning_rate": 0.01}
+    options = {"max_steps": 2, "save_strategy": "no", "learning_rate": 0.01, "dataloader_in_order": False}
     arguments = TrainingArguments(str(tmp_path / "out"), use_cpu=True, **options)
     plain = trainer_like(trainer, arguments, optimizer_cls_and_kwargs=(torch.optim.SGD, {"lr": 1e-2, "momentum": 0.5}))
     plain.train()
@@ -67,6 +67,7 @@ def test_plain_arguments_have_one_rate_and_another_optimizer_is_taken(tmp_path: 
     assert isinstance(getattr(optimizer, "optimizer", optimizer), torch.optim.SGD)
     assert {group["name"] for group in optimizer.param_groups} >= {"head", "words", "encoder"}
     assert {group["initial_lr"] for group in optimizer.param_groups} == {0.01}
+    assert plain.get_eval_dataloader().in_order  # by which batches have their rows
     plain.model.config.return_dict = False
     assert 0 <= plain.evaluate()["eval_f1"] <= 1
 
@@ -85,6 +86,7 @@ def test_arguments_follow_the_machine(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 EACH_EPOCH = {"eval_strategy": "epoch", "save_strategy": "epoch"}
+EACH_UPDATE = {"eval_strategy": "steps", "eval_steps": 1, "save_strategy": "steps", "save_steps": 2}  # every second
 THREE_EPOCHS = {**EACH_EPOCH, "num_train_epochs": 3, "load_best_model_at_end": True, "learning_rate": 3e-2}
 VIRUS = {"start": 0, "end": 1, "type": "virus"}
 
@@ -131,6 +133,7 @@ def test_parts_that_do_not_fit_are_refused_before_the_training(tmp_path):
         ({"save_strategy": "no"}, {"eval_strategy": "epoch", "load_best_model_at_end": False}),
         ({"do_eval": False}, {"do_eval": False, "eval_strategy": "epoch", "load_best_model_at_end": True}),
         ({"eval_strategy": "no", "save_strategy": "steps"}, {"save_steps": 500}),
+        ({"lr_scheduler_type": "reduce_lr_on_plateau"}, {"lr_scheduler_kwargs": {"mode": "max"}}),
         ({"seed": "42", "per_device_train_batch_size": "8"}, {"seed": 42, "per_device_train_batch_size": 8}),
     ],
 )
@@ -178,15 +181,16 @@ def test_without_validation_data_nothing_is_scored(tmp_path):
         trainer_like(like, TrainingArguments(str(tmp_path), use_cpu=True, eval_strategy="epoch"))
 
 
-def test_own_metrics_of_entities_choose_the_best_checkpoint(tmp_path):
+@pytest.mark.parametrize(("when", "scores"), [({}, [0.2, 0.9, 0.5]), (EACH_UPDATE, [0.1, 0.2, 0.99, 0.9, 0.99, 0.5])])
+def test_own_metrics_of_entities_choose_the_best_checkpoint(tmp_path, when, scores):
     seen = []
-    values = iter([0.2, 0.9, 0.5])
+    values = iter(scores)
 
     def compute_metrics(evaluated):
         seen.append(evaluated)
         return {"mine": np.float64(next(values)), "eval_predicted": torch.tensor(-1)}
 
-    options = {**THREE_EPOCHS, "save_total_limit": 5, "metric_for_best_model": "mine", "greater_is_better": True}
+    options = {**THREE_EPOCHS, **when, "save_total_limit": 5, "metric_for_best_model": "mine"}
     like = micro_trainer(tmp_path, micro_records(12), micro_records(5, seed=1), **options)
     trainer = trainer_like(like, compute_metrics=compute_metrics)
     trainer.train()
@@ -195,16 +199,16 @@ def test_own_metrics_of_entities_choose_the_best_checkpoint(tmp_path):
     assert trainer.state.best_model_checkpoint == str(best)
     assert_same_weights(trainer.model.state_dict(), load_file(best / "model.safetensors"))
     logged = [entry for entry in trainer.state.log_history if "eval_mine" in entry]
-    assert [entry["eval_mine"] for entry in logged] == pytest.approx([0.2, 0.9, 0.5])
+    assert [entry["eval_mine"] for entry in logged] == pytest.approx(scores)
     assert all(type(entry["eval_mine"]) is float and "eval_f1" in entry for entry in logged)  # beside the built-in ones
-    assert [entry["eval_predicted"] for entry in logged] == [-1] * 3  # what is named alike is replaced
+    assert [entry["eval_predicted"] for entry in logged] == [-1] * len(scores)  # what is named alike is replaced
     predictions, references = seen[-1]
     assert references == [record["entities"] for record in micro_records(5, seed=1)]
     assert all({*entity} == {"start", "end", "type", "score"} for entities in predictions for entity in entities)
     assert score_entities(predictions, references)["f1"] == pytest.approx(logged[-1]["eval_f1"])
     values = iter([0.5])
     assert trainer.predict(trainer.eval_dataset).metrics["test_mine"] == pytest.approx(0.5)
-    trainer.args.metric_for_best_model = "nested_f2"
+    trainer.args.metric_for_best_model, trainer.control.should_save = "nested_f2", True
     with pytest.raises(ValueError, match=r"nested_f2(?s:.)*eval_f1"):
         trainer._determine_best_metric(logged[-1], None)
 
