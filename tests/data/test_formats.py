@@ -188,7 +188,7 @@ BROKEN_FILES = {
     "UTF-16": ("a.conll", SAMPLES["iob2"]["a.conll"].encode("utf-16"), "line 1", "NUL byte", "UTF-8"),
     "unknown": ("a.txt", "The mayor of Orsk slept.\n", "", "'The mayor of Orsk slept.", "docs/corpora.md"),
     "no tags": ("a.conll", "a b c\n", "", "B-type"),
-    "WebAnno": ("a.tsv", "#FORMAT=WebAnno TSV 3.3\n\n#Text=Orsk\n1-1\t0-4\tOrsk\tCity\t\n", "", "B-type"),
+    "WebAnno": ("a.tsv", "#FORMAT=WebAnno TSV 3.3\n\n#Text=Orsk\n1-1\t0-4\tOrsk\tCity\t\n", "", "UIMA CAS"),
     "only comments": ("a.conll", "# only\n", "", "B-type"),
 }
 

@@ -14,13 +14,13 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, count, groupby, pairwise
+from itertools import accumulate, chain, count, groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from ...model.text_triaffine import Offsets
-from ..reading import HEAD_SIZE, document_name, numbered_lines, numbered_paragraphs, read_head
+from ..reading import HEAD_SIZE, document_name, numbered_lines, numbered_paragraphs, read_head, record_keys
 from ..schema import DISCONTINUOUS, LOST_ACROSS_SENTENCES, OF_TABLES, Entity, RecordChecker, Text
 from ..texts import WrittenSentence, text_of_sentences
 from . import CorpusFormat, check_columns
@@ -34,11 +34,11 @@ DOCUMENT_START = re.compile(r"-DOCSTART-?(?!\S)")  # CoNLL-2003; without the las
 CONLL_2012 = "#begin document"  # begins its files, which all have the same columns but for predicates at the end
 OTHER_FORMAT = "#FORMAT="  # begins a file that names its format, which is another than this
 NAMED_COLUMNS = re.compile(r"(?m)^#\s*global\.columns\s*=(.*)$")  # of CoNLL-U Plus; FORM and UPOS are read
-NO_SPACE = "SpaceAfter=No"
+NO_SPACE = ("SpaceAfter=No", "NoSpaceAfter")  # of CoNLL-U, of HIPE
 COMMENT = re.compile(r"# ?\S+ = ")  # between the words of a sentence, as in HIPE 2020
 NAME_COLUMNS = "Name the columns, counted from 0: convert --columns 'tokens=0 entities=1,2' (columns={'tokens': 0, …})"
 # Says how the words of a file are written: a comment with the text of a sentence, or words without a space after.
-TEXT_OF_WORDS = re.compile(rf"(?m)^# *text *=|[\t |]{NO_SPACE}")
+TEXT_OF_WORDS = re.compile(rf"(?m)^# *text *=|[\t |](?:{'|'.join(NO_SPACE)})")
 
 Paragraph = list[tuple[int, str]]
 Rows = Sequence[tuple[int, list[str]]]  # the cells of each line, with its number
@@ -241,7 +241,6 @@ def _sentences(
     ignored = {*range(int(layout.numbered), layout.width)} - {layout.tokens, layout.pos, *layout.tags}
     doc_id, sent_id = stem if check.is_document else "", 0
     comments: dict[str, str] = {}  # name → value, since the last sentence
-    is_first = True
     for paragraph in paragraphs:
         rows: list[tuple[int, list[str]]] = []
         for number, line in paragraph:
@@ -250,20 +249,18 @@ def _sentences(
             if line.startswith("#") and (not rows or COMMENT.match(line)) and layout.problem(row):
                 name, _, value = line.removeprefix("#").partition("=")
                 name, value = " ".join(name.split()), value.strip()
-                if name in ("newdoc", "newdoc id") or line.startswith(CONLL_2012):
+                if name.rpartition(":")[2] in ("newdoc", "newdoc id", "document_id") or line.startswith(CONLL_2012):
                     doc_id, sent_id = value or next(unnamed), 0
                 comments[name] = value
                 layout.read_comment(name, value, f"line {number}", check)
             elif not rows and DOCUMENT_START.match(line):
                 doc_id, sent_id = next(unnamed), 0
-            elif is_first and layout.tags and is_header(row):
+            elif not rows and layout.tags and is_header(row):
                 check.note("lines of column names left out", example=f"line {number}")
-                is_first = False
             elif len(row) == layout.width and not row[layout.tokens]:
                 check.note("lines without a token dropped", example=f"line {number}")
             else:
                 rows.append((number, row))
-                is_first = False
         words = [(number, row) for number, row in rows if layout.is_word(row)]
         if not words:
             continue
@@ -300,7 +297,7 @@ def _written(rows: Rows, layout: Layout, comment: str, check: RecordChecker, whe
         elif "." not in node:
             last = node.partition("-")[2]
             covered = int(last or covered)
-            has_space = NO_SPACE not in "|".join(row[layout.tokens + 1 :]).split("|")
+            has_space = {*NO_SPACE}.isdisjoint("|".join(row[layout.tokens + 1 :]).split("|"))
             surfaces.append((form, " " * has_space, [] if last else [form]))
     starts = _places([form for form, _, _ in surfaces], comment)
     if starts is None:
@@ -337,7 +334,7 @@ def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | Non
         last = (row[-1] for row in rows_of(head)[0])
         wrong = next((f"; {value[:20]!r} in the last column is none" for value in last if not STANDARD.fits(value)), "")
         problem = f"no columns of tags (O, B-type, I-type) are in its first lines, {head[:30]!r}…{wrong}"
-        raise check.error("", problem, f"{NAME_COLUMNS}. {RULE}. {OF_TABLES}")
+        raise check.error("", problem, f"{NAME_COLUMNS}. {RULE}. {OF_TABLES}. In WebAnno, export UIMA CAS")
     if layout.doubt:
         raise check.error("", f"nobody says which column has the words: {layout.doubt}", NAME_COLUMNS)
     layout.has_text = TEXT_OF_WORDS.search(head) is not None
@@ -345,8 +342,15 @@ def read_iob2(path: Path, check: RecordChecker, columns: Mapping[str, Any] | Non
         by_sentence = groupby(_table_rows(numbered_lines(path, check)), key=itemgetter(0))
         paragraphs: Iterable[Paragraph] = ([row for _, row in rows] for _, rows in by_sentence)
     else:
-        paragraphs = numbered_paragraphs(path, check)
+        paragraphs = chain.from_iterable(map(_cut_at_ends, numbered_paragraphs(path, check)))
     yield from _texts(paragraphs, path, layout, check)
+
+
+def _cut_at_ends(paragraph: Paragraph) -> Iterator[Paragraph]:
+    """The sentences of a document of HIPE 2022, whose ends have flags: in OCR also wrong ones, inside of entities."""
+    words = [(number, line) for number, (_, line) in enumerate(paragraph) if not COMMENT.match(line)]
+    ends = [number for (_, line), (number, after) in pairwise(words) if "EndOfSentence" in line and "\tI-" not in after]
+    return (paragraph[first:last] for first, last in pairwise([0, *ends, len(paragraph)]))
 
 
 def _are_columns(head: str) -> bool:
@@ -356,8 +360,6 @@ def _are_columns(head: str) -> bool:
     """
     head = _in_columns(head)
     layout = find_layout(head)
-    if isinstance(layout, Conll2012):
-        return True
     rows, separator = rows_of(head)
     if layout is None:
         words = [row for row in rows if len(row) > 1 and STANDARD.fits(row[-1])]
@@ -374,7 +376,7 @@ IOB2 = CorpusFormat(
     description="columns of tags (IOB2, BIOES, BILOU, or types alone), one for each level of nesting",
     read=read_iob2,
     suffixes=(".conll", ".iob", ".iob2", ".bio", ".tsv"),
-    recognizes=_are_columns,
+    recognizes=lambda head: head.startswith(CONLL_2012) or (not record_keys(head) and _are_columns(head)),
     columns="the columns, counted from 0: {'tokens': 0, 'entities': [1, 2], 'pos': 3}",
 )
 

@@ -23,6 +23,7 @@ from . import CorpusFormat
 
 SPLIT_STARTS = {"train": 0, "validation": 15_023, "test": 16_692}  # number of each split's first sentence
 ENTITY_CLASS = re.compile(r"G#(?:(DNA|RNA|protein)_.*|(cell_line|cell_type))")
+WORD = re.compile(r"\S+")
 FIVE, ALL, OTHERS = "the five", "all of a span", "others, too"  # types that are read
 AUXILIARY_TYPES = ("other_name", "coordination", "other")  # of `genia_other_types`, beside the five
 COORDINATION = re.compile(r"\(.*G#(?:(?:DNA|RNA|protein)_|cell_line|cell_type)")
@@ -63,11 +64,7 @@ def _sentences_of(article: Element, doc_id: str, check: RecordChecker, types: st
     for number, element in enumerate(article.iter("sentence")):
         text, marked = _written(element)
         borders = sorted({0, len(text), *(border for start, end, _ in marked for border in (start, end))})
-        words = [
-            (start + word.start(), start + word.end())
-            for start, end in pairwise(borders)
-            for word in re.finditer(r"\S+", text[start:end])
-        ]
+        words = [word.span() for start, end in pairwise(borders) for word in WORD.finditer(text, start, end)]
         typed = [(start, end, _type(sem, types, check)) for start, end, sem in marked]
         entities = [Entity(start=start, end=end, type=kind) for start, end, kind in typed if kind and start < end]
         aligned, lost = align_entities(text, entities, words)
