@@ -66,7 +66,7 @@ def decode_json(data: bytes) -> object:
 
 def shown(value: object) -> str:
     """A value for messages: abbreviated, with its type."""
-    return "null" if value is None else f"{reprlib.repr(value)} ({type(value).__name__})"
+    return "null" if value is None else f"{reprlib.repr(value):.200} ({type(value).__name__})"
 
 
 @contextlib.contextmanager

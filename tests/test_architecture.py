@@ -31,7 +31,7 @@ BUDGET = {
     "acceleration": (1_177, 743),
     "commands": (1_043, 678),
     "conversion": (668, 587),
-    "data": (4_442, 2_192),
+    "data": (4_444, 2_192),
     "drawing": (593, 454),
     "evaluation": (1_139, 625),
     "explanation": (381, 280),

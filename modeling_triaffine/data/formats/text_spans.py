@@ -64,7 +64,7 @@ def annotated_text(record: JsonObject, default_id: str, columns: Mapping[str, An
         return None
     identifier = record.get(names.id[0])
     of_text = next((name for name in names.text if isinstance(record.get(name), str)), names.text[0])
-    text = record.value(of_text, str)
+    text = record.value(of_text, str, f"Give a string; a list of words is read by convert --columns tokens={of_text}")
     layers = layers_of(record, text)
     doc_id = default_id if identifier in (None, "") else str(identifier)
     entities = _entities(record, text, of_text, names, {*layers})
