@@ -237,9 +237,8 @@ class RecordChecker:
                     found[name] += 1
                     text["doc_id"] = f"{name}#{found[name]}"
                 found[text["doc_id"]] = 1
-                if text["doc_id"] != name:
-                    example = f"{text.get('where', '')}: {text['doc_id']}"
-                    self.note("texts with the name of an earlier one, numbered", example=example)
+                place = f"{text.get('where', '')}: {text['doc_id']}"
+                self.note("texts with the name of an earlier one, numbered", text["doc_id"] != name, place)
             yield text
 
     @contextmanager
@@ -326,7 +325,8 @@ class RecordChecker:
                 raise self.error(where, problem, OFFSETS)
             in_text.append((first, last))
         parts = joined(text, in_text)
-        if quote is not None and len(parts) == 1 and not same_but_for_space(quote, text[slice(*parts[0])]):
+        covered = ["".join(text[start:end] for start, end in some) for some in (parts, in_text)]  # either is quoted
+        if quote is not None and len(parts) == 1 and not any(same_but_for_space(quote, found) for found in covered):
             problem = f"field '{name}' quotes {quote!r}, but from {parts[0][0]} to {parts[0][1]} the text is "
             raise self.error(where, f"{problem}'{in_context(text, *parts[0])}'", OFFSETS)
         return parts
