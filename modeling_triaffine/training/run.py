@@ -18,7 +18,6 @@ from datasets import DatasetDict
 from transformers import PrinterCallback, ProgressCallback
 
 from ..data.texts import detokenize
-from ..evaluation.calibration import fit_temperature, score_spans, shared_threshold
 from ..evaluation.prediction import score_raw_text
 from ..evaluation.scores import format_scores, score_entities, scores_by_length, without_labels
 from ..files import locked, write_text
@@ -87,8 +86,6 @@ def train_and_save(run: Run) -> dict[str, float]:
     evaluations: dict[str, Evaluation] = {}
     with run.lock:
         metrics: dict[str, float] = {**run.trainer.train(training.resume_from_checkpoint).metrics}
-        if training.calibrate_threshold:
-            calibrate(run)
         for split, is_wanted in (("validation", training.do_eval), ("test", training.do_predict)):
             if is_wanted and split in run.corpus.given:
                 evaluations[split] = score(run, split, metrics)
@@ -107,19 +104,6 @@ def start_logging() -> None:
 class _ProgressBar(ProgressCallback):
     def on_log(self, *arguments: Any, **options: Any) -> None:
         """Prints nothing: `TrainingCallback` logs the scores."""
-
-
-def calibrate(run: Run) -> None:
-    """Sets temperature and threshold of the model, on the validation data in the words of the training."""
-    model, processor = run.trainer.model, run.trainer.processing_class
-    records = list(run.corpus.to_train_on["validation"])
-    config: Any = model.config
-    spans = score_spans(model, processor, records, run.plan.training.per_device_eval_batch_size)
-    config.temperature = fit_temperature(spans)
-    threshold = shared_threshold(spans, config.temperature)
-    config.label_thresholds = None if threshold is None else dict.fromkeys(config.entity_labels, threshold)
-    found = "the likeliest label" if threshold is None else f"a threshold of {threshold:.3f}"
-    logger.info("Calibrated on the validation data: temperature %.3f, %s.", config.temperature, found)
 
 
 def score(run: Run, split: str, metrics: dict[str, float]) -> Evaluation:

@@ -26,6 +26,7 @@ from ..data.collator import DataCollatorForNestedNER, Windows
 from ..data.records import as_dataset, entity_types
 from ..data.schema import CONTEXT_FIELDS
 from ..environment import describe_hardware, describe_versions
+from ..evaluation.calibration import fit_temperature, score_spans, shared_threshold
 from ..evaluation.prediction import candidate_spans
 from ..evaluation.scores import candidate_recall, score_entities, summary_metrics, without_labels
 from ..files import write_text
@@ -101,6 +102,8 @@ class NestedNERTrainer(Trainer):
         sets = {name: as_dataset(data, name) for name, data in given.items()}
         train: Any = as_dataset(train_dataset, "train_dataset")
         evaluation: Any = sets if given is eval_dataset else sets["eval_dataset"]
+        if evaluation is None and getattr(args, "calibrate_threshold", False):
+            raise ValueError("NestedNERTrainer: calibrate_threshold needs validation data; give eval_dataset.")
         args._n_gpu = min(args.n_gpu, 1)  # no DataParallel, which splits batches
         if isinstance(args, NestedNERTrainingArguments) and evaluation is None and args.eval_strategy != "no":
             args = copy.copy(args)  # ours evaluate by default, for which the Trainer requires data
@@ -420,7 +423,21 @@ class NestedNERTrainer(Trainer):
         with explaining_memory(), self._callback.noting_signals():
             output = super().train(checkpoint, *arguments, **options)
         self.run_summary = self._summarize(output.metrics["train_runtime"])
+        if getattr(self.args, "calibrate_threshold", False):
+            self._calibrate()
         return output
+
+    def _calibrate(self) -> None:
+        """Sets temperature and threshold of the model, on the validation data."""
+        sets: Any = self.eval_dataset if isinstance(self.eval_dataset, dict) else {"": self.eval_dataset}
+        records = [record for data in sets.values() for record in data]
+        config: Any = self.model.config
+        spans = score_spans(self.model, self.processing_class, records, self.args.per_device_eval_batch_size)
+        config.temperature = fit_temperature(spans)
+        threshold = shared_threshold(spans, config.temperature)
+        config.label_thresholds = None if threshold is None else dict.fromkeys(config.entity_labels, threshold)
+        found = "the likeliest label" if threshold is None else f"a threshold of {threshold:.3f}"
+        logger.info("Calibrated on the validation data: temperature %.3f, %s.", config.temperature, found)
 
     _load_optimizer_and_scheduler = loading(Trainer._load_optimizer_and_scheduler)
     _load_rng_state = loading(Trainer._load_rng_state)
@@ -493,7 +510,7 @@ class NestedNERTrainer(Trainer):
             if option.in_card == "always" or (option.in_card == "if set" and is_set):
                 settings[name] = value
         if args.max_steps > 0:
-            settings |= {"max_steps": args.max_steps, "num_train_epochs": None}
+            settings |= {"max_steps": args.max_steps, "num_train_epochs": None, "min_steps": None}
         if args.auto_find_batch_size and self.state.train_batch_size:
             settings["per_device_train_batch_size"] = self.state.train_batch_size
         settings |= {"optim": args.optim, "mixed_precision": self.accelerator.mixed_precision}  # by torch and machine

@@ -179,6 +179,8 @@ def test_without_validation_data_nothing_is_scored(tmp_path):
     assert (trainer.args.eval_strategy, trainer.args.load_best_model_at_end) == ("no", False)
     with pytest.raises(ValueError, match="eval_strategy"):  # asked for, not by default
         trainer_like(like, TrainingArguments(str(tmp_path), use_cpu=True, eval_strategy="epoch"))
+    with pytest.raises(ValueError, match="calibrate_threshold needs validation data"):
+        trainer_like(like, NestedNERTrainingArguments(str(tmp_path), use_cpu=True, calibrate_threshold=True))
 
 
 @pytest.mark.parametrize(("when", "scores"), [({}, [0.2, 0.9, 0.5]), (EACH_UPDATE, [0.1, 0.2, 0.99, 0.9, 0.99, 0.5])])
@@ -213,14 +215,17 @@ def test_own_metrics_of_entities_choose_the_best_checkpoint(tmp_path, when, scor
         trainer._determine_best_metric(logged[-1], None)
 
 
-def test_the_card_of_a_trainer_tells_of_its_training(tmp_path):
+def test_the_card_of_a_trainer_tells_of_its_training(tmp_path, caplog):
     """Of two validation sets, by the one that chooses checkpoints."""
+    caplog.set_level("INFO")
     options = {"num_train_epochs": 2, "eval_strategy": "epoch", "min_steps": 1, "ema_decay": 0.9}
     like = micro_trainer(tmp_path, micro_records(8), micro_records(2, seed=1), **options, metric_for_best_model="b_f1")
     trainer = trainer_like(like, eval_dataset={"a": like.train_dataset, "b": like.eval_dataset})
+    trainer.args.calibrate_threshold = True
     trainer.save_model()
     assert RunSummary.load(tmp_path) is None
     trainer.train()
+    assert "Calibrated on the validation data" in caplog.text
     trainer.evaluate()
     trainer.save_model(tmp_path / "saved")
     trainer.create_model_card()
