@@ -180,7 +180,7 @@ CASES = {
     "conllu": file_case(
         {"a.conllu": conllu("(1-Person", "", "", "(2-City)1)", "", "", words=TOKENS)},
         {
-            "columns": (conllu("(1-a)") + "2\tw\n", "line 2", "2 columns, 10"),
+            "columns": (conllu("(1-a)") + "2\tw\n", "line 2", "2 in place of 10"),
             "number": (conllu("(1-a)").replace("1", "9" * 5000, 1), "line 1", "'9999"),
             "close in another document": (conllu("(1-a") + "\n# newdoc\n" + conllu("1)"), "line 4", "'1'"),
             "neither": (conllu("1-a"), "line 1", "'1-a'"),
@@ -224,7 +224,7 @@ CASES = {
     "iob2": file_case(
         {"a.conll": COLUMNS},
         {
-            "fewer": ("a\tO\n", "line 8", "2 columns, 3"),
+            "fewer": ("a\tO\n", "line 8", "2 in place of 3"),
             "line ends of old Macs": ("a\tO\tO\rb\tO\tO\r", "line 8", "carriage return"),
             "scheme": ("a\tO\tO\n\n" * 10_000 + "b\tO\tQ-A\n", "line 20008", "column 2 is 'Q-A'"),
         },

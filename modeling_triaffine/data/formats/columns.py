@@ -76,7 +76,7 @@ class Layout:
     def problem(self, row: Sequence[str]) -> str:
         """What is wrong with a row; empty if nothing is."""
         if len(row) != self.width:
-            return row[0] if row == [OPEN_QUOTE] else f"there are {len(row)} columns, {self.width} in the lines before"
+            return row[0] if row == [OPEN_QUOTE] else f"{len(row)} in place of {self.width} columns"
         if self.numbered and not NODE.fullmatch(row[0]):
             return f"column 0 is {row[0][:20]!r}, which does not number a word"
         wrong = next((column for column, scheme in self.tags.items() if not scheme.fits(row[column])), None)
@@ -273,7 +273,7 @@ def _sentences(
         with check.record():
             for number, row in words:
                 if problem := layout.problem(row):
-                    raise check.error(f"line {number}", problem, f"{NAME_COLUMNS}. {RULE}")
+                    raise check.error(f"line {number}", problem, f"Correct it, or: {NAME_COLUMNS}. {RULE}")
             if ignored and layout.tags:  # other layouts know what is in all columns
                 check.note(f"values of the columns {', '.join(map(str, sorted(ignored)))} ignored", len(words))
             pos = [] if layout.pos is None else [row[layout.pos] for _, row in words]

@@ -76,9 +76,9 @@ def annotated_text(record: JsonObject, default_id: str, columns: Mapping[str, An
 def _checked_fields(columns: Mapping[str, Any]) -> FieldNames:
     check_columns(columns, ("text", "entities"), ("id", *OF_SPAN))
     for name, field in columns.items():
-        if not isinstance(field, bool if name == "inclusive_end" else str):
+        if type(field) not in ((bool,) if name == "inclusive_end" else (str, int)):  # a number: of a list
             raise ValueError(f"`columns`: {name} is {field!r}. Give names or paths of fields, inclusive_end as a bool.")
-    return named_fields(columns)
+    return named_fields({name: str(field) if type(field) is int else field for name, field in columns.items()})
 
 
 def named_fields(columns: Mapping[str, Any]) -> FieldNames:
