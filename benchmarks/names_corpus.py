@@ -10,9 +10,9 @@ tenth of the texts are in capitals or in lower case.
 
 - GUM (Zeldes 2017; github.com/amir-zeldes/gum, `dep/` with `splits.md` in one folder): documents of the genres whose
   texts are CC BY, CC BY-SA or in the public domain. A mention is a name if the head of its span is a proper noun; of
-  the span, what is before and after the name is left out (articles, clauses, appositions). Documents of its test split
-  are not read.
-- LitBank (Bamman et al. 2019; CC BY 4.0, `coref/brat`): mentions that it marks as proper names.
+  the span, what is before and after the name is left out (articles, clauses, appositions; titles and possessors of
+  persons, which the flat corpora leave out). Documents of its test split are not read.
+- LitBank (Bamman et al. 2019; CC BY 4.0, `coref/brat`): mentions that it marks as proper names, without titles.
 - wikigold (Balasuriya et al. 2009; CC BY 4.0), WNUT 2017 (Derczynski et al. 2017; CC BY 4.0), and UNER's EWT (Mayhew et
   al. 2024; CC BY-SA 4.0): flat, and without some of GUM's types.
 - CrossNER (Liu et al. 2021; MIT; github.com/zliucr/CrossNER, `ner_data`): train and dev of its five domains.
@@ -62,6 +62,13 @@ TAGS = {
 FLAT_TYPES = {"PERSON", "PLACE", "ORGANIZATION"}
 SURE = 0.6  # probability from which a silver name is added
 CONNECTOR = re.compile(r"of|d[aeiu]|des|del|von|van|der|den|l[ae]|el|al|&|for|['’]s|[-–/]|and|the")
+THE = re.compile("[Tt]he|THE")
+# In GUM, titles are known by their relation to the name.
+TITLE = re.compile(
+    r"(Mr|Mrs|Ms|Dr|Rev|Capt|Prof|M|Mme|Mlle)\.?|Miss|Sir|Madame|Mademoiselle|Monsieur|Lord|Lady|Doctor|Aunt|Uncle|Master"
+    r"|Captain|Colonel|General|Major|Lieutenant|Sergeant|Judge|King|Queen|Prince|Princess|Count|Countess|Duke|Duchess"
+    r"|Father|Sister|Mother|Reverend|Cardinal|Bishop|[a-z]+"
+)
 SUFFIX = re.compile(r"(Inc|Ltd|Jr|Sr)\.?|LLC|D\.C\.|DC|PhD")
 NO_SPACE_BEFORE = re.compile(r"[.,;:!?%)\]}…]+|n't|n’t|['’](?:s|re|ve|ll|d|m|S)?|''|”")
 NO_SPACE_AFTER = re.compile(r"[(\[{$£€#“]|``")
@@ -132,7 +139,7 @@ def gum_sentences(path: Path, document: str) -> Iterator[Sentence]:
             text += row[1] if "SpaceAfter=No" in row[9] or in_contraction(row, contractions) else row[1] + " "
         sentence = Sentence(f"{document}-{number}", text.rstrip(), words)
         for first, last, kind in mentions(rows, open_mentions):
-            span = name_in(rows, first, last)
+            span = name_in(rows, first, last, is_person=kind == "person")
             if span and kind in GUM_TYPES:
                 sentence.names.add((*span, GUM_TYPES[kind]))
         yield sentence
@@ -165,7 +172,7 @@ def mentions(rows: list[list[str]], opened: dict[str, tuple[int, str]]) -> Itera
                     yield first, number, kind
 
 
-def name_in(rows: list[list[str]], first: int, last: int) -> tuple[int, int] | None:
+def name_in(rows: list[list[str]], first: int, last: int, is_person: bool) -> tuple[int, int] | None:
     """The name in a mention whose head is a proper noun, without what precedes and follows it; else None."""
     inside = {rows[number][0] for number in range(first, last + 1)}
     heads = [number for number in range(first, last + 1) if rows[number][6] not in inside]
@@ -174,6 +181,9 @@ def name_in(rows: list[list[str]], first: int, last: int) -> tuple[int, int] | N
     head = heads[0]
     if any(row[6] == rows[head][0] and row[7] == "conj" for row in rows[head + 1 : last + 1]):
         return None
+    if is_person:  # possessors ("Korea's") and titles
+        before = (n for n in range(first, head) if rows[n][7] in ("case", "nmod:desc"))
+        first = max([first, *(n + 1 for n in before if rows[n][1] not in ("St.", "Saint", "Madam"))])
     while first < head and not begins_a_name(rows[first]):
         first += 1
     end = head
@@ -209,7 +219,8 @@ def read_litbank(folder: Path) -> Iterator[Sentence]:
             sentence = joined(f"{path.stem}-{line.start()}", [word for _, word in tokens])
             for kind, start, end in found:
                 inside = [n for n, (at, word) in enumerate(tokens) if int(start) <= at and at + len(word) <= int(end)]
-                if inside and tokens[inside[0]][1].lower() == "the":
+                left_out = TITLE if kind == "PER" else THE
+                while len(inside) > 1 and left_out.fullmatch(tokens[inside[0]][1]):
                     inside = inside[1:]
                 if inside and kind in LITBANK_TYPES:
                     sentence.names.add((inside[0], inside[-1], LITBANK_TYPES[kind]))
