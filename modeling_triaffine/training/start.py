@@ -29,12 +29,12 @@ from ..data.records import as_dataset, entity_types, repeated_sentences
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.kinds_triaffine import NONE_LABEL
 from ..model.model_triaffine import TriaffineForNestedNER
-from ..model.options_triaffine import MODEL_OPTIONS, ProcessorOptions
+from ..model.options_triaffine import MODEL_OPTIONS, ProcessorOptions, options_of
 from ..model.processing_triaffine import VOCABULARY_PARTS, TriaffineProcessor, beginning
 from ..model.text_triaffine import composed, word_splitter
 from ..new_model import match_low_rank_start, number_names
 from .new_labels import Teacher, extend_labels
-from .options import DATA, OWN_OPTIONS
+from .options import DATA, OWN_OPTIONS, SCORES, RunOptions
 from .plan import NestedNERTrainingArguments, TrainingPlan, make_plan
 from .word_vectors import read_word_vectors, vectors_of
 
@@ -42,8 +42,10 @@ logger = logging.getLogger(__name__)
 
 SPECIAL_TOKENS = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
 # Options of `triaffine-ner train` that `start_from_recipe` does not take.
-OF_A_RUN = {"resume_from_checkpoint", "keep_labels", "teacher"} | {
-    name for name, option in OWN_OPTIONS.items() if option.section == DATA and not name.endswith("_splitter")
+OF_A_RUN = {"resume_from_checkpoint", "keep_labels", "teacher", "do_predict"} | {
+    name
+    for name, option in options_of(RunOptions).items()
+    if option.section in (DATA, SCORES) and not name.endswith("_splitter")
 }
 
 

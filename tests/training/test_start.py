@@ -210,9 +210,9 @@ def test_a_splitter_is_saved_and_read_again(tmp_path, recipe, corpus, option, ch
     [
         ({"recipe": "genia-minilmm"}, "'genia-minilmm'"),
         ({"corpus": UNTAGGED, "pos_embedding_size": 4}, "has parts of speech .*_embedding_size 0"),
-        ({"license": 3}, "license is 3; it must be a string."),
+        ({"word_vectors": 3}, "word_vectors is 3; it must be a string."),
         ({"learning_rates": 1e-3}, r"option: learning_rates. Did you mean learning_rate\?$"),
-        *(({name: "a"}, f"'{name}'.*`trainer`") for name in ("train_file", "keep_labels")),
+        *(({name: "a"}, f"'{name}'.*`trainer`") for name in ("train_file", "keep_labels", "license")),
         ({"corpus": UNTAGGED["train"]}, "no split 'train'. Give a DatasetDict of load_nested_ner"),
         ({"corpus": {"train": IterableDataset.from_generator(list)}}, "IterableDataset.* has no len"),
     ],
