@@ -359,8 +359,8 @@ class TriaffineProcessor(HubMixin, ProcessorMixin):
         for part, prefix in VOCABULARY_PARTS.items():
             is_read, vectors = getattr(config, f"{prefix}_embedding_size"), getattr(config, f"{prefix}_vocab_size")
             if (is_read and part not in self.vocabulary_parts) or len(self.vocabularies.get(part, ())) > vectors:
-                remedy = "has no vocabulary of them, or too large a one; use the one saved with the model"
-                raise ValueError(f"The model reads {part} in addition to sub-words, but the processor {remedy}.")
+                problem = "has no vocabulary of them, or too large a one; use the one saved with the model"
+                raise ValueError(f"The model reads {part} in addition to sub-words, but the processor {problem}.")
         subwords = getattr(config.encoder_config, "vocab_size", None)
         highest = max(self.tokenizer.get_vocab().values(), default=0)
         if subwords is not None and highest >= subwords:

@@ -57,7 +57,7 @@ DAMAGED: list[tuple[str, Any, str]] = [
     (PROCESSOR, [], "processor_config.json"),
     (VOCABULARIES, {"words": ["gene"]}, "vocabularies.json is damaged"),
     (VOCABULARIES, {"words": {**VOCABULARY, "gene": 3}}, "is damaged .*the vocabulary of words lacks"),
-    (VOCABULARIES, {"chars": VOCABULARY | {f"c{n}": n for n in range(2, 100)}}, "reads chars .* more entries than"),
+    (VOCABULARIES, {"chars": VOCABULARY | {f"c{n}": n for n in range(2, 100)}}, "reads chars .* too large a one"),
     ("tokenizer_config.json", {"tokenizer_class": 5}, "tokenizer_config.json"),
     ("tokenizer_config.json", {"cls_token": "[NEW]"}, r"ids up to (\d+), but the encoder \1 vectors"),
     ("tokenizer.json", [], "tokenizer.json"),
