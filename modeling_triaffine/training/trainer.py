@@ -97,7 +97,7 @@ class NestedNERTrainer(Trainer):
         if getattr(options.get("data_collator"), "__module__", "").startswith("transformers."):
             raise ValueError("NestedNERTrainer: this data_collator knows no spans; give a DataCollatorForNestedNER.")
         if named := [name for name in INEFFECTIVE if options.get(name) or getattr(args, name, None)]:
-            raise ValueError(f"NestedNERTrainer: {named[0]} has no effect; boundary_smoothing or compute_metrics may.")
+            raise ValueError(f"NestedNERTrainer: {named[0]} has no effect; leave it out.")
         given: Any = eval_dataset if isinstance(eval_dataset, Mapping) else {"eval_dataset": eval_dataset}
         sets = {name: as_dataset(data, name) for name, data in given.items()}
         train: Any = as_dataset(train_dataset, "train_dataset")
@@ -137,9 +137,10 @@ class NestedNERTrainer(Trainer):
         """Creates AdamW (or `args.optim`) with the groups of `optimization.py`."""
         if self.optimizer is None:
             trained: Any = self.model if model is None else model
-            kind, options = self.optimizer_cls_and_kwargs or self.get_optimizer_cls_and_kwargs(self.args, trained)
+            chosen = self.optimizer_cls_and_kwargs or self.get_optimizer_cls_and_kwargs(self.args, trained)
+            optimizer_class, options = chosen
             if (decay := getattr(self.args, "ema_decay", None)) is not None:
-                kind = averaging(kind, decay)
+                optimizer_class = averaging(optimizer_class, decay)
             rate = self.args.learning_rate
             groups = build_parameter_groups(
                 trained.named_parameters(),
@@ -151,7 +152,7 @@ class NestedNERTrainer(Trainer):
                 weight_decay=self.args.weight_decay,
                 decaying=set(self.get_decay_parameter_names(trained)),
             )
-            self.optimizer = kind(groups, **options)
+            self.optimizer = optimizer_class(groups, **options)
         return self.optimizer
 
     # ---- Batches ----
