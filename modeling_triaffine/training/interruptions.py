@@ -202,12 +202,9 @@ class TrainingCallback(TrainerCallback):
             digest.update(json.dumps(row).encode())
         data = None if records is None else digest.hexdigest()
         if data != earlier.get("data", data):
-            problem = (
-                "The checkpoint is of other sentences, or of another --teacher, --keep_labels or --flat_annotation."
-            )
-            raise CheckpointError(
-                f"{problem} Resume with the same, or start a new run with it as --model_name_or_path."
-            )
+            problem = "The checkpoint is of other sentences, --teacher, --keep_labels or --flat_annotation"
+            remedy = "Resume with the same, or start a new run with it as --model_name_or_path"
+            raise CheckpointError(f"{problem}. {remedy}.")
         self.facts = {"data": data, **{name: getattr(args, name) for name in KEPT if hasattr(args, name)}}
         if checkpoint is not None:
             if not (Path(checkpoint) / OPTIMIZER_NAME).is_file():
@@ -246,7 +243,8 @@ class TrainingCallback(TrainerCallback):
             problem = f"The checkpoint is of update {state.global_step}, beyond --num_train_epochs"
             raise CheckpointError(f"{problem}. Raise it.")
         self.saved_at, self.is_stopping, self.is_due = time.monotonic(), False, False
-        vars(state)["stateful_callbacks"][FACTS] = self.facts
+        states: Any = state.stateful_callbacks
+        states[FACTS] = self.facts
         if args.save_strategy != "no":
             after = f"after update {args.save_steps}" if args.save_strategy == "steps" else "after an epoch"
             logger.info("The first checkpoint comes %s, or after %.0f minutes.", after, MOST_SECONDS / 60)
