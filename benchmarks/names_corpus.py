@@ -1,7 +1,7 @@
 """Makes the corpus that the model `names-en` is trained on: nested names in English texts of open corpora.
 
     python benchmarks/names_corpus.py OUTPUT --gum FOLDER [--litbank FOLDER] [--wikigold FILE] [--wnut FILE] \
-        [--ewt FILE] [--crossner FOLDER] [--silver MODEL]
+        [--ewt FILE] [--crossner FOLDER] [--docred FOLDER] [--silver MODEL]
 
 writes the folders `all` and `gum`, of all corpora and of GUM alone, each with `train.jsonl` and `validation.jsonl`, a
 sentence each line with its text and entities by characters. Some names also stand alone in `train.jsonl`, as a text of
@@ -16,6 +16,9 @@ tenth of the texts are in capitals or in lower case.
 - wikigold (Balasuriya et al. 2009; CC BY 4.0), WNUT 2017 (Derczynski et al. 2017; CC BY 4.0), and UNER's EWT (Mayhew et
   al. 2024; CC BY-SA 4.0): flat, and without some of GUM's types.
 - CrossNER (Liu et al. 2021; MIT; github.com/zliucr/CrossNER, `ner_data`): train and dev of its five domains.
+- DocRED (Yao et al. 2019; MIT), dev, as `dev_revised.json` and `test_revised.json` of Re-DocRED (Tan et al. 2022; MIT;
+  github.com/tonytan48/Re-DocRED): mentions in Wikipedia. Adjectives of places are left out, and dates without the name
+  of a month or a day.
 
 With `--silver`, an earlier model adds what these corpora do not annotate: its types that a corpus lacks, and names
 inside the corpus's own.
@@ -26,7 +29,7 @@ import json
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -59,6 +62,7 @@ TAGS = {
     **dict.fromkeys(("event", "election", "conference"), "EVENT"),
     **dict.fromkeys(("album", "song", "book", "poem", "magazine", "academicjournal", "award"), "OTHER"),
 }
+DOCRED_TYPES = {"PER": "PERSON", "LOC": "PLACE", "ORG": "ORGANIZATION", "TIME": "TIME", "MISC": "OTHER"}
 FLAT_TYPES = {"PERSON", "PLACE", "ORGANIZATION"}
 SURE = 0.6  # probability from which a silver name is added
 CONNECTOR = re.compile(r"of|d[aeiu]|des|del|von|van|der|den|l[ae]|el|al|&|for|['’]s|[-–/]|and|the")
@@ -70,6 +74,21 @@ TITLE = re.compile(
     r"|Father|Sister|Mother|Reverend|Cardinal|Bishop|[a-z]+"
 )
 SUFFIX = re.compile(r"(Inc|Ltd|Jr|Sr)\.?|LLC|D\.C\.|DC|PhD")
+# DocRED has adjectives ("German") among its places, and events among what is neither place nor person.
+ADJECTIVE = re.compile(
+    r"(?!.*(Caribbean|Mediterranean|Oceans?|Parish|Smithsonian)$)(.*(ian|ean|ish|ese|rican|xican|ican)s?|(.* )?(German|"
+    r"French|Dutch|Greek|Swiss|Czech|Welsh|Thai|Turk|Iraqi|Israeli|Pakistani|Bangladeshi|Saudi|Qatari|Kuwaiti|Yemeni|Omani"
+    r"|Somali|Nepali|Afghan|Roman|Cuban|Tibetan|Slovak|Serb|Croat|Soviet|Flemish|Icelandic|Moldovan|Venezuelan|Angolan|"
+    r"Paraguayan|Uruguayan|Ugandan|Papuan|Tajik|Uzbek|Catalan|Ottoman|Irishmen|Englishman)s?)"
+)
+EVENT = re.compile(
+    r".*\b(Wars?|Battle|Siege|Olympics|Olympic Games|Asian Games|Championships?|Cup|Festival|Grand Prix|Revolution|"
+    r"Tournament|Elections?|Massacre|Uprising|Conference|Contest|Holocaust|Rebellion|Blitz)\b.*"
+)
+DATE = re.compile(
+    r".*\b(January|February|March|April|May|June|July|August|September|October|November|December|Monday|Tuesday|Wednesday"
+    r"|Thursday|Friday|Saturday|Sunday)\b.*"
+)
 NO_SPACE_BEFORE = re.compile(r"[.,;:!?%)\]}…]+|n't|n’t|['’](?:s|re|ve|ll|d|m|S)?|''|”")
 NO_SPACE_AFTER = re.compile(r"[(\[{$£€#“]|``")
 
@@ -255,6 +274,24 @@ def read_crossner(folder: Path) -> Iterator[Sentence]:
                 yield sentence
 
 
+def read_docred(folder: Path) -> Iterator[Sentence]:
+    for path in sorted(folder.glob("*.json")):
+        for number, document in enumerate(json.loads(path.read_text(encoding="utf-8"))):
+            named = [mention for entity in document["vertexSet"] for mention in entity]
+            for place, words in enumerate(document["sents"]):
+                sentence = joined(f"docred-{path.stem}-{number}-{place}", words)
+                for mention in (mention for mention in named if mention["sent_id"] == place):
+                    if kind := docred_type(mention["type"], mention["name"]):
+                        sentence.names.add((mention["pos"][0], mention["pos"][1] - 1, kind))
+                yield sentence
+
+
+def docred_type(kind: str, name: str) -> str | None:
+    if (kind == "LOC" and ADJECTIVE.fullmatch(name)) or (kind == "TIME" and not DATE.fullmatch(name)):
+        return None
+    return "EVENT" if kind == "MISC" and EVENT.fullmatch(name) else DOCRED_TYPES.get(kind)
+
+
 def add_silver(sentences: list[Sentence], model: str, annotated: set[str]) -> None:
     """Adds what the model finds and the corpus does not annotate: other types, and names inside the corpus's own."""
     from modeling_triaffine import NestedNERPipeline
@@ -328,17 +365,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output", type=Path)
     parser.add_argument("--gum", type=Path, required=True)
-    for name in ("litbank", "wikigold", "wnut", "ewt", "crossner"):
+    for name in ("litbank", "wikigold", "wnut", "ewt", "crossner", "docred"):
         parser.add_argument(f"--{name}", type=Path)
     parser.add_argument("--silver", metavar="MODEL")
     given = parser.parse_args()
     splits = read_gum(given.gum)
-    others = {
+    others: dict[str, tuple[Callable[..., Iterable[Sentence]], tuple[Any, ...], set[str]]] = {
         "litbank": (read_litbank, (given.litbank,), FLAT_TYPES),
         "wikigold": (read_tags, (given.wikigold, 0, 1), FLAT_TYPES),
         "wnut": (read_tags, (given.wnut, 0, 1), {*FLAT_TYPES, "OTHER"}),
         "ewt": (read_tags, (given.ewt, 1, 2), FLAT_TYPES),
         "crossner": (read_crossner, (given.crossner,), {*FLAT_TYPES, "EVENT"}),
+        "docred": (read_docred, (given.docred,), {*FLAT_TYPES, "TIME"}),
     }
     for reader, arguments, annotated in others.values():
         if arguments[0]:
