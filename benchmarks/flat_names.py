@@ -8,22 +8,14 @@ are, and names are compared by characters. Of nested names, only the outermost c
 
 import argparse
 import json
-from collections.abc import Iterable
 from pathlib import Path
 
+from keep_outermost import keep_outermost
 from names_corpus import FLAT_TYPES, read_tags
 
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.evaluation import score_entities
 from modeling_triaffine.installed_models import find_model
-
-Name = tuple[int, int, str]
-
-
-def outermost(names: Iterable[Name]) -> list[dict[str, int | str]]:
-    kept = {name for name in names if name[2] in FLAT_TYPES}
-    inside = {name for name in kept for other in kept if other != name and other[0] <= name[0] and name[1] <= other[1]}
-    return [{"start": start, "end": end, "type": kind} for start, end, kind in sorted(kept - inside)]
 
 
 def main() -> None:
@@ -36,8 +28,13 @@ def main() -> None:
         path, words, tags = corpus.rsplit(",", 2)
         records = [sentence.record() for sentence in read_tags(Path(path), int(words), int(tags))]
         found = ner([record["text"] for record in records])
-        predicted = [outermost((e["start"], e["end"], e["entity_group"]) for e in entities) for entities in found]
-        gold = [outermost(tuple(entity.values()) for entity in record["entities"]) for record in records]
+        named = (
+            [{"start": e["start"], "end": e["end"], "type": e["entity_group"]} for e in entities] for entities in found
+        )
+        predicted, gold = (
+            [keep_outermost([entity for entity in entities if entity["type"] in FLAT_TYPES]) for entities in side]
+            for side in (named, (record["entities"] for record in records))
+        )
         scores = score_entities(predicted, gold)
         by_label = {label: round(100 * figures["f1"], 1) for label, figures in scores["by_label"].items()}
         figures = {name: round(100 * scores[name], 1) for name in ("precision", "recall", "f1")}

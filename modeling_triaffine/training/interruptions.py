@@ -240,8 +240,7 @@ class TrainingCallback(TrainerCallback):
     def on_train_begin(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         # Not beyond `planned`: resuming a finished training makes one more update than planned, and may be repeated.
         if state.max_steps < min(state.global_step, self.planned):
-            problem = f"The checkpoint is of update {state.global_step}, beyond --num_train_epochs"
-            raise CheckpointError(f"{problem}. Raise it.")
+            raise CheckpointError(f"The checkpoint's update {state.global_step} exceeds --num_train_epochs; raise it.")
         self.saved_at, self.is_stopping, self.is_due = time.monotonic(), False, False
         states: Any = state.stateful_callbacks
         states[FACTS] = self.facts

@@ -207,7 +207,7 @@ def test_damaged_files_are_an_error_that_names_the_checkpoint_before(tmp_path, c
 def test_what_a_resumed_training_takes_from_its_checkpoint(tmp_path, checkpointed, caplog) -> None:
     folder = shutil.copytree(checkpointed, tmp_path / "out")
     others = ((RECORDS[4:8], 9, None, "of other sentences"), (RECORDS[:4], 9, "outermost", "--flat_annotation"))
-    for records, most, flat_annotation, problem in (*others, (RECORDS[:4], 1, None, "of update 2, beyond")):
+    for records, most, flat_annotation, problem in (*others, (RECORDS[:4], 1, None, "update 2 exceeds")):
         trainer = micro_trainer(folder, records, **{**UPDATES, "max_steps": most})
         trainer.data_collator.flat_annotation = flat_annotation
         with pytest.raises(CheckpointError, match=problem):
