@@ -1,4 +1,4 @@
-"""Scores a model's persons, places and organizations on corpora with flat names, such as CoNLL-2003.
+"""Scores a model on corpora with flat names, such as CoNLL-2003, with the types that a corpus annotates.
 
     python benchmarks/flat_names.py eng.testa,0,-1 en_pud-ud-test.iob2,1,2 [--model names-en]
 
@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 
 from keep_outermost import keep_outermost
-from names_corpus import FLAT_TYPES, read_tags
+from names_corpus import read_tags
 
 from modeling_triaffine import NestedNERPipeline
 from modeling_triaffine.evaluation import score_entities
@@ -27,12 +27,13 @@ def main() -> None:
     for corpus in given.corpora:
         path, words, tags = corpus.rsplit(",", 2)
         records = [sentence.record() for sentence in read_tags(Path(path), int(words), int(tags))]
+        annotated = {entity["type"] for record in records for entity in record["entities"]} - {"OTHER"}
         found = ner([record["text"] for record in records])
         named = (
             [{"start": e["start"], "end": e["end"], "type": e["entity_group"]} for e in entities] for entities in found
         )
         predicted, gold = (
-            [keep_outermost([entity for entity in entities if entity["type"] in FLAT_TYPES]) for entities in side]
+            [keep_outermost([entity for entity in entities if entity["type"] in annotated]) for entities in side]
             for side in (named, (record["entities"] for record in records))
         )
         scores = score_entities(predicted, gold)
