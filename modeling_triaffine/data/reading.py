@@ -146,49 +146,45 @@ def decoded(data: bytes, check: RecordChecker, where: str, decode: Callable[[byt
         raise check.error(where, error.problem, error.remedy) from None
 
 
-def xml_elements(path: Path, check: RecordChecker) -> Iterator[ElementTree.Element]:
+def xml_elements(path: Path, check: RecordChecker, name: str = "") -> Iterator[ElementTree.Element]:
     """The elements of an XML file in the order of their end tags, the root last; `clear()` them to save memory.
 
-    Safe for files from strangers: nothing external is fetched, and expat limits the growth of declared entities.
+    Safe for files from strangers: nothing external is fetched, and expat limits the growth of declared entities. For
+    messages, `name` is that of the file in its corpus, if the checker does not name it.
     """
-    with open_corpus(path) as file:
-        yield from _elements(file, check, "")
-
-
-def parse_xml(path: Path, check: RecordChecker, where: str) -> ElementTree.Element:
-    """The root element of a small XML file from strangers; see [`xml_elements`]."""
-    with open_corpus(path) as file:
-        *_, root = _elements(file, check, where)
-    return root
-
-
-def _elements(file: BinaryIO, check: RecordChecker, where: str) -> Iterator[ElementTree.Element]:
     depth = 0
-    for event, element in _events(file, check, where):
+    for event, element in _events(path, check, name):
         depth += 1 if event == "start" else -1
         if depth > MAX_DEPTH:
             problem = f"its tags are nested more than {MAX_DEPTH} deep, at <{element.tag}>"
-            raise check.error(where, problem, "Check whether an end tag is missing")
+            raise check.error(name, problem, "Check whether an end tag is missing")
         if event == "end":
             yield element
 
 
-def _events(file: BinaryIO, check: RecordChecker, where: str) -> Iterator[Any]:
+def parse_xml(path: Path, check: RecordChecker, name: str) -> ElementTree.Element:
+    """The root element of a small XML file from strangers; see [`xml_elements`]."""
+    *_, root = xml_elements(path, check, name)
+    return root
+
+
+def _events(path: Path, check: RecordChecker, name: str) -> Iterator[Any]:
     parser: Any = ElementTree.XMLPullParser(("start", "end"))
-    try:
-        for chunk in iter(partial(file.read, XML_CHUNK), b""):
-            parser.feed(chunk)
+    with open_corpus(path) as file:
+        try:
+            for chunk in iter(partial(file.read, XML_CHUNK), b""):
+                parser.feed(chunk)
+                yield from parser.read_events()
+            parser.close()
             yield from parser.read_events()
-        parser.close()
-        yield from parser.read_events()
-    except (ElementTree.ParseError, expat.ExpatError) as error:
-        line, column = error.position if isinstance(error, ElementTree.ParseError) else (error.lineno, error.offset)
-        where = f"{where}, line {line}".lstrip(", ")
-        problem = f"invalid XML, {expat.ErrorString(error.code)} at column {column + 1}"
-        raise check.error(where, problem, "Check whether the file is truncated, or download it again") from None
-    except (LookupError, ValueError) as error:  # how the parser reports an unknown encoding
-        remedy = "Correct the encoding in the XML declaration: it should be UTF-8"
-        raise check.error(where, str(error), remedy) from None
+        except (ElementTree.ParseError, expat.ExpatError) as error:
+            line, column = error.position if isinstance(error, ElementTree.ParseError) else (error.lineno, error.offset)
+            where = f"{name}, line {line}".lstrip(", ")
+            problem = f"invalid XML, {expat.ErrorString(error.code)} at column {column + 1}"
+            raise check.error(where, problem, "Check whether the file is truncated, or download it again") from None
+        except (LookupError, ValueError) as error:  # how the parser reports an unknown encoding
+            remedy = "Correct the encoding in the XML declaration: it should be UTF-8"
+            raise check.error(name, str(error), remedy) from None
 
 
 # ---- JSON ----
