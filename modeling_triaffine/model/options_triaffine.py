@@ -55,7 +55,7 @@ class Option:
             return f"it must be {TYPE_NAMES[self.type]}."
         if isinstance(value, bool | str) or (self.least <= value < self.below and value <= self.most):
             return ""  # NaN is in no bounds
-        return f"it must be {self.bounds}."
+        return f"it must be {self.bounds or 'a finite number'}."
 
     def check(self, value: Any, where: str = "") -> None:
         """Raises ValueError for an invalid value, which begins with `where`."""

@@ -199,7 +199,7 @@ def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
             options.pop(replaced, None)
     for name, value in given.items():
         option = find_option(name)
-        if value not in (None, ""):
+        if value not in (None, "", [""]):
             options[name] = read_value(option, value)
     for name in ("model_name_or_path", "teacher"):
         if (given_name := options.get(name)) and ("/" in given_name or given_name in installed_models()):

@@ -69,7 +69,7 @@ OFF = {"eval_strategy": False, "language": False, "do_eval": False, "bf16": Fals
             *(RECIPE, "--weight_decay 0.01 --do_eval --triaffine_dim 256"),
             {"weight_decay": 0.01, "do_eval": True, "triaffine_dim": 256},
         ),
-        (RECIPE, "--recipe= --learning_rate=", {"recipe": None, "learning_rate": 3e-5}),
+        (RECIPE, "--recipe= --seed= --auxiliary_labels=", {"recipe": None, "seed": 42, "auxiliary_labels": None}),
         (RECIPE, "--num_train_epochs= --triaffine-dim= --language=", {"num_train_epochs": 15, "triaffine_dim": None}),
         *(
             (LEARNED, arguments, {**LEARNED, **changed})
@@ -103,7 +103,7 @@ def test_the_command_line_comes_before_the_recipe_and_this_before_defaults(tmp_p
     [
         ("--learning_rate fast", "learning_rate is 'fast'; it must be a number."),
         ("--learning_rate -1", "learning_rate is -1; it must be at least 0"),
-        ("--encoder_learning_rate nan", "encoder_learning_rate is nan"),
+        ("--num_train_epochs nan", "num_train_epochs is nan; it must be a finite number."),
         ("--seed 7.5", "seed is 7.5; it must be a whole number."),
         ("--per_device_train_batch_size 0", "per_device_train_batch_size is 0; it must be at least 1"),
         ("--words nonesuch", "words is 'nonesuch'; choose one of 'auto', 'corpus', 'text', 'both'."),
