@@ -95,9 +95,9 @@ def loading(load: Callable[..., Any]) -> Callable[..., Any]:
         try:
             load(trainer, checkpoint, *arguments)
         except Exception as error:  # pickle, torch, JSON and safetensors have their own errors for damaged files
-            others = [path for path in list_checkpoints(Path(str(checkpoint)).parent) if path != Path(str(checkpoint))]
-            earlier = [path for path in others if read_state(path)]
-            remedy = f"--resume_from_checkpoint {earlier[-1]} resumes from another" if earlier else "Start a new run"
+            damaged = Path(str(checkpoint))
+            others = [path for path in list_checkpoints(damaged.parent) if path != damaged and read_state(path)]
+            remedy = f"--resume_from_checkpoint {others[-1]} resumes from another" if others else "Start a new run"
             problem = f"{type(error).__name__}: {str(error).partition('. ')[0]}"
             raise CheckpointError(f"The checkpoint {checkpoint} cannot be loaded ({problem}). {remedy}.") from error
 
@@ -267,11 +267,8 @@ class TrainingCallback(TrainerCallback):
         if self.is_stopping and not ends_epoch:
             control.should_evaluate = control.should_save = False
         elif self.most_evaluations is not None and (self.is_stopping or not control.should_training_stop):
-            before, now = (
-                epoch * self.most_evaluations // state.num_train_epochs
-                for epoch in (round(state.epoch or 0) - 1, round(state.epoch or 0))
-            )
-            if before == now:
+            epoch, epochs = round(state.epoch or 0), state.num_train_epochs
+            if self.most_evaluations * (epoch - 1) // epochs == self.most_evaluations * epoch // epochs:
                 control.should_evaluate = control.should_save = False
         control.should_save |= ends_epoch and (self.is_stopping or self.is_due)
         control.should_log |= control.should_evaluate

@@ -356,8 +356,8 @@ class NestedNERTrainer(Trainer):
             if self.compute_metrics is not None:
                 evaluated: Any = (scored, references)  # arrays in transformers
                 metrics |= denumpify_detensorize(dict(self.compute_metrics(EvalPrediction(*evaluated)) or {}))
-            names = {name: f"{metric_key_prefix}_{name.removeprefix(f'{metric_key_prefix}_')}" for name in metrics}
-            metrics = {names[name]: value for name, value in metrics.items()}
+            prefix = f"{metric_key_prefix}_"
+            metrics = {prefix + name.removeprefix(prefix): value for name, value in metrics.items()}
         return EvalLoopOutput(predictions=predictions, label_ids=references, metrics=metrics, num_samples=len(dataset))
 
     def unscored_labels(self, references: Iterable[Iterable[Mapping[str, Any]]]) -> list[str]:
@@ -415,7 +415,7 @@ class NestedNERTrainer(Trainer):
         True or "latest" resumes from the latest complete checkpoint in `args.output_dir`, if there is one.
         """
         checkpoint = find_checkpoint(resume_from_checkpoint, self.args.output_dir)
-        self.is_resumed, self.run_summary = checkpoint is not None, None
+        self.run_summary = None
         teacher = "" if self.teacher is None else self.teacher.model.name_or_path
         objective = f"{teacher}{getattr(self.data_collator, 'flat_annotation', None) or ''}"
         self._callback.prepare(self.args, checkpoint, self.train_dataset, objective)
@@ -423,7 +423,7 @@ class NestedNERTrainer(Trainer):
             self.model.config.temperature, self.model.config.label_thresholds = 1.0, None  # those of other weights
         with explaining_memory(), self._callback.noting_signals():
             output = super().train(checkpoint, *arguments, **options)
-        self.run_summary = self._summarize(output.metrics["train_runtime"])
+        self.run_summary = self._summarize(output.metrics["train_runtime"], is_resumed=checkpoint is not None)
         if getattr(self.args, "calibrate_threshold", False):
             self._calibrate()
         return output
@@ -480,7 +480,7 @@ class NestedNERTrainer(Trainer):
 
     # ---- The finished model ----
 
-    def _summarize(self, seconds: float) -> RunSummary:
+    def _summarize(self, seconds: float, is_resumed: bool) -> RunSummary:
         """Returns the facts of the training that has just ended and took so many seconds; it has no scores yet."""
         best_step = self.state.best_global_step if self.args.load_best_model_at_end else None
         # The card shows one of several validation sets: the one that chose the checkpoint, or else the first.
@@ -493,7 +493,7 @@ class NestedNERTrainer(Trainer):
             hardware=describe_hardware(),
             versions=describe_versions(),
             training_seconds=seconds,
-            resumed=self.is_resumed,
+            resumed=is_resumed,
             processes=self.args.world_size,
             gpus=self.args.world_size if self.args.device.type == "cuda" else 0,
         )

@@ -205,7 +205,7 @@ def test_a_resumed_training_has_the_teacher_of_the_interrupted_one(options, tmp_
     options[options.index(str(out))] = str(tmp_path / "again")
     resumed = prepare_run([*options, *given[len(options) :], "--resume_from_checkpoint"])
     train_and_save(resumed)
-    assert resumed.trainer.is_resumed
+    assert resumed.trainer.run_summary.resumed
     assert_same_weights(load_file(tmp_path / "again" / "model.safetensors"), expected)
 
 
