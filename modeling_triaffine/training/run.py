@@ -210,5 +210,6 @@ def log_next_steps(run: Run, metrics: Mapping[str, float], splits: Iterable[str]
     commands = [f"predict --model {folder}", f"page --model {folder}"]
     # Not --train_file with --dev_share: `evaluate` would score sentences that the model was trained on.
     if corpus := plan.test_file or plan.validation_file or (not plan.dev_share and plan.train_file):
-        commands.insert(1, f"evaluate --model {folder} {shlex.quote(str(Path(corpus)))}")
+        read_as = f" --format {plan.data_format}" if plan.data_format else ""
+        commands.insert(1, f"evaluate --model {folder} {shlex.quote(str(Path(corpus)))}{read_as}")
     logger.info("Next:%s", "".join(f"\n  triaffine-ner {command}" for command in commands))

@@ -211,7 +211,7 @@ def test_a_run_is_scored_on_given_words_and_on_raw_text(tmp_path: Path, prepare,
 
 def test_progress_and_scores_are_logged(tmp_path: Path, prepare, caplog, capfd) -> None:
     with caplog.at_level("INFO", logger="modeling_triaffine"):
-        run = prepare(num_train_epochs=2)
+        run = prepare("--data_format", "json_lines", num_train_epochs=2)
         metrics = train_and_save(run)
     history = [row for row in run.trainer.state.log_history if "eval_f1" in row]
     lines = [line for line in caplog.messages if line.startswith("Update") and ": precision " in line]
@@ -219,10 +219,10 @@ def test_progress_and_scores_are_logged(tmp_path: Path, prepare, caplog, capfd) 
     for line, row in zip(lines, history, strict=True):
         assert f"F1 {100 * row['eval_f1']:.1f}, flat F1 " in line
     assert any(line.startswith("Update 6 of 6, epoch 2: training loss ") for line in caplog.messages)
-    saved, following = caplog.messages[-2:]
+    saved, steps = caplog.messages[-2:]
     assert saved.startswith(f"Saved in {tmp_path / 'out'}. Validation data: ")
     assert f"F1 {100 * metrics['eval_f1']:.1f}" in saved
-    assert [line.split()[1] for line in following.splitlines()[1:]] == ["predict", "evaluate", "page"]
+    assert [line.split()[1::4] for line in steps.splitlines()[1:]] == [["predict"], ["evaluate", "--format"], ["page"]]
     assert "it/s" not in capfd.readouterr().err  # no bars where there is no terminal
 
 
