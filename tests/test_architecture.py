@@ -40,7 +40,7 @@ BUDGET = {
     "publishing": (675, 652),
     "serving": (896, 943),
     "tagging": (407, 533),
-    "training": (2_574, 2_578),
+    "training": (2_574, 2_577),
     "helpers": (0, 1_771),
 }
 

@@ -35,12 +35,12 @@ Records = datasets.Dataset | Sequence[Mapping[str, Any]] | Dataset[Any]
 
 
 class EncodedRecords(Sequence[Any]):
-    """Records as the model reads them, encoded once and kept in memory: about 2 kB for a sentence of 40 sub-words."""
+    """Records in windows, encoded once and kept in memory: about 2 kB for a sentence of 40 sub-words."""
 
-    def __init__(self, processor: TriaffineProcessor, windows: Windows, show_progress: bool = True):
-        self.windows = windows
+    def __init__(self, processor: TriaffineProcessor, records: Sequence[Mapping[str, Any]], show_progress: bool):
+        self.windows = Windows(records, processor)
         self._features: list[dict[str, Any]] = []
-        waiting = iter(tqdm(windows, desc="Encoding sentences", leave=False, disable=not show_progress))
+        waiting = iter(tqdm(self.windows, desc="Encoding sentences", leave=False, disable=not show_progress))
         while chunk := list(islice(waiting, RECORDS_AT_ONCE)):
             self._features += encode_words(processor, chunk)
         self.sizes: list[Size] = [feature_size(feature) for feature in self._features]

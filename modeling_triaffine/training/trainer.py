@@ -210,8 +210,7 @@ class NestedNERTrainer(Trainer):
                     "modeling_triaffine.data."
                 )
             show_progress = self.is_local_process_zero() and not self.args.disable_tqdm
-            windows = Windows(dataset, self.processing_class)
-            encoded = EncodedRecords(self.processing_class, windows, show_progress)
+            encoded = EncodedRecords(self.processing_class, dataset, show_progress)
             if key not in self._kept:
                 return encoded
             self._encoded[key] = encoded

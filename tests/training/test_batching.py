@@ -16,7 +16,6 @@ from transformers import TrainingArguments
 
 from modeling_triaffine import NestedNERTrainer, start_from_recipe
 from modeling_triaffine.data import add_context
-from modeling_triaffine.data.collator import Windows
 from modeling_triaffine.training.batching import EncodedRecords, TrainingBatchSampler
 from tests.helpers.micro_training import micro_dataset, micro_records, micro_trainer, trainer_like, write_recipe
 
@@ -143,7 +142,7 @@ def test_records_are_as_long_as_the_encoder_reads_them(tmp_path: Path) -> None:
         record["left_tokens"] = ["kappa", "gene"]
     trainer = micro_trainer(tmp_path, records)
     loader = trainer.get_train_dataloader()
-    sizes = EncodedRecords(trainer.processing_class, Windows(trainer.train_dataset), show_progress=False).sizes
+    sizes = EncodedRecords(trainer.processing_class, trainer.train_dataset, show_progress=False).sizes
     for rows, batch in zip(loader.batch_sampler, loader, strict=True):
         assert [sizes[row][1] for row in rows] == batch["num_words"].tolist()
         assert [sizes[row][0] for row in rows] == batch["attention_mask"].sum(1).tolist()
