@@ -1,7 +1,7 @@
 """New labels for a trained model, and targets from the probabilities of another model, the teacher."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -10,8 +10,10 @@ from torch import Tensor
 from ..model.configuration_triaffine import TriaffineConfig
 from ..model.kinds_triaffine import NONE_LABEL
 from ..model.model_triaffine import TriaffineForNestedNER
+from ..model.processing_triaffine import TriaffineProcessor
 from ..model.span_head_triaffine import smoothed_targets
 from ..model.triaffine_ops import label_probabilities, span_mask
+from .plan import TrainingPlan
 
 # How much lower than None the scores of a new label start. With 2, every span that is clearly None would have the new
 # label with probability 0.12, and would displace less likely entities as candidates.
@@ -83,6 +85,27 @@ class Teacher:
             targets[..., ours] = free * kept
             targets[..., -1:] = free * (1 - kept.sum(-1, keepdim=True))
         return targets
+
+
+def load_teacher(
+    plan: TrainingPlan, model: TriaffineForNestedNER, processor: TriaffineProcessor, types: Collection[str]
+) -> Teacher | None:
+    """The model of --teacher or, with --keep_labels, the trained model that the run starts from."""
+    if not (plan.teacher or plan.keep_labels):
+        return None
+    source: Any = plan.teacher or plan.model_name_or_path
+    trained: Any = TriaffineForNestedNER.from_pretrained(source, dtype=torch.float32).to(plan.training.device)
+    if plan.keep_labels:
+        kept = [name for name in trained.config.entity_labels if name not in types]
+        return Teacher(trained, model, kept) if kept else None
+    for name in ("trained_labels", "multi_label", "max_span_width", "max_subwords", "context"):
+        theirs, ours = getattr(trained.config, name), getattr(model.config, name)
+        if theirs != ours:
+            raise ValueError(f"--teacher {source} has {name} {theirs}, and the new model {ours}; use the same.")
+    reader: Any = TriaffineProcessor.from_pretrained(source)
+    if (reader.tokenizer.get_vocab(), reader.vocabularies) != (processor.tokenizer.get_vocab(), processor.vocabularies):
+        raise ValueError(f"--teacher {source} has another vocabulary than the new model; use the same data.")
+    return Teacher(trained, model)
 
 
 def span_probabilities(output: Any, multi_label: bool) -> Tensor:

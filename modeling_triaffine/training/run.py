@@ -25,6 +25,7 @@ from ..model.pipeline_triaffine import NestedNERPipeline
 from ..nesting import nested_spans
 from ..publishing.run_summary import Evaluation, Example, RunSummary
 from .interruptions import RESULTS_FILE, choose_checkpoint, format_metrics
+from .new_labels import load_teacher
 from .plan import TrainingPlan, parse_training_plan
 from .start import Corpus, count_types, find_base_model, read_corpus, start_model
 from .trainer import NestedNERTrainer
@@ -63,7 +64,8 @@ def prepare_run(arguments: Sequence[str]) -> Run:
         corpus = read_corpus(plan, base)
     # To score, in the words of the corpus: a type may have all of its entities dropped in those of raw text.
     to_start_from = DatasetDict({**corpus.given, "train": corpus.to_train_on["train"]})
-    model, processor, teacher = start_model(plan, base, to_start_from, corpus.types)
+    model, processor = start_model(plan, base, to_start_from, corpus.types)
+    teacher = load_teacher(plan, model, processor, corpus.types)
     trainer = NestedNERTrainer(
         model,
         training,

@@ -33,7 +33,7 @@ from ..model.options_triaffine import MODEL_OPTIONS, ProcessorOptions, options_o
 from ..model.processing_triaffine import VOCABULARY_PARTS, TriaffineProcessor, beginning
 from ..model.text_triaffine import composed, word_splitter
 from ..new_model import match_low_rank_start, number_names
-from .new_labels import Teacher, extend_labels
+from .new_labels import extend_labels
 from .options import DATA, OWN_OPTIONS, SCORES, RunOptions
 from .plan import NestedNERTrainingArguments, TrainingPlan, make_plan
 from .word_vectors import read_word_vectors, vectors_of
@@ -111,7 +111,7 @@ def start_from_recipe(
     plan = make_plan({"recipe": recipe, "output_dir": output_dir, **options})
     splits = DatasetDict({name: as_dataset(records, f"the split {name!r}") for name, records in corpus.items()})
     types = {name: entity_types(records, f"the split {name!r}") for name, records in splits.items()}
-    model, processor, _ = start_model(plan, find_base_model(plan), splits, types["train"])
+    model, processor = start_model(plan, find_base_model(plan), splits, types["train"])
     return model, processor, plan.training
 
 
@@ -210,7 +210,7 @@ def _hold_out(splits: Mapping[str, Any], held_out: Collection[Any], most: int | 
     train, others = splits["train"], {}
     if held_out:
         names = zip(train["doc_id"], train["sent_id"], strict=True)
-        is_held = [not set(of_sentence).isdisjoint(held_out) for of_sentence in names]
+        is_held = [document in held_out or sentence in held_out for document, sentence in names]
         others = {"validation": train.select([row for row, held in enumerate(is_held) if held])}
         train = train.select([row for row, held in enumerate(is_held) if not held])
     train = train if most is None else train.take(min(most, len(train)))
@@ -228,10 +228,10 @@ def _in_both_words(own: Dataset, raw: Dataset) -> Dataset:
 def _texts_to_score(parts: Sequence[CorpusPart], given: DatasetDict, held_out: set[Any]) -> dict[str, list[Text]]:
     """Returns the texts of the splits to score, of the last part that has the split; none if it has words only."""
     found: dict[str, list[Text]] = {}
-    for split in ("validation", "test"):
+    for split in given.keys() & {"validation", "test"}:
         origin = "train" if held_out and split == "validation" else split
-        part = [part for part in parts if origin in part.texts][-1] if split in given else None
-        if part is not None and part.is_written:
+        *_, part = (part for part in parts if origin in part.texts)
+        if part.is_written:
             found[split] = [text for text in part.texts[origin] if origin == split or text["doc_id"] in held_out]
     return found
 
@@ -260,8 +260,8 @@ def count_types(records: Dataset) -> Counter[str]:
 
 def start_model(
     plan: TrainingPlan, base: BaseModel, dataset: DatasetDict, types: Collection[str]
-) -> tuple[TriaffineForNestedNER, TriaffineProcessor, Teacher | None]:
-    """Returns the model that the run starts with, new or trained, its processor, and its teacher, if any.
+) -> tuple[TriaffineForNestedNER, TriaffineProcessor]:
+    """Returns the model that the run starts with, new or trained, and its processor.
 
     Labels are the `types` of the training data in alphabetical order, then None. Logs entities that the model cannot
     find, and how many sentences of the other splits are training sentences.
@@ -283,29 +283,7 @@ def start_model(
     _warn_of_missed_entities(model.config, processor, dataset)
     if repeated := repeated_sentences(dataset):
         logger.info("%s", repeated.capitalize())
-    return model, processor, _load_teacher(plan, model, processor, labels)
-
-
-def _load_teacher(
-    plan: TrainingPlan, model: TriaffineForNestedNER, processor: TriaffineProcessor, labels: list[str]
-) -> Teacher | None:
-    """Loads the model of --teacher or, with --keep_labels, the trained model that the run starts from."""
-    if not (plan.teacher or plan.keep_labels):
-        return None
-    source: Any = plan.teacher or plan.model_name_or_path
-    trained: Any = TriaffineForNestedNER.from_pretrained(source, dtype=torch.float32)
-    trained.to(plan.training.device)
-    if plan.keep_labels:
-        kept = [name for name in trained.config.entity_labels if name not in labels]
-        return Teacher(trained, model, kept) if kept else None
-    for name in ("trained_labels", "multi_label", "max_span_width", "max_subwords", "context"):
-        theirs, ours = getattr(trained.config, name), getattr(model.config, name)
-        if theirs != ours:
-            raise ValueError(f"--teacher {source} has {name} {theirs}, and the new model {ours}; use the same.")
-    reader: Any = TriaffineProcessor.from_pretrained(source)
-    if (reader.tokenizer.get_vocab(), reader.vocabularies) != (processor.tokenizer.get_vocab(), processor.vocabularies):
-        raise ValueError(f"--teacher {source} has another vocabulary than the new model; use the same data.")
-    return Teacher(trained, model)
+    return model, processor
 
 
 def _load_trained(

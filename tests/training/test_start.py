@@ -201,7 +201,7 @@ def test_a_splitter_is_saved_and_read_again(tmp_path, recipe, corpus, option, ch
     trained = ["--model_name_or_path", str(tmp_path / "model")]
     plans = [parse_training_plan([*files, *more]) for more in ([], trained, [*trained, f"--{option}", other])]
     assert [count(read_corpus(plan, find_base_model(plan)).given["train"]) for plan in plans] == expected
-    _, again, _ = start_model(plans[-1], find_base_model(plans[-1]), DatasetDict(corpus), model.config.entity_labels)
+    _, again = start_model(plans[-1], find_base_model(plans[-1]), DatasetDict(corpus), model.config.entity_labels)
     assert getattr(again, option) == other
 
 
