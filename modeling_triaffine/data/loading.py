@@ -18,7 +18,7 @@ from datasets import Dataset, DatasetDict
 
 from ..files import visible_files
 from .formats import FORMATS, IN_LIST, CorpusFormat
-from .reading import read_head, record_keys
+from .reading import document_name, read_head, record_keys
 from .records import dataset_of_texts
 from .schema import OF_TABLES, WITHOUT_SPANS, CorpusError, RecordChecker, Text, names_of
 from .texts import DEFAULT_SENTENCE_SPLITTER, WordSplitter, is_written
@@ -208,6 +208,7 @@ def _texts(files: SplitFiles, check: RecordChecker, options: Mapping[str, Any]) 
     """The texts of a split; `check` counts what the reader does not read."""
     number = 0
     check.folder, check.is_document = files.path, len(files.files) > 1
+    check.keeps_suffix = len({document_name(file, check) for file in files.files}) < len(files.files)
     for file in files.files:
         if files.format.documents is None:
             check.path = file
@@ -248,10 +249,10 @@ def find_splits(path: CorpusPath, format: str | None) -> dict[str | None, SplitF
     if format is not None and format not in FORMATS:
         raise ValueError(f"There is no format {format!r}. Choose {', '.join(sorted(FORMATS))}, or none to detect it.")
     known = None if format is None else FORMATS[format]
-    splits: dict[str | None, SplitFiles] = {}
     if not isinstance(path, Mapping):
         given = GivenFiles(path, known)
         return given.named_splits() or {None: given.together(given.folder)}
+    splits: dict[str | None, SplitFiles] = {}
     for name, of_split in path.items():
         split = SPLIT_OF_NAME.get(name, name)
         if split in splits:

@@ -54,7 +54,8 @@ def name_in_corpus(path: Path, check: RecordChecker) -> str:
 def document_name(path: Path, check: RecordChecker) -> str:
     """Returns the name of a file for ids: without its suffix and `.gz`, with its folders in the corpus.
 
-    `path` and `check` are what a reader (`CorpusFormat.read`) gets.
+    The suffix stays if it alone tells files of a split apart. `path` and `check` are what a reader
+    (`CorpusFormat.read`) gets.
 
     Examples:
         >>> from pathlib import Path
@@ -63,7 +64,8 @@ def document_name(path: Path, check: RecordChecker) -> str:
         'monday'
     """
     name = Path(name_in_corpus(path, check))
-    return (name.with_suffix("") if name.suffix.lower() == ".gz" else name).with_suffix("").as_posix()
+    name = name.with_suffix("") if name.suffix.lower() == ".gz" else name
+    return (name if check.keeps_suffix else name.with_suffix("")).as_posix()
 
 
 def read_head(path: Path) -> str:

@@ -173,7 +173,8 @@ class RecordChecker:
     Attributes:
         counts: what was dropped, ignored or changed, in words ("relations ignored") → how often.
         sentences, entities_kept, entities_dropped: totals; the entities in the file are the sum of the last two.
-        folder, is_document: of a split of several files, the folder around them, and whether each is a document.
+        folder, is_document: the folder around the files of a split, or its only file; whether each of several is a
+            document, the name of which `keeps_suffix` if some differ in it alone (eng.train and eng.testa).
 
     Examples:
         >>> from modeling_triaffine.data import RecordChecker
@@ -191,7 +192,7 @@ class RecordChecker:
         if self.offsets not in OFFSET_UNITS:
             raise ValueError(f"`offsets` is {offsets!r}. Give one of {', '.join(OFFSET_UNITS)}.")
         self.folder: Path | None = None
-        self.is_document = False
+        self.is_document = self.keeps_suffix = False
         self.counts = Counter[str]()
         self.sentences = self.entities_kept = self.entities_dropped = 0
         self._examples: dict[str, list[str]] = {}
