@@ -307,9 +307,9 @@ def _make_stage(
     is_word = kind == "word"
     end = [Row(bias_name, scores.bias), Row("logit p" if is_word else "logit pᶜ", scores.logits)]
     if scores.contributions is None or scores.attention is None:
-        return Stage("First and last word only, without attention to inside words", None, end)
-    by_label = (scores.contributions, scores.attention)
-    contributions, attention = ([*map(list, zip(*rows, strict=True))] for rows in by_label)
+        boundaries = Row("first and last word", [*map(operator.sub, scores.logits, scores.bias)])
+        return Stage("Without attention to inside words", None, [boundaries, *end])
+    contributions, attention = ([*zip(*rows, strict=True)] for rows in (scores.contributions, scores.attention))
     strengths = [sum(map(operator.mul, scores.probabilities, map(abs, values))) for values in contributions]
     ranked = sorted(range(len(names)), key=lambda number: -strengths[number])
     shown = sorted(ranked[:MOST_WORDS]) if is_word else ranked[:MOST_CANDIDATES]

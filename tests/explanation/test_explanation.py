@@ -127,7 +127,10 @@ def test_an_explanation_multiplies_out_to_the_scores_of_the_model(encoder, field
     for span, (sentence, i, j) in places.items():
         explanation, output = explain(pipeline, TEXT, span), outputs[sentence]
         assert len(explanation.words) == j - i + 1
-        assert ("without attention to inside words" in format_explanation(explanation)) != has_attention
+        assert ("Without attention to inside words" in format_explanation(explanation)) != has_attention
+        for *parts, logit in (stage.rows for stage in make_stages(explanation)):
+            sums = [*map(sum, zip(*(row.numbers for row in parts), strict=True))]
+            assert sums == pytest.approx(logit.numbers, abs=1e-10)
         stages = [(explanation.span_stage, output.span_logits[0, i, j], len(explanation.words))]
         if explanation.cross_span_stage:
             with_candidates += 1
@@ -137,10 +140,8 @@ def test_an_explanation_multiplies_out_to_the_scores_of_the_model(encoder, field
             assert stage.logits == pytest.approx(logits.tolist(), abs=1e-10)
             assert (stage.contributions is not None) == has_attention
             if has_attention:
-                rows = zip(stage.contributions, stage.attention, stage.bias, stage.logits, strict=True)
-                for values, attention, bias, logit in rows:
+                for values, attention in zip(stage.contributions, stage.attention, strict=True):
                     assert len(values) == len(attention) == terms
-                    assert sum(values) + bias == pytest.approx(logit, abs=1e-10)
     assert bool(with_candidates) == model.config.cross_span
 
 
@@ -255,9 +256,8 @@ def test_the_largest_contributions_are_shown_and_the_rest_is_summed():
 
     for stage, scores in ((words, LARGE.span_stage), (candidates, LARGE.cross_span_stage)):
         *parts, logit = stage.rows
-        sums = [sum(column) for column in zip(*(row.numbers for row in parts), strict=True)]
-        assert sums == pytest.approx(logit.numbers, abs=1e-5)
-        rows = [list(row) for row in zip(*scores.contributions, strict=True)]
+        assert [*map(sum, zip(*(row.numbers for row in parts), strict=True))] == pytest.approx(logit.numbers, abs=1e-5)
+        rows = [*zip(*scores.contributions, strict=True)]
         strength = [sum(p * abs(v) for p, v in zip(scores.probabilities, row, strict=True)) for row in rows]
         strongest = sorted(range(len(rows)), key=lambda number, by=strength: -by[number])[: len(parts) - 2]
         # Words in the order of the text, candidates with the strongest first.

@@ -214,7 +214,7 @@ def test_the_page_shows_the_rows_of_the_text_with_the_predicted_label_first(enco
     expected = [explanation.span_stage, explanation.final][:stages]
     assert [row[1] for row in probabilities] == [f"{stage.probabilities[order[0]]:.2f}" for stage in expected]
     if stages == 1:  # the words are rows if the model attends to them
-        words = [word.text for word in explanation.words] if len(fields) == 1 else []
+        words = [word.text for word in explanation.words] if len(fields) == 1 else ["first and last word"]
         assert [row[0] for row in parts[0]] == [*words, "label bias", "logit p"]
 
 
