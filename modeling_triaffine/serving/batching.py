@@ -24,7 +24,7 @@ LONG_BATCH = 5000
 
 
 class Item(NamedTuple):
-    """A text with its options, see [`NestedNERPipeline`]; items with equal thresholds run together."""
+    """A text with its options, see [`NestedNERPipeline`]; items with the same threshold run together."""
 
     text: str
     threshold: Threshold | None = None
@@ -151,8 +151,8 @@ class Batcher:
     def _find(self, items: Sequence[Item]) -> list[list[TextEntity]]:
         """The entities of each item, with one call of the pipeline per distinct threshold."""
         found: list[list[TextEntity]] = [[] for _ in items]
-        for threshold in {repr(item.threshold): item.threshold for item in items}.values():
-            alike = [number for number, item in enumerate(items) if item.threshold == threshold]
+        for written, threshold in {repr(item.threshold): item.threshold for item in items}.items():
+            alike = [number for number, item in enumerate(items) if repr(item.threshold) == written]
             in_words = self._find_entities([items[number].text for number in alike], threshold=threshold, in_words=True)
             for number, of_text in zip(alike, in_words, strict=True):
                 text, _, overlap, labels = items[number]

@@ -17,12 +17,12 @@ def test_texts_that_arrive_during_a_batch_form_the_next_one_by_threshold():
         first = batcher.submit(items("a"))
         assert finder.is_called.wait(WAIT)
         others = [batcher.submit(items("b", "c")), batcher.submit([])]
-        others.append(batcher.submit([Item("d", 0.5), Item("e", {"DNA": 0.5})]))
-        others.append(batcher.submit([Item("f", {"DNA": 0.5}, "flat"), Item("g", 0.5, "nested")]))
+        others.append(batcher.submit([Item("d", 0.5), Item("e", {"DNA": 0.5, "RNA": 0.4})]))
+        others.append(batcher.submit([Item("f", {"RNA": 0.4, "DNA": 0.5}, "flat"), Item("g", 0.5, "nested")]))
         finder.may_go_on.set()
         assert [words(answers) for answers in (first, *others)] == [["a"], ["b", "c"], [], ["d", "e"], ["f", "g"]]
-    of_labels = {"DNA": 0.5}
-    assert finder.calls == [(["a"], None), (["b", "c"], None), (["d", "g"], 0.5), (["f", "e"], of_labels)]
+    both = {"DNA": 0.5, "RNA": 0.4}
+    assert finder.calls == [(["a"], None), (["b", "c"], None), (["d", "g"], 0.5), (["f"], both), (["e"], both)]
 
 
 def test_labels_are_chosen_before_overlaps_are_resolved():
