@@ -33,9 +33,9 @@ def find_model(name: str | None = None) -> str:
     Raises:
         FileNotFoundError: it is none of them; of OWNER/NAME, a folder OWNER is here. The message lists the models.
     """
-    name = name or DEFAULT_MODEL
+    name = DEFAULT_MODEL if name is None else name
     folder = Path(name).expanduser()
-    if folder.is_dir():
+    if name and folder.is_dir():  # Path("") would be the working directory
         inner = folder / "model"  # of a run that has its corpus beside it
         return str(inner if inner.is_dir() and not (folder / "config.json").exists() else folder)
     models = installed_models()

@@ -32,8 +32,8 @@ def test_a_folder_comes_before_the_hub(tmp_path, monkeypatch):
 
 
 def test_unknown_name_is_refused_with_the_models_that_there_are():
-    for name in ("no-such-model", "./no-such-model"):
-        with pytest.raises(FileNotFoundError, match="no-such-model"):
+    for name in ("no-such-model", "./no-such-model", ""):  # the last of a variable of the shell that is not set
+        with pytest.raises(FileNotFoundError, match=f"There is no model '{name}'"):
             find_model(name)
     for name, folder in installed_models().items():
         assert find_model(name) == str(folder)
