@@ -71,6 +71,7 @@ def predict(
     check_outputs(input, output, html, to)
     options = TextOptions(text_column=text_column, entities_column=entities_column)
     is_standard, total = text is None and input == STANDARD_INPUT, None
+    source = "standard input" if is_standard else input if text is None else "a text"
     if not is_standard and not Path(input).is_fifo():  # a pipe can be read only once
         check_usable(read_rows(input, text, options))
         total = sum(1 for _ in read_rows(input, text, options))
@@ -89,7 +90,7 @@ def predict(
                 from ..drawing.predictions_page import predictions_page
 
                 texts, names = [(row.text, found) for row, found in drawn], [name_of(row) for row, _ in drawn]
-                page.write(predictions_page(texts, f"Entities in {input}", rejected, names))
+                page.write(predictions_page(texts, f"Entities in {source}", rejected, names))
     else:
         for read_text in write_for_tool(to, output, rows, pipeline, uncertain, decoding):
             counts.add(read_text.entities)

@@ -65,7 +65,7 @@ def test_a_text_and_a_page_alone(predict, command, saved_model, tmp_path):
     result = command("predict", "--model", saved_model, "--text", "gene", "--html", tmp_path / "report.html")
     assert f"Written: {tmp_path / 'report.html'}" in result.err.splitlines()
     assert (result.code, result.out) == (0, "")
-    assert "gene" in (tmp_path / "report.html").read_text()
+    assert all(part in (tmp_path / "report.html").read_text() for part in ("<title>Entities in a text</", "gene"))
     assert json.loads(command("predict", "--model", saved_model, "--text", "gene").out)["text"] == "gene"
 
 
