@@ -66,7 +66,7 @@ def table(columns: dict[str, dict[str, Any]]) -> str:
 
 def convert(
     corpus: Corpus,
-    output: Annotated[Path, Argument(help="Folder to write, new or empty.")],
+    output: Annotated[Path, Argument(help="New folder to write.")],
     to: Annotated[
         Literal["json_lines", "brat"], Option(help="Format to write: JSON lines, which all commands read, or brat.")
     ] = "json_lines",
@@ -107,7 +107,7 @@ def convert(
     tensors and settings are read. It contains neither the names of its labels and the context in training (pass
     --trained-on) nor the words of its embeddings (pass --vocabularies).
     """
-    if encoder or trained_on or vocabularies:
+    if encoder or trained_on or vocabularies or corpus[0].endswith(".pth"):
         convert_checkpoint(corpus[0], output, encoder, trained_on, vocabularies)
         return
     named = parse_columns(columns) if columns else None

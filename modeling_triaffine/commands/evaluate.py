@@ -41,7 +41,7 @@ def evaluate(
     nesting, errors by label, the sentences with the most errors, and with --compare a paired bootstrap test against
     another model.
     """
-    shared.check_new(report, "--report")
+    shared.check_new(report)
     from ..evaluation.analysis import analyse, summarize, write_report
     from ..evaluation.prediction import score_raw_text
     from ..evaluation.scores import RATIOS, percentages, with_nulls

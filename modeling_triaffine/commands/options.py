@@ -114,10 +114,10 @@ def open_model(name: str | None, device: str | None = None, bf16: bool = False, 
     return open_pipeline(found, device=device, **options)
 
 
-def check_new(output: Path | None, option: str = "--output") -> None:
+def check_new(output: Path | None) -> None:
     """Raises ValueError if the folder to write exists."""
     if output is not None and output.exists():
-        raise ValueError(f"{option} {output} exists already. Give the name of a new folder.")
+        raise ValueError(f"{output} exists already. Give the name of a new folder.")
 
 
 def load_split(

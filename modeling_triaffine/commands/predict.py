@@ -237,7 +237,7 @@ def tag(
     bf16: shared.Bf16 = False,
     actors: Annotated[int | None, shared.count("Processes with a model and a CPU.  [default: as many as fit]")] = None,
     gpus_per_actor: Annotated[
-        float | None, Option(min=0, metavar="NUMBER", help="GPUs of each actor; 0.5: two share one.")
+        float | None, Option(min=0, metavar="NUMBER", help="GPUs of an actor; 0.5: two share one.  [default: 1 if any]")
     ] = None,
 ) -> int:
     """Tags a corpus of many files, on one machine or on a Ray cluster.

@@ -94,7 +94,7 @@ def test_the_report_is_named_and_holds_the_errors(evaluate, marking_model, corpu
     assert counts(analysis["scores"]) == expected
     assert analysis["comparison"]["bootstrap"]["difference"] == 0
     again, _ = evaluate(folder, *options)
-    assert (again.code, "--report" in again.err) == (2, True)
+    assert (again.code, "report exists already" in again.err) == (2, True)
 
 
 def test_texts_are_scored_in_the_models_sentences_and_no_other_split_is_read(encoder, evaluate, tmp_path):
