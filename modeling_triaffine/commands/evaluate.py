@@ -47,29 +47,28 @@ def evaluate(
     from ..evaluation.scores import RATIOS, percentages, with_nulls
     from ..files import new_folder, open_output
 
-    pipeline = shared.open_model(model, device, bf16, batch_size=batch_size)
+    pipeline = shared.open_model(model, device, bf16)
     name, records, texts = shared.load_split(corpus, corpus_format, split, pipeline.processor, max_bad_records)
     models = [(model or DEFAULT_MODEL, pipeline)]
     if compare:
         models.append((compare, shared.open_model(compare, device, bf16)))
     decoding: dict[str, Any] = {"threshold": threshold, "overlap": overlap, "batch_size": batch_size}
-    analysis = analyse(models, records, corpus[0] if corpus[0].endswith(name) else f"{corpus[0]}, {name}", **decoding)
-    scores = {"given_words": analysis["scores"]}
-    if texts:
-        scores["raw_text"] = score_raw_text(pipeline, texts, **decoding)
-    try:
+    corpus_name = corpus[0] if corpus[0].endswith(name) else f"{corpus[0]}, {name}"
+    with open_output(output) as written:  # before the analysis: what cannot be written is known at once
+        analysis = analyse(models, records, corpus_name, **decoding)
+        scores = {"given_words": analysis["scores"]}
+        if texts:
+            scores["raw_text"] = score_raw_text(pipeline, texts, **decoding)
         if report is not None:
             with new_folder(report) as folder:
                 write_report(analysis, folder)
         if output is not None:
-            with open_output(output) as written:
-                json.dump(with_nulls(scores), written, indent=2)
-    finally:  # a reader of the tables may close the pipe
-        shown = sys.stderr if str(output) == "-" else sys.stdout  # where JSON goes to standard output
-        print(summarize(analysis), file=shown)
-        if "raw_text" in scores:
-            ratios = zip(RATIOS.values(), percentages(scores["raw_text"]), strict=True)
-            print("Raw text:", ", ".join(f"{name} {ratio or '–'}" for name, ratio in ratios), file=shown)
+            json.dump(with_nulls(scores), written, indent=2)
+    shown = sys.stderr if str(output) == "-" else sys.stdout  # where JSON goes to standard output
+    print(summarize(analysis), file=shown)  # all is written: a reader of the tables may close the pipe
+    if "raw_text" in scores:
+        ratios = zip(RATIOS.values(), percentages(scores["raw_text"]), strict=True)
+        print("Raw text:", ", ".join(f"{name} {ratio or '–'}" for name, ratio in ratios), file=shown)
     if report is not None:
         print(f"The report: {report / 'report.html'}", file=shown)
 

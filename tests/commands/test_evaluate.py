@@ -70,11 +70,11 @@ def test_scores_of_given_words(evaluate, command, marking_model, corpus):
     for arguments in ([folder, "--split", "dev"], [folder / "dev.jsonl"], [folder / "dev.jsonl", "--split", "dev"]):
         assert evaluate(*arguments)[1] == scores
     piped = command("evaluate", "--model", marking_model, folder, "--output", "-")
-    assert json.loads(piped.out) == scores
-    assert "F1" in piped.err
+    assert (json.loads(piped.out), "F1" in piped.err) == (scores, True)
     missing, _ = evaluate(folder, "--split", "test")
-    assert missing.code == 2
-    assert "no split 'test'. Give --split validation" in missing.err
+    assert (missing.code, "no split 'test'. Give --split validation" in missing.err) == (2, True)
+    refused = command("evaluate", "--model", marking_model, folder, "--output", folder)  # before the model runs
+    assert (refused.out, f"{folder} is a folder" in refused.err) == ("", True)
 
 
 def test_scores_of_what_a_threshold_and_a_policy_leave(evaluate, corpus):
