@@ -109,9 +109,7 @@ def open_model(name: str | None, device: str | None = None, bf16: bool = False, 
     found = find_and_name(name)
     from ..conversion.onnx import open_pipeline
 
-    if bf16:
-        options["dtype"] = "bfloat16"
-    return open_pipeline(found, device=device, **options)
+    return open_pipeline(found, device=device, dtype="bfloat16" if bf16 else None, **options)
 
 
 def check_new(output: Path | None) -> None:
