@@ -9,6 +9,7 @@ from typing import Annotated
 
 from typer import Option
 
+from ..files import new_folder
 from ..installed_models import find_model
 from .options import Model, check_new
 
@@ -43,7 +44,9 @@ def publish(
         folder = fetch_model(find_model(model), Path(fetched))
         if output:
             print(assemble_repository(folder, Path(staging), repo_id, new_card=new_card))
-            shutil.copytree(staging, output)
+            with new_folder(output) as unfinished:
+                for path in Path(staging).iterdir():
+                    shutil.copyfile(path, unfinished / path.name)
             print(f"Nothing was uploaded; the files are in {output}.")
             return
         published = publish_folder(folder, repo_id, private=not public, new_card=new_card)
@@ -69,7 +72,6 @@ def export(
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     warnings.simplefilter("ignore")
     from ..conversion.onnx import GRAPH, export_onnx, quantize_onnx
-    from ..files import new_folder
     from ..model.pipeline_triaffine import NestedNERPipeline
 
     pipeline = NestedNERPipeline(model, device="cpu")
