@@ -21,9 +21,7 @@ def publish(
     new_card: Annotated[
         bool, Option("--new-card", help="Write the card anew, in place of one in the folder or on the Hub.")
     ] = False,
-    output: Annotated[
-        Path | None, Option(help="New folder for the repository, which is not uploaded then.", metavar="FOLDER")
-    ] = None,
+    output: Annotated[Path | None, Option(help="New folder for the repository, which is not uploaded then.")] = None,
 ) -> None:
     """Publishes a trained model: a complete repository, on the Hub or (--output) in a folder.
 
