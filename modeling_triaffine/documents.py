@@ -16,8 +16,8 @@ from .files import NO_TEXT, DataError, decode_json, decode_text, shown
 from .model.kinds_triaffine import TextEntity
 
 Item = TypeVar("Item")
-# The first line of a list or an object on several lines, which people take for JSON lines.
-SEVERAL_LINES = re.compile(rb"\s*([\[{]|\[.*,)\s*")
+# The first line of a list, or of an object on several lines, which people take for JSON lines.
+NO_JSON_LINE = re.compile(rb"\s*({|\[.*)\s*")
 REJECTED = 3
 """Exit code of a command that has rejected a text."""
 SECONDS = 60  # between lines of progress
@@ -103,14 +103,14 @@ class TextOptions:
 
 
 def problem_of_file(first_line: bytes, is_json: bool) -> str | None:
-    """The reason why no line can be read: the file is no text, such as a PDF, or is one JSON value on several lines."""
+    """The reason why no line can be read: the file is no text, such as a PDF, or is JSON, but no JSON lines."""
     for beginning, (problem, remedy) in NO_TEXT.items():
         if first_line.startswith(beginning):
             return f"{problem}. {remedy}."
-    if is_json and SEVERAL_LINES.fullmatch(first_line):
+    if is_json and NO_JSON_LINE.fullmatch(first_line):
         return (
-            "a JSON value goes on in the next line. Give JSON lines, one object in each; `jq -c '.[]' FILE` writes a "
-            "list so, and `jq -c . FILE` objects."
+            "it is a list, or an object on several lines. Give JSON lines, one object in each; `jq -c '.[]' FILE` "
+            "writes a list so, and `jq -c . FILE` objects."
         )
     return None
 

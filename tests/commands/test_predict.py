@@ -126,7 +126,7 @@ def test_lines_that_cannot_be_read_are_rejected_and_others_go_on(predict, comman
             "a.jsonl, line 1: there is no 'text', but 'body', 'id'. Give --text-column",
         ),
         ("a.jsonl", json_lines({"text": "x", "entities": []}), (), "Give another --entities-column"),
-        ("a.jsonl", '[{"text": "a"},\n{"text": "b"}]', (), "goes on in the next line"),
+        ("a.json", '[{"text": "a"}, {"text": "b"}]', (), "it is a list"),
         ("a.txt", gzip.compress(b"gene", mtime=0), (), "the file is compressed with gzip"),
         ("a.txt", b"%PDF-1.7\n", (), "the file is a PDF"),
         ("a.docx", b"PK\x03\x04\n", (), "the file is a Word document"),

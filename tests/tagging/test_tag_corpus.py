@@ -251,7 +251,7 @@ class TestReading:
     def test_files_that_cannot_be_read(self, tmp_path):
         contents = {
             "a.jsonl": (gzip.compress(b'{"text": "a"}', mtime=0), "gzip"),
-            "b.jsonl": (b'[\n{"text": "a"},\n{"text": "b"}\n]\n', "a JSON value goes on in the next line. Give JSON"),
+            "b.jsonl": (b'[\n{"text": "a"},\n{"text": "b"}\n]\n', "it is a list, or an object on several lines."),
             "c.parquet": (b"PAR1 and nothing else", "arquet"),
             "d.txt": (b"\xff", "byte 1 is not valid utf-8"),
             "e.txt": (b"%PDF-1.7 \xff", "PDF"),
