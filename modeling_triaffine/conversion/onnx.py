@@ -331,7 +331,7 @@ def graph_inputs(batch: dict[str, Tensor], max_subwords: int) -> dict[str, Tenso
     `sentence_index` [rows] is the sentence of each row.
     """
     num_words = batch["num_words"].unsqueeze(1)
-    inputs = {name: values for name, values in batch.items() if name not in ("num_words", "packed_words")}
+    inputs = {name: values for name, values in batch.items() if name != "num_words"}
     sentences, subwords = batch["input_ids"].shape
     windows = max(1, -(-subwords // max_subwords))
     sentence_index = torch.arange(sentences).repeat_interleave(windows)

@@ -145,9 +145,8 @@ def explain(
 
     with evaluating(model):
         batch: dict[str, Any] = {name: part.to(model.device) for name, part in processor.pad([feature]).items()}
-        packed = batch.pop("packed_words")
         hidden, _ = model.represent_words(**batch)
-        output: Any = model.head(hidden, batch["num_words"], packed_words=packed)
+        output: Any = model.head(hidden, batch["num_words"])
         labels_of = defaultdict[tuple[int, int], list[tuple[str, float]]](list)
         for entity in find_entities(output, config, threshold)[0]:  # the likeliest of a span first
             labels_of[entity["start"], entity["end"] - 1].append((entity["type"], entity["score"]))

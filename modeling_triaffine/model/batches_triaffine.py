@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 from transformers.utils import logging
 
+from .triaffine_blocks import pack_words
+
 logger = logging.get_logger(__name__)
 
 Feature = dict[str, Any]
@@ -29,7 +31,7 @@ MOST_SUBWORDS, LEAST_SUBWORDS, BYTES_OF_SUBWORD = 2**14, 2**10, 2**16
 OF_SUBWORDS = ("input_ids", "attention_mask", "token_type_ids", "word_index")
 OF_WORDS = ("word_ids", "pos_ids", "char_ids")
 # What the model reads of a batch, beside labels.
-INPUT_NAMES = (*OF_SUBWORDS, *OF_WORDS, "num_words", "packed_words")
+INPUT_NAMES = (*OF_SUBWORDS, *OF_WORDS, "num_words")
 
 
 class Subwords(NamedTuple):
@@ -245,10 +247,11 @@ class BatchReader:
         return results
 
     def _to_device(self, batch: dict[str, Tensor]) -> dict[str, Any]:
-        """The batch on the device, and `max_words` (N), for which the model would otherwise wait for the device."""
+        """The batch on the device, with `max_words` (N) and on a GPU `packed_words`, which the host knows at once."""
         longest = {"max_words": max(1, int(batch["num_words"].max()))}
         if self.device.type != "cuda":
             return {name: values.to(self.device) for name, values in batch.items()} | longest
+        batch["packed_words"], _ = pack_words(batch["num_words"], longest["max_words"])
         return {n: values.pin_memory().to(self.device, non_blocking=True) for n, values in batch.items()} | longest
 
 
@@ -258,22 +261,20 @@ def subwords_that_fit(free_bytes: int) -> int:
 
 
 def pad_features(features: Sequence[Feature], padding_id: int) -> dict[str, Tensor]:
-    """One batch of tensors, each array padded to the longest; what the model does not read is left out.
+    """One batch of tensors, with a row for each feature, padded to the longest; other fields are left out.
 
-    `packed_words` [n]: index b·N + k of each real word among the B · N padded ones, ordered by k, then b.
+    A feature may itself be such a row, which `Dataset.map` keeps and by which accelerate divides batches.
     """
     num_words = np.array([feature["num_words"] for feature in features], dtype=np.int64)
     num_subwords = np.array([len(feature["input_ids"]) for feature in features], dtype=np.int64)
     fills = {"input_ids": padding_id, "word_index": -1}
-    longest = max(1, int(num_words.max()))
-    position, sentence = np.nonzero(np.arange(longest)[:, None] < num_words)
-    batch = {"num_words": num_words, "packed_words": sentence * longest + position}
+    batch = {"num_words": num_words}
     for names, sizes in ((OF_SUBWORDS, num_subwords), (OF_WORDS, num_words)):
         # The model reads a batch of empty sentences as one padding word each.
         is_real = np.arange(max(1, sizes.max())) < sizes[:, None]
         for name in names:
             if name in features[0]:
-                arrays = [feature[name] for feature in features]
+                arrays = [feature[name][:size] for feature, size in zip(features, sizes, strict=True)]
                 if name == "char_ids":
                     batch[name] = _stack_tables(arrays)
                 else:

@@ -228,8 +228,7 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
             num_words [B]: words of each sentence.
             token_type_ids [B, S]: 1 for context (ignored by encoders without segments).
             word_ids, pos_ids [B, N], char_ids [B, N, C]: ids of the optional word parts.
-            packed_words [n]: index b·N + k of the batch's words, ordered by k, then b, as `TriaffineProcessor.pad`
-                returns it; a GPU then computes without padding. N must be the length of the longest sentence.
+            packed_words [n]: those of `pack_words`; a GPU then computes without padding. N must be the longest length.
             labels [B, N, N]: label of each span (i, j), -100 for other pairs; with `multi_label` [B, N, N, R - 1].
             targets [B, N, N, R], or R - 1 with `multi_label`: soft targets; `labels` is then used only for its -100
                 positions.

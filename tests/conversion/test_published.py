@@ -236,8 +236,6 @@ def test_words_are_represented_as_published(pretrained, vocabularies, tmp_path):
     }
     encoder = published.encoder.double().eval()
     expected = published_words(encoder, batch, {part: torch.tensor(numbers) for part, numbers in ids.items()})
-    packed = batch.pop("packed_words")
-    assert len(packed) == 6
     actual, _ = model.double().represent_words(**batch)
     torch.testing.assert_close(actual, expected, rtol=1e-10, atol=1e-10)
     assert (model.config.context, model.config.char_readout) == ("previous_sentence", "last_character")

@@ -196,7 +196,7 @@ def test_encoded_data_sets_of_tensors_have_the_same_labels(encoder):
 
 
 def test_what_the_model_reads_is_not_replaced_by_a_field_of_the_record(encoder):
-    record = {"tokens": ["a", "b"], "num_words": 1, "packed_words": [9], "input_ids": [7], "char_ids": [7], "id": "x"}
+    record = {"tokens": ["a", "b"], "num_words": 1, "input_ids": [7], "char_ids": [7], "id": "x"}
     processor = tiny_processor(encoder)
     (feature,), (expected,) = encode_records(processor, [record]), processor.encode([record["tokens"]])
     assert feature.keys() - expected.keys() == {"tokens", "id"}

@@ -9,6 +9,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
+from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoProcessor, PretrainedConfig, ProcessorMixin
@@ -124,14 +125,13 @@ def test_padding_only_fills_up(processor):
     assert whole["num_words"].tolist() == [3, 1, 20]
 
 
-@pytest.mark.parametrize("words", [[3, 1, 2], [1], [0, 2], [0], [2, 0, 2]])
-def test_packed_words_are_the_real_words_by_position(processor, words):
-    batch = processor.pad(processor.encode([["x"] * count for count in words]))
-    longest = max(1, *words)
-    expected = [b * longest + k for k in range(longest) for b, count in enumerate(words) if count > k]
-    assert batch["packed_words"].tolist() == expected
-    assert batch["packed_words"].dtype == torch.int64
-    assert set(batch) <= set(processor.model_input_names)
+def test_rows_of_a_batch_are_features(tagged):
+    sentences = {"words": [["x", "gene"], ["genes"] * 9], "pos": [["X", "N"], ["N"] * 9]}
+    rows = Dataset.from_dict(sentences).map(lambda batch: tagged(**batch), batched=True)
+    for row, feature in zip(rows, tagged.encode(**sentences), strict=True):
+        found, expected = tagged.pad([row]), tagged.pad([feature])
+        for name, values in expected.items():
+            assert torch.equal(found[name][tuple(map(slice, values.shape))], values)
 
 
 @given(
