@@ -190,13 +190,11 @@ class DataCollatorForNestedNER:
         for sentence, (feature, size) in enumerate(zip(features, num_words.tolist(), strict=True)):
             for entity in feature["entities"]:
                 start, end, kind = entity["start"], entity["end"], entity["type"]
-                if not 0 <= start < end <= size:
-                    problem = f"an entity from {start} to {end}, but {size} words. The end is exclusive"
-                    raise ValueError(f"{_name(features, sentence)} has {problem}, and offsets count words from 0.")
-                if kind not in self.label2id or kind == NONE_LABEL:
+                if not 0 <= start < end <= size or kind not in self.label2id or kind == NONE_LABEL:
                     known = ", ".join(name for name in self.label2id if name != NONE_LABEL)
-                    problem = f"an entity of type {kind!r}, for which the model has no label; its labels are {known}"
-                    raise ValueError(f"{_name(features, sentence)} has {problem}.")
+                    problem = f"an entity from {start} to {end} of type {kind!r}, but {size} words and labels {known}"
+                    remedy = "Offsets count words from 0, and the end is exclusive"
+                    raise ValueError(f"{_name(features, sentence)} has {problem}. {remedy}.")
                 labels_of_span.setdefault((sentence, int(start), int(end) - 1), set()).add(self.label2id[kind])
         spans = span_mask(num_words, max(1, int(num_words.max())))
         matrix = torch.where(spans, 0 if self.multi_label else self.label2id[NONE_LABEL], -100)

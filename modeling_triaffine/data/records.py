@@ -110,18 +110,20 @@ def as_dataset(records: Any, what: str) -> Any:
 def entity_types(records: Dataset, what: str, known: Iterable[str] | None = None) -> set[str]:
     """Returns the types of the records' entities, all of them `known`; `what` names the records in errors."""
     types: set[str] = set()
-    for row, entities in enumerate(as_records(records, ("tokens", "entities"), what)["entities"]):
+    columns = ["tokens", "entities"]
+    for row, record in enumerate(as_records(records, columns, what).select_columns(columns)):
+        entities, size = record["entities"], len(record["tokens"])
         is_list = isinstance(entities, list) and all(isinstance(entity, dict) for entity in entities)
-        if not is_list or any(entity.get(name) is None for entity in entities for name in ENTITY_FIELDS):
+        fields: Any = [[entity.get(name) for name in ENTITY_FIELDS] for entity in entities] if is_list else [[None]]
+        if any(None in values or not 0 <= values[0] < values[1] <= size for values in fields):
             raise ValueError(
-                f"{what} has the entities {shown(entities)} in row {row}. Give a list of objects with "
-                f"{', '.join(ENTITY_FIELDS)}, an empty one if there is no entity; adapt_dataset converts other forms."
+                f"{what} has the entities {shown(entities)} in row {row}, of {size} words. Give a list of objects with "
+                f"{', '.join(ENTITY_FIELDS)} (in words, the end exclusive), or []; adapt_dataset converts other forms."
             )
-        kinds = [entity["type"] for entity in entities]
-        if no_names := [kind for kind in kinds if isinstance(kind, int) or kind in ("", NONE_LABEL)]:
+        if no_names := [kind for *_, kind in fields if isinstance(kind, int) or kind in ("", NONE_LABEL)]:
             remedy = f"Give a name other than {NONE_LABEL!r}, or a ClassLabel in place of numbers"
             raise ValueError(f"{what} has {no_names[0]!r} as the type of an entity in row {row}. {remedy}.")
-        types |= {*kinds}
+        types |= {kind for *_, kind in fields}
         if known is not None and (unknown := types.difference(known)):
             raise ValueError(
                 f"{what} has entities of type {', '.join(sorted(unknown))} in row {row}, which the model has no label "

@@ -159,10 +159,10 @@ def test_label_matrix(collate, sentences, labels):
 @pytest.mark.parametrize(
     ("entity", "problem"),
     [
-        *(({"start": 0, "end": 1, "type": name}, f"type '{name}'.*DNA, protein") for name in ("RNA", "None")),
+        *(({"start": 0, "end": 1, "type": name}, f"type '{name}', but .*DNA, protein") for name in ("RNA", "None")),
         # An entity outside of its sentence is no label of padding, or of what is no span.
         *(
-            ({"start": start, "end": end, "type": "DNA"}, f"Sentence 1 .* from {start} to {end}, but 2 words")
+            ({"start": start, "end": end, "type": "DNA"}, f"Sentence 1 .* from {start} to {end} .*but 2 words")
             for start, end in [(0, 0), (1, 1), (-1, 1), (1, 3), (2, 1)]
         ),
     ],

@@ -217,7 +217,7 @@ def test_all_forms_of_the_same_sentences(data, expected, tmp_path):
     assert model.config.entity_labels == ["DNA", "protein"]
 
 
-NO_ENTITIES = r"has the entities .* in row 0\. Give a list .* start, end, type, .* adapt_dataset"
+NO_ENTITIES = r"has the entities .* in row 0, .* words\. Give a list .* start, end, type .*exclusive.* adapt_dataset"
 OTHER_COLUMNS = micro_dataset(RECORDS).rename_column("tokens", "words")
 REFUSED = {
     "numbers": (NUMBERED, "as the type of an entity in row 0.*ClassLabel"),
@@ -230,15 +230,15 @@ REFUSED = {
     "other columns": (OTHER_COLUMNS, r"needs the columns \['tokens'\], .*'words'.* adapt_dataset"),
     "null": (Dataset.from_list([{**RECORDS[0], "entities": None}]), NO_ENTITIES),
     "labels": (Dataset.from_list([{"tokens": ["A"], "entities": [{"start": 0, "end": 1, "label": "X"}]}]), NO_ENTITIES),
+    "characters": ([{"tokens": ["Orsk"], "entities": [{"start": 0, "end": 4, "type": "DNA"}]}], NO_ENTITIES),
     "pairs": ([{"tokens": ["Orsk"], "entities": [(0, 1, "DNA")]}], "is no data set, nor a list"),
 }
 
 
 @pytest.mark.parametrize(("data", "fact"), REFUSED.values(), ids=REFUSED)
 def test_data_of_another_form_is_an_error_about_the_data(data, fact, tmp_path):
-    trainer = micro_trainer(tmp_path, RECORDS)
     with pytest.raises(ValueError, match=f"train_dataset.*{fact}"):
-        trainer_like(trainer, train_dataset=data)
+        trainer_like(micro_trainer(tmp_path, RECORDS), train_dataset=data)
     with pytest.raises(ValueError, match=fact):
         start_from_recipe(write_recipe(tmp_path / "recipe"), {"train": data}, tmp_path)
 
