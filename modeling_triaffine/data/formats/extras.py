@@ -68,16 +68,17 @@ def _text_of_cas(cas: Cas, layer: str, feature: str, where: str, check: RecordCh
         problem = f"there is no layer {layer!r} with a feature {feature!r}, but {', '.join(map(repr, there)) or 'none'}"
         raise check.error(where, problem, "Name the layer and feature: columns={'entities': 'layer:feature'}")
     for number, span in enumerate(cas.select(layer)):
-        if not (value := span.get(feature)):
-            check.drop(WITHOUT_TYPE, example=f"{where}: {text[span.begin : span.end]!r}")
+        start, end = check.valid([span.begin, span.end], list[int], where, f"{layer}[{number}]")
+        if value := span.get(feature):
+            entities.append(check.entity(text, [(start, end)], value, None, where, f"{layer}[{number}]"))
         else:
-            entities.append(check.entity(text, [(span.begin, span.end)], value, None, where, f"{layer}[{number}]"))
+            check.drop(WITHOUT_TYPE, example=f"{where}: {text[start:end]!r}")
     for other in cas.select_all_annotations():
         if other.type.name not in (layer, SENTENCE, TOKEN, METADATA, WHOLE):
             check.note(f"annotations of the layer {other.type.name!r} ignored", example=where)
     made = annotated(doc_id, text, entities, where)
     if sentences := cas.select(SENTENCE) if cas.typesystem.contains_type(SENTENCE) else ():
-        borders = {border for span in sentences for border in (span.begin, span.end) if 0 < border < len(text)}
+        borders = {border for span in sentences for border in (span.begin, span.end) if border in range(1, len(text))}
         made["sentences"] = [*pairwise((0, *sorted(borders), len(text)))]
     return made
 
@@ -94,8 +95,7 @@ def _load(file: Path, name: str, check: RecordChecker) -> Cas:
             raise check.error(name, f"its type system, {TYPE_SYSTEM}, is not in its folder", "Add it, or export JSON")
         if b"<!DOCTYPE" in data.replace(b"\0", b""):  # expat drops its entities from the text, an attribute
             raise check.error(name, "it has a DOCTYPE, as no XMI has", "Remove it, and write its entities out")
-        roots = (parse_xml(xml, check, name) for xml in (type_system, file))
-        types, xmi = (io.BytesIO(ElementTree.tostring(root)) for root in roots)
+        types, xmi = (io.BytesIO(ElementTree.tostring(parse_xml(xml, check, name))) for xml in (type_system, file))
     try:
         if is_xmi:
             cas = cassis.load_cas_from_xmi(xmi, typesystem=cassis.load_typesystem(types))

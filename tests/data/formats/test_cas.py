@@ -83,13 +83,13 @@ BAD = {
     "the same in UTF-16": ({**XMI, "a.xmi": WITH_DOCTYPE.encode("utf-16")}, "a.xmi", ["DOCTYPE"]),
     "json of another version": ({"a.json": '{"_types": {}, "%TYPES": {}}'}, "a.json", ["cassis", "0.4"]),
     "outside": ({"a.json": cas_json((13, 99, "City"))}, "a.json", ["from 13 to"]),
+    "no end": ({"a.json": cas_json((13, None, "City"))}, "a.json", ["[0][1]' is null"]),
     "structures": ({"a.json": '{"%TYPES": {}, "%FEATURE_STRUCTURES": 3}'}, "a.json", ["cassis"]),
 }
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_errors_name_the_document(tmp_path, name):
-    files, place, facts = BAD[name]
+@pytest.mark.parametrize(("files", "place", "facts"), BAD.values(), ids=BAD)
+def test_errors_name_the_document(tmp_path, files, place, facts):
     write_files(tmp_path, files)
     with pytest.raises(CorpusError) as caught:
         read(tmp_path, "cas")
