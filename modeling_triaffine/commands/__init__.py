@@ -73,9 +73,10 @@ def build_application() -> Any:
     ) -> None:
         """Options of the program itself."""
 
-    commands: list[Any] = [train.train, evaluate.evaluate, predict.predict, predict.explain, evaluate.calibrate]
-    commands += [corpora.statistics, corpora.convert, predict.tag, servers.serve, servers.page]
-    for command in [*commands, sharing.publish, sharing.export]:
+    for command in (
+        *(train.train, evaluate.evaluate, predict.predict, predict.explain, evaluate.calibrate, corpora.statistics),
+        *(corpora.convert, predict.tag, servers.serve, servers.page, sharing.publish, sharing.export),
+    ):
         # The sign \b keeps the lines of an indented paragraph, which would else be wrapped.
         text = (inspect.getdoc(command) or "").replace("\n\n    ", "\n\n\b\n    ")
         kind = train.TrainCommand if command is train.train else None

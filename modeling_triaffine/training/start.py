@@ -228,7 +228,7 @@ def _in_both_words(own: Dataset, raw: Dataset) -> Dataset:
 def _texts_to_score(parts: Sequence[CorpusPart], given: DatasetDict, held_out: set[Any]) -> dict[str, list[Text]]:
     """Returns the texts of the splits to score, of the last part that has the split; none if it has words only."""
     found: dict[str, list[Text]] = {}
-    for split in given.keys() & {"validation", "test"}:
+    for split in sorted(given.keys() & {"validation", "test"}):
         origin = "train" if held_out and split == "validation" else split
         *_, part = (part for part in parts if origin in part.texts)
         if part.is_written:
