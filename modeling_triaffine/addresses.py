@@ -9,11 +9,7 @@ BACKLOG = 128  # connections waiting to be accepted
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Returns a listening socket, so that no other process can take the port; port 0 picks a free one.
-
-    Raises:
-        OSError: The address does not belong to this machine or is in use.
-    """
+    """Returns a listening socket, so that no other process can take the port; port 0 picks a free one."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listener = socket.create_server((host, port), family=family, backlog=BACKLOG)

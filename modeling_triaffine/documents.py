@@ -18,28 +18,19 @@ from .model.kinds_triaffine import TextEntity
 Item = TypeVar("Item")
 # The first line of a list, or of an object on several lines, which people take for JSON lines.
 NO_JSON_LINE = re.compile(rb"\s*({|\[.*)\s*")
-REJECTED = 3
-"""Exit code of a command that has rejected a text."""
+REJECTED = 3  # exit code of a command that has rejected a text
 SECONDS = 60  # between lines of progress
 
 
 @dataclass
 class Row:
-    """A text with what belongs to it, or the reason why it cannot be read.
+    """A text with what belongs to it, or the reason why it cannot be read."""
 
-    Args:
-        file: The name of its file.
-        number: Its number in the file, from 1; None stands for a document, or the rest of a file that cannot be read.
-        record: A dictionary, or a table of one row, which gets the entities.
-        text: Its text, if there is one.
-        outcome: Its entities, or why there are none; None until they are found.
-    """
-
-    file: str
-    number: int | None
-    record: Any = None
+    file: str  # its name
+    number: int | None  # in the file, from 1; None: of a document, or of the rest of a file that cannot be read
+    record: Any = None  # a dictionary, or a table of one row, which gets the entities
     text: Any = None
-    outcome: list[TextEntity] | str | None = None
+    outcome: list[TextEntity] | str | None = None  # its entities, or why there are none; None until they are found
 
     @property
     def where(self) -> str:
@@ -147,10 +138,7 @@ class Counts:
 
 
 def with_progress(items: Iterable[Item], total: int | None = None) -> Iterator[Item]:
-    """Passes documents on, and prints to standard error how many of `total` there were, their rate and the time left.
-
-    On a terminal this is a bar, elsewhere a line a minute.
-    """
+    """Passes documents on, and prints the progress to standard error: a bar on a terminal, else a line a minute."""
     from tqdm import tqdm
 
     line = "{n_fmt}{unit} of {total_fmt}, {remaining} left, {rate_noinv_fmt}\n"

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from .files import SURROGATES
 
-# Exit codes of shells for a process that SIGINT or SIGPIPE has ended.
-INTERRUPTED, PIPE_CLOSED = 130, 141
+INTERRUPTED, PIPE_CLOSED = 130, 141  # exit codes of shells for a process that SIGINT or SIGPIPE has ended
 
 
 class VisibleRecord(logging.LogRecord):

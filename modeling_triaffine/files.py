@@ -17,8 +17,7 @@ from typing import TextIO
 
 from filelock import FileLock, Timeout
 
-# Lone surrogates, which JSON can hold and UTF-8 cannot, are written as JSON escapes.
-SURROGATES = "backslashreplace"
+SURROGATES = "backslashreplace"  # lone surrogates, which JSON can hold and UTF-8 cannot, are written as JSON escapes
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")  # of JSON lines, and of one JSON value
 GZIP_MAGIC = b"\x1f\x8b"
 # The first bytes of files that are not text → what these files are, and what to do.
@@ -30,8 +29,7 @@ NO_TEXT = {
     b"version https://git-lfs.": ("it is a pointer of Git LFS, not the file itself", "Run git lfs pull"),
 }
 LOCK = ".lock"
-JOINERS = "\u200c\u200d"
-"""Invisible, but parts of ordinary words, in Persian or Hindi, and of emoji."""
+JOINERS = "\u200c\u200d"  # invisible, but parts of ordinary words, in Persian or Hindi, and of emoji
 
 
 class DataError(ValueError):

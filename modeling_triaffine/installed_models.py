@@ -9,8 +9,7 @@ from typing import Any
 
 logger = logging.getLogger(__name__)
 
-DEFAULT_MODEL = "names-en"
-"""The model that is used where none is named."""
+DEFAULT_MODEL = "names-en"  # used where no model is named
 
 
 def library() -> Path:

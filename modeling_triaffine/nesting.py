@@ -3,8 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Collection, Iterable
 
-Span = tuple[int, int]
-"""(start, end), end exclusive, in words or in characters."""
+Span = tuple[int, int]  # (start, end), end exclusive, in words or in characters
 
 
 def nested_spans(spans: Iterable[Span]) -> set[Span]:
@@ -15,10 +14,7 @@ def nested_spans(spans: Iterable[Span]) -> set[Span]:
 
 
 def nesting_depths(spans: Iterable[Span], others: Collection[Span] = ()) -> dict[Span, int]:
-    """Span → its depth: 1 if no other of `spans` contains it, otherwise one more than the deepest that does.
-
-    So also for `others`, which themselves make no span deeper.
-    """
+    """Span, also of `others`, → its depth: 1 if no other of `spans` contains it, else one more than the deepest."""
     outer, depths = set(spans), dict[Span, int]()
     furthest: list[int] = []  # of each depth, the greatest end so far, negated, so that the list is in rising order
     # What contains a span comes before it.

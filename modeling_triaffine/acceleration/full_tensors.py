@@ -21,8 +21,7 @@ from ..model.triaffine_ops import Factor, TriaffineFactor, autocast
 from .onednn import multiply_transposed, write_product
 from .span_stage import uses_kernels
 
-# The axes of d+1 are padded to a multiple of this on CUDA: 16 bytes in half precision.
-ALIGNMENT = 8
+ALIGNMENT = 8  # the axes of d+1 are padded to a multiple of this on CUDA: 16 bytes in half precision
 # Labels are computed at once on CUDA, as many as make a tensor of so many bytes: for one label, most operations take
 # longer to launch than to run.
 AT_ONCE_BYTES = 2**30

@@ -28,8 +28,7 @@ WORDS = (8, 16, 24, 32, 40, 48, 64, 80, 96, 128)
 CHARACTERS = (12, 24, 64)
 # Batches of a shape that run without a graph first, and graphs of a model: each holds the memory of its results.
 EAGER_FIRST, MOST_GRAPHS = 2, 64
-# Value of the padding, where it is not 0.
-FILL = {"word_index": -1, "labels": -100}
+FILL = {"word_index": -1, "labels": -100}  # value of the padding, where it is not 0
 RESULTS = ("span_logits", "logits", "candidates", "candidate_mask")
 
 Batch = dict[str, Any]
@@ -78,12 +77,8 @@ class Graphs:
 
     All batches that have a shape are padded, recorded or not: training then draws the same random numbers whenever
     recording begins, such as later in a run that was interrupted. On the CPU a replay runs the function again on the
-    same memory: all but the recording itself is the same.
-
-    Args:
-        config: the configuration of the model.
-        device: where the model is.
-        weights: those whose gradients a function computes; all graphs write them to the same memory.
+    same memory: all but the recording itself is the same. All graphs write the gradients of `weights`, if functions
+    compute any, to the same memory.
     """
 
     def __init__(self, config: Any, device: torch.device, weights: Iterable[nn.Parameter] = ()):

@@ -2,34 +2,76 @@
 
 MKL uses AVX-512 on Intel's processors only. oneDNN, which is part of torch as well, uses it on all of them: large
 products take 0.4 to 0.5 of the time. On AMD's processors with AVX2 alone MKL is faster (0.85 to 0.95 of oneDNN's time).
+
+oneDNN reads weights in layouts of its own. In prediction they are laid out once, not in each call, which takes a fifth
+of the time of a single text.
 """
 
 import contextlib
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from types import MethodType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
-from torch.overrides import TorchFunctionMode
+from torch.utils.weak import WeakIdKeyDictionary
 
 # Multiplications below which it takes longer to prepare oneDNN for a new shape than it saves.
 LEAST_PRODUCTS = 2**22
 # Most numbers of a product that is written to given memory; larger ones are computed in pieces. oneDNN writes to new
 # memory, and glibc returns blocks of over 32 MB to the system: to get them again takes longer than oneDNN saves.
 LARGEST_PIECE = 2**22
+# Most rows of a product whose weight is laid out before: with more, the layout takes little of the time.
+MOST_ROWS = 256
+# Values of a weight that are compared, and torch's number of the LSTM among recurrent networks.
+SAMPLES, LSTM = 16, 2
+
+_LAID_OUT: Any = WeakIdKeyDictionary()  # first weight of a layer → its layout, and what shows that no weight changed
 
 
 def linear_layers(module: nn.Module) -> contextlib.AbstractContextManager[Any]:
-    """Computes linear layers by oneDNN inside the block, if it is faster on this processor.
+    """Computes the module's linear layers by oneDNN inside the block, if it is faster on this processor.
 
     `torch.backends.mkldnn.enabled = False` switches it off. Layers under autocast, on other devices or of other types
-    than float32 are left to torch. So is a module that recomputes activations in the backward pass, outside the block:
-    both passes must keep the same tensors.
+    than float32 are left to torch. So is a compiled module, and one that recomputes activations in the backward pass,
+    outside the block: both passes must keep the same tensors.
     """
     recomputes = module.training and any(getattr(part, "gradient_checkpointing", False) for part in module.modules())
-    left = recomputes or not _is_wanted()
-    return contextlib.nullcontext() if left else _OneDNNMode()
+    compiled = module._compiled_call_impl is not None or hasattr(module, "_orig_mod")
+    left = recomputes or compiled or not _is_wanted()
+    return contextlib.nullcontext() if left else _computing_by_onednn(module)
+
+
+@contextlib.contextmanager
+def _computing_by_onednn(module: nn.Module) -> Iterator[None]:
+    # A mode that sees all of torch's functions would take a twentieth of the time of a single text.
+    layers = [part for part in module.modules() if type(part) is nn.Linear and "forward" not in part.__dict__]
+    for layer in layers:
+        layer.__dict__["forward"] = MethodType(_run_linear, layer)
+    try:
+        yield
+    finally:
+        for layer in layers:
+            del layer.__dict__["forward"]
+
+
+def _run_linear(layer: nn.Linear, values: Tensor) -> Tensor:
+    parts = values, layer.weight, layer.bias
+    return _linear(*parts) if _is_for_onednn(*parts) else nn.Linear.forward(layer, values)
+
+
+def run_lstm(lstm: Any, values: Tensor) -> Tensor:
+    """States [B, N, size] of an LSTM of one layer and direction."""
+    weights = lstm.weight_ih_l0, lstm.weight_hh_l0
+    hooks = lstm._forward_hooks or lstm._forward_pre_hooks
+    if torch.is_grad_enabled() or _is_traced() or hooks or not (_has_lstm() and _is_plain(values, *weights)):
+        return lstm(values)[0]
+    # As torch computes it on a CPU.
+    size, start = lstm.hidden_size, values.new_zeros(len(values), lstm.hidden_size)
+    parts = *_laid_out(partial(_lay_out_lstm, size), *weights), lstm.bias_ih_l0, lstm.bias_hh_l0, start, start
+    options: Any = False, [], LSTM, size, 1, True, False, False, False
+    return torch.ops.aten.mkldnn_rnn_layer(values.transpose(0, 1).contiguous(), *parts, *options)[0].transpose(0, 1)
 
 
 def multiply_transposed(left: Tensor, right: Tensor) -> Tensor:
@@ -60,36 +102,68 @@ def onednn_is_faster() -> bool:
 
 
 def _is_wanted() -> bool:
-    """True if oneDNN is faster here and nothing traces the model: a graph must consist of torch's usual operations."""
-    traced = torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None
-    return not traced and onednn_is_faster()
+    """True if oneDNN is faster here and nothing traces the model."""
+    return not _is_traced() and onednn_is_faster()
 
 
-class _OneDNNMode(TorchFunctionMode):
-    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if function is linear and not kwargs and _is_for_onednn(*args):
-            return _linear(*args)
-        return function(*args, **(kwargs or {}))
+def _is_traced() -> bool:
+    """True if the model is traced: a graph must consist of torch's usual operations."""
+    return torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None
+
+
+@cache
+def _has_lstm() -> bool:
+    """True if torch computes LSTMs by oneDNN on this processor, and lets their weights be laid out."""
+    is_x86 = torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
+    return is_x86 and hasattr(torch.ops.mkldnn, "_reorder_mkldnn_rnn_layer_weight")
 
 
 def _is_for_onednn(values: Tensor, weight: Tensor, bias: Tensor | None = None) -> bool:
     """True if oneDNN can compute this linear layer, and it is large enough to gain from that."""
-    parts = (values, weight) if bias is None else (values, weight, bias)
+    is_large = values.dim() > 1 and values.numel() * len(weight) >= LEAST_PRODUCTS
+    return is_large and _is_plain(values, weight, *(() if bias is None else (bias,)))
+
+
+def _is_plain(*parts: Tensor) -> bool:
+    """True if oneDNN may compute with these tensors."""
     return (
-        values.device.type == "cpu"
-        and values.dim() > 1
         # Subclasses, such as quantized weights, bring products of their own.
-        and all(type(part) in (Tensor, nn.Parameter) and part.dtype == torch.float32 for part in parts)
-        and values.numel() * len(weight) >= LEAST_PRODUCTS
+        all(type(part) in (Tensor, nn.Parameter) and part.dtype == torch.float32 for part in parts)
+        and parts[0].device.type == "cpu"
         and torch._C._get_mkldnn_enabled()
         and not torch.is_autocast_enabled("cpu")
     )
 
 
 def _linear(values: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    if torch.is_grad_enabled():
+        multiply: Any = OneDNNLinear.apply
+        return multiply(values, weight, bias)
+    if type(weight) is nn.Parameter and values.numel() <= MOST_ROWS * weight.shape[1]:
+        weight = _laid_out(torch.ops.mkldnn._reorder_linear_weight, weight)
     # `apply` inspects signatures at every call: a twentieth of the time of a single text.
-    multiply: Any = OneDNNLinear.apply if torch.is_grad_enabled() else _multiply
-    return multiply(values, weight, bias)
+    return _multiply(values, weight, bias)
+
+
+def _laid_out(lay_out: Callable[..., Any], *weights: Tensor) -> Any:
+    """The result of `lay_out` for the weights of a layer, computed again after they have changed.
+
+    Writing to `weight.data` changes neither address nor version, so that some of the values are compared as well.
+    """
+    state = [(weight.data_ptr(), None if weight.is_inference() else weight._version) for weight in weights]
+    known = _LAID_OUT.get(weights[0])
+    if known is None or known[0] != state or not all(map(torch.equal, known[1], known[2])):
+        given = [weight.detach() for weight in weights]
+        sampled = [
+            weight.as_strided((min(weight.numel(), SAMPLES),), (max(1, weight.numel() // SAMPLES),)) for weight in given
+        ]
+        known = _LAID_OUT[weights[0]] = state, sampled, [part.clone() for part in sampled], lay_out(*given)
+    return known[3]
+
+
+def _lay_out_lstm(size: int, weight: Tensor, recurrent_weight: Tensor) -> list[Tensor]:
+    reorder = torch.ops.mkldnn._reorder_mkldnn_rnn_layer_weight
+    return reorder(weight, recurrent_weight, size, False, True, False, None)
 
 
 def _multiply(values: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

@@ -101,8 +101,7 @@ def calibrate(
 
     pipeline = NestedNERPipeline(model, device=device)
     name, records, _ = shared.load_split(corpus, corpus_format, split, pipeline.processor, max_bad_records)
-    # Sentences of the training, and those whose scores the card has, are refused. They are recognized by the name of
-    # their split, or by the numbers of sentences and entities.
+    # They are recognized by the name of their split, or by the numbers of sentences and entities.
     summary = RunSummary.load(model) or RunSummary()
     scored, numbers = summary.evaluation, (len(records), sum(map(len, records["entities"])))
     is_known = name not in ("validation", "test") and len(records) == summary.training_sentences

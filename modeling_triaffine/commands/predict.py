@@ -188,10 +188,7 @@ def write_rows(
 def write_for_tool(
     tool: str, output: Path, rows: Iterable[Row], pipeline: Any, uncertain: int | None, decoding: dict[str, Any]
 ) -> list[Any]:
-    """Writes predictions as an annotation tool imports them: all, or first the `uncertain` least certain ones.
-
-    Returns what was read, also of texts that are not written.
-    """
+    """Writes predictions for an annotation tool, all or the `uncertain` least certain; returns all that were read."""
     from ..data.formats.extras import make_cas
     from ..data.writing import PREDICTION_WRITERS, check_file_name, label_studio_config
     from ..evaluation.prediction import read_texts

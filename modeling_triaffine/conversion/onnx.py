@@ -33,8 +33,7 @@ GRAPH = "model.onnx"
 # Inputs with a row for each row that the encoder reads.
 ROWS = {"input_ids", "attention_mask", "token_type_ids", "word_index"}
 OUTPUTS = ("span_logits", "logits", "candidates", "candidate_mask")
-# Larger differences between the scores of graph and model are not rounding errors.
-TOLERANCE = 1e-3
+TOLERANCE = 1e-3  # larger differences between the scores of graph and model are not rounding errors
 
 
 def export_onnx(model: TriaffineForNestedNER, processor: TriaffineProcessor, path: Path) -> float:

@@ -96,24 +96,15 @@ class CheckpointError(ValueError):
 
 
 class InertObject:
-    """The record of an object that a pickle would have built, or of a function that it would have called.
+    """The record of an object that a pickle would have built, or of a function that it would have called."""
 
-    Attributes:
-        path, name: module and name of the class or function, as in the pickle, and the name alone.
-        state: the attributes of the object by name.
-    """
-
-    path = ""
-    state: dict[str, Any]
+    path = ""  # module and name of the class or function, as in the pickle
+    state: dict[str, Any]  # the attributes of the object by name
 
     def __new__(cls, *arguments: Any, **keywords: Any) -> "InertObject":
         inert = object.__new__(cls)
         inert.state = {}
         return inert
-
-    @property
-    def name(self) -> str:
-        return self.path.rpartition(".")[2]
 
     def __setstate__(self, state: Any) -> None:
         for part in state if isinstance(state, tuple) else (state,):
@@ -217,11 +208,11 @@ def convert_published(
 
 def _supported_modules(root: Any) -> tuple[dict[str, InertObject], dict[str, Any]]:
     """The modules of a pickled model by name, and their settings; a CheckpointError if these are not supported."""
-    if not isinstance(root, InertObject) or root.name not in (FULL_MODEL, SPAN_MODEL):
+    if not isinstance(root, InertObject) or type(root).__name__ not in (FULL_MODEL, SPAN_MODEL):
         found = getattr(root, "path", type(root).__name__)
         raise CheckpointError(f"it contains {found}, not a whole model of class {FULL_MODEL} or {SPAN_MODEL}")
     modules = named_modules(root)
-    scorer = modules["parser_list.0"].name
+    scorer = type(modules["parser_list.0"]).__name__
     if scorer != SCORER:
         raise CheckpointError(f"its scorer is {scorer}, and only {SCORER} can be converted")
     settings: dict[str, Any] = {"act": root.state.get("act", "relu")}
@@ -241,7 +232,7 @@ def _supported_modules(root: Any) -> tuple[dict[str, InertObject], dict[str, Any
 def _infer_fields(root: InertObject, settings: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Any]:
     """The fields of the configuration: sizes from the tensors, and choices from classes and settings."""
     fields: dict[str, Any] = {
-        "cross_span": root.name == FULL_MODEL,
+        "cross_span": type(root).__name__ == FULL_MODEL,
         "subword_pooling": settings.get("subword_aggr", "first"),
         "triaffine_dim": len(tensors["parser_list.0.linear_m1.layers.1.bias"]),
     }

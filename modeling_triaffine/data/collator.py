@@ -23,8 +23,7 @@ from .texts import moved
 
 # ---- Windows ----
 
-WHOLE = Piece([])
-"""Stands for all words of a record."""
+WHOLE = Piece([])  # stands for all words of a record
 
 
 class Window(NamedTuple):

@@ -17,8 +17,7 @@ from pathlib import Path
 from ..files import open_output
 from .schema import Record
 
-CORPUS = Path(__file__).with_name("demo_corpus.jsonl")
-"""One sentence a line, in the schema of this package."""
+CORPUS = Path(__file__).with_name("demo_corpus.jsonl")  # one sentence a line, in the schema of this package
 
 
 def demo_corpus(sentences: int = 1500) -> dict[str, list[Record]]:

@@ -232,9 +232,6 @@ def _values(dataset: Dataset, check: RecordChecker) -> Iterator[tuple[object, st
         yield row, f"row {number}"
 
 
-# ---- Context ----
-
-
 def add_context(dataset: AnyDataset, context: str, max_tokens: int) -> AnyDataset:
     """Fills in `left_tokens` and `right_tokens` if the corpus has no context of its own.
 

@@ -38,8 +38,7 @@ def _is_label(kind: str) -> str:
     return kind
 
 
-Label = Annotated[UnicodeText, AfterValidator(_is_label)]
-"""The type of an entity."""
+Label = Annotated[UnicodeText, AfterValidator(_is_label)]  # the type of an entity
 
 
 @with_config(STRICT)
@@ -137,8 +136,6 @@ class CorpusError(ValueError):
         error.summary = f"{place}: {problem}"
         return error
 
-
-# ---- Checks ----
 
 logger = logging.getLogger(__name__)
 Value = TypeVar("Value")

@@ -22,8 +22,7 @@ from .schema import CONTEXT_FIELDS, Entity, RecordChecker, Text
 from .texts import moved, text_of_words
 
 SOURCE = "triaffine-ner"
-WRITERS = ("json_lines", "brat")
-"""The formats that are written."""
+WRITERS = ("json_lines", "brat")  # the formats that are written
 
 
 def write_nested_ner(

@@ -311,9 +311,6 @@ def _legend(counts: Mapping[str, int], kinds: Mapping[str, int]) -> str:
     return f'<ul class="legend" aria-label="Labels found">{items}</ul>' if items else ""
 
 
-# ---- In a notebook ----
-
-
 @dataclass(frozen=True, repr=False)
 class Drawing:
     """A text with its entities: drawn in characters where it is printed, in HTML where a notebook shows it.

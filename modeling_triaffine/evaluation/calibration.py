@@ -30,39 +30,29 @@ logger = logging.getLogger(__name__)
 BINS = 10
 # Spans below this probability are irrelevant for thresholds: even at a temperature of 3 they stay below 0.01.
 LEAST_PROBABILITY = 1e-6
-# The temperature is fitted on predictions of at least this probability.
-LEAST_FITTED_PROBABILITY = 0.1
-# With fewer gold entities, the threshold of a label with the best F1 is a matter of chance.
-LEAST_ENTITIES = 5
+LEAST_FITTED_PROBABILITY = 0.1  # the temperature is fitted on predictions of at least this probability
+LEAST_ENTITIES = 5  # with fewer gold entities, the threshold of a label with the best F1 is a matter of chance
 # Probabilities with a smaller expected calibration error are calibrated enough for `shared_threshold`.
 CALIBRATED = 0.05
 
 
 @dataclass
 class LabelCalibration:
-    """The scores of a label on the calibration sentences.
+    """The scores of a label on the calibration sentences."""
 
-    Attributes:
-        before, after: `Counts.scores()` without and with the threshold.
-        threshold: None if the label keeps the default, because it has few entities or would gain little.
-    """
-
-    before: dict[str, Any]
-    after: dict[str, Any]
-    threshold: float | None = None
+    before: dict[str, Any]  # `Counts.scores()` without the threshold
+    after: dict[str, Any]  # and with it
+    threshold: float | None = None  # None: it keeps the default, because it has few entities or would gain little
 
 
 @dataclass
 class Calibration:
-    """The temperature and thresholds of a model, and their effect on the calibration sentences.
-
-    `errors` are the expected calibration error without and with the temperature, from 0 to 1.
-    """
+    """The temperature and thresholds of a model, and their effect on the calibration sentences."""
 
     split: str
     sentences: int
     temperature: float
-    errors: tuple[float, float]
+    errors: tuple[float, float]  # expected calibration errors without and with the temperature, from 0 to 1
     labels: dict[str, LabelCalibration] = field(default_factory=dict)
 
     @property
@@ -82,18 +72,11 @@ def threshold_table(labels: Mapping[str, LabelCalibration]) -> Table:
 
 @dataclass(frozen=True)
 class ScoredSpans:
-    """A model's final scores of the spans of a corpus that could be entities, and their gold labels.
+    """A model's final scores of the spans of a corpus that could be entities, and their gold labels."""
 
-    Attributes:
-        logits: [S, R], or [S, R - 1] with `multi_label`.
-        gold: [S, R - 1], the gold labels of each span.
-        entities: the number of gold entities of each label, including those that are not candidates.
-        multi_label: as in the model's configuration.
-    """
-
-    logits: Tensor
-    gold: Tensor
-    entities: list[int]
+    logits: Tensor  # [S, R], or [S, R - 1] with `multi_label`
+    gold: Tensor  # [S, R - 1], the gold labels of each span
+    entities: list[int]  # of gold, by label, including those that are not candidates
     multi_label: bool = False
 
     def probabilities(self, temperature: float) -> Tensor:

@@ -119,17 +119,12 @@ def score_raw_text(
 
 @dataclass
 class ReadText:
-    """A text with its predicted entities.
-
-    Attributes:
-        sentences: the character offsets of the words of each sentence.
-        uncertainty: of its least certain sentence, see [`uncertainty`].
-    """
+    """A text with its predicted entities."""
 
     text: str = ""
     entities: list[TextEntity] = field(default_factory=list)
-    sentences: list[list[Offsets]] = field(default_factory=list)
-    uncertainty: float = 0.0
+    sentences: list[list[Offsets]] = field(default_factory=list)  # of each sentence, the characters of its words
+    uncertainty: float = 0.0  # of its least certain sentence, see [`uncertainty`]
 
 
 def uncertainty(output: Any, config: TriaffineConfig) -> Tensor:

@@ -27,8 +27,7 @@ Side = AbstractSet[TypedSpan]  # the distinct entities of a sentence, predicted 
 Key = TypeVar("Key", int, str)
 Row = Mapping[str, Any]  # as `Counts.scores` returns it
 
-RATIOS = {"precision": "precision", "recall": "recall", "f1": "F1"}
-"""Ratio → its name in tables."""
+RATIOS = {"precision": "precision", "recall": "recall", "f1": "F1"}  # ratio → its name in tables
 # The smallest length of each bucket and its name; widths double because long entities are rare.
 LENGTH_BUCKETS = {1: "1", 2: "2", 3: "3-4", 5: "5-8", 9: "9-16", 17: "17+"}
 
@@ -75,17 +74,11 @@ class Counts:
 
 @dataclass(frozen=True)
 class Part:
-    """Some of the entities, scored on their own.
+    """Some of the entities, scored on their own."""
 
-    Attributes:
-        key: Name in [`Scores`], and of its metrics: `flat` → `flat_f1`. Empty for all entities.
-        title: Name in tables.
-        chosen: The entities of a side → those in this part.
-    """
-
-    key: str
-    title: str
-    chosen: Callable[[Side], Side]
+    key: str  # name in [`Scores`], and of its metrics: `flat` → `flat_f1`; empty for all entities
+    title: str  # name in tables
+    chosen: Callable[[Side], Side]  # the entities of a side → those in this part
 
     def count(self, predicted: Side, gold: Side) -> Counts:
         """The counts of a sentence; an entity of this part is correct, or found, if the other side has it at all."""

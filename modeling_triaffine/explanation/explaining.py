@@ -201,10 +201,7 @@ def _locate(
 
 
 def span_stage_scores(head: TriaffineSpanHead, hidden: Tensor, output: Any, span: tuple[int, int]) -> StageScores:
-    """p_ijr of the span (i, j), both inclusive, by inside word.
-
-    hidden [1, N, H]: the words of one sentence; output: the head's output for them in eval mode.
-    """
+    """p_ijr of the span (i, j), inclusive, by inside word; output: the head's for hidden [1, N, H] in eval mode."""
     (i, j), is_final = span, not head.config.cross_span
     logits = output.span_logits[0, i, j]
     if not head.config.scoring_kind.reads_words:

@@ -30,8 +30,7 @@ MOST_SUBWORDS, LEAST_SUBWORDS, BYTES_OF_SUBWORD = 2**14, 2**10, 2**16
 # Arrays of a feature with a number for each sub-word, and those with one or several for each word.
 OF_SUBWORDS = ("input_ids", "attention_mask", "token_type_ids", "word_index")
 OF_WORDS = ("word_ids", "pos_ids", "char_ids")
-# What the model reads of a batch, beside labels.
-INPUT_NAMES = (*OF_SUBWORDS, *OF_WORDS, "num_words")
+INPUT_NAMES = (*OF_SUBWORDS, *OF_WORDS, "num_words")  # what the model reads of a batch, beside labels
 
 
 class Subwords(NamedTuple):

@@ -313,6 +313,7 @@ class Acceleration:
 
     # A context for a call of the module, whose linear layers are then faster.
     linear_layers: Callable[[nn.Module], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
+    run_lstm: Callable[[Any, Tensor], Tensor] = lambda lstm, values: lstm(values)[0]
     full_weight: Callable[[Tensor], FullWeight] = FullWeight  # for each forward pass
     # (attention, scoring, plan) → the labels that full tensors are contracted for at once, and whether what is
     # contracted is stored for the backward pass, which else computes it again.

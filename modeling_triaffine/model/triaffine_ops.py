@@ -184,11 +184,7 @@ def inside_attention_reference(cube: Tensor) -> Tensor:
 # Excluded from torch.compile: the shapes of blocks depend on the lengths.
 @torch.compiler.disable
 def span_scores(
-    attention: Factor,
-    scoring: Factor,
-    lengths: Tensor,
-    max_width: int | None = None,
-    packed: Tensor | None = None,
+    attention: Factor, scoring: Factor, lengths: Tensor, max_width: int | None = None, packed: Tensor | None = None
 ) -> SpanScores:
     """The span stage: α_ijkr = softmax over k in [i, j] of s_ijkr;  p_ijr = Σ_k α_ijkr · o_ijkr.
 

@@ -4,11 +4,16 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from transformers import initialization as init
 
 from .configuration_triaffine import TriaffineConfig
+from .triaffine_blocks import ACCELERATION
 from .triaffine_ops import flat_index, gather_words
+
+# Words whose characters are read with padding on the CPU, in a few sizes: oneDNN must prepare itself for each.
+FEW_WORDS = 64
 
 
 class BiLSTM(nn.Module):
@@ -28,8 +33,8 @@ class BiLSTM(nn.Module):
     def forward(self, values: Tensor, lengths: Tensor, packed: bool = False) -> Tensor:
         """values [B, N, D], lengths [B] → [B, N, 2·size].
 
-        packed: compute without padding, by lengths on the host. It is for many short rows on the CPU: oneDNN, which
-        computes padded rows there, takes longer to prepare for a new shape than to compute.
+        packed: compute without padding, by lengths on the host. It is for many short rows on the CPU, where oneDNN
+        computes padded rows.
         """
         if values.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
             # torch's LSTM raises under autocast on processors without bfloat16 instructions.
@@ -52,7 +57,7 @@ class BiLSTM(nn.Module):
 def _run(lstm: nn.Module, values: Tensor, lengths: Tensor, packed: bool) -> Tensor:
     """States [B, N, size] of one layer and direction."""
     if not packed:
-        return lstm(values)[0]
+        return ACCELERATION.run_lstm(lstm, values)
     rows = pack_padded_sequence(values, lengths, batch_first=True, enforce_sorted=False)
     return pad_packed_sequence(lstm(rows)[0], batch_first=True, total_length=values.shape[1])[0]
 
@@ -135,8 +140,11 @@ class WordRepresentation(nn.Module):
         else:
             # Each distinct word once. On a GPU, this would wait for the device.
             words, occurrences = words.unique(dim=0, return_inverse=True)
-            is_packed = self.char_embedding.weight.dtype != torch.bfloat16  # then, packed rows take three times as long
-            states = self._read_characters(words, packed=is_packed)[occurrences]
+            # In bfloat16, packed rows take three times as long.
+            is_packed = len(words) > FEW_WORDS and self.char_embedding.weight.dtype != torch.bfloat16
+            if not is_packed:
+                words = functional.pad(words, (0, -words.shape[1] % 4, 0, -len(words) % 8))
+            states = self._read_characters(words, is_packed)[occurrences]
         return states.unflatten(0, char_ids.shape[:2])
 
     def _read_characters(self, words: Tensor, packed: bool) -> Tensor:
@@ -159,7 +167,7 @@ def pool_subwords(states: Tensor, word_index: Tensor, size: tuple[int, int], poo
     """
     if pooling == "first":
         # Word numbers rise along a row, also over windows that share a long word.
-        before = torch.nn.functional.pad(word_index.cummax(dim=1).values, (1, 0), value=-1)[:, :-1]
+        before = functional.pad(word_index.cummax(dim=1).values, (1, 0), value=-1)[:, :-1]
         word_index = word_index.masked_fill(word_index <= before, -1)
     (batch, num_words), width = size, states.shape[-1]
     # All words of the batch as rows of one matrix, which is fastest, and a last row for sub-words without a word.

@@ -24,8 +24,7 @@ from ..model.text_triaffine import clean_text
 logger = logging.getLogger(__name__)
 
 MOST_LOADED = 4  # models
-# Characters. All visitors share one model, and a running text cannot be interrupted.
-LONGEST_TEXT = 200_000
+LONGEST_TEXT = 200_000  # characters: all visitors share one model, and a running text cannot be interrupted
 MOST_LABELS = 3  # of an explanation, whose columns fit on a phone; its text version has all
 MOST_NAMED, LEAST_NAMED = 3, 0.1  # words or entities that are named for a label; their least contribution, a logit
 LONGEST_TITLE = 100  # characters
@@ -76,11 +75,7 @@ class PageResult:
 def find_entities(
     offered: Models, name: str, text: str | None, threshold: float | None, overlap: str
 ) -> tuple[str, str, PageResult | None]:
-    """Runs the model of this name on the text; `threshold` and `overlap` as for the pipeline.
-
-    Returns:
-        The drawing or a message, the table (empty without entities), and the result, if any.
-    """
+    """The drawing of what the model of this name finds, or a message; the table, empty without entities; the result."""
     if text is None or not text.strip():
         return NO_TEXT, "", None
     if len(text) > LONGEST_TEXT:
@@ -110,10 +105,7 @@ def explain_entity(offered: Models, result: PageResult | None, start: Any, end: 
 
 
 def show_explanation(explanation: Explanation) -> str:
-    """The probabilities and the terms of the scores, with the text version of `triaffine-ner explain` below.
-
-    The predicted label comes first, then the likeliest others.
-    """
+    """The probabilities and the terms of the scores, with the text version of `triaffine-ner explain` below."""
     shown = likeliest_labels(explanation)[:MOST_LABELS]
     names, before, after = explanation.labels, explanation.span_stage.probabilities, explanation.final.probabilities
     bars = {"before the cross-span stage": before, "after it": after} if explanation.is_candidate else {"": before}

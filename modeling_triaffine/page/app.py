@@ -40,10 +40,8 @@ THEME = gr.themes.Default(  # with system fonts and contrasts of at least 4.5 : 
 
 TITLE = "Nested entities"
 INTRODUCTION = "Finds names in a text, including names inside other names, and shows why."
-# Files for download are deleted after an hour, and when the page is closed.
-SECONDS_OF_FILES = 3600
-# With more waiting requests, the page reports that it is busy.
-LONGEST_QUEUE = 32
+SECONDS_OF_FILES = 3600  # files for download are deleted after an hour, and when the page is closed
+LONGEST_QUEUE = 32  # with more waiting requests, the page reports that it is busy
 # Visitors whose last result is kept, with up to 3 MB of entities each; Gradio's 10,000 would fill the memory.
 MOST_VISITORS = 200
 

@@ -20,21 +20,14 @@ SUMMARY_FILE = "run_summary.json"
 
 @dataclass
 class Epoch:
-    """Losses, and scores on the validation data, of an evaluation during training.
+    """Losses, and scores on the validation data, of an evaluation during training."""
 
-    Attributes:
-        epoch, update: numbers so far; of epochs a fraction if validated within one.
-        training_loss: mean of the losses logged since the previous row; None without any.
-        kept: whether the run ended with these weights.
-        scores: the scores on the validation data, by `summary_metrics`.
-    """
-
-    epoch: float
-    training_loss: float | None = None
+    epoch: float  # number so far, a fraction if validated within one
+    training_loss: float | None = None  # mean of the losses logged since the previous row; None without any
     validation_loss: float | None = None
-    kept: bool = False
-    update: int | None = None
-    scores: dict[str, float | None] = field(default_factory=dict)
+    kept: bool = False  # whether the run ended with these weights
+    update: int | None = None  # number so far
+    scores: dict[str, float | None] = field(default_factory=dict)  # on the validation data, by `summary_metrics`
 
 
 @dataclass
@@ -47,61 +40,40 @@ class Example:
 
 @dataclass
 class Evaluation:
-    """Scores of the trained model; ratios are fractions in [0, 1], lengths are in words.
+    """Scores of the trained model, plain data of [`Scores`]; ratios are fractions in [0, 1], lengths are in words."""
 
-    Attributes:
-        split: the scored split, "test" or "validation".
-        scores: on given words; raw_text: on raw text, matched by characters; None if the corpus has words only. Both
-            are plain data of [`Scores`].
-        candidate_recall: None for a model without candidates.
-        unscored: labels that the model kept (--keep_labels) and the split does not annotate.
-    """
-
-    split: str
+    split: str  # "test" or "validation"
     sentences: int
-    scores: dict[str, Any]
+    scores: dict[str, Any]  # on given words
     by_length: dict[str, dict[str, Any]] = field(default_factory=dict)
-    candidate_recall: dict[str, Any] | None = None
-    raw_text: dict[str, Any] | None = None
-    unscored: list[str] = field(default_factory=list)
+    candidate_recall: dict[str, Any] | None = None  # None for a model without candidates
+    raw_text: dict[str, Any] | None = None  # on raw text, matched by characters; None if the corpus has words only
+    unscored: list[str] = field(default_factory=list)  # labels that --keep_labels kept, and the split does not annotate
 
 
 @dataclass
 class RunSummary:
-    """Facts of a run; unknown ones have their defaults. `RunSummary()` is that of a model without a known run.
+    """Facts of a run; unknown ones have their defaults. `RunSummary()` is that of a model without a known run."""
 
-    Attributes:
-        base_model: Hub id of the pretrained encoder, or of the model that was trained further.
-        from_scratch: whether the encoder started with random weights.
-        dataset: Hub id of the data, or several with commas between them, or a title.
-        language: ISO 639 code(s) of the texts.
-        license: the Hub's identifier of the model's license.
-        settings: hyper-parameters by name.
-        training_sentences, label_counts: numbers of sentences, and of entities by label, in the training data.
-        examples: with predictions of the model, on sentences that it was not trained on.
-        training_seconds: since the run began, or was last resumed; None if the model is not trained.
-        processes, gpus, parameters: numbers of processes that trained together, of GPUs, of parameters of the model.
-    """
-
-    base_model: str | None = None
-    from_scratch: bool = False
-    dataset: str | None = None
-    language: str | list[str] | None = None
-    license: str | None = None
+    base_model: str | None = None  # Hub id of the pretrained encoder, or of the model that was trained further
+    from_scratch: bool = False  # whether the encoder started with random weights
+    dataset: str | None = None  # Hub id of the data, or several with commas between them, or a title
+    language: str | list[str] | None = None  # ISO 639 code(s) of the texts
+    license: str | None = None  # the Hub's identifier of the model's license
     recipe: str | None = None
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)  # hyper-parameters by name
     training_table: list[Epoch] = field(default_factory=list)
     evaluation: Evaluation | None = None
     training_sentences: int | None = None
-    label_counts: dict[str, int] = field(default_factory=dict)
-    examples: list[Example] = field(default_factory=list)
+    label_counts: dict[str, int] = field(default_factory=dict)  # entities in the training data
+    examples: list[Example] = field(default_factory=list)  # predictions on sentences that it was not trained on
     hardware: dict[str, str | int | float] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
-    training_seconds: float | None = None
+    training_seconds: float | None = None  # since the run began, or was last resumed; None if it is not trained
     resumed: bool = False
-    processes: int = 1
+    processes: int = 1  # that trained together
     gpus: int = 0
-    parameters: int | None = None
+    parameters: int | None = None  # of the model, their number
     calibration: Calibration | None = None
 
     @property

@@ -35,11 +35,9 @@ SECONDS = (*Histogram.DEFAULT_BUCKETS[:-1], 30, 60, 90, 120, 300)
 """Bounds of the times; Label Studio waits for minutes."""
 CLIENT_GONE = 499  # as in nginx; nobody reads the response
 LONGEST_PROBLEM = 300  # characters
-MAX_ITEMS = 10_000
-"""Of texts, tasks and labels. A list ends at its first error: each error takes a kilobyte."""
+MAX_ITEMS = 10_000  # texts, tasks and labels; a list ends at its first error, each of which takes a kilobyte
 
-Outcome = list[TextEntity] | HTTPException
-"""The entities of an item, or why it has none."""
+Outcome = list[TextEntity] | HTTPException  # the entities of an item, or why it has none
 
 
 class Limits(BaseModel):

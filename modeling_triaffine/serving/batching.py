@@ -19,8 +19,7 @@ from ..model.options_triaffine import PredictionOptions
 
 logger = logging.getLogger(__name__)
 
-# A batch of more characters is interrupted for shorter ones.
-LONG_BATCH = 5000
+LONG_BATCH = 5000  # a batch of more characters is interrupted for shorter ones
 
 
 class Item(NamedTuple):

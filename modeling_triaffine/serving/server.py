@@ -22,8 +22,7 @@ logger = logging.getLogger(__name__)
 LAST_REQUESTS_SECONDS = 0.2
 # Proxies keep idle connections for 60 s or less; a request that is sent while the server closes one would be lost.
 IDLE_SECONDS = 75
-# In which a client must send its complete request.
-RECEIVE_SECONDS = 30
+RECEIVE_SECONDS = 30  # in which a client must send its complete request
 # Further connections get 503, which limits the memory of bodies in transit; more than the length of the queue.
 MOST_CONNECTIONS = 500
 # After this share of `stop_seconds`, waiting requests are cancelled; the rest is for the answers that say so.

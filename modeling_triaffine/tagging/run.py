@@ -28,8 +28,7 @@ from .files import OutputFolder, read_all
 
 # The files of a model that determine its predictions.
 MODEL_FILES = ["config.json", *FILES, VOCABULARIES_FILE, "*.safetensors"]
-# A text for every model, to distinguish a failing machine from a failing text.
-HARMLESS_TEXT = "Yes ."
+HARMLESS_TEXT = "Yes ."  # a text for every model, to distinguish a failing machine from a failing text
 # Rows that are sent to an actor together; how often they are sent again if it dies; chunks that wait for each actor.
 CHUNK, RETRIES, CHUNKS_AHEAD = 256, 3, 4
 # Options that may change in the next run. Another revision is noticed by the digest of the model.

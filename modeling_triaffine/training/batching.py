@@ -25,13 +25,8 @@ BATCHES_IN_POOL = 50
 RECORDS_AT_ONCE = 1000
 
 ORDERS = ("group_by_length", "random", "sequential")
-# (sub-words that the encoder reads, context included; words) of a sentence.
-Size = tuple[int, int]
-# What a trainer takes as a data set.
-Records = datasets.Dataset | Sequence[Mapping[str, Any]] | Dataset[Any]
-
-
-# ---- Encoded records ----
+Size = tuple[int, int]  # (sub-words that the encoder reads, context included; words) of a sentence
+Records = datasets.Dataset | Sequence[Mapping[str, Any]] | Dataset[Any]  # what a trainer takes as a data set
 
 
 class EncodedRecords(Sequence[Any]):
@@ -54,9 +49,6 @@ class EncodedRecords(Sequence[Any]):
         return with_fields(feature, self.windows[row])
 
 
-# ---- Batches ----
-
-
 @dataclass(eq=False, repr=False)
 class TrainingBatchSampler(Sampler[list[int]]):
     """Batches of row numbers for all processes, of rows of similar length, in an order fixed by (seed, epoch).
@@ -67,21 +59,15 @@ class TrainingBatchSampler(Sampler[list[int]]):
     Grouped by length, rows are sorted within random pools; with `max_subwords`, all rows are sorted, those of the same
     length in random order. Then the turns are shuffled, except for two: the turn with the longest row comes first, to
     notice at once if memory does not suffice, and an incomplete turn comes last.
-
-    Attributes:
-        sizes: (sub-words, words) of each row.
-        max_subwords: most sub-words in a batch, padding included, instead of `rows_in_batch`; a longer row is alone.
-        order: one of `ORDERS`: rows of similar length together, shuffled rows, or rows as they are.
-        drop_last: leave out an incomplete turn; otherwise its rows are spread over the processes.
     """
 
-    sizes: Sequence[Size]
+    sizes: Sequence[Size]  # of each row
     rows_in_batch: int  # not `batch_size`: accelerate would take batches of another size for incomplete, and fill them
     seed: int
-    max_subwords: int | None = None
+    max_subwords: int | None = None  # in a batch, padding included, in place of `rows_in_batch`; a longer row is alone
     num_processes: int = 1
-    order: str = "group_by_length"
-    drop_last: bool = False
+    order: str = "group_by_length"  # one of `ORDERS`: similar lengths together, shuffled, or rows as they are
+    drop_last: bool = False  # leave out an incomplete turn; otherwise its rows are spread over the processes
     epoch: int = 0
 
     def __post_init__(self) -> None:

@@ -28,8 +28,7 @@ from .options import LATEST
 
 logger = logging.getLogger(__name__)
 
-# Written last: a folder with it is that of a finished run.
-RESULTS_FILE = "all_results.json"
+RESULTS_FILE = "all_results.json"  # written last: a folder with it is that of a finished run
 
 # Called gradient_checkpointing before transformers 5.23.
 ACTIVATION_CHECKPOINTING = next(

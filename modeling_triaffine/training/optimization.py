@@ -29,10 +29,7 @@ def build_parameter_groups(
     weight_decay: float,
     decaying: Collection[str],
 ) -> list[dict[str, Any]]:
-    """Puts every trainable parameter into a group of its part; a layer without a rate of its own has the head's.
-
-    The groups of the head come first, whose rate the Trainer logs.
-    """
+    """Puts every trainable parameter into a group of its part; a layer without a rate of its own has the head's."""
     groups: dict[tuple[str, bool], list[nn.Parameter]] = {
         (part, decays): [] for part in learning_rates for decays in (True, False)
     }

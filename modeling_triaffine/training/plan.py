@@ -54,9 +54,6 @@ INEFFECTIVE = ["label_smoothing_factor", "preprocess_logits_for_metrics", "batch
 INEFFECTIVE += ["prediction_loss_only", "bf16_full_eval", "fp16_full_eval", "eval_accumulation_steps"]
 
 
-# ---- The arguments of a trainer ----
-
-
 @dataclass
 class NestedNERTrainingArguments(TrainingOptions, TrainingArguments):
     """`TrainingArguments` with three learning rates and the paper's defaults (the rates are those for GENIA).

@@ -32,8 +32,7 @@ from .trainer import NestedNERTrainer
 
 logger = logging.getLogger(__name__)
 
-# Split → prefix of its metrics' names.
-PREFIXES = {"validation": "eval", "test": "test"}
+PREFIXES = {"validation": "eval", "test": "test"}  # split → prefix of its metrics' names
 LONGEST_SENTENCE = 70  # characters; longer ones are wrapped in the drawing of the card
 
 

@@ -59,22 +59,15 @@ class BaseModel:
 
 @dataclass(frozen=True)
 class Corpus:
-    """The splits of a run.
+    """The splits of a run."""
 
-    Attributes:
-        words: the words to train on: those of the "corpus", those of raw "text", or "both".
-        types: the entity types in the training data, before its sentences are limited.
-        given: the splits in the words of the corpus, on which the model is scored.
-        to_train_on: the splits for training and for the choice of the best checkpoint. With "both", training sentences
-            whose words differ in raw text come twice; validation is on raw text.
-        texts: the texts of each split to score that has its text.
-    """
-
-    words: str
-    types: set[str]
-    given: DatasetDict
+    words: str  # to train on: those of the "corpus", those of raw "text", or "both"
+    types: set[str]  # of entities in the training data, before its sentences are limited
+    given: DatasetDict  # in the words of the corpus, on which the model is scored
+    # For training and for the choice of the best checkpoint. With "both", training sentences whose words differ in raw
+    # text come twice; validation is on raw text.
     to_train_on: DatasetDict
-    texts: dict[str, list[Text]]
+    texts: dict[str, list[Text]]  # of each split to score that has its text
 
 
 def start_from_recipe(

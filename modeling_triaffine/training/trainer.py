@@ -131,8 +131,6 @@ class NestedNERTrainer(Trainer):
         if self.is_fsdp_enabled or self.is_deepspeed_enabled:
             raise ValueError("NestedNERTrainer trains whole models; launch it without FSDP and DeepSpeed.")
 
-    # ---- Optimizer ----
-
     def create_optimizer(self, model: torch.nn.Module | None = None) -> torch.optim.Optimizer:
         """Creates AdamW (or `args.optim`) with the groups of `optimization.py`."""
         if self.optimizer is None:
@@ -145,7 +143,7 @@ class NestedNERTrainer(Trainer):
             groups = build_parameter_groups(
                 trained.named_parameters(),
                 {
-                    "head": rate,
+                    "head": rate,  # comes first: the Trainer logs the rate of the first group
                     "words": getattr(self.args, "embeddings_learning_rate", rate),
                     "encoder": getattr(self.args, "encoder_learning_rate", rate),
                 },

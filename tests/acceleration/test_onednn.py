@@ -1,7 +1,12 @@
-"""Linear layers in oneDNN: values and gradients are torch's, and other precisions and modes are left to torch."""
+"""Layers in oneDNN: values and gradients are torch's, and other precisions and modes are left to torch."""
+
+import contextlib
+import gc
+from functools import partial
 
 import pytest
 import torch
+from torch import nn
 from torch.nn.functional import linear
 
 from modeling_triaffine.acceleration import onednn
@@ -10,6 +15,7 @@ from modeling_triaffine.acceleration.onednn import (
     linear_layers,
     multiply_transposed,
     onednn_is_faster,
+    run_lstm,
     write_product,
 )
 from tests.helpers.encoders import enable_checkpointing
@@ -120,27 +126,82 @@ class Subclass(torch.Tensor):
     """A tensor with products of its own, such as a quantized one."""
 
 
-@pytest.mark.parametrize("reason", ["autocast", "bfloat16", "float64", "subclass", "switched off", "small", "compiled"])
+@pytest.mark.parametrize(
+    "reason", ["autocast", "bfloat16", "float64", "subclass", "switched off", "small", "traced", "compiled"]
+)
+@torch.no_grad()
 def test_what_is_left_to_torch(calls, monkeypatch, reason):
-    values, weight, bias = (part.detach() for part in example(6, 4))
-    expected = linear(values, weight, bias)
-    with linear_layers(torch.nn.Identity()):
-        assert linear(values, weight, bias).dtype == torch.float32
+    layer, values = nn.Linear(4, 5), torch.randn(6, 4)
+    expected = layer(values)
+    with linear_layers(layer):
+        assert layer(values).dtype == torch.float32
     assert len(calls) == 1
     if reason in ("bfloat16", "float64"):
-        values, weight, bias = (part.to(getattr(torch, reason)) for part in (values, weight, bias))
+        values, layer = (part.to(getattr(torch, reason)) for part in (values, layer))
     if reason == "subclass":
-        weight = weight.as_subclass(Subclass)
+        layer.weight = nn.Parameter(layer.weight.as_subclass(Subclass))
     if reason == "switched off":
         monkeypatch.setattr(torch.backends.mkldnn, "enabled", False)
     if reason == "small":
         monkeypatch.setattr(onednn, "LEAST_PRODUCTS", 6 * 4 * 5 + 1)
-    if reason == "compiled":
+    if reason == "traced":
         monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
-    with linear_layers(torch.nn.Identity()), torch.autocast("cpu", torch.bfloat16, reason == "autocast"):
-        result = linear(values, weight, bias)
+    if reason == "compiled":
+        layer = torch.compile(layer, backend="eager")
+    with linear_layers(layer), torch.autocast("cpu", torch.bfloat16, reason == "autocast"):
+        result = layer(values)
     torch.testing.assert_close(result.float(), expected, rtol=0.1, atol=0.1)
     assert len(calls) == 1
+
+
+def states(layer, values, by_onednn):
+    if isinstance(layer, nn.LSTM):
+        return run_lstm(layer, values) if by_onednn else layer(values)[0]
+    with linear_layers(layer) if by_onednn else contextlib.nullcontext():
+        return layer(values)
+
+
+CHANGES = {
+    "one number": lambda weight: weight[0, 1].add_(1),
+    "through data": lambda weight: weight.data.mul_(2),
+    "other memory": lambda weight: setattr(weight, "data", weight * 2),
+    "an optimizer": lambda weight: torch.optim.SGD([weight], 1.0).step(
+        setattr(weight, "grad", torch.ones_like(weight))
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("kind", [nn.Linear, partial(nn.LSTM, batch_first=True)], ids=["linear", "lstm"])
+@torch.no_grad()
+def test_weights_are_laid_out_once_and_again_after_a_change(kind, change, calls, monkeypatch):
+    monkeypatch.setattr(onednn, "_has_lstm", lambda: True)
+    layer, laid_out, before, lay_out = kind(40, 50), [], len(onednn._LAID_OUT), onednn._laid_out
+    monkeypatch.setattr(onednn, "_laid_out", lambda *given: laid_out.append(lay_out(*given)) or laid_out[-1])
+    weights = [weight for weight in layer.parameters() if weight.dim() == 2]
+    for weight in [None, *weights]:
+        if weight is not None:
+            change(weight)
+        for shape in ((1, 7, 40), (3, 9, 40)):
+            values = torch.randn(shape)
+            torch.testing.assert_close(states(layer, values, True), states(layer, values, False))
+    assert all(first is second for first, second in zip(laid_out[::2], laid_out[1::2], strict=True))
+    assert len({*map(id, laid_out)}) == 1 + len(weights)
+    assert len(onednn._LAID_OUT) == before + 1
+    del layer, weight, weights
+    gc.collect()
+    assert len(onednn._LAID_OUT) == before  # what was laid out lives no longer than the layer
+
+
+def test_an_lstm_with_gradients_or_hooks_is_torchs(monkeypatch):
+    monkeypatch.setattr(onednn, "_laid_out", lambda *given: pytest.fail("laid out"))
+    lstm, seen = nn.LSTM(3, 4, batch_first=True), []
+    run_lstm(lstm, torch.randn(2, 5, 3)).sum().backward()
+    assert lstm.weight_hh_l0.grad.any()
+    lstm.register_forward_hook(lambda *given: seen.append(given))
+    with torch.no_grad():
+        run_lstm(lstm, torch.randn(2, 5, 3))
+    assert len(seen) == 1
 
 
 @pytest.mark.parametrize(("processor", "expected"), [("AMD EPYC", True), ("Intel Xeon", False), (None, False)])

@@ -50,11 +50,6 @@ def read_cas(path: Path, check: RecordChecker, columns: Mapping[str, Any] | None
         yield _text_of_cas(_load(path, name, check), layer, feature or FEATURE, name, check)
 
 
-def cas_documents(path: Path) -> list[Path]:
-    """The XMI files and the JSON files that are CAS, in a folder or of one file; each annotator has one."""
-    return sorted(file for file in visible_files(path) if _is_cas(file))
-
-
 def _text_of_cas(cas: Cas, layer: str, feature: str, where: str, check: RecordChecker) -> Text:
     """The text with the annotations of a layer, and its sentences; an empty text has neither."""
     doc_id, entities = where.rpartition(".")[0] or where, []
@@ -151,7 +146,7 @@ CAS = CorpusFormat(
     keys=JSON_KEYS,
     recognizes=lambda head: IN_XMI in head,
     columns="the layer: {'entities': 'layer:feature'}",
-    documents=cas_documents,
+    documents=lambda path: [file for file in visible_files(path) if _is_cas(file)],  # each annotator has one
 )
 
 # ---- DocBin ----
