@@ -1,4 +1,4 @@
-"""The same numbers as in `model/`, faster: Triton kernels, CUDA graphs, products by oneDNN.
+"""The same numbers as in `model/`, faster: Triton kernels, CUDA graphs, layers by oneDNN.
 
 Nothing here travels with a model: its own code, without the package, computes by torch's own operations.
 """
