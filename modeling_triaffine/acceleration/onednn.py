@@ -53,7 +53,7 @@ def _computing_by_onednn(module: nn.Module) -> Iterator[None]:
         yield
     finally:
         for layer in layers:
-            del layer.__dict__["forward"]
+            layer.__dict__.pop("forward", None)  # another thread, which runs the same model, may have been here
 
 
 def _run_linear(layer: nn.Linear, values: Tensor) -> Tensor:
@@ -67,6 +67,10 @@ def run_lstm(lstm: Any, values: Tensor) -> Tensor:
     left = is_changed or torch.is_grad_enabled() or _is_traced() or not _has_lstm()
     if left or not _is_plain(values, lstm.weight_ih_l0, lstm.weight_hh_l0):
         return lstm(values)[0]
+    return _run_lstm(lstm, values)
+
+
+def _run_lstm(lstm: Any, values: Tensor) -> Tensor:
     size, start = lstm.hidden_size, values.new_zeros(len(values), lstm.hidden_size)
     weights = _laid_out(partial(_lay_out_lstm, size), lstm.weight_ih_l0, lstm.weight_hh_l0)
     parts = *weights, lstm.bias_ih_l0, lstm.bias_hh_l0, start, start
@@ -113,9 +117,17 @@ def _is_traced() -> bool:
 
 @cache
 def _has_lstm() -> bool:
-    """True if torch computes LSTMs by oneDNN on this processor, and lets their weights be laid out."""
-    is_x86 = torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
-    return is_x86 and hasattr(torch.ops.mkldnn, "_reorder_mkldnn_rnn_layer_weight")
+    """True if torch computes LSTMs by oneDNN on this processor, with weights that are laid out; tried once."""
+    if torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"):
+        return False
+    lstm = nn.LSTM(2, 3, batch_first=True, device="meta").to_empty(device="cpu")  # without random numbers
+    for number, weight in enumerate(lstm.parameters(), 1):
+        weight.copy_(torch.arange(weight.numel()).view_as(weight) / (10 * number))
+    values = torch.ones(2, 4, 2)
+    try:
+        return torch.allclose(_run_lstm(lstm, values), lstm(values)[0])
+    except (AttributeError, RuntimeError):  # another version of torch
+        return False
 
 
 def _is_for_onednn(values: Tensor, weight: Tensor, bias: Tensor | None = None) -> bool:

@@ -136,6 +136,7 @@ class NestedNERPipeline(ChunkPipeline):
     def __call__(  # type: ignore[override]
         self,
         inputs: Any,
+        *,
         is_split_into_words: bool = False,
         batch_size: int | None = None,
         num_workers: Any = None,

@@ -216,3 +216,14 @@ def test_processors_on_which_it_is_faster(monkeypatch, processor, expected):
             for name, value in missing.items():
                 patch.setattr(f"torch.backends.{name}", lambda value=value: value)
             assert not onednn_is_faster.__wrapped__()
+
+
+@torch.no_grad()
+def test_an_lstm_is_torchs_where_a_trial_fails(monkeypatch):
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
+    drawn = torch.get_rng_state()
+    assert onednn._has_lstm.__wrapped__()
+    assert torch.equal(torch.get_rng_state(), drawn)
+    for found in (lambda *given: torch.zeros(2, 4, 3), lambda *given: torch.ops.mkldnn.of_another_version()):
+        monkeypatch.setattr(onednn, "_run_lstm", found)
+        assert not onednn._has_lstm.__wrapped__()

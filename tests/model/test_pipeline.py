@@ -289,6 +289,8 @@ def test_pipelines_that_share_a_processor_split_texts_their_own_way(encoder):
 def test_inputs_other_than_texts_are_refused(finder, inputs, fact):
     with pytest.raises(TypeError, match=fact):
         finder(inputs, is_split_into_words=isinstance(inputs, tuple))
+    with pytest.raises(TypeError, match="positional"):  # a second text
+        finder("gene", inputs)
 
 
 def test_a_processor_that_does_not_fit_is_refused(encoder, finder):
