@@ -26,16 +26,14 @@ INPUTS = ("h", "lengths", "labels")
 LABEL_FIRST = (3, 1, 0, 2)  # [head, inside, tail, label] → [label, inside, head, tail]
 
 
-def load_golden(
-    name: str, cross_span_axis: str = "key"
-) -> tuple[TriaffineSpanHead, dict[str, Tensor], dict[str, Tensor]]:
+def load_golden(name: str, axis: str = "key") -> tuple[TriaffineSpanHead, dict[str, Tensor], dict[str, Tensor]]:
     """Span head (float64, eval mode) with the weights of the file `name`, its inputs, and the expected values.
 
     inputs: h [B, N, H], lengths [B], labels [B, N, N]. expected: every other array of the file under its own name.
     """
     with np.load(GOLDEN / f"{name}.npz") as archive:
         arrays = {array: torch.from_numpy(archive[array]) for array in archive.files}
-    head = TriaffineSpanHead(golden_config(name, arrays, cross_span_axis)).double().eval()
+    head = TriaffineSpanHead(golden_config(name, arrays, axis)).double().eval()
     if head.config.attention == "linear" and head.config.scoring == "linear_boundary_shared":
         # Linear attention with linear scoring exists in the published code only, and there the score reads the
         # attention's inside words too; its own MLPs lie in the file unused, with gradients of zero.
@@ -51,7 +49,7 @@ def load_golden(
     return head, inputs, expected
 
 
-def golden_config(name: str, arrays: dict[str, Tensor], cross_span_axis: str) -> TriaffineConfig:
+def golden_config(name: str, arrays: dict[str, Tensor], axis: str) -> TriaffineConfig:
     """The configuration of the recipe of the file `name`, with the sizes of the arrays."""
     kind, letter, *_ = name.split("_")
     variant = "h" if kind == "full" else {"a": "a-published", "f": "f-published"}.get(letter, letter)
@@ -59,16 +57,9 @@ def golden_config(name: str, arrays: dict[str, Tensor], cross_span_axis: str) ->
     if variant != "x":
         recipe = json.loads((ABLATIONS / variant / "config.json").read_text())
         recipe.pop("model_type")
-    return TriaffineConfig(
-        **recipe,
-        num_labels=4,
-        hidden_size=32,
-        triaffine_dim=8,
-        max_candidates=5,
-        cross_span_axis=cross_span_axis,
-        share_triaffine="W_cross" not in arrays,
-        loss_reduction="batch",
-    )
+    sizes = {"num_labels": 4, "hidden_size": 32, "triaffine_dim": 8, "max_candidates": 5}
+    choices = {"cross_span_axis": axis, "share_triaffine": "W_cross" not in arrays, "loss_reduction": "batch"}
+    return TriaffineConfig(**recipe, **sizes, **choices)
 
 
 def golden_names(arrays: dict[str, Tensor]) -> dict[str, tuple[str, tuple[int, ...]]]:

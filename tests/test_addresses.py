@@ -19,8 +19,7 @@ def test_the_url_is_one_that_clients_can_open():
     for host, told in (("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "localhost")):
         with listen(host, 0) as listener:
             assert url_of(listener) == f"http://{told}:{listener.getsockname()[1]}"
-            # A connection that waits for acknowledgements costs every short answer 40 ms.
-            assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)  # else short answers take 40 ms more
     with listen("localhost", 0) as listener:  # a name, of whichever protocol
         socket.create_connection(listener.getsockname()).close()
     try:

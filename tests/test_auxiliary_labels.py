@@ -16,8 +16,7 @@ def test_a_span_whose_likeliest_label_is_auxiliary_is_no_entity():
     logits = torch.tensor([[2.0, 0.0, -1.0, 1.0], [1.5, 0.0, 2.0, 1.0], [0.0, 0.0, 0.0, 5.0]])
     assert entity_mask(logits, [None, None], multi_label=False).tolist() == [[True, False], [False] * 2, [False] * 2]
     assert entity_mask(logits, [0.0, 0.9], multi_label=False).tolist() == [[True, False], [False] * 2, [True, False]]
-    # With several labels a span, each label is accepted by itself.
-    several = entity_mask(logits[:, :3] - 1, [None, None], multi_label=True)
+    several = entity_mask(logits[:, :3] - 1, [None, None], multi_label=True)  # each label is accepted by itself
     assert several.tolist() == [[True, False], [True, False], [False] * 2]
 
 

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 DOCUMENTS = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
-# These would run the test suite within itself; what `make demo` runs is run below with fewer sentences.
-MAKE = re.compile(r"^make \w+", re.MULTILINE)
+MAKE = re.compile(r"^make \w+", re.MULTILINE)  # would run these tests within themselves; `make demo` is run below
 SENTENCES = 24  # of each split
 SLOW = {"onnx.md", "tagging_a_corpus.md"}  # to export a model and to start Ray takes a minute each
 

@@ -16,8 +16,6 @@ from tests.helpers.tiny import tiny_model, tiny_processor
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 NOTEBOOK, SPACE = EXAMPLES / "quickstart.ipynb", EXAMPLES / "space"
 
-# ---- The notebook
-
 
 def test_the_notebook_runs_from_its_first_cell_to_its_last(tmp_path):
     from nbclient import NotebookClient
@@ -37,9 +35,6 @@ def test_the_kept_copy_was_run_in_order_and_names_no_folder_of_a_machine():
         assert folder not in text
     code = [cell for cell in nbformat.read(NOTEBOOK, as_version=4).cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
-
-
-# ---- The Space
 
 
 def test_the_space_shows_its_models_or_says_what_it_lacks(monkeypatch):
@@ -65,8 +60,6 @@ def test_the_front_matter_of_the_space():
     assert len(fields["short_description"]) <= 60  # the Hub takes no longer one
     assert "modeling_triaffine modeling_triaffine" in body  # the package travels with it
 
-
-# ---- The adapted encoder
 
 TEXTS = ["IL-2 binds the gene .", "The protein binds IL-2 .", "A gene of the protein ."] * 8
 

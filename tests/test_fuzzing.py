@@ -23,8 +23,7 @@ from tests.helpers.format_cases import CASES
 from tests.helpers.tiny import save_tiny_model, tiny_pipeline
 
 FUZZED = settings(suppress_health_check=list(HealthCheck), database=None, derandomize=True)
-# What has broken readers: ends of lines, marks of every format, halves of UTF-8, numbers out of range.
-PIECES = [
+PIECES = [  # what has broken readers: ends of lines, marks of every format, halves of UTF-8, numbers out of range
     *(b"\n", b"\r\n", b"\0", b"\t", b" ", b"\xff", b"\xc3", b"\xef\xbb\xbf", b"R1\t", b"9" * 25),
     *rb'" \ \ud800 { ] < > &#0; &x; -1 1e999 null T1 B- I-X Entity=( ) % .. /'.split(),
 ]
@@ -38,18 +37,13 @@ JSON = st.recursive(
 @st.composite
 def damage(draw) -> Callable[[bytes], bytes]:
     """A function that damages bytes in one to four places."""
-    edits = draw(
-        st.lists(
-            st.tuples(
-                st.sampled_from(["change", "cut", "repeat", "insert"]),
-                st.floats(0, 1, exclude_max=True),
-                st.integers(1, 40),
-                st.sampled_from(PIECES) | st.binary(min_size=1, max_size=4),
-            ),
-            min_size=1,
-            max_size=4,
-        )
+    edit = st.tuples(
+        st.sampled_from(["change", "cut", "repeat", "insert"]),
+        st.floats(0, 1, exclude_max=True),
+        st.integers(1, 40),
+        st.sampled_from(PIECES) | st.binary(min_size=1, max_size=4),
     )
+    edits = draw(st.lists(edit, min_size=1, max_size=4))
 
     def damaged(content: bytes) -> bytes:
         for kind, place, size, piece in edits:
@@ -116,8 +110,6 @@ def test_damaged_corpora_are_read_or_refused(seed, data):
         assert bare(words) == bare(path.with_suffix(".txt").read_bytes().decode())
 
 
-# ---- model folders
-
 MODEL_FILES = [
     *("config.json", "processor_config.json", "vocabularies.json", "tokenizer_config.json", "tokenizer.json"),
     *("model.safetensors", "model.safetensors.index.json"),
@@ -150,9 +142,6 @@ def test_damaged_models_are_used_or_refused(model_folders, tmp_path_factory, nam
         shutil.rmtree(folder.parent)
     for entity in pipeline("gene binds protein", threshold=0.0):
         assert "gene binds protein"[entity["start"] : entity["end"]] == entity["word"]
-
-
-# ---- raw text
 
 
 TIMES = min(EXAMPLES, 100)

@@ -5,9 +5,8 @@ from hypothesis import strategies as st
 
 from modeling_triaffine.nesting import nested_spans, nesting_depths, nesting_heights
 
-SPANS = st.lists(
-    st.tuples(st.integers(0, 6), st.integers(1, 4)).map(lambda span: (span[0], span[0] + span[1])), max_size=9
-)
+SPAN = st.tuples(st.integers(0, 6), st.integers(1, 4)).map(lambda span: (span[0], span[0] + span[1]))
+SPANS = st.lists(SPAN, max_size=9)
 
 
 @given(SPANS)

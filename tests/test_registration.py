@@ -18,7 +18,6 @@ import modeling_triaffine
 assert isinstance(models[1], modeling_triaffine.TriaffineForNestedNER), "a module was imported twice"
 """
 
-
 SLOW_IMPORT_IN_ANOTHER_THREAD = """
 import tempfile, threading
 import modeling_triaffine, transformers

@@ -85,13 +85,8 @@ def test_all_names_of_a_long_list_are_found():
 
 
 def test_genia_finds_proteins_in_genes():
-    found = found_by(NestedNERPipeline("genia"), "Cyclooxygenase-2 mRNA was induced in human monocytes.")
-
-    assert found == {
-        ("Cyclooxygenase-2 mRNA", "RNA"),
-        ("Cyclooxygenase-2", "protein"),
-        ("human monocytes", "cell_type"),
-    }
+    expected = {("Cyclooxygenase-2 mRNA", "RNA"), ("Cyclooxygenase-2", "protein"), ("human monocytes", "cell_type")}
+    assert found_by(NestedNERPipeline("genia"), "Cyclooxygenase-2 mRNA was induced in human monocytes.") == expected
 
 
 def test_thirty_sentences_as_in_the_card():
@@ -102,7 +97,6 @@ def test_thirty_sentences_as_in_the_card():
     card = (installed_models()["names-en"] / "README.md").read_text(encoding="utf-8")
     row = [line for line in card.splitlines() if line.startswith("| all |")][-1]
     *_, found, missed, wrong = row.strip("| ").split("|")
-    # Other processors round the probabilities that are near the threshold in another way.
-    assert abs(counts["found"] - int(found)) <= 1
+    assert abs(counts["found"] - int(found)) <= 1  # other processors round probabilities near the threshold otherwise
     assert counts["missed"] <= int(missed) + 1
     assert counts["wrong"] <= int(wrong) + 1

@@ -33,8 +33,7 @@ def finder(folder):
 
 
 def spacy_pipeline(folder, **config):
-    # The package's module is not imported here: spaCy finds the component by its entry point.
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("en")  # finds the component by its entry point: the package's module is not imported here
     nlp.add_pipe(NAME, config={"model": folder, "device": "cpu", "threshold": 0.2, **config})
     return nlp
 

@@ -61,8 +61,7 @@ def test_scores_of_given_words(evaluate, command, marking_model, corpus):
     assert expected["gold"] > 1
     assert counts(scores["given_words"]) == expected
     assert list(scores) == ["given_words"]
-    rows = [*scores["given_words"]["by_label"].values()]
-    for row in rows:  # – in the table
+    for row in scores["given_words"]["by_label"].values():  # – in the table
         assert (row["precision"] is None) == (row["predicted"] == 0)
         assert (row["f1"] is None) == (not row["predicted"] and not row["gold"])
     assert len(result.out.splitlines()) <= 30
@@ -147,8 +146,7 @@ def scored(saved_model, tmp_path):
     shutil.copytree(saved_model, folder)
     evaluation = make_evaluation("DNA", "protein", sentences=3)
     evaluation.scores["gold"] = 3
-    summary = make_summary(evaluation=evaluation, training_sentences=5, label_counts={})
-    summary.save(folder)
+    make_summary(evaluation=evaluation, training_sentences=5, label_counts={}).save(folder)
     (folder / "README.md").write_text(card_of_folder(folder))
     return folder
 

@@ -119,12 +119,7 @@ def test_lines_that_cannot_be_read_are_rejected_and_others_go_on(predict, comman
 @pytest.mark.parametrize(
     ("name", "content", "options", "fact"),
     [
-        (
-            "a.jsonl",
-            json_lines({"body": "x", "id": 1}),
-            (),
-            "a.jsonl, line 1: there is no 'text', but 'body', 'id'. Give --text-column",
-        ),
+        ("a.jsonl", '{"b": "x", "i": 1}', (), "a.jsonl, line 1: there is no 'text', but 'b', 'i'. Give --text-column"),
         ("a.jsonl", json_lines({"text": "x", "entities": []}), (), "Give another --entities-column"),
         ("a.json", '[{"text": "a"}, {"text": "b"}]', (), "it is a list"),
         ("a.txt", gzip.compress(b"gene", mtime=0), (), "the file is compressed with gzip"),

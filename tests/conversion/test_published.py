@@ -24,11 +24,9 @@ from tests.reference import GOLDEN, load_golden
 
 LABELS = ["DNA", "RNA", "protein"]
 
-# File of golden arrays → class of the published model.
-WITHOUT_CROSS_SPAN = "ablation_g_triaffine_no_cross"
+WITHOUT_CROSS_SPAN = "ablation_g_triaffine_no_cross"  # a file of golden arrays, as the others in `MODELS`
 MODELS = {"full_shared": "SpanAttModelV3", "full_separate": "SpanAttModelV3", WITHOUT_CROSS_SPAN: "SpanModel"}
-# Name of a golden array → published name; of MLPs and linear layers the beginnings.
-GOLDEN_MLPS = {
+GOLDEN_MLPS = {  # name of a golden array → published name; of MLPs and linear layers the beginnings
     "mlp_attn_head": "parser_list.0.linear_h",
     "mlp_attn_tail": "parser_list.0.linear_t",
     "mlp_attn_token": "parser_list.0.linear_m",
@@ -186,7 +184,7 @@ def vocabularies(tmp_path_factory) -> Path:
 def test_scores_are_those_of_the_published_implementation(pretrained, tmp_path, name):
     path = save_published(published_model(pretrained, name), tmp_path / "best_epoch.pth")
     head = convert_published(path, pretrained, LABELS)[0].head.double()
-    reference, inputs, expected = load_golden(name, cross_span_axis="query")
+    reference, inputs, expected = load_golden(name, axis="query")
     output, wanted = head(inputs["h"], inputs["lengths"]), reference(inputs["h"], inputs["lengths"])
     torch.testing.assert_close(output.span_logits, wanted.span_logits, rtol=1e-12, atol=1e-12)
     if name != WITHOUT_CROSS_SPAN:
@@ -325,9 +323,6 @@ def test_labels_and_vocabularies_must_fit(small, pretrained, tmp_path):
         (tmp_path / "word2id.json").write_text(content, encoding="utf-8")
         with pytest.raises(ValueError, match=r"word2id\.json .*5 rows for words"):
             convert_published(path, pretrained, LABELS, tmp_path)
-
-
-# ---- The command ----
 
 
 def test_the_command_writes_a_whole_model(pretrained, vocabularies, tmp_path, command, monkeypatch):

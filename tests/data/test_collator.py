@@ -93,13 +93,11 @@ def test_each_window_has_candidates_of_its_own(encoder):
     everywhere = tiny_model(encoder, cross_span=False)
     [found] = predict_words(model, processor, [LONG], threshold=0.0)
     assert 2 < len({(entity["start"], entity["end"]) for entity in found}) <= 2 * 7
-    # One of the entities is in no window.
     scored = score_spans(everywhere, processor, [LONG])
     assert sum(scored.entities) == len(ENTITIES)
-    assert scored.gold.sum() == len(ENTITIES) - 1
-    # A span counts in the window in which it is predicted.
+    assert scored.gold.sum() == len(ENTITIES) - 1  # one of them is in no window
     [found] = predict_words(everywhere, processor, [LONG], threshold=0.0)
-    probabilities = scored.probabilities(1.0).amax(-1).tolist()
+    probabilities = scored.probabilities(1.0).amax(-1).tolist()  # a span counts in the window that predicts it
     assert sorted(probabilities) == pytest.approx(sorted(entity["score"] for entity in found), abs=1e-6)
 
 
@@ -135,11 +133,7 @@ CASES = {
     "the last type of a span in the order of labels": ({}, [("a", [(0, 1, "DNA"), (0, 1, "protein")])], [[[1]]]),
     "in another order": ({}, [("a", [(0, 1, "protein"), (0, 1, "DNA")])], [[[1]]]),
     "no auxiliary one": ({"auxiliary_labels": ["protein"]}, [("a", [(0, 1, "DNA"), (0, 1, "protein")])], [[[0]]]),
-    "flat annotation leaves out what is inside": (
-        OUTERMOST,
-        [("abcde", [(1, 4, "DNA")]), ("ab", [])],
-        [LEFT_OUT, WITHOUT],
-    ),
+    "flat annotation leaves out the inside": (OUTERMOST, [("abcde", [(1, 4, "DNA")]), ("ab", [])], [LEFT_OUT, WITHOUT]),
     "and keeps nested entities that are annotated": (
         *(OUTERMOST, [("abc", [(0, 3, "DNA"), (1, 2, "protein")])]),
         [[[-100, -100, 0], [-100, 1, -100], [-100, -100, -100]]],
@@ -160,8 +154,7 @@ def test_label_matrix(collate, sentences, labels):
     ("entity", "problem"),
     [
         *(({"start": 0, "end": 1, "type": name}, f"type '{name}', but .*DNA, protein") for name in ("RNA", "None")),
-        # An entity outside of its sentence is no label of padding, or of what is no span.
-        *(
+        *(  # an entity outside of its sentence is no label of padding, or of what is no span
             ({"start": start, "end": end, "type": "DNA"}, f"Sentence 1 .* from {start} to {end} .*but 2 words")
             for start, end in [(0, 0), (1, 1), (-1, 1), (1, 3), (2, 1)]
         ),

@@ -12,18 +12,7 @@ from modeling_triaffine.data.formats import CorpusFormat
 from modeling_triaffine.data.loading import find_splits, formats_recognizing
 from modeling_triaffine.data.reading import record_keys
 from modeling_triaffine.files import JSON_SUFFIXES
-from tests.helpers.corpora import (
-    BIGBIO_RECORD,
-    NESTED,
-    PUBLISHED,
-    RECORD,
-    TEXT,
-    TOKENS,
-    conllu,
-    read,
-    spelled,
-    write_files,
-)
+from tests.helpers.corpora import BIGBIO_RECORD, PUBLISHED, RECORD, TEXT, TOKENS, conllu, read, spelled, write_files
 from tests.helpers.format_cases import CASES, COLUMNS, SAMPLES
 
 SINGLE_FILES = [name for name, files in SAMPLES.items() if len(files) == 1]
@@ -113,7 +102,7 @@ def test_xml_may_have_another_encoding(tmp_path):
     content = SAMPLES["bioc"]["a.xml"].replace("?>", ' encoding="UTF-16"?>', 1).replace("<offset>0<", "<offset> 0\n<")
     path = write_files(tmp_path, {"a.xml": content.encode("utf-16")})
     assert find_splits(path, None)[None].format.name == "bioc"
-    assert spelled(read(path)[0][0]) == NESTED
+    assert spelled(read(path)[0][0]) == CASES["bioc"].entities
 
 
 SIMILAR_JSON = {

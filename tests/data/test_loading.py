@@ -282,17 +282,11 @@ def test_a_format_of_a_script_is_recognized_and_named_where_it_fails(tmp_path, c
         load(path)
 
 
-# ---- What reading costs ----
-
-
 @pytest.mark.parametrize(
     "record",
     [
         {"text": "Ivan came to Orsk. " * 250, "entities": [[19 * n, 19 * n + 4, "PER"] for n in range(250)]},
-        {
-            "tokens": ["Ivan", "came"] * 250,
-            "entity_mentions": [{"start": n, "end": n + 1, "type": "X"} for n in range(250)],
-        },
+        {"tokens": ["Ivan", "came"] * 250, "entity_mentions": [entity(n, n + 1) for n in range(250)]},
     ],
     ids=["text_spans", "word_tags"],
 )

@@ -189,8 +189,7 @@ def corpus(*sentences):
     return Dataset.from_list(list(sentences), features=FEATURES)
 
 
-# Two documents, interleaved and out of order.
-MIXED = corpus(
+MIXED = corpus(  # two documents, interleaved and out of order
     sentence("x", 1, "c d e"),
     sentence("y", 0, "m"),
     sentence("x", 0, "a b"),

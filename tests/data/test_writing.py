@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from modeling_triaffine.data import FEATURES, load_nested_ner, load_texts, write_nested_ner
 from modeling_triaffine.data.loading import read_parts
 from modeling_triaffine.data.writing import PREDICTION_WRITERS, WRITERS
-from modeling_triaffine.model.text_triaffine import INVISIBLE_SPACES, word_splitter
+from modeling_triaffine.model.text_triaffine import word_splitter
 from tests.helpers.corpora import bare, conllu, entity, read, spelled, triples, write_files
 from tests.helpers.format_cases import CASES
 
@@ -52,12 +52,10 @@ def ordered(records):
 
 # Characters that have broken readers elsewhere, and any other; the words of texts have no white space in them.
 CHARACTERS = st.sampled_from('aB#-|"\\O😀é。\u200b') | st.characters(exclude_categories=["Cs", "Z", "Cc"])
-TOKENS = st.lists(
-    st.text(CHARACTERS, min_size=1, max_size=5).filter(lambda word: word[0] != "\ufeff"), min_size=1, max_size=7
-)
-SPACED_TOKENS = st.lists(
-    st.text(CHARACTERS | st.sampled_from(" \u2028\x85\x1c"), min_size=1, max_size=5), min_size=1, max_size=7
-)
+WORDS = st.text(CHARACTERS, min_size=1, max_size=5).filter(lambda word: word[0] != "\ufeff")
+SPACED_WORDS = st.text(CHARACTERS | st.sampled_from(" \u2028\x85\x1c"), min_size=1, max_size=5)
+TOKENS = st.lists(WORDS, min_size=1, max_size=7)
+SPACED_TOKENS = st.lists(SPACED_WORDS, min_size=1, max_size=7)
 TYPES = st.sampled_from(["A", "B", "I-A", "o", "Person/Name", "Ⅳ"])
 
 
@@ -69,14 +67,10 @@ def corpora(draw, tokens=TOKENS, with_pos=False):
         for number in range(draw(st.integers(1, 3))):
             words = draw(tokens)
             ends = [(start, end) for end in range(1, len(words) + 1) for start in range(end)]
-            visible = [
-                (start, end) for start, end in ends if "".join(words[start:end]).translate(INVISIBLE_SPACES).strip()
-            ]
-            spans = draw(
-                st.lists(st.tuples(st.sampled_from(visible), TYPES), unique=True, max_size=6 if visible else 0)
-            )
+            visible = [(start, end) for start, end in ends if bare("".join(words[start:end]))]
+            spans = st.lists(st.tuples(st.sampled_from(visible), TYPES), unique=True, max_size=6 if visible else 0)
+            entities = [(start, end, kind) for (start, end), kind in draw(spans)]
             pos = draw(st.sampled_from([[], ["X", *["_"] * (len(words) - 1)]])) if with_pos else []
-            entities = [(start, end, kind) for (start, end), kind in spans]
             records.append(record(words, *entities, number=number, doc_id=doc_id, pos=pos))
     return records
 
@@ -240,10 +234,8 @@ class TestConvert:
 
     def test_what_is_not_kept_is_told(self, tmp_path, command):
         (tmp_path / "a.conll").write_text("Orsk NNP B-NP B-City\n")
-        columns = ("tokens=0", "pos=1", "entities=3")
-        result = command(
-            "convert", tmp_path / "a.conll", tmp_path / "out", "--to", "brat", "--columns", " ".join(columns)
-        )
+        columns = "tokens=0 pos=1 entities=3"
+        result = command("convert", tmp_path / "a.conll", tmp_path / "out", "--to", "brat", "--columns", columns)
         assert "entities 1; values of pos not kept: 1." in result.err
 
     @pytest.mark.parametrize("column", ["entities", "entities=", "entities=a", "tokens=a", "=1", "entities=1,a"])

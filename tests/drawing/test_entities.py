@@ -30,12 +30,8 @@ def draw(text, *entities, **options):
     return draw_entities(text, [entity(text, *parts) for parts in entities], **options).split("\n")
 
 
-# ---- layout
-
-
 NFD = partial(unicodedata.normalize, "NFD")
-# Text, its entities as (word, label), the lines below the text.
-DRAWINGS = {
+DRAWINGS = {  # text, its entities as (word, label), the lines below the text
     "three levels, innermost first": (
         "She met the rector of the University of Orsk.",
         [("the rector of the University of Orsk", "PERSON"), ("the University of Orsk", "ORG"), ("Orsk", "LOC")],
@@ -153,9 +149,7 @@ def test_drawing_can_be_read_back(drawing):
     text, entities, width = drawing
     read_text, parts = "", {}
     for block in draw_entities(text, entities, width).split("\n\n"):
-        # Lines without brackets stand right above the next line of text.
-        lines = block.split("\n")
-        for line in lines:
+        for line in block.split("\n"):  # lines without brackets stand right above the next line of text
             if not BRACKET.search(line):
                 read_text += (" " if read_text and text[len(read_text)] == " " else "") + line
                 line_start = len(read_text) - len(line)

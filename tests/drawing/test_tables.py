@@ -10,8 +10,7 @@ from modeling_triaffine.drawing.predictions_page import ENVIRONMENT
 from modeling_triaffine.drawing.safe_text import text_width, visible_json
 from modeling_triaffine.drawing.tables import Code, Strong, Table
 
-# Cell → what is shown of it.
-HOSTILE = {
+HOSTILE = {  # cell → what is shown of it
     "a|b": "a|b",
     "`tick` ``two``": "`tick` ``two``",
     "two\nlines\r\n\u2028 | three": "two lines | three",

@@ -15,8 +15,7 @@ from tests.evaluation.test_scores import entities
 from tests.helpers.micro_training import micro_dataset
 from tests.helpers.tiny import tiny_model, tiny_pipeline, tiny_processor
 
-# A model that finds something.
-FINDS = {"max_candidates": 6, "triaffine_init_std": 3.0}
+FINDS = {"max_candidates": 6, "triaffine_init_std": 3.0}  # a model that finds something
 HOSTILE = "<script>alert(1)</script> | `x` & $y$"
 
 

@@ -34,10 +34,8 @@ def test_margin_is_of_the_least_sure_span():
 
 
 def test_with_several_labels_on_a_span_each_is_a_decision_of_its_own():
-    logits = torch.tensor([[[0.9, 0.8], [0.6, 0.1]]]).logit()
-    output = SimpleNamespace(
-        logits=logits, candidates=None, candidate_mask=torch.tensor([[True, True]]), span_logits=None
-    )
+    logits, mask = torch.tensor([[[0.9, 0.8], [0.6, 0.1]]]).logit(), torch.tensor([[True, True]])
+    output = SimpleNamespace(logits=logits, candidates=None, candidate_mask=mask, span_logits=None)
     assert uncertainty(output, SEVERAL).tolist() == pytest.approx([0.8], abs=1e-5)
 
 

@@ -16,17 +16,14 @@ def entities(*triples):
     return [{"start": start, "end": end, "type": label} for start, end, label in triples]
 
 
-# Overlapping, nested and repeated entities of one sentence.
-sentences = st.lists(
+sentence = st.lists(  # overlapping, nested and repeated entities
     st.tuples(st.integers(0, 5), st.integers(1, 6), st.sampled_from(["LOC", "ORG", "PER"])).map(
         lambda entity: {"start": entity[0], "end": entity[0] + entity[1], "type": entity[2]}
     ),
     max_size=7,
 )
 # Predictions and references with one list per sentence.
-pairs = st.lists(st.tuples(sentences, sentences), max_size=5).map(
-    lambda rows: tuple(zip(*rows, strict=True)) or ((), ())
-)
+pairs = st.lists(st.tuples(sentence, sentence), max_size=5).map(lambda rows: tuple(zip(*rows, strict=True)) or ((), ()))
 COUNTS = ("correct", "predicted", "found", "gold")
 GOLD = [
     entities((0, 5, "ORG"), (1, 2, "LOC"), (7, 8, "PER")),  # nested, nested, flat
@@ -154,8 +151,7 @@ def test_errors_add_up(pair):
         gold, predicted = errors["by_gold_label"][label], errors["by_predicted_label"][label]
         assert (sum(gold.values()), sum(predicted.values())) == (row["gold"], row["predicted"])
         assert gold["correct"] == predicted["correct"] == row["correct"] == errors["types"][label][label]
-        wrong_types = sum(errors["types"][label].values()) - errors["types"][label][label]
-        assert gold["wrong_type"] == wrong_types
+        assert gold["wrong_type"] == sum(errors["types"][label].values()) - errors["types"][label][label]
 
 
 def distinct(mentions):

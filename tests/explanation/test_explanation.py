@@ -19,8 +19,7 @@ from tests.model.test_span_head import make_head
 
 TEXT = "It works. The IL-2 gene binds protein! DNA"
 SPAN = (14, 23)  # IL-2 gene
-# SPAN is a candidate of this model, and an entity.
-FOUND = {"seed": 3, "max_candidates": 20, "triaffine_init_std": 3.0}
+FOUND = {"seed": 3, "max_candidates": 20, "triaffine_init_std": 3.0}  # of a model that has SPAN among its entities
 
 WITH_ATTENTION = [{"attention": a, "scoring": s, "cross_span": False} for a, s in FACTORS]
 CROSS_SPAN = [
@@ -260,8 +259,7 @@ def test_the_largest_contributions_are_shown_and_the_rest_is_summed():
         rows = [*zip(*scores.contributions, strict=True)]
         strength = [sum(p * abs(v) for p, v in zip(scores.probabilities, row, strict=True)) for row in rows]
         strongest = sorted(range(len(rows)), key=lambda number, by=strength: -by[number])[: len(parts) - 2]
-        # Words in the order of the text, candidates with the strongest first.
-        expected = sorted(strongest) if stage is words else strongest
+        expected = sorted(strongest) if stage is words else strongest  # words in the order of the text
         assert [row.numbers for row in parts[:-2]] == [rows[number] for number in expected]
 
 

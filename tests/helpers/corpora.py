@@ -49,20 +49,12 @@ CAS_LAYER = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"
 def cas_json(*entities, layer=CAS_LAYER, text=TEXT):
     """INCEpTION's JSON of a text; entities are (start, end, value)."""
     features = {name: {"%NAME": name, "%RANGE": "uima.cas.String"} for name in ("value", "identifier")}
-    structures = [
-        {"%ID": 1, "%TYPE": "uima.cas.Sofa", "sofaNum": 1, "sofaID": "_InitialView", "sofaString": text},
-        *(
-            {"%ID": number, "%TYPE": layer, "@sofa": 1, "begin": start, "end": end, "value": value}
-            for number, (start, end, value) in enumerate(entities, start=2)
-        ),
-    ]
-    return json.dumps(
-        {
-            "%TYPES": {layer: {"%NAME": layer, "%SUPER_TYPE": "uima.tcas.Annotation", **features}},
-            "%FEATURE_STRUCTURES": structures,
-            "%VIEWS": {"_InitialView": {"%SOFA": 1, "%MEMBERS": [one["%ID"] for one in structures[1:]]}},
-        }
-    )
+    types = {layer: {"%NAME": layer, "%SUPER_TYPE": "uima.tcas.Annotation", **features}}
+    structures = [{"%ID": 1, "%TYPE": "uima.cas.Sofa", "sofaNum": 1, "sofaID": "_InitialView", "sofaString": text}]
+    for number, (start, end, value) in enumerate(entities, start=2):
+        structures.append({"%ID": number, "%TYPE": layer, "@sofa": 1, "begin": start, "end": end, "value": value})
+    views = {"_InitialView": {"%SOFA": 1, "%MEMBERS": [one["%ID"] for one in structures[1:]]}}
+    return json.dumps({"%TYPES": types, "%FEATURE_STRUCTURES": structures, "%VIEWS": views})
 
 
 def entity(start, end, kind="X"):

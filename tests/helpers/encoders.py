@@ -91,8 +91,7 @@ def _unigrams(*specials: str) -> list[tuple[str, float]]:
 
 def _byte_pairs(*specials: str) -> tuple[dict[str, int], list[tuple[str, str]]]:
     """Vocabulary and merges of byte pairs, Ġ for a space."""
-    merges = [(f"Ġ{word[:n]}", word[n]) for word in WORDS for n in range(len(word))]
-    merges = list(dict.fromkeys(merges))
+    merges = list(dict.fromkeys((f"Ġ{word[:n]}", word[n]) for word in WORDS for n in range(len(word))))
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     return _number([*specials, *alphabet, *(left + right for left, right in merges)]), merges
 

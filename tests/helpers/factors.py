@@ -1,7 +1,4 @@
-"""Attentions and scorings for tests of what holds for every kind.
-
-The pairs follow from the kinds that are declared: a new one is in every such test.
-"""
+"""Pairs of attention and scoring for tests of what holds for every kind: one that is newly declared is in them all."""
 
 from typing import Any
 

@@ -9,8 +9,7 @@ from transformers import TrainerCallback
 
 from tests.helpers.micro_training import micro_records
 
-# 2 epochs of 6 batches.
-RECORDS = micro_records(12, seed=4)
+RECORDS = micro_records(12, seed=4)  # of which `UPDATES` makes 2 epochs of 6 batches
 UPDATES = {"num_train_epochs": 2, "per_device_train_batch_size": 2, "save_strategy": "steps", "save_steps": 1}
 UPDATES["save_total_limit"] = 99
 

@@ -1,7 +1,4 @@
-"""A case for each format: the same sentence in that format, files with a mistake, and noise.
-
-The tests of all formats (`tests/data/test_formats.py`, `tests/test_fuzzing.py`) take their input from here.
-"""
+"""A case for each format, the input of all tests of formats: the same sentence in it, files with a mistake, noise."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -37,22 +34,12 @@ Files = Mapping[str, str | bytes]
 
 @dataclass(frozen=True)
 class FormatCase:
-    """The input of all tests of formats.
-
-    Args:
-        files: name → content, with the sentence `TEXT` and the `entities`; a reader opens the last one. Or a function
-            that makes them, with the library that it `needs`.
-        bad: what is wrong → the files, the place of the mistake, and facts that the message names.
-        nothing: files with the sentence and no entities.
-        noted: what the report has of the files.
-    """
-
-    files: Files | Callable[[], Files]
-    bad: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    nothing: Files = field(default_factory=dict)
+    files: Files | Callable[[], Files]  # with `TEXT` and `entities`, of which a reader opens the last; or their maker
+    bad: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # what is wrong → files, its place, facts to name
+    nothing: Files = field(default_factory=dict)  # with the sentence and no entities
     entities: list[tuple[str, str]] = field(default_factory=lambda: NESTED)
-    noted: tuple[str, ...] = ()
-    needs: str = ""
+    noted: tuple[str, ...] = ()  # what the report has of the files
+    needs: str = ""  # the library with which `files` are made or read
 
     def sample(self) -> Files:
         if self.needs:
@@ -108,13 +95,12 @@ BIOC_XML = f"""<?xml version="1.0"?>
 PUBTATOR = f"7|t|{TEXT}\n7|a|\n7\t0\t17\tThe mayor of Orsk\tPerson\tP1\n7\t13\t17\tOrsk\tCity\n\n"
 DECLARED = "".join(f'<!ENTITY e{n + 1} "{f"&e{n};" * 10}">' for n in range(9))
 BOMB = f'<!DOCTYPE set [<!ENTITY e0 "eeee">{DECLARED}]>\n<set>{article("&e9;")}</set>'
+EXTERNAL = BOMB.replace('"eeee"', 'SYSTEM "/etc/hostname"').replace("e9;", "e0;")
 BRAT = {"a.txt": TEXT, "a.ann": "T1\tPerson 0 17\tThe mayor of Orsk\nT2\tCity 13 17\tOrsk\n"}
 SPAN_LINES = f"{' '.join(TOKENS)}\nDT NN IN NNP VBD .\n0,3 Person|3,3 City\n\n"
 MENTIONED = {
     "tokens": TOKENS,
-    "entity_mentions": [
-        {"start": start, "end": 4, "entity_type": kind} for start, kind in ((0, "Person"), (3, "City"))
-    ],
+    "entity_mentions": [{"start": n, "end": 4, "entity_type": kind} for n, kind in ((0, "Person"), (3, "City"))],
 }
 
 CASES = {
@@ -203,11 +189,7 @@ CASES = {
             "deep": (genia(article("<b>" * 5000 + "</b>" * 5000)), "", "nested", "<b>"),
             "encoding": (genia(article("A")).replace("UTF-8", "KOI9"), "", "KOI9"),
             "bomb": (BOMB, "line 7", "amplification"),
-            "external entity": (
-                BOMB.replace('"eeee"', 'SYSTEM "/etc/hostname"').replace("e9;", "e0;"),
-                "line 7",
-                "undefined",
-            ),
+            "external entity": (EXTERNAL, "line 7", "undefined"),
         },
         entities=[("Orsk", "cell_line")],
     ),
@@ -277,11 +259,7 @@ CASES = {
             "no title": ("8|a|Orsk\n", "line 6", "'8'"),
             "another title": ("8|t|Orsk\n9|t|Orsk\n", "line 7", "'9' begins within the document '8'"),
             "no type": ("8|t|Orsk\n8\t0\t4\tOrsk\n", "line 7", "'8\\t0\\t4\\tOrsk'"),
-            "an entity as in brat": (
-                "8|t|Orsk\n8\tT1\tCity\t0\t4\n",
-                "line 7",
-                "'8\\tT1\\tCity\\t0\\t4' is not a line",
-            ),
+            "an entity of brat": ("8|t|Orsk\n8\tT1\tCity\t0\t4\n", "line 7", "'8\\tT1\\tCity\\t0\\t4' is not a line"),
         },
         before=PUBTATOR,
         nothing={"a.pubtator": f"7|t|{TEXT}\n7|a|\n"},

@@ -17,8 +17,7 @@ from tests.helpers.corpora import write_json
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
-# A model that trains in seconds: one encoder layer, 16 wide.
-MICRO_ENCODER = {
+MICRO_ENCODER = {  # of a model that trains in seconds: one layer, 16 wide
     "model_type": "bert",
     "hidden_size": 16,
     "num_hidden_layers": 1,
@@ -71,9 +70,7 @@ def micro_trainer(
     tokenizer = learn_tokenizer([record["tokens"] for record in train], vocab_size=300)
     encoder = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, **MICRO_ENCODER}
     defaults = {
-        "learning_rate": 1e-2,
-        "encoder_learning_rate": 1e-2,
-        "embeddings_learning_rate": 1e-2,
+        **dict.fromkeys(("learning_rate", "encoder_learning_rate", "embeddings_learning_rate"), 1e-2),
         "num_train_epochs": 1,
         "eval_strategy": "no",
         "save_strategy": "no",

@@ -125,8 +125,7 @@ def ask_a_stranger(
     clean |= {"HF_HUB_OFFLINE": "1", "HF_HOME": str(nowhere / "home"), "TOKENIZERS_PARALLELISM": "false"}
     asked = json.dumps([TEXT, OUT_OF_REACH, questions])
     printed = run_program(sys.executable, "-c", SCRIPT, cwd=nowhere, env=clean | (environment or {}), input=asked)
-    answers: list[Any] = json.loads(printed.splitlines()[-1])
-    return answers
+    return json.loads(printed.splitlines()[-1])
 
 
 def expected_answer(folder: Path) -> dict[str, Any]:

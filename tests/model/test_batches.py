@@ -17,9 +17,7 @@ from tests.helpers.encoders import FIELDS, LETTERS, make_tokenizer
 from tests.helpers.tiny import tiny_pipeline, tiny_processor
 
 # As long as GENIA's sentences, of many different words.
-SENTENCE = (
-    "The IL-2 gene binds a protein, and NF-kappa B activation through CD28 requires reactive oxygen production {} ."
-)
+SENTENCE = "The IL-2 gene binds a protein, and NF-kappa B activation through CD28 needs reactive oxygen production {} ."
 
 
 @pytest.mark.parametrize("architecture", FIELDS)

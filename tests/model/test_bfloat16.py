@@ -38,9 +38,8 @@ def test_instructions_are_those_that_torch_names(monkeypatch, capabilities, expe
 @pytest.mark.parametrize("load", [NestedNERPipeline, lambda **options: pipeline("ner", **options)], ids=["ours", "ner"])
 def test_a_pipeline_computes_in_bfloat16_where_that_is_fast(saved_model, has_instructions, caplog, load):
     loaded = load(model=str(saved_model), dtype="bfloat16", device="cpu")
-    assert {weight.dtype for weight in loaded.model.parameters()} == {
-        torch.bfloat16 if has_instructions else torch.float32
-    }
+    expected = torch.bfloat16 if has_instructions else torch.float32
+    assert {weight.dtype for weight in loaded.model.parameters()} == {expected}
     assert (WARNING in caplog.text) != has_instructions
 
 

@@ -37,11 +37,8 @@ def test_a_temperature_changes_probabilities_and_not_what_is_found_without_thres
     torch.manual_seed(0)
     names = {**{label: f"L{label}" for label in range(40)}, 40: "None"}
     logits = 3 * torch.randn(1, 200, 41 - multi_label) - 6
-    output = SimpleNamespace(
-        logits=logits,
-        candidates=torch.arange(200).view(1, -1, 1).expand(1, -1, 2),
-        candidate_mask=torch.ones(1, 200) > 0,
-    )
+    places = torch.arange(200).view(1, -1, 1).expand(1, -1, 2)
+    output = SimpleNamespace(logits=logits, candidates=places, candidate_mask=torch.ones(1, 200) > 0)
     fields = {"id2label": names, "hidden_size": 4, "multi_label": multi_label}
     (plain,), (scaled,) = (find_entities(output, TriaffineConfig(**fields, temperature=t)) for t in (1.0, temperature))
     assert spans(plain) == spans(scaled) != []

@@ -4,18 +4,12 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModel, AutoProcessor
 
-from modeling_triaffine import (
-    DataCollatorForNestedNER,
-    NestedNERTrainer,
-    TriaffineConfig,
-    TriaffineForNestedNER,
-    TriaffineProcessor,
-)
+from modeling_triaffine import DataCollatorForNestedNER, NestedNERTrainer, TriaffineConfig, TriaffineForNestedNER
 from modeling_triaffine.data.collator import encode_records
 from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training.interruptions import ACTIVATION_CHECKPOINTING
 from tests.helpers.encoders import FIELDS, SIZES, save_encoder
-from tests.helpers.tiny import tiny_model
+from tests.helpers.tiny import tiny_model, tiny_processor
 
 MAX_SUBWORDS = 24
 SENTENCES = ["IL2 gene binds", "protein", "the gene protein binds the DNA .", "the gene " * MAX_SUBWORDS]  # in windows
@@ -24,15 +18,11 @@ RECORDS = [
     {"tokens": sentence.split(), "entities": [{"start": start, "end": end, "type": kind} for start, end, kind in found]}
     for sentence, found in zip(SENTENCES, ENTITIES, strict=True)
 ]
-# The architectures that transformers cannot checkpoint.
-NO_CHECKPOINTING = {"albert"}
+NO_CHECKPOINTING = {"albert"}  # transformers cannot checkpoint these
 # Weights that no gradient reaches: Longformer's global attention, which has no sub-words here. Several processes train
 # such an encoder with `ddp_find_unused_parameters=True` only.
 UNUSED = {"longformer": {f"{name}_global" for name in ("query", "key", "value")}}
-
-
-# Relatives of the others, which break with them.
-NIGHTLY = {"distilbert", "xlm-roberta"}
+NIGHTLY = {"distilbert", "xlm-roberta"}  # relatives of the others, which break with them
 
 
 @pytest.fixture(
@@ -55,8 +45,8 @@ def model(folder) -> TriaffineForNestedNER:
 
 
 @pytest.fixture
-def processor(folder) -> TriaffineProcessor:
-    return TriaffineProcessor.from_encoder(folder, max_subwords=MAX_SUBWORDS)
+def processor(folder):
+    return tiny_processor(folder, max_subwords=MAX_SUBWORDS)
 
 
 def batch_of(model, processor, records=RECORDS) -> dict[str, torch.Tensor]:
@@ -65,14 +55,9 @@ def batch_of(model, processor, records=RECORDS) -> dict[str, torch.Tensor]:
 
 def test_scores_are_equal_after_a_step_of_training_and_reloading(architecture, model, processor, tmp_path):
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    arguments = NestedNERTrainingArguments(
-        str(tmp_path),
-        max_steps=1,
-        encoder_learning_rate=1e-3,
-        **{ACTIVATION_CHECKPOINTING: architecture not in NO_CHECKPOINTING},
-        disable_tqdm=True,
-        use_cpu=True,
-    )
+    options = {"max_steps": 1, "encoder_learning_rate": 1e-3, "disable_tqdm": True, "use_cpu": True}
+    options[ACTIVATION_CHECKPOINTING] = architecture not in NO_CHECKPOINTING
+    arguments = NestedNERTrainingArguments(str(tmp_path), **options)
     trainer = NestedNERTrainer(model, arguments, processing_class=processor, train_dataset=RECORDS)
     trainer.train()
     trainer.save_model()
@@ -114,10 +99,8 @@ def test_every_weight_is_trained_but_those_known_to_be_idle(architecture, model,
 
 
 def test_an_encoder_that_always_calls_its_pooler_runs_without_it():
-    fields = {**SIZES, "vocab_size": 20, "max_position_embeddings": 30}
-    config = TriaffineConfig(
-        encoder_config=AutoConfig.for_model("layoutlm", **fields), num_labels=3, triaffine_dim=4, max_subwords=20
-    )
+    encoder = AutoConfig.for_model("layoutlm", **SIZES, vocab_size=20, max_position_embeddings=30)
+    config = TriaffineConfig(encoder_config=encoder, num_labels=3, triaffine_dim=4, max_subwords=20)
     model = TriaffineForNestedNER(config).eval()
     assert not [name for name, _ in model.named_parameters() if "pooler" in name]
     inputs = {"input_ids": [[2, 5, 3]], "attention_mask": [[1, 1, 1]], "word_index": [[-1, 0, -1]], "num_words": [1]}

@@ -28,8 +28,7 @@ def check_gradients(head, arrays, hidden, prefix):
 
 def attention_cube(head, hidden):
     factor, _ = head.factors(head.project(hidden))
-    # [B, R, i, j, k] → [b, i, j, k, r], the axes of the arrays
-    return inside_attention_reference(factor.whole_cube()).permute(0, 2, 3, 4, 1)
+    return inside_attention_reference(factor.whole_cube()).permute(0, 2, 3, 4, 1)  # [b, i, j, k, r]
 
 
 def inside_mask(lengths, num_words):
@@ -57,7 +56,7 @@ def test_ablation(name, reference):
 @pytest.mark.parametrize(("axis", "suffix"), [("key", "paper"), ("query", "official")])
 @pytest.mark.parametrize("reference", [False, True], ids=["fast", "reference"])
 def test_full_model(name, axis, suffix, reference):
-    head, inputs, expected = load_golden(name, cross_span_axis=axis)
+    head, inputs, expected = load_golden(name, axis)
     head.reference = reference
     hidden = inputs["h"].requires_grad_()
     num_words = hidden.shape[1]

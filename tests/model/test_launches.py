@@ -15,16 +15,13 @@ from modeling_triaffine.acceleration import span_stage
 from modeling_triaffine.installed_models import installed_models
 from modeling_triaffine.model.decoding_triaffine import CopiedScores
 
-# MiniLM; rank 64, characters, two layers of LSTM, mixed layers.
-GENIA = installed_models()["genia"]
+GENIA = installed_models()["genia"]  # MiniLM; rank 64, characters, two layers of LSTM, mixed layers
 BATCH, SUBWORDS, WORDS, CHARACTERS = 32, 42, 30, 16
 
-# What moves no numbers: views of memory, and memory that is not yet written.
-FREE = frozenset(
+FREE = frozenset(  # what moves no numbers: views of memory, and memory that is not yet written
     "view _unsafe_view t transpose permute expand slice select unsqueeze squeeze as_strided detach alias split"  # noqa: SIM905
     " split_with_sizes unbind unfold reshape empty empty_like empty_strided new_empty _reshape_alias resize_ lift_fresh"
-    " new_empty_strided scalar_tensor"
-    " movedim unflatten flatten".split()
+    " new_empty_strided scalar_tensor movedim unflatten flatten".split()
 )
 
 

@@ -8,6 +8,7 @@ from transformers import AutoModel, AutoModelForTokenClassification
 from modeling_triaffine import DataCollatorForNestedNER, TriaffineConfig, TriaffineForNestedNER
 from modeling_triaffine.model.repository_triaffine import broken_weights
 from modeling_triaffine.new_model import match_low_rank_start, words_of_random_subwords
+from tests.helpers.corpora import entity
 from tests.helpers.encoders import FIELDS as ENCODERS
 from tests.helpers.encoders import SIZES, save_encoder
 from tests.helpers.factors import FACTORS, HAVE_TENSORS, WITHOUT_WORDS, fields_of
@@ -15,11 +16,7 @@ from tests.helpers.faults import assert_same_weights
 from tests.helpers.tiny import LABELS, tiny_model, tiny_processor
 
 SENTENCES = [["IL2", "gene", "binds"], ["protein"], ["the", "gene", "protein", "binds", "DNA", "."]]
-ENTITIES = [
-    [{"start": 0, "end": 2, "type": "DNA"}, {"start": 0, "end": 1, "type": "protein"}],
-    [],
-    [{"start": 1, "end": 3, "type": "protein"}],
-]
+ENTITIES = [[entity(0, 2, "DNA"), entity(0, 1, "protein")], [], [entity(1, 3, "protein")]]
 PARTS = {
     "word_embedding_size": 3,
     "pos_embedding_size": 2,

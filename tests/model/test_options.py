@@ -27,11 +27,7 @@ OPTIONS = options_of(Examples)
     ("name", "allowed", "refused"),
     [
         ("whole", [1, 8], {0: "from 1 to 8", 9: "from 1 to 8", 2.0: "a whole number", True: "a whole number"}),
-        (
-            "share",
-            [0, 0.99],
-            {1.0: "at least 0 and below 1", float("nan"): "at least 0 and below 1", "0.1": "a number"},
-        ),
+        ("share", [0, 0.99], {1.0: "at least 0 and below 1", float("nan"): "at least 0 and below 1", "0": "a number"}),
         ("count", [0, 10**9, None], {-1: "at least 0", 1.5: "a whole number"}),
         ("switch", [True, False], {1: "true or false", "true": "true or false", None: "true or false"}),
         ("name", ["", "x", None], {3: "a string", ("x",): "a string"}),

@@ -15,13 +15,7 @@ import transformers
 from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
-from transformers import (
-    AutoConfig,
-    AutoModelForTokenClassification,
-    AutoTokenizer,
-    BertForTokenClassification,
-    TokenClassificationPipeline,
-)
+from transformers import AutoModelForTokenClassification, AutoTokenizer, BertForTokenClassification
 from transformers.dynamic_module_utils import get_class_from_dynamic_module
 from transformers.pipelines import PIPELINE_REGISTRY
 
@@ -125,7 +119,7 @@ class OwnModel(TriaffineForNestedNER):
 
 
 def test_a_subclass_of_a_type_of_its_own_is_loaded_with_its_layers(encoder, finder, tmp_path):
-    AutoConfig.register("own_ner", OwnConfig, exist_ok=True)
+    transformers.AutoConfig.register("own_ner", OwnConfig, exist_ok=True)
     AutoModelForTokenClassification.register(OwnConfig, OwnModel, exist_ok=True)
     model = OwnModel.from_encoder(encoder, num_labels=3, own_size=9)
     NestedNERPipeline(model, finder.processor).save_pretrained(tmp_path)
@@ -147,7 +141,7 @@ def test_other_models_keep_the_pipeline_of_transformers(encoder):
     other = BertForTokenClassification.from_pretrained(encoder)
     for arguments in ({"model": other, "tokenizer": make_tokenizer("bert")}, {"model": encoder}):
         built = transformers.pipeline("ner", **arguments)
-        assert type(built) is TokenClassificationPipeline
+        assert type(built) is transformers.TokenClassificationPipeline
         assert [entity["word"] for entity in built("gene")] == ["gene"]
     with pytest.raises((OSError, ValueError)):  # neither a tokenizer nor a place to read one from
         transformers.pipeline("ner", model=BertForTokenClassification(other.config.__class__(**TINY_BERT)))

@@ -68,7 +68,6 @@ def test_windows_hold_every_word_once_where_it_is_most_central(processor, count)
     width = len(feature["input_ids"])
     index = feature["word_index"]
     assert index[index >= 0].tolist() == sorted(range(count), key=lambda word: np.flatnonzero(index == word)[0])
-    assert sorted(index[index >= 0].tolist()) == list(range(count))
     if count <= 14:
         assert width == count + 2
         return

@@ -142,11 +142,9 @@ class Numpy:
             for (row, (i, j)), (column, span) in itertools.product(enumerate(candidates), enumerate(candidates)):
                 h = self.span(*span, label)
                 for out, part, tensor in ((q, "attention", attention), (t, "scoring", scoring)):
-                    ends = (
-                        self.mlp(f"cross_span.{part}_boundaries.{e}", self.hidden[n])
-                        for e, n in (("head", i), ("tail", j))
-                    )
-                    related = self.mlp(f"cross_span.{part}_span", h)
+                    name = f"cross_span.{part}"
+                    ends = [self.mlp(f"{name}_boundaries.{e}", self.hidden[n]) for e, n in (("head", i), ("tail", j))]
+                    related = self.mlp(f"{name}_span", h)
                     out[row, column] = self.triaffine(*ends, related, tensor[label if len(tensor) > 1 else 0])
             axis = 1 if self.config.cross_span_axis == "key" else 0
             beta = np.exp(q - q.max(axis, keepdims=True))

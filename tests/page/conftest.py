@@ -18,12 +18,10 @@ if TYPE_CHECKING:
 
 TEXT = "The gene binds DNA."
 MARKUP = "<script>window.hurt=1</script> gene <img src=x onerror=window.hurt=2> ${window.hurt=3} {{x}} `"
-# A model from a stranger: its name, its labels and its card are markup.
-HOSTILE = '<img src=x onerror=window.hurt=4> "c"'
+HOSTILE = '<img src=x onerror=window.hurt=4> "c"'  # a stranger's model, whose labels and card are markup, too
 HOSTILE_LABELS = ["<img src=x onerror=window.hurt=7>", "\"'><svg onload=window.hurt=5>", "None"]
 LAPTOP, PHONE = {"width": 1366, "height": 768}, {"width": 390, "height": 844}
-# Results of a fresh browser on a busy machine.
-PATIENCE = 60_000  # milliseconds
+PATIENCE = 60_000  # milliseconds, for results of a fresh browser on a busy machine
 EXECUTABLES = ("chromium", "chromium-browser", "google-chrome")
 BROWSER_OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
 BROWSER_OPTIONS += ["--disable-background-networking", "--disable-component-update"]

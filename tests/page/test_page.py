@@ -294,8 +294,7 @@ def test_nothing_but_the_page_is_served(address, models):
     assert status(address, headers={"Host": "evil.example:7860"}) == 400  # a website's name that leads here
     for path in ("docs", "redoc", "openapi.json", "monitoring"):
         assert status(f"{address}/{path}") in (403, 404)
-    # Nor does the document name another server, or a place on this machine.
-    with urllib.request.urlopen(address) as answer:
+    with urllib.request.urlopen(address) as answer:  # nor does it name another server, or a place on this machine
         document = answer.read().decode()
     for source in ("fonts.googleapis", "fonts.gstatic", "cdn.", "cdnjs", "unpkg", str(models["tiny"].parent)):
         assert source not in document

@@ -27,17 +27,7 @@ from tests.helpers.cards import (
 
 NAME = "tester/nested-genia"
 HOSTILE = "a|b`c``*_<script>\n---\n# d\r\n[x](y) $e$ www.f.org {{ name }} {% if %} \u2028 @g\n```\n~~~\n"
-SECTIONS = [
-    "Intended use",
-    "Use",
-    "Code",
-    "Demo page and endpoint",
-    "Labels",
-    "Scores",
-    "Model",
-    "Training",
-    "Citation",
-]
+TITLES = ["Intended use", "Use", "Code", "Demo page and endpoint", "Labels", "Scores", "Model", "Training", "Citation"]
 
 
 def make_card(summary: RunSummary | None = None, config: Any = None) -> ModelCard:
@@ -71,7 +61,7 @@ def test_without_a_run_nothing_is_claimed():
     assert "There is no record of how this model was trained" in opening
     assert "```" not in opening
     assert not re.search(r"\d\.\d|%", re.sub(r"https?://\S+|2110\.07480|threshold=0\.9", "", card.text))
-    assert re.findall(r"^## (.*)", card.text, re.MULTILINE) == SECTIONS
+    assert re.findall(r"^## (.*)", card.text, re.MULTILINE) == TITLES
 
 
 @pytest.mark.parametrize("title", ["Our minutes, 1990-2020", None])
@@ -124,7 +114,7 @@ def test_hostile_names_stay_in_their_cells():
     )
     card = make_card(summary, make_config(HOSTILE, "DNA"))
     prose = without_code(card.text)
-    assert re.findall(r"^## (.*)", prose, re.MULTILINE) == SECTIONS
+    assert re.findall(r"^## (.*)", prose, re.MULTILINE) == TITLES
     assert "<script>" not in prose
     assert "www.f" not in prose
     assert not re.search(r"^(~~~|```|---)", prose, re.MULTILINE)

@@ -22,14 +22,7 @@ from modeling_triaffine.publishing.model_card import TAGS, card_of_folder, save_
 from modeling_triaffine.publishing.upload import saved_before
 from modeling_triaffine.training.run import prepare_run, train_and_save
 from tests.helpers.cards import make_evaluation
-from tests.helpers.micro_training import (
-    micro_records,
-    micro_trainer,
-    run_arguments,
-    trainer_like,
-    write_corpus,
-    write_recipe,
-)
+from tests.helpers.micro_training import micro_records, micro_trainer, task_arguments, trainer_like, write_task
 from tests.helpers.portable import near
 from tests.helpers.stranger import TEXT, ask_a_stranger, expected_answer
 from tests.helpers.tiny import save_tiny_model, tiny_model, tiny_processor
@@ -171,10 +164,10 @@ def test_all_ways_write_the_same_repository(checkpoint, online, publish, tmp_pat
 
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "train.log").write_text("of a shell")
-    corpus = write_corpus(tmp_path / "corpus", train=micro_records(12, 0), dev=micro_records(12, 1))
-    recipe = write_recipe(tmp_path / "recipe", training={"num_train_epochs": 1, "use_cpu": True})
+    training = {"num_train_epochs": 1, "use_cpu": True}
+    corpus = write_task(tmp_path, training, micro_records(12, 0), micro_records(12, 1))
     options = ("--push_to_hub", "--hub_model_id", "owner/trained")
-    run = prepare_run(run_arguments(recipe, corpus, tmp_path / "out", *options))
+    run = prepare_run(task_arguments(corpus, tmp_path / "out", *options))
     train_and_save(run)
     of_run = files_of(online, "owner/trained")
     assert set(of_run) == set(published) - {"vocabularies.json"}  # its model reads no characters
@@ -182,15 +175,13 @@ def test_all_ways_write_the_same_repository(checkpoint, online, publish, tmp_pat
     card = card_on(online, "owner/trained")
     assert card.data.model_name == "owner/trained"
     assert {result.metric_type for result in card.data.eval_results} == {"precision", "recall", "f1"}
-    # What did not change is not committed again.
-    assert run.trainer.push_to_hub().oid == online.repositories["owner/trained"].branches["main"]
+    assert run.trainer.push_to_hub().oid == online.repositories["owner/trained"].branches["main"]  # nothing changed
 
     for repository in online.repositories.values():
         assert repository.private
         assert len(repository.commits) == 2  # the empty one, and that of the files
 
-    # As the scripts of transformers do.
-    run.trainer.push_to_hub(license="mit", tasks="token-classification", dataset_args="test")
+    run.trainer.push_to_hub(license="mit", tasks="token-classification", dataset_args="test")  # as its scripts do
     licensed = card_on(online, "owner/trained")
     assert (licensed.data.license, licensed.data.model_name) == ("mit", "owner/trained")
 
@@ -416,9 +407,6 @@ def test_model_of_remote_code_pushes_what_it_saves(encoder, online, monkeypatch)
     model.push_to_hub(NAME)
     assert set(files_of(online)) == {"config.json", "model.safetensors", "README.md", *CODE_FILES}
     assert online.repositories[NAME].private
-
-
-# ---- The endpoint
 
 
 def test_handler_explains_what_is_wrong_with_a_request(saved_model):

@@ -34,7 +34,7 @@ CONFIG = """<View>
   <Labels name="ner" toName="body"><Label value="Person" background="red"/><Label value="Place"/></Labels>
   <Text name="body" value="$article"/>
 </View>"""
-PREDICT = {
+PREDICT = {  # a request of Label Studio's connector to `predict`
     "tasks": [
         {"id": 1, "data": {"article": ANNOTATED}, "annotations": [], "predictions": [], "project": 3},
         {"id": 2, "data": {"article": "It rained."}, "meta": {}},
@@ -44,7 +44,6 @@ PREDICT = {
     "label_config": CONFIG,
     "params": {"login": None, "password": None, "context": None},
 }
-"""A request of Label Studio's connector to `predict`."""
 
 
 def test_label_studio_connects(annotator):
@@ -84,8 +83,7 @@ def test_projects_that_cannot_be_served_are_refused_with_a_reason_that_is_logged
         CONFIG,
         CONFIG.replace("$article", "article"),
         CONFIG.replace('value="Person"', 'value="People" alias="Person"'),
-        # The labels of this project are in its tasks.
-        CONFIG.replace('toName="body">', 'toName="body" value="$labels">'),
+        CONFIG.replace('toName="body">', 'toName="body" value="$labels">'),  # labels that are in the tasks
     ],
 )
 def test_tasks_of_label_studio_get_predictions(annotator, config):
@@ -165,14 +163,13 @@ def test_refused_requests_of_annotation_tools_are_logged_in_one_line(annotator, 
 # ---- INCEpTION
 
 LAYER = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"
-XMI = (
+XMI = (  # the document in the examples of INCEpTION's developer guide
     '<?xml version="1.0" encoding="UTF-8"?> <xmi:XMI xmlns:tcas="http:///uima/tcas.ecore" '
     'xmlns:xmi="http://www.omg.org/XMI" xmlns:cas="http:///uima/cas.ecore" xmlns:cassis="http:///cassis.ecore" '
     'xmi:version="2.0"> <cas:NULL xmi:id="0"/> <tcas:DocumentAnnotation xmi:id="8" sofa="1" begin="0" end="47" '
     'language="x-unspecified"/> <cas:Sofa xmi:id="1" sofaNum="1" sofaID="mySofa" mimeType="text/plain" sofaString="'
     f'{ANNOTATED}"/> <cas:View sofa="1" members="8"/> </xmi:XMI>'
 )
-"""The document in the examples of INCEpTION's developer guide."""
 FEATURES = {"value": "String", PREDICTED: "Boolean"}
 
 

@@ -127,8 +127,7 @@ def test_routes_and_what_they_say(client):
     answer = client.post("/predict", data={"text": "x"})
     assert (answer.status_code, "Content-Type: application/json" in answer.json()["detail"]) == (415, True)
     assert client.get("/predict").status_code == 405
-    # FastAPI's own pages load scripts from elsewhere.
-    assert [client.get(page).status_code for page in ("/docs", "/redoc")] == [404] * 2
+    assert [client.get(page).status_code for page in ("/docs", "/redoc")] == [404] * 2  # load scripts from elsewhere
     schema, page = client.get("/openapi.json").json(), client.get("/")  # as a browser gets it
     assert page.headers["content-type"].startswith("text/html")
     for fact in ("<h1>tiny</h1>", "DNA, protein", "curl http://testserver/predict", 'href="http://testserver/health"'):

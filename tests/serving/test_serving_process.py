@@ -175,21 +175,18 @@ def test_attacks_leave_a_server_that_answers_as_before_and_ends_in_time(attacked
     failed = (500, b'{"detail":"The model failed on this request; see the server\'s log."}')
     assert [asked(predict, {"text": "a" * 30 + "c"}) for _ in range(2)] == [failed] * 2
     assert asked(f"{attacked.url}/health")[0] == 200
-    # Another file in the place of the weights.
-    (attacked.folder / "model.safetensors").write_bytes(b"")
+    (attacked.folder / "model.safetensors").write_bytes(b"")  # another file in the place of the weights
     assert asked(predict, text) == before
-    # More connections than descriptors, none with a request.
     log = attacked.log.stat().st_size
     idle = [socket.create_connection((attacked.address.hostname, attacked.address.port)) for _ in range(200)]
-    for connection in idle[::2]:
+    for connection in idle[::2]:  # more connections than descriptors, none with a request
         connection.sendall(b"GET / HTTP/1.1\r\nA:")
     assert asked(predict, text) == before  # when they are closed
     assert attacked.log.stat().st_size - log < 2000
     for connection in idle:
         connection.close()
-    # A thread that does not end, and a body that does not.
     unfinished = b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{"
-    with (
+    with (  # a thread that does not end, and a body that does not
         ThreadPoolExecutor() as threads,
         socket.create_connection((attacked.address.hostname, attacked.address.port)) as connection,
     ):

@@ -35,8 +35,7 @@ class Cluster:
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
         self.environment |= {"HOME": home, "RAY_TMPDIR": home, "RAY_worker_niceness": "0"}
         self.environment |= {"PATH": path, "PYTHONPATH": str(REPOSITORY)}
-        # Each node of one machine must have an address; on several machines, Ray finds it.
-        start = f"ray start --num-cpus 1 --node-ip-address {HOST}"
+        start = f"ray start --num-cpus 1 --node-ip-address {HOST}"  # on several machines, Ray finds the addresses
         self.head, self.joining = (
             re.sub("^ray start", start, token.content, flags=re.MULTILINE)
             .replace("FIRST_MACHINE:6379", self.address)

@@ -19,8 +19,7 @@ from modeling_triaffine.data import add_context
 from modeling_triaffine.training.batching import EncodedRecords, TrainingBatchSampler
 from tests.helpers.micro_training import micro_dataset, micro_records, micro_trainer, trainer_like, write_recipe
 
-# (sub-words, words) of each row
-sizes_strategy = st.lists(st.tuples(st.integers(2, 60), st.integers(0, 30)), max_size=120)
+sizes_strategy = st.lists(st.tuples(st.integers(2, 60), st.integers(0, 30)), max_size=120)  # (sub-words, words)
 
 
 def subwords_with_padding(sizes: list[tuple[int, int]], batch: list[int]) -> int:

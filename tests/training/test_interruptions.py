@@ -18,16 +18,7 @@ from transformers import TrainerCallback
 from modeling_triaffine.files import locked
 from modeling_triaffine.publishing.run_summary import RunSummary
 from modeling_triaffine.training import interruptions
-from modeling_triaffine.training.interruptions import (
-    CheckpointError,
-    OutOfMemoryError,
-    StoppedError,
-    TrainingFault,
-    choose_checkpoint,
-    find_checkpoint,
-    list_checkpoints,
-    set_incomplete_aside,
-)
+from modeling_triaffine.training.interruptions import CheckpointError, OutOfMemoryError, find_checkpoint
 from modeling_triaffine.training.plan import training_options
 from tests.helpers.faults import RECORDS, UPDATES, SignalAfter, assert_same_weights, failing_at_batch, make_loss_nan
 from tests.helpers.micro_training import micro_trainer
@@ -42,7 +33,7 @@ def test_a_loss_that_is_not_finite_stops_training_before_the_update(tmp_path) ->
     trainer.model.register_forward_hook(failing_at_batch(7, make_loss_nan))
     with pytest.raises(FloatingPointError, match=r"loss of update 4 is nan.*All weights are finite") as caught:
         trainer.train()
-    assert isinstance(caught.value, TrainingFault)
+    assert isinstance(caught.value, interruptions.TrainingFault)
     latest = tmp_path / "checkpoint-3"
     assert find_checkpoint("latest", tmp_path) == str(latest)
     assert_same_weights(trainer.model.state_dict(), load_file(latest / "model.safetensors"))
@@ -121,7 +112,7 @@ def test_a_signal_ends_training_with_a_checkpoint_from_which_it_goes_on_exactly(
         trainer.add_callback(SignalAfter(update, number))
         before = signal.getsignal(number)
         stopped = rf"update {update + 1} of 18; saved in .*checkpoint-{update + 1}: .*--resume"
-        with pytest.raises(StoppedError, match=stopped):
+        with pytest.raises(interruptions.StoppedError, match=stopped):
             trainer.train()
         assert signal.getsignal(number) is before
         RunSummary().save(folder)  # of a run before
@@ -144,7 +135,7 @@ def test_checkpoints_come_in_time(tmp_path, monkeypatch, caplog) -> None:
     options = {"num_train_epochs": 2, "per_device_train_batch_size": 4, "save_strategy": "epoch", "save_total_limit": 9}
     trainer = micro_trainer(tmp_path, RECORDS, **options)
     trainer.train()
-    assert [path.name for path in list_checkpoints(tmp_path)] == [f"checkpoint-{n}" for n in range(1, 7)]
+    assert [path.name for path in interruptions.list_checkpoints(tmp_path)] == [f"checkpoint-{n}" for n in range(1, 7)]
     assert "The first checkpoint comes after an epoch, or after 0 minutes." in caplog.text
 
 
@@ -184,8 +175,8 @@ def test_an_incomplete_checkpoint_is_skipped_and_set_aside(tmp_path, checkpointe
     assert find_checkpoint("latest", folder) == find_checkpoint(True, folder) == str(folder / "checkpoint-1")
     with pytest.raises(CheckpointError, match=r"checkpoint-2 .*trainer_state\.json"):
         find_checkpoint(str(folder / "checkpoint-2"), folder)
-    set_incomplete_aside(folder)
-    assert [path.name for path in list_checkpoints(folder)] == ["checkpoint-1"]
+    interruptions.set_incomplete_aside(folder)
+    assert [path.name for path in interruptions.list_checkpoints(folder)] == ["checkpoint-1"]
     assert (folder / "checkpoint-2-notes").is_dir()
     (aside,) = folder.glob("incomplete-checkpoint-2-*")
     assert (aside / "model.safetensors").is_file()
@@ -215,9 +206,8 @@ def test_what_a_resumed_training_takes_from_its_checkpoint(tmp_path, checkpointe
     others = {"num_train_epochs": 2, "learning_rate": 0.5, "seed": 7, "optim": "sgd", "ema_decay": 0.5}
     trainer = micro_trainer(folder, RECORDS[:4], **{**UPDATES, **others})
     trainer.train(resume_from_checkpoint=True)
-    assert (
-        "Options stay as in the checkpoint: ema_decay None, learning_rate 0.01, optim adamw_torch_fused" in caplog.text
-    )
+    stay = "ema_decay None, learning_rate 0.01, optim adamw_torch_fused"
+    assert f"Options stay as in the checkpoint: {stay}" in caplog.text
     assert [trainer.run_summary.settings.get(name) for name in others] == [2, 0.01, 42, "adamw_torch_fused", None]
     (folder / "checkpoint-2" / "optimizer.pt").unlink()  # as with `save_only_model`
     with pytest.raises(CheckpointError, match=r"has no optimizer .*Start a new run"):
@@ -227,8 +217,8 @@ def test_what_a_resumed_training_takes_from_its_checkpoint(tmp_path, checkpointe
 def test_a_folder_has_one_run(tmp_path, checkpointed) -> None:
     folder = shutil.copytree(checkpointed, tmp_path / "out")
     with pytest.raises(ValueError, match=r"has checkpoint-2 of an earlier run\. Add --resume_from_checkpoint"):
-        choose_checkpoint(None, folder)
-    assert choose_checkpoint("latest", folder) == str(folder / "checkpoint-2")
+        interruptions.choose_checkpoint(None, folder)
+    assert interruptions.choose_checkpoint("latest", folder) == str(folder / "checkpoint-2")
     path = str(folder / ".lock")
     hold = f"import filelock; lock = filelock.FileLock({path!r}); lock.acquire(); print(flush=True); input()"
     with subprocess.Popen([sys.executable, "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:

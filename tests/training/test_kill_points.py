@@ -88,12 +88,6 @@ class Events(TrainerCallback):
         self.happen()
 
 
-def prepare(corpus: Path) -> Run:
-    """A run of a model with few tensors, beside which two files of code are saved: more points lie elsewhere."""
-    repository_triaffine.REMOTE_CODE_FILES = repository_triaffine.REMOTE_CODE_FILES[:2]
-    return prepare_run(task_arguments(corpus, corpus.parent / "out"))
-
-
 def train(run: Run, output_dir: Path, limit: int, deadly: int | None = None) -> None:
     """Runs in a process of its own, and writes its number of events beside the folder."""
     run.plan.training.output_dir, run.plan.training.save_total_limit = str(output_dir), limit
@@ -128,7 +122,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[...,
 
 
 def _serve(connection: Connection, corpus: Path) -> None:
-    run = prepare(corpus)
+    repository_triaffine.REMOTE_CODE_FILES = repository_triaffine.REMOTE_CODE_FILES[:2]  # more points lie elsewhere
+    run = prepare_run(task_arguments(corpus, corpus.parent / "out"))
     gc.freeze()
     while True:
         function, arguments = connection.recv()

@@ -122,8 +122,7 @@ def test_a_recipe_trains_by_its_name_with_all_parts_of_a_word(tmp_path: Path, co
     before = {name: value.clone() for name, value in model.state_dict().items() if name.startswith("words.")}
     train_and_save(run)
     after = model.state_dict()
-    unmoved = [name for name in before if torch.equal(before[name], after[name])]
-    assert unmoved == []
+    assert [name for name in before if torch.equal(before[name], after[name])] == []
     summary = RunSummary.load(tmp_path / "out")
     assert (summary.recipe, summary.settings["gradient_accumulation_steps"]) == ("genia-biobert", 6)
 
@@ -135,9 +134,6 @@ def test_files_that_a_recipe_needs_are_required_unless_left_out(tmp_path, corpus
         prepare_run(arguments)
     run = prepare_run([*arguments, "--word_vectors=", "--word_embedding_size", "0", "--pos_embedding_size", "0"])
     assert list(run.trainer.processing_class.vocabularies) == ["chars"]
-
-
-# ---- The same command twice ----
 
 
 def test_a_run_can_be_repeated_and_its_model_trained_further(corpus, encoder, tmp_path, monkeypatch):

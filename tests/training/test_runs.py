@@ -16,7 +16,7 @@ from modeling_triaffine.training.run import Run, choose_sentences, prepare_run, 
 from modeling_triaffine.training.start import learn_tokenizer
 from modeling_triaffine.training.trainer import read_training_table
 from tests.helpers.cards import cells, epoch_scores, section
-from tests.helpers.corpora import write_json
+from tests.helpers.corpora import entity, write_json
 from tests.helpers.faults import assert_same_weights
 from tests.helpers.micro_training import micro_records, run_arguments, write_corpus, write_recipe
 
@@ -39,9 +39,6 @@ def prepare(tmp_path: Path, micro_corpus: Path):
     return prepare
 
 
-# ---- Tokenizer, labels ----
-
-
 def test_the_same_sentences_give_the_same_tokenizer() -> None:
     sentences = [*(record["tokens"] for record in micro_records(50)), *[["crème", "brûlée"]] * 30]
     first, second = (learn_tokenizer(sentences, vocab_size=280).backend_tokenizer.to_str() for _ in range(2))
@@ -53,9 +50,6 @@ def test_the_same_sentences_give_the_same_tokenizer() -> None:
     known = tokenizer(["gene", "Ωmega-3"], is_split_into_words=True)["input_ids"]
     assert tokenizer.unk_token_id not in known
     assert tokenizer.decode(known, skip_special_tokens=True).strip() == "gene Ωmega-3"
-
-
-# ---- Whole runs ----
 
 
 def test_a_run_leaves_a_model_that_loads_and_nothing_unfinished(tmp_path: Path, prepare) -> None:
@@ -237,13 +231,10 @@ def test_a_run_without_validation_data_holds_some_out(tmp_path: Path, prepare, c
 
 
 RECORDS = [
-    {"tokens": ["IL", "-", "2", "binds", "IL"], "entities": [{"start": 0, "end": 3, "type": "protein"}]},
-    {
-        "tokens": ["the", "(", "IL", ")", "gene"],
-        "entities": [{"start": 1, "end": 5, "type": "DNA"}, {"start": 2, "end": 3, "type": "protein"}],
-    },
-    {"tokens": ["IL"], "entities": [{"start": 0, "end": 1, "type": "protein"}]},
-    {"tokens": ["long"] * 30, "entities": [{"start": 0, "end": end, "type": "protein"} for end in range(14, 20)]},
+    {"tokens": ["IL", "-", "2", "binds", "IL"], "entities": [entity(0, 3, "protein")]},
+    {"tokens": ["the", "(", "IL", ")", "gene"], "entities": [entity(1, 5, "DNA"), entity(2, 3, "protein")]},
+    {"tokens": ["IL"], "entities": [entity(0, 1, "protein")]},
+    {"tokens": ["long"] * 30, "entities": [entity(0, end, "protein") for end in range(14, 20)]},
 ]
 
 

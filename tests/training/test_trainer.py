@@ -15,15 +15,7 @@ from modeling_triaffine.publishing.run_summary import RunSummary
 from modeling_triaffine.training import NestedNERTrainingArguments
 from modeling_triaffine.training.interruptions import list_checkpoints
 from tests.helpers.faults import assert_same_weights
-from tests.helpers.micro_training import (
-    micro_dataset,
-    micro_records,
-    micro_trainer,
-    trainer_like,
-    weights_after_training,
-)
-
-# ---- Updates ----
+from tests.helpers.micro_training import micro_records, micro_trainer, trainer_like, weights_after_training
 
 
 @pytest.mark.parametrize(
@@ -47,9 +39,6 @@ def test_accumulated_update_is_that_of_one_batch(tmp_path: Path, batches: dict[s
     assert trainer.state.max_steps == 1
     assert any(not torch.equal(start[name], whole[name]) for name in whole)
     torch.testing.assert_close(parts, whole, rtol=0, atol=1e-10)
-
-
-# ---- Arguments ----
 
 
 def test_plain_arguments_have_one_rate_and_another_optimizer_is_taken(tmp_path: Path) -> None:
@@ -95,7 +84,7 @@ def test_parts_that_do_not_fit_are_refused_before_the_training(tmp_path):
     like = micro_trainer(tmp_path, micro_records(4))
     with pytest.raises(ValueError, match="give a DataCollatorForNestedNER"):
         trainer_like(like, data_collator=DataCollatorForTokenClassification(None))
-    unknown = micro_dataset([{**record, "entities": [VIRUS]} for record in micro_records(2)])
+    unknown = like.train_dataset.map(lambda _: {"entities": [VIRUS]})
     with pytest.raises(ValueError, match="eval_dataset has entities of type virus in row 0, which the model has no "):
         trainer_like(like, eval_dataset=unknown)
     with pytest.raises(ValueError, match=r"TriaffineProcessor as `processing_class`, not .* with a TokenizersBackend"):
