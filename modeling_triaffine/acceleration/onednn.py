@@ -8,6 +8,7 @@ it takes up to a sixth of the time of a single text.
 """
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator
 from functools import cache
 from types import MethodType
@@ -17,6 +18,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.weak import WeakIdKeyDictionary
 
+from ..model.triaffine_blocks import is_plain
+
 # Multiplications below which it takes longer to prepare oneDNN for a new shape than it saves.
 LEAST_PRODUCTS = 2**22
 # Most numbers of a product that is written to given memory; larger ones are computed in pieces. oneDNN writes to new
@@ -24,8 +27,7 @@ LEAST_PRODUCTS = 2**22
 LARGEST_PIECE = 2**22
 # Most rows of a product whose weight is laid out before: with more, the layout takes little of the time.
 MOST_ROWS = 256
-# Values of a weight that are compared, and torch's number of the LSTM among recurrent networks.
-SAMPLES, LSTM = 16, 2
+LSTM = 2  # torch's number of it among recurrent networks
 
 _LAID_OUT: Any = WeakIdKeyDictionary()  # first weight of a layer → its layout, and what shows that no weight changed
 
@@ -63,10 +65,9 @@ def _run_linear(layer: nn.Linear, values: Tensor) -> Tensor:
 
 def run_lstm(lstm: Any, values: Tensor) -> Tensor:
     """States [B, N, size] of an LSTM of one layer and direction, as torch computes them on a CPU."""
-    is_changed = type(lstm) is not nn.LSTM or lstm._forward_hooks or lstm._forward_pre_hooks
-    if is_changed or torch.is_grad_enabled() or _is_traced():
+    if not is_plain(lstm, nn.LSTM) or torch.is_grad_enabled() or _is_traced():
         return lstm(values)[0]
-    by_onednn = _is_plain(values, lstm.weight_ih_l0, lstm.weight_hh_l0) and _has_lstm()
+    by_onednn = _can_compute(values, lstm.weight_ih_l0, lstm.weight_hh_l0) and _has_lstm()
     return _run_lstm(lstm, values) if by_onednn else lstm(values)[0]
 
 
@@ -133,10 +134,10 @@ def _has_lstm() -> bool:
 def _is_for_onednn(values: Tensor, weight: Tensor, bias: Tensor | None = None) -> bool:
     """True if oneDNN can compute this linear layer, and it is large enough to gain from that."""
     is_large = values.dim() > 1 and values.numel() * len(weight) >= LEAST_PRODUCTS
-    return is_large and _is_plain(values, weight, *(() if bias is None else (bias,)))
+    return is_large and _can_compute(values, weight, *(() if bias is None else (bias,)))
 
 
-def _is_plain(*parts: Tensor) -> bool:
+def _can_compute(*parts: Tensor) -> bool:
     """True if oneDNN may compute with these tensors."""
     return (
         # Subclasses, such as quantized weights, bring products of their own.
@@ -160,17 +161,22 @@ def _linear(values: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tenso
 def _laid_out(lay_out: Callable[..., Any], *weights: Tensor) -> Any:
     """The result of `lay_out` for the weights of a layer, computed again after they have changed.
 
-    Writing to `weight.data` changes neither address nor version, so that some of the values are compared as well.
+    Writing to `weight.data` changes neither address nor version, so that some of each row and column are compared, too.
     """
     state = [(weight.data_ptr(), None if weight.is_inference() else weight._version) for weight in weights]
     known = _LAID_OUT.get(weights[0])
     if known is None or known[0] != state or not all(map(torch.equal, known[1], known[2])):
         given = [weight.detach() for weight in weights]
-        sampled = [
-            weight.as_strided((min(weight.numel(), SAMPLES),), (max(1, weight.numel() // SAMPLES),)) for weight in given
-        ]
+        sampled = [_sample(weight) for weight in given]
         known = _LAID_OUT[weights[0]] = state, sampled, [part.clone() for part in sampled], lay_out(*given)
     return known[3]
+
+
+def _sample(weight: Tensor) -> Tensor:
+    """A view of at least one value of each row and of each column of a weight [n, m]: of about max(n, m) in all."""
+    columns = weight.shape[1]
+    step = next(step for step in range(min(weight.shape), 0, -1) if math.gcd(step, columns) == 1)
+    return weight.as_strided((-(-weight.numel() // step),), (step,))
 
 
 def _lay_out_lstm(weight: Tensor, recurrent_weight: Tensor) -> list[Tensor]:

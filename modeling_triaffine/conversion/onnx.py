@@ -258,7 +258,7 @@ class OnnxModel(nn.Module):
 
     def __getstate__(self) -> dict[str, Any]:
         """The state for pickle and copies, without the session, which they open anew."""
-        return {**self.__dict__, "session": None}
+        return {**super().__getstate__(), "session": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)

@@ -284,7 +284,7 @@ def pad_features(features: Sequence[Feature], padding_id: int) -> dict[str, Tens
 
 def _stack_tables(arrays: list[Any]) -> np.ndarray:
     """Tables, padded with 0 to the longest in each dimension, and at least to 1: [B, rows, columns]."""
-    tables = [np.asarray(array) for array in arrays]
+    tables = [np.asarray(array).reshape(len(array), -1 if len(array) else 0) for array in arrays]
     shape = [max(1, *(table.shape[axis] for table in tables)) for axis in (0, 1)]
     stacked = np.zeros((len(tables), *shape), dtype=np.int64)
     for row, table in zip(stacked, tables, strict=True):

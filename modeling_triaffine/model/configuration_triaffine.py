@@ -101,7 +101,8 @@ class TriaffineConfig(HubMixin, ModelOptions, PretrainedConfig):
         if name == "encoder_config" and value is not None:
             value = _as_encoder_config(value)
         if name == "num_labels":  # transformers would give the last label a number, too
-            name, value = "id2label", _resolve_labels(None, None, value)
+            known = self.__dict__.get("id2label") or {}
+            name, value = "id2label", known if len(known) == value else _resolve_labels(None, None, value)
         if name in CHECKED:
             CHECKED[name].check(value, f"{WHERE}: ")
         if name == "id2label" and value is not None:

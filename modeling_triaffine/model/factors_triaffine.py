@@ -14,7 +14,7 @@ from transformers import initialization as init
 
 from .configuration_triaffine import TriaffineConfig
 from .kinds_triaffine import Kind
-from .triaffine_blocks import ACCELERATION
+from .triaffine_blocks import ACCELERATION, is_plain
 from .triaffine_ops import Factor, TriaffineWeight, additive_factor, append_one, triaffine_factor
 
 WordVectors = dict[nn.Module, Tensor]  # by the module that made them: [B, N, d], of boundaries [2, B, N, d]
@@ -101,7 +101,9 @@ def project_words(hidden: Tensor, modules: Iterable[MLP | Boundaries]) -> WordVe
     """
     modules = list(dict.fromkeys(modules))
     mlps: list[Any] = [mlp for module in modules for mlp in _mlps_of(module)]
-    if all(map(_is_plain, mlps)) and len({mlp[2].p for mlp in mlps}) == 1:
+    kinds = nn.Linear, nn.ReLU, nn.Dropout, nn.Linear
+    are_plain = all(is_plain(mlp, MLP) and len(mlp) == 4 and all(map(is_plain, mlp, kinds)) for mlp in mlps)
+    if are_plain and len({mlp[2].p for mlp in mlps}) == 1:
         first, _, dropouts, last = zip(*mlps, strict=True)
         values = functional.linear(
             hidden, torch.cat([layer.weight for layer in first]), torch.cat([layer.bias for layer in first])
@@ -114,12 +116,6 @@ def project_words(hidden: Tensor, modules: Iterable[MLP | Boundaries]) -> WordVe
     parts = vectors.split([len(_mlps_of(module)) for module in modules])
     pairs = zip(modules, parts, strict=True)
     return {module: part if isinstance(module, Boundaries) else part.squeeze(0) for module, part in pairs}
-
-
-def _is_plain(mlp: Any) -> bool:
-    """True if the layers are those of an [`MLP`] of two, and neither it nor they have hooks."""
-    hooks = (each._forward_hooks or each._forward_pre_hooks or each._backward_hooks for each in (mlp, *mlp.children()))
-    return type(mlp) is MLP and type(mlp[0]) is type(mlp[-1]) is nn.Linear and not any(hooks)
 
 
 def _mlps_of(module: MLP | Boundaries) -> list[MLP]:

@@ -157,7 +157,10 @@ class TriaffineForNestedNER(HubMixin, PreTrainedModel):
                 if getattr(hook, "__module__", None) == "transformers.utils.output_capturing":
                     del module._forward_hooks[number]
             module.__dict__.pop("_output_capturing_hooks_installed", None)
-        return {**self.__dict__, "origin": {name: value for name, value in self.origin.items() if name != "token"}}
+        return {
+            **super().__getstate__(),
+            "origin": {name: value for name, value in self.origin.items() if name != "token"},
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)

@@ -58,7 +58,7 @@ class NestedNEROutput(ModelOutput):
     candidates: Tensor | None = None  # [B, m, 2], ordered by (i, j)
     candidate_mask: Tensor | None = None  # [B, m]: which candidates exist
     logits: Tensor | None = None  # [B, m, R]: pᶜ of the candidates
-    span_attentions: Tensor | None = None  # [B, m, N, R]: α of the candidates
+    span_attentions: Tensor | None = None  # [B, m, N, R]: α of the candidates; R is 1 if it has no labels
     cross_span_attentions: Tensor | None = None  # [B, m, m, R]: β, axes l, g
     hidden_states: tuple[Tensor, ...] | None = None  # the encoder's, if requested; a row per window of long sentences
 

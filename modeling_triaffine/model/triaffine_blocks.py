@@ -248,10 +248,22 @@ def _pair_scores(cube: Sequence[Tensor], axis: int, first: int, last: int, stop:
     return (words @ products.mT).unflatten(2, pairs.shape[1:3])
 
 
+def is_plain(module: nn.Module, kind: type[nn.Module]) -> bool:
+    """True if what the module computes is known: it is of exactly this class, without hooks or another `forward`."""
+    hooks = module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks
+    return type(module) is kind and "forward" not in module.__dict__ and not any(hooks)
+
+
 class _WithoutTinyGradients(torch.autograd.Function):
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, values: Tensor) -> Tensor:
+    def forward(values: Tensor) -> Tensor:
         return values.view_as(values)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
+        """Saves nothing."""
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
@@ -263,7 +275,8 @@ def without_tiny_gradients(values: Tensor) -> Tensor:
 
     Those of improbable words and labels would become denormal numbers, with which a product takes many times as long.
     """
-    return _WithoutTinyGradients.apply(values) if values.requires_grad and values.device.type == "cpu" else values
+    may_have_any = values.requires_grad and values.device.type == "cpu" and values.dtype != torch.float16
+    return _WithoutTinyGradients.apply(values) if may_have_any else values
 
 
 def at_least_float32(values: Tensor) -> Tensor:

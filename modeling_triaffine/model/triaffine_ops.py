@@ -313,8 +313,8 @@ def entity_likelihood(logits: Tensor, multi_label: bool) -> Tensor:
     return logits.amax(-1) if multi_label else label_probabilities(logits)[..., :-1].amax(-1)
 
 
-# The largest number of int64, and the bits of a place in the keys of candidates: of sentences of up to 23,170 words.
-_LARGEST, _PLACES = 2**63 - 1, 2**29 - 1
+# The lowest number of int64, and the bits of a place in the keys of candidates: of sentences of up to 23,170 words.
+_LOWEST, _PLACES = -(2**63), 2**29 - 1
 
 
 def select_candidates(
@@ -328,13 +328,13 @@ def select_candidates(
     batch, num_words = valid.shape[:2]
     width = num_words if max_width is None else min(max_width, num_words)
     spans = width * num_words - width * (width - 1) // 2
-    scores = entity_likelihood(at_least_float32(span_logits.detach()), multi_label).double() + 0.0  # no -0
-    # One key for score and place: floats are in the order of their bits, those below 0 in reverse. The last 29 bits,
-    # beyond the precision of float32, have the place, so that of equal scores the first is chosen.
-    bits = scores.view(torch.int64)
-    keys = (bits ^ ((bits >> 63) & _LARGEST)) & ~_PLACES
+    scores = entity_likelihood(span_logits.detach().float(), multi_label) + 0.0  # no -0
+    # One key for score and place: floats are in the order of their bits, those below 0 in reverse. The last 29 bits
+    # have the place, so that of equal scores the first is chosen.
+    bits = scores.view(torch.int32)
+    keys = (bits ^ ((bits >> 31) & 0x7FFFFFFF)).long() << 29
     places = torch.arange(_PLACES, _PLACES - num_words * num_words, -1, device=scores.device)
-    keys = torch.where(valid, keys | places.view(num_words, num_words), -_LARGEST - 1).view(batch, -1)
+    keys = torch.where(valid, keys | places.view(num_words, num_words), _LOWEST).view(batch, -1)
     chosen = keys.topk(min(max_candidates, spans), sorted=False).values
     order = (_PLACES - (chosen & _PLACES)).sort().values
     # Keys of pairs that are no span have the largest place: they come last, as span (0, 0).

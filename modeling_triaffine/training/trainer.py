@@ -412,6 +412,8 @@ class NestedNERTrainer(Trainer):
         True or "latest" resumes from the latest complete checkpoint in `args.output_dir`, if there is one.
         """
         checkpoint = find_checkpoint(resume_from_checkpoint, self.args.output_dir)
+        if checkpoint is None and getattr(self.args, "ema_decay", None) is not None:
+            self.optimizer = None  # that of an earlier training has other weights than the model
         self.run_summary = None
         teacher = "" if self.teacher is None else self.teacher.model.name_or_path
         objective = f"{teacher}{getattr(self.data_collator, 'flat_annotation', None) or ''}"

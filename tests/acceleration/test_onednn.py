@@ -164,6 +164,8 @@ def states(layer, values, by_onednn):
 CHANGES = {
     "one number": lambda weight: weight[0, 1].add_(1),
     "through data": lambda weight: weight.data.mul_(2),
+    "a row through data": lambda weight: weight.data[3].mul_(2),
+    "a column through data": lambda weight: weight.data[:, 33].mul_(2),
     "other memory": lambda weight: setattr(weight, "data", weight * 2),
     "an optimizer": lambda weight: torch.optim.SGD([weight], 1.0).step(
         setattr(weight, "grad", torch.ones_like(weight))
@@ -202,6 +204,10 @@ def test_an_lstm_with_gradients_or_hooks_is_torchs(monkeypatch):
     with torch.no_grad():
         run_lstm(lstm, torch.randn(2, 5, 3))
     assert len(seen) == 1
+    lstm, given = nn.LSTM(3, 4, batch_first=True), torch.randn(2, 5, 3)
+    lstm.forward = lambda values: (values, None)  # as Accelerate, which loads offloaded weights in it
+    with torch.no_grad():
+        assert run_lstm(lstm, given) is given
 
 
 @pytest.mark.parametrize(("processor", "expected"), [("AMD EPYC", True), ("Intel Xeon", False), (None, False)])

@@ -201,9 +201,10 @@ def test_records_are_encoded_and_batches_refused(collate, encoder):
     assert collate.collator([{"tokens": ["gene"], "entities": []}])["labels"].tolist() == [[[2]]]
     with pytest.raises(ValueError, match="these are batches"):
         collate.collator([{**tiny_processor(encoder)(words=["gene"]), "entities": []}])
-    rows = Dataset.from_list([{"tokens": ["gene", "binds"], "entities": []}])
+    rows = Dataset.from_list([{"tokens": ["gene", "binds"], "entities": []}, {"tokens": [], "entities": []}])
+    collate.collator.processor.build_vocabularies(rows, ["chars"])
     rows = rows.map(lambda row: collate.encode([row["tokens"]])[0])
-    assert collate.collator(list(rows))["num_words"].tolist() == [2]
+    assert collate.collator(list(rows))["char_ids"].shape == (2, 2, 5)
 
 
 @pytest.mark.parametrize("multi_label", [False, True])

@@ -26,7 +26,7 @@ FREE = frozenset(  # what moves no numbers: views of memory, and memory that is 
 
 
 class Launches(TorchDispatchMode):
-    """Counts the operations inside the block that are no views, by name."""
+    """Counts the operations inside the block that are no views, by name; refuses float64, as Apple's GPUs do."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,7 +42,9 @@ class Launches(TorchDispatchMode):
             and (kwargs or {}).get("device", args[0].device).type == "cpu"
         ):
             return args[0]  # the meta device has no numbers to copy
-        return function(*args, **(kwargs or {}))
+        result = function(*args, **(kwargs or {}))
+        assert getattr(result, "dtype", None) != torch.float64
+        return result
 
 
 class _OneLaunch(torch.autograd.Function):

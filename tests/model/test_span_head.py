@@ -291,10 +291,16 @@ def test_max_span_width_leaves_wider_spans_out():
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision_keeps_softmax_and_losses_in_float32(dtype):
-    head, hidden, lengths = make_head()
+    head, hidden, lengths = make_head(triaffine_rank=8)
     labels = random_labels(lengths, 4, 5)
-    exact = head(hidden, lengths, labels)
+    exact = head(hidden.requires_grad_(), lengths, labels)
+    (gradient,) = torch.autograd.grad(exact.loss, hidden)
+    by_function = torch.func.grad(lambda hidden: head(hidden, lengths, labels).loss)(hidden)
+    torch.testing.assert_close(by_function, gradient)
     output = head.to(dtype)(hidden.to(dtype), lengths, labels)
+    torch.testing.assert_close(
+        torch.autograd.grad(output.loss, hidden)[0], gradient, rtol=0, atol=0.1 * gradient.amax().item()
+    )
     assert output.loss_aux.dtype == output.loss_main.dtype == output.span_attentions.dtype == torch.float32
     torch.testing.assert_close(output.loss.double(), exact.loss, rtol=0.1, atol=0.1)
 

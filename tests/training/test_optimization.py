@@ -123,6 +123,15 @@ def test_the_average_is_evaluated_and_saved(tmp_path: Path):
     assert torch.equal(saved[name], parameter)
 
 
+def test_a_second_training_starts_with_the_result_of_the_first(tmp_path: Path):
+    trainer, seen = train_with_averages(tmp_path), []
+    bias = trainer.model.head.label_bias
+    result = bias.detach().clone()
+    trainer.model.register_forward_pre_hook(lambda *_: seen.append(bias.detach().clone()))
+    trainer.train()
+    assert torch.equal(seen[0], result)
+
+
 def test_averages_stay_on_in_a_resumed_run(tmp_path: Path):
     train_with_averages(tmp_path / "run")
     assert train_with_averages(tmp_path / "run", ema_decay=None, max_steps=8).args.ema_decay == 0.8
