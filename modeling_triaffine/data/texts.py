@@ -49,7 +49,7 @@ def text_of_sentences(sentences: Iterable[WrittenSentence], where: str, split: s
     made = Text(
         doc_id=records[0]["doc_id"],
         text=whole,
-        entities=_by_characters(word_entities, words),
+        entities=by_characters(word_entities, words),
         sentences=spans,
         sentence_ids=[record["id"] for record in records],
         first_sentence=records[0]["sent_id"],
@@ -225,13 +225,8 @@ def join_tokens(tokens: Sequence[str]) -> tuple[str, list[Offsets]]:
     return " ".join(tokens), [(start, start + len(token)) for start, token in zip(starts, tokens, strict=False)]
 
 
-def join_record(tokens: Sequence[str], entities: Iterable[Entity]) -> tuple[str, list[Entity]]:
-    """The tokens joined by single spaces, and the entities by characters of that text."""
-    text, words = join_tokens(tokens)
-    return text, _by_characters(entities, words)
-
-
-def _by_characters(entities: Iterable[Entity], words: Sequence[Offsets]) -> list[Entity]:
+def by_characters(entities: Iterable[Entity], words: Sequence[Offsets]) -> list[Entity]:
+    """The entities by the characters of their words."""
     return [Entity(start=words[e["start"]][0], end=words[e["end"] - 1][1], type=e["type"]) for e in entities]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from datasets import Dataset
 
-from ..data.texts import join_record
+from ..data.texts import by_characters, join_tokens
 from ..drawing import draw_entities_html, drawing_style
 from ..drawing.predictions_page import render_html
 from ..drawing.safe_text import LONGEST_LABEL, clean, shorten
@@ -197,8 +197,10 @@ def _error_tables(errors: Mapping[str, Any]) -> Iterator[Table]:
 
 
 def _draw_example(example: Mapping[str, Any], labels: Sequence[str]) -> tuple[str, dict[str, str]]:
-    sides = {side: join_record(example["tokens"], example[side]) for side in ("gold", "predicted")}
-    drawn = {side.title(): draw_entities_html(*text, labels, embedded=True) for side, text in sides.items()}
+    text, words = join_tokens(example["tokens"])
+    drawn = {}
+    for side in ("gold", "predicted"):
+        drawn[side.title()] = draw_entities_html(text, by_characters(example[side], words), labels, embedded=True)
     return example["id"], drawn
 
 

@@ -4,8 +4,7 @@ import hashlib
 import json
 
 from modeling_triaffine.data.demo import demo_corpus, write_demo_corpus
-from modeling_triaffine.data.schema import Entity
-from modeling_triaffine.data.texts import detokenize, join_record
+from modeling_triaffine.data.texts import detokenize, join_tokens
 
 # SHA-256 of the corpus as JSON: models and figures in the documents are of this one.
 DIGEST = "7895ca9704cb486403adbe9d86ee74cf750b07c813a7e1d7e18ee95d31bf47b7"
@@ -21,7 +20,7 @@ def test_words_are_joined():
     tokens = ["“", "The", "roof", "leaks", ",", "”", "said", "Orsk", ",", "a", "painter", "."]
     assert detokenize(tokens) == "“The roof leaks,” said Orsk, a painter."
     assert detokenize(["He", "’s", "n't", "n’t"]) == "He’sn'tn’t"
-    assert join_record(["in", "Orsk"], [Entity(start=1, end=2, type="X")])[1] == [Entity(start=3, end=7, type="X")]
+    assert join_tokens(["in", "Orsk"]) == ("in Orsk", [(0, 2), (3, 7)])
 
 
 def test_written_files_hold_the_first_sentences_of_every_split(tmp_path):
