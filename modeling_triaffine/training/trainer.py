@@ -172,14 +172,12 @@ class NestedNERTrainer(Trainer):
         encoded = self._encode(self.train_dataset)
         sampler = self._get_train_sampler(encoded)
         self._callback.sampler = sampler if isinstance(sampler, TrainingBatchSampler) else None
-        loader: DataLoader[Any] = self.accelerator.prepare(self._dataloader(encoded, sampler))
-        return loader
+        return self.accelerator.prepare(self._dataloader(encoded, sampler))
 
     def _get_eval_sampler(self, eval_dataset: Any) -> Any:
-        """The batches of this process; a subclass may return a sampler of the numbers of all rows."""
+        """The batches of all processes; a subclass may return a sampler of the numbers of all rows."""
         most = getattr(self.args, "max_subwords_per_batch", None)
-        batches = batches_by_length(eval_dataset.sizes, None if most else self.args.eval_batch_size, most)
-        return batches[self.args.process_index :: self.args.world_size]
+        return batches_by_length(eval_dataset.sizes, None if most else self.args.eval_batch_size, most)
 
     def get_eval_dataloader(self, eval_dataset: Any = None) -> DataLoader[Any]:
         dataset: Any = self.eval_dataset if eval_dataset is None else eval_dataset
@@ -189,8 +187,7 @@ class NestedNERTrainer(Trainer):
         batches = self._get_eval_sampler(encoded)
         if not isinstance(batches, list):  # a sampler, which may draw other numbers each time that it is read
             batches = [*BatchSampler(batches, self.args.eval_batch_size, drop_last=False)]
-            batches = batches[self.args.process_index :: self.args.world_size]
-        return self._dataloader(encoded, batches)
+        return self._dataloader(encoded, batches[self.args.process_index :: self.args.world_size])
 
     get_test_dataloader = get_eval_dataloader  # type: ignore[assignment]
 
