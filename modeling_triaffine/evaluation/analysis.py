@@ -38,14 +38,11 @@ def analyse(
     threshold: Threshold | None = None,
     overlap: str | Keep = PredictionOptions.overlap,
 ) -> dict[str, Any]:
-    """Analyses a model on one split of a corpus, which reports call `corpus_name`.
+    """Analyses a model on one split of a corpus, which reports call `corpus_name`; returns plain data.
 
     Args:
         models: the model to analyse and its name in the report, and perhaps one to compare it with.
         threshold, overlap: as of a pipeline.
-
-    Returns:
-        Plain data. `comparison` is None without a second model.
     """
     (name, pipeline), *others = models
     config = pipeline.model.config

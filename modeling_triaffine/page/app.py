@@ -57,9 +57,6 @@ def build_page(models: Sequence[str | os.PathLike[str]], *, device: str | None =
     Args:
         models: Folders or names of trained models; the first is loaded immediately, the others when chosen.
         device: cpu, cuda, cuda:1 …; None: a GPU if available.
-
-    Returns:
-        Gradio's Blocks, for [`serve_page`].
     """
     offered = Models(models, device)
     names = [*offered.places]
@@ -114,12 +111,7 @@ def build_page(models: Sequence[str | os.PathLike[str]], *, device: str | None =
 def serve_page(page: gr.Blocks, host: str = HOST, port: int = PAGE_PORT, open_browser: bool = False) -> None:
     """Serves a page of [`build_page`] until SIGINT or SIGTERM, and prints its address when ready.
 
-    Args:
-        host, port: Where to listen; host 0.0.0.0 opens the page to the whole network.
-        open_browser: Whether to open the page in the user's browser.
-
-    Raises:
-        OSError: The server cannot listen on this address.
+    Host 0.0.0.0 opens the page to the whole network. OSError if the server cannot listen on this address.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     print(f"The page is at {start_page(page, host, port, open_browser)} (stop it with Ctrl+C).", flush=True)

@@ -56,17 +56,15 @@ def build_model_card(
     """Returns the card of one model repository.
 
     Args:
-        config: the model's `TriaffineConfig`: labels and parts of the model.
         model_name: the repository's Hub id, `"user/name"`, or another name, for title, usage and results.
         summary: the facts known of the run. Without one, the card says "Not known" instead of numbers.
-        tags: further tags.
         purpose: for the short card of a recipe, what it is for, in Markdown. `summary` then has the recipe's name and
             settings.
     """
     run = (summary or RunSummary()).of_model(config)
     labels = config.entity_labels
     shown = _choose_example(run.examples)
-    card: ModelCard = ModelCard.from_template(
+    return ModelCard.from_template(
         _metadata(model_name, run, [tags] if isinstance(tags, str) else tags or []),
         template_path=str(Path(__file__).with_name("card.md.jinja" if purpose is None else "recipe_card.md.jinja")),
         config=config,
@@ -90,7 +88,6 @@ def build_model_card(
         parts_title=PARTS_TITLE,
         parts_note=PARTS_NOTE,
     )
-    return card
 
 
 def card_of_folder(folder: Path, name: str = "", tags: Sequence[str] | str | None = None) -> str:

@@ -81,7 +81,6 @@ def assemble_repository(
         repo_id: name on the Hub, `"owner/name"`.
         new_card: whether to write a card in place of the folder's.
         tags: further tags of a new card.
-        with_processor: False for a model without a processor.
     """
     validate_repo_id(repo_id)
     # First, because it refuses another kind of model at once; the configuration would warn of each of its fields.
