@@ -8,9 +8,10 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any, BinaryIO, TypeVar
 from xml.etree import ElementTree
 from xml.parsers import expat
@@ -171,14 +172,10 @@ def parse_xml(path: Path, check: RecordChecker, name: str) -> ElementTree.Elemen
 
 
 def _events(path: Path, check: RecordChecker, name: str) -> Iterator[Any]:
-    parser: Any = ElementTree.XMLPullParser(("start", "end"))
     with open_corpus(path) as file:
+        in_chunks: Any = SimpleNamespace(read=lambda size: file.read(XML_CHUNK))  # `iterparse` asks for small ones
         try:
-            for chunk in iter(partial(file.read, XML_CHUNK), b""):
-                parser.feed(chunk)
-                yield from parser.read_events()
-            parser.close()
-            yield from parser.read_events()
+            yield from ElementTree.iterparse(in_chunks, ("start", "end"))
         except (ElementTree.ParseError, expat.ExpatError) as error:
             line, column = error.position if isinstance(error, ElementTree.ParseError) else (error.lineno, error.offset)
             where = f"{name}, line {line}".lstrip(", ")
