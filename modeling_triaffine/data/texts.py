@@ -226,7 +226,6 @@ def join_tokens(tokens: Sequence[str]) -> tuple[str, list[Offsets]]:
 
 
 def by_characters(entities: Iterable[Entity], words: Sequence[Offsets]) -> list[Entity]:
-    """The entities by the characters of their words."""
     return [Entity(start=words[e["start"]][0], end=words[e["end"] - 1][1], type=e["type"]) for e in entities]
 
 

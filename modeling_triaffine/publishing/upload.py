@@ -113,7 +113,6 @@ def _take(path: Path, target: Path) -> None:
 
 
 def matches(name: str, patterns: Sequence[str]) -> bool:
-    """True if a name matches one of the patterns."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 

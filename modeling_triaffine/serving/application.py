@@ -119,7 +119,6 @@ def create_application(
     async def entities_of(
         text: str | list[str], options: Options, request: Request, ignored: Set[str] = frozenset()
     ) -> list[Any]:
-        """The entities of a text, or of each of several."""
         thresholds = options.threshold if isinstance(options.threshold, dict) else ()
         if not {*thresholds, *(options.labels or ())} <= {*labels}:
             raise HTTPException(422, "The model does not have all of these labels; see /health.")
