@@ -68,9 +68,6 @@ def test_remote_code_checks_versions_before_it_imports_anything_else():
     assert (first.level, first.module) == (1, "checks_triaffine")
 
 
-# ---- The Makefile
-
-
 def test_clean_keeps_the_models_of_its_user(tmp_path):
     if shutil.which("make") is None:
         pytest.skip("needs make")

@@ -140,9 +140,6 @@ def test_thresholds_for_labels_with_any_characters(text, threshold):
     assert read_threshold(text) == threshold
 
 
-# ---- train
-
-
 @pytest.mark.contract
 def test_the_help_of_train_has_every_option_of_this_package_and_all_help_those_of_transformers(command):
     short, everything = command("train", "--help").out, command("train", "--help-all").out

@@ -38,8 +38,6 @@ def analysis(encoder):
     return analyse(models, micro_dataset(make_records(HOSTILE)), "corpus, test")
 
 
-# ---- comparison of two models
-
 GOLD = [entities((0, 1, "LOC"), (2, 4, "ORG")), entities((0, 2, "LOC")), entities((1, 2, "ORG"))]
 BETTER = [GOLD[0], GOLD[1], entities((0, 2, "ORG"))]
 WORSE = [GOLD[0][:1], GOLD[1], []]
@@ -71,9 +69,6 @@ def test_bootstrap_of_equal_and_of_clearly_different_models():
     assert (clear["difference"], clear["p_value"]) == (1.0, 1 / 100)  # p is small but not 0
 
 
-# ---- the whole
-
-
 def test_analysis_is_made_of_its_parts(analysis, encoder):
     records = make_records(HOSTILE)
     references = [record["entities"] for record in records]
@@ -95,9 +90,6 @@ def test_auxiliary_labels_are_neither_missing_nor_unknown(encoder):
     assert analysis["unknown_labels"] == []
     assert list(analysis["scores"]["by_label"]) == ["DNA", "protein"]
     assert analysis["scores"]["gold"] == 4
-
-
-# ---- the report
 
 
 def test_page_is_closed_in_itself_and_shows_markup_as_text(analysis):

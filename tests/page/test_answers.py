@@ -22,9 +22,6 @@ FIELDS = ("text", "model")
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-# ---- models
-
-
 def test_only_offered_models_are_loaded(models):
     offered = Models([models["tiny"]])
     assert offered.pipeline("tiny") is offered.pipeline("tiny")
@@ -67,9 +64,6 @@ def test_a_list_of_models_is_shown_where_there_is_a_choice(models, names, is_sho
     assert [(field["elem_id"], field["visible"]) for field in fields] == [("text", True), ("model", is_shown)]
 
 
-# ---- answers
-
-
 def test_only_a_longer_text_than_the_limit_is_refused(models):
     offered = Models([models["tiny"]])
     for length, said in ((LONGEST_TEXT, "The request failed"), (LONGEST_TEXT + 1, f"the limit is {LONGEST_TEXT:,}")):
@@ -88,9 +82,6 @@ def test_an_entity_is_explained_by_the_threshold_that_found_it(models):
         assert entity["entity_group"] in {explanation.predicted, *explanation.also_predicted}
         answer = explain_entity(offered, marked, entity["start"], entity["end"])
         assert answer == answers.show_explanation(explanation)
-
-
-# ---- the command
 
 
 def test_options_of_the_command(command, monkeypatch):

@@ -39,9 +39,6 @@ def without_code(text: str) -> str:
     return re.sub(r"^(`{3,}).*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)
 
 
-# ---- The whole ----
-
-
 @pytest.mark.contract
 def test_a_card_with_its_metadata():
     """As recorded; after a wanted change, write `str(card)` to the file, and read what changed in it."""
@@ -73,9 +70,6 @@ def test_a_data_set_without_an_id_is_named_but_not_linked(title: str | None):
     assert section(card, "Scores").startswith(f"On the 1,854 sentences of the `test` split{named}. ")
 
 
-# ---- What it says ----
-
-
 def test_a_card_without_a_part_says_so():
     evaluation = make_evaluation(candidate_recall=None)
     without = make_summary(evaluation=evaluation, label_counts={"DNA": 1}, training_sentences=None)
@@ -99,9 +93,6 @@ def test_nested_output_is_preferred_and_what_the_code_prints(capsys: pytest.Capt
     assert capsys.readouterr().out == find(r"The loop prints:\n\n```text\n(.*?)```", use)[1]
     assert "4 13 DNA IL-2 gene\n4 8 protein IL-2\n" in use
     assert "The loop prints" not in section(make_card(make_summary(examples=[Example("Bare.")])), "Use")
-
-
-# ---- Names that would break a card ----
 
 
 def test_hostile_names_stay_in_their_cells():

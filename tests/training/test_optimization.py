@@ -13,8 +13,6 @@ from modeling_triaffine.training.optimization import averaging, build_parameter_
 from tests.helpers.micro_training import micro_records, micro_trainer
 from tests.model.test_launches import Launches
 
-# ---- Parameter groups ----
-
 
 def test_each_parameter_is_in_one_group_with_its_rate_and_decay(tmp_path: Path) -> None:
     rates = {"head": 3.0, "words": 2.0, "encoder": 1.0}
@@ -55,8 +53,6 @@ def test_frozen_parameters_are_in_no_group() -> None:
     with pytest.raises(ValueError, match="wrapped as a whole"):  # so its parts have no rates
         build_parameter_groups(nn.ModuleDict({"base_model": model}).named_parameters(), {}, 0.1, set())
 
-
-# ---- Averages ----
 
 RECORDS = micro_records(12)
 TRAINING = {"per_device_train_batch_size": 4, "max_steps": 6, "save_strategy": "steps", "save_steps": 3}

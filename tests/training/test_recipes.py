@@ -16,10 +16,6 @@ from tests.helpers.faults import assert_same_weights
 from tests.helpers.micro_training import REPOSITORY, micro_records, run_arguments, write_corpus, write_recipe
 
 LIBRARY = REPOSITORY / "hub_configs"
-
-# ---- The table of the paper ----
-
-
 # A column of the table of hyper-parameters (Yuan et al., appendix), and the labels of its corpus in order.
 COLUMNS = "encoder vectors vector_size epochs encoder_rate embeddings_rate task_rate batch dim dropout labels context"
 Row = namedtuple("Row", COLUMNS)
@@ -83,9 +79,6 @@ def test_training_makes_the_model_that_the_recipes_configuration_describes(name:
     config = AutoConfig.from_pretrained(LIBRARY / name)
     config._name_or_path = ""  # where it was read from
     assert TriaffineConfig(**plan_of(name).config).to_dict() == config.to_dict()
-
-
-# ---- Training by name ----
 
 
 @pytest.fixture(scope="module")

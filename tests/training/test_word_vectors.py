@@ -77,9 +77,6 @@ def test_the_table_has_the_mean_for_unknown_words():
     np.testing.assert_array_equal(vectors_of(vocabulary, NUMBERS | padding), table)
 
 
-# ---- In training ----
-
-
 def options(corpus: Path, folder: Path, *more: object) -> list[str]:
     short = ("--num_train_epochs", 1, "--disable_tqdm", 1, "--card_examples", 0, "--use_cpu")
     return run_arguments(write_recipe(folder / "recipe"), corpus, folder / "out", *short, *more)
