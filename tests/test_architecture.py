@@ -40,7 +40,7 @@ BUDGET = {
     "publishing": (642, 621),
     "serving": (891, 936),
     "tagging": (406, 532),
-    "training": (2_542, 2_528),
+    "training": (2_546, 2_529),
     "helpers": (0, 1_731),
 }
 

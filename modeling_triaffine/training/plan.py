@@ -129,10 +129,14 @@ class Recipe:
 
 @dataclass(kw_only=True)
 class TrainingPlan(RunOptions):
-    """Everything that defines a run; `config` is what the recipe or the command line sets of the model."""
+    """Everything that defines a run; `config` is what the recipe or the command line sets of the model.
+
+    What the recipe sets is for a new model; a trained one keeps its own.
+    """
 
     training: NestedNERTrainingArguments
     config: dict[str, Any]
+    of_recipe: frozenset[str]
 
 
 @cache
@@ -190,7 +194,7 @@ def parse_training_plan(arguments: Sequence[str]) -> TrainingPlan:
 def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
     """Returns the plan of options by name. None and "" restore the default of an option that the recipe sets."""
     recipe = load_recipe(given["recipe"]) if given.get("recipe") else Recipe()
-    options = {**recipe.config, **recipe.training}
+    options, of_recipe = {**recipe.config, **recipe.training}, frozenset(recipe.config.keys() - given.keys())
     for name in given:
         for replaced in (name, *REPLACED.get(name, ())):
             options.pop(replaced, None)
@@ -215,7 +219,7 @@ def make_plan(given: Mapping[str, Any]) -> TrainingPlan:
         raise ValueError(f"The training arguments do not fit together: {error}") from error
     if not training.do_train:
         raise ValueError("do_train is false, and there is nothing else to do; `triaffine-ner evaluate` scores a model.")
-    return TrainingPlan(**of_run, training=training, config=config)
+    return TrainingPlan(**of_run, training=training, config=config, of_recipe=of_recipe)
 
 
 def find_option(name: str) -> Option:

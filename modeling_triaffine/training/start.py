@@ -128,11 +128,11 @@ def find_base_model(plan: TrainingPlan) -> BaseModel:
     if plan.keep_labels and plan.teacher:
         raise ValueError("--keep_labels and --teacher exclude each other; leave out one of the two.")
     # What the data decided on when the model was built.
-    of_data = {option for option in MODEL_OPTIONS if option.endswith("_vocab_size")}
-    of_data |= {"max_span_width"} if plan.learn_span_width and not plan.config.get("max_span_width") else set()
+    of_data = {"max_span_width"} if plan.learn_span_width and not plan.config.get("max_span_width") else set()
     of_data |= {"word_embedding_size"} if plan.word_vectors and not plan.config.get("word_embedding_size") else set()
-    for option, value in plan.config.items() if base.config else ():
-        if option in MODEL_OPTIONS.keys() - of_data and (trained := getattr(base.config, option)) != value:
+    for option in MODEL_OPTIONS.keys() & plan.config.keys() - plan.of_recipe - of_data if base.config else ():
+        value, trained = plan.config[option], getattr(base.config, option)
+        if trained != value:
             raise ValueError(f"{option} is {value!r}, but {name} was trained with {trained!r}; leave it out.")
     if plan.word_vectors and base.config and not base.config.word_embedding_size:
         raise ValueError(f"--word_vectors are for a new model, and {name} was trained without any; leave them out.")

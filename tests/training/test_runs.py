@@ -115,6 +115,7 @@ def test_a_finished_run_is_not_overwritten_and_its_model_keeps_its_sizes(tmp_pat
     (folder / "all_results.json").unlink()  # as if killed before it had saved everything
     assert prepare("--resume_from_checkpoint").plan.training.resume_from_checkpoint is None
     further = ["--model_name_or_path", folder, "--train_file", micro_corpus, "--output_dir", tmp_path / "other"]
+    prepare_run([*map(str, further), "--use_cpu", "--recipe", "demo"])  # whose sizes are for new models
     for option, problem in {"--triaffine_dim": "is 9, but .* trained with 8", "--word_vectors": "without any"}.items():
         with pytest.raises(ValueError, match=problem):
             prepare_run([*map(str, further), "--use_cpu", option, "9"])
