@@ -29,18 +29,18 @@ SHARED_FILES = {file.stem for file in PACKAGE.glob("*.py")} - {"demo", "registra
 BUDGET = {
     ".": (1_132, 1_776),
     "acceleration": (1_264, 821),
-    "commands": (1_037, 668),
+    "commands": (1_040, 668),
     "conversion": (658, 580),
-    "data": (4_421, 2_155),
+    "data": (4_425, 2_157),
     "drawing": (590, 447),
     "evaluation": (1_109, 610),
     "explanation": (377, 278),
-    "model": (4_448, 3_396),
+    "model": (4_442, 3_394),
     "page": (313, 573),
     "publishing": (642, 621),
     "serving": (891, 936),
     "tagging": (406, 532),
-    "training": (2_546, 2_529),
+    "training": (2_545, 2_530),
     "helpers": (0, 1_731),
 }
 

@@ -72,6 +72,9 @@ def predict(
     options = TextOptions(text_column=text_column, entities_column=entities_column)
     is_standard, total = text is None and input == STANDARD_INPUT, None
     source = "standard input" if is_standard else input if text is None else "a text"
+    inside = visible_files(Path(input)) if text is None and os.path.isdir(input) else []
+    if others := [file.name for file in inside if file.suffix.lower() not in DOCUMENTS]:
+        print(f"{input}: files of other kinds left out: {len(others)}, such as {others[0]}.", file=sys.stderr)
     if not is_standard and not Path(input).is_fifo():  # a pipe can be read only once
         check_usable(read_rows(input, text, options))
         total = sum(1 for _ in read_rows(input, text, options))

@@ -255,15 +255,9 @@ def is_plain(module: nn.Module, kind: type[nn.Module]) -> bool:
 
 
 class _WithoutTinyGradients(torch.autograd.Function):
-    generate_vmap_rule = True
-
     @staticmethod
-    def forward(values: Tensor) -> Tensor:
+    def forward(ctx: Any, values: Tensor) -> Tensor:
         return values.view_as(values)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
-        """Saves nothing."""
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:

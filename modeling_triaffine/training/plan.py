@@ -129,10 +129,7 @@ class Recipe:
 
 @dataclass(kw_only=True)
 class TrainingPlan(RunOptions):
-    """Everything that defines a run; `config` is what the recipe or the command line sets of the model.
-
-    What the recipe sets is for a new model; a trained one keeps its own.
-    """
+    """Everything that defines a run; `config` is what the recipe, for a new model, or the command line sets of it."""
 
     training: NestedNERTrainingArguments
     config: dict[str, Any]
@@ -187,6 +184,8 @@ def parse_training_plan(arguments: Sequence[str]) -> TrainingPlan:
         bare = "false" if negated else option.bare or ("true" if option.type is bool else "")
         if not (values or bare):
             raise ValueError(f"{written} needs a value.")
+        if option.name in ("train_file", "validation_file", "test_file") and given.get(option.name):
+            raise ValueError(f"{written} is given twice. Give a folder, or a pattern of several files in quotes.")
         given[option.name] = [*given.get(option.name, ()), *values] if option.many else [*values, bare][0]
     return make_plan(given)
 

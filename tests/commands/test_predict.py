@@ -51,11 +51,11 @@ def test_lines_of_a_file_in_either_spelling_of_an_option(saved_model, predict, t
 
 def test_a_folder_of_texts(predict, tmp_path):
     files = {"in/b.txt": "\ufeffgene\nDNA", "in/a/1.txt": "protein", "in/.hidden.txt": "x", "in/c.txt": b"caf\xe9"}
-    files["in/d.PDF"] = b"%PDF-1"
+    files |= {"in/d.PDF": b"%PDF-1", "in/e.md": "gene"}
     result = predict("in", "--html", tmp_path / "report.html", "--output", tmp_path / "out.jsonl", files=files)
     found = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [result.code, *((one["id"], one["text"]) for one in found)] == [3, ("a/1", "protein"), ("b", "gene\nDNA")]
-    assert all(fact in result.err for fact in ("Documents: 2.", "Rejected: 2."))
+    assert all(fact in result.err for fact in ("Documents: 2.", "Rejected: 2.", "left out: 1, such as e.md."))
     for place in (result.err, (tmp_path / "report.html").read_text()):
         assert all(problem in place for problem in ("in/c.txt: byte 4 is not valid", "in/d.PDF: the file is a PDF"))
     assert "<h3>a/1</h3>" in place

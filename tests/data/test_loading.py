@@ -105,6 +105,8 @@ def test_files_that_are_not_read_are_told(tmp_path, caplog):
     write_files(tmp_path, {**columns("train.tsv", "held_out.tsv", "news-train.tsv", ".x.tsv"), "labels.json": "{}"})
     assert list(load(tmp_path)) == ["train"]
     assert caplog.messages.pop().endswith("files outside all splits left out: 2 (held_out.tsv, news-train.tsv).")
+    with pytest.raises(CorpusError, match=r"held_out\.tsv: its name tells no split"):
+        load([str(tmp_path / name) for name in ("train.tsv", "held_out.tsv")])
     write_files(tmp_path, {"test.json": '{"x": 1}', "train.parquet": "PAR1", "train_old.md": "x"})
     load(tmp_path)
     names = "held_out.tsv, news-train.tsv, test.json, …"

@@ -295,8 +295,6 @@ def test_half_precision_keeps_softmax_and_losses_in_float32(dtype):
     labels = random_labels(lengths, 4, 5)
     exact = head(hidden.requires_grad_(), lengths, labels)
     (gradient,) = torch.autograd.grad(exact.loss, hidden)
-    by_function = torch.func.grad(lambda hidden: head(hidden, lengths, labels).loss)(hidden)
-    torch.testing.assert_close(by_function, gradient)
     output = head.to(dtype)(hidden.to(dtype), lengths, labels)
     torch.testing.assert_close(
         torch.autograd.grad(output.loss, hidden)[0], gradient, rtol=0, atol=0.1 * gradient.amax().item()
