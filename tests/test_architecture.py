@@ -40,7 +40,7 @@ BUDGET = {
     "publishing": (642, 621),
     "serving": (891, 936),
     "tagging": (406, 532),
-    "training": (2_545, 2_530),
+    "training": (2_543, 2_529),
     "helpers": (0, 1_731),
 }
 

@@ -184,8 +184,6 @@ def parse_training_plan(arguments: Sequence[str]) -> TrainingPlan:
         bare = "false" if negated else option.bare or ("true" if option.type is bool else "")
         if not (values or bare):
             raise ValueError(f"{written} needs a value.")
-        if option.name in ("train_file", "validation_file", "test_file") and given.get(option.name):
-            raise ValueError(f"{written} is given twice. Give a folder, or a pattern of several files in quotes.")
         given[option.name] = [*given.get(option.name, ()), *values] if option.many else [*values, bare][0]
     return make_plan(given)
 

@@ -115,7 +115,6 @@ def test_the_command_line_comes_before_the_recipe_and_this_before_defaults(tmp_p
         ('--lr_scheduler_kwargs {"x":1}', "The training arguments do not fit together: "),
         ("--auto_find_batch_size --max_subwords_per_batch 9", "The training arguments do not fit together: max_sub"),
         ("--report_to nonesuch", "The training arguments do not fit together: nonesuch is not supported"),
-        ("--train_file a.jsonl --train_file b.jsonl", "--train_file is given twice."),
         ("--encoder x", "No such option: encoder. Did you mean encoder_learning_rate"),
         ("--lr 1", "No such option: lr. Did you mean learning_rate, "),
         ("--batch_size 1", "No such option: batch_size. Did you mean per_device_train_batch_size, "),
