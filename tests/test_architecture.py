@@ -31,7 +31,7 @@ BUDGET = {
     "acceleration": (1_264, 821),
     "commands": (1_040, 668),
     "conversion": (658, 580),
-    "data": (4_425, 2_157),
+    "data": (4_423, 2_157),
     "drawing": (590, 447),
     "evaluation": (1_109, 610),
     "explanation": (377, 278),

@@ -329,9 +329,7 @@ class GivenFiles:
                 if self.formats.get(file) in kinds or (split_of(file) and _stem(file) not in names)
             ]
             if named := [file for file in left_out if file in self.paths]:
-                raise CorpusError.at(
-                    named[0], "", "its name tells no split, as those of other files do", EACH_BY_ITSELF
-                )
+                raise CorpusError.at(named[0], "", "its name tells no split, as those of others do", EACH_BY_ITSELF)
             _log_files(self.folder, "files outside all splits left out", left_out)
         return splits
 
