@@ -13,7 +13,7 @@ import sys
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import NoReturn, TextIO
 
 from filelock import FileLock, Timeout
 
@@ -135,13 +135,15 @@ def paths_below(folder: Path) -> list[Path]:
     """All files and folders in a folder, at any depth, sorted; what several links lead to is listed once."""
     found: list[Path] = []
     seen: set[str] = set()
-    for place, folders, files in os.walk(folder, followlinks=True):
-        if (real := os.path.realpath(place)) in seen:
-            folders.clear()
-            continue
-        seen.add(real)
-        folders.sort(key=lambda name: Path(place, name).is_symlink())  # what is there by itself comes first
-        found += [Path(place, name) for name in (*folders, *files)]
+    roots = [folder]  # and linked folders, after what is there by itself
+    for root in roots:
+        for place, folders, files in os.walk(root, onerror=_raise):
+            if (real := os.path.realpath(place)) in seen:
+                folders.clear()
+                continue
+            seen.add(real)
+            found += [Path(place, name) for name in (*folders, *files)]
+            roots += sorted(path for name in folders if (path := Path(place, name)).is_symlink())
     return sorted(found)
 
 
@@ -152,6 +154,10 @@ def visible_files(path: Path) -> list[Path]:
     # Annotation tools write no hidden files, but archives of some systems leave them behind.
     named = ((file, file.relative_to(path).parts) for file in paths_below(path) if file.is_file() or not file.exists())
     return [file for file, parts in named if not any(part.startswith(".") for part in parts)]
+
+
+def _raise(error: OSError) -> NoReturn:
+    raise error
 
 
 def _remove(path: Path) -> None:

@@ -43,7 +43,7 @@ class _Watcher(MetaPathFinder):
     ) -> ModuleSpec | None:
         if not self.calls or fullname.partition(".")[0] not in ("transformers", __package__):
             return None
-        others = [finder for finder in sys.meta_path if finder is not self]
+        others = sys.meta_path[sys.meta_path.index(self) + 1 :]  # those before have been asked
         spec = next(filter(None, (finder.find_spec(fullname, path, target) for finder in others)), None)
         if spec is not None and spec.loader is not None:
             loader: Any = spec.loader

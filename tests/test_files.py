@@ -63,7 +63,22 @@ def test_what_is_below_a_folder_is_found_once_also_behind_links(tmp_path):
         path.touch()
     (folder / "a").symlink_to(tmp_path / "elsewhere")
     (folder / "around").symlink_to(folder)
-    for name in letters:
+    for name, other in zip(letters, reversed(letters), strict=True):
         (folder / f"again_{name}").symlink_to(folder / name)
+        (folder / name / "other").symlink_to(folder / other)
     files = [path.relative_to(folder).as_posix() for path in paths_below(folder) if path.is_file()]
     assert files == ["a/deep/y.txt", *(f"{name}/x.txt" for name in letters), "z.txt"]
+
+
+def test_a_folder_that_cannot_be_read_is_an_error(tmp_path, monkeypatch):
+    (tmp_path / "closed").mkdir()
+    scan = os.scandir
+
+    def refuse(path):
+        if str(path).endswith("closed"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(PermissionError, match="closed"):
+        paths_below(tmp_path)

@@ -160,7 +160,9 @@ def read_texts(
     text, found = ReadText(), FoundInText()
     for sentence, (entities, of_sentence) in pipeline.read_sentences(texts, finish, batch_size):
         found.add(sentence.piece, entities)
-        text.sentences.append([*sentence.piece.offsets[sentence.piece.shared_before :]])  # windows overlap
+        shared = sentence.piece.shared_before  # with the window before, of the same sentence
+        text.sentences += [] if shared else [[]]
+        text.sentences[-1] += sentence.piece.offsets[shared:]
         text.uncertainty = max(text.uncertainty, of_sentence)
         if sentence.is_last:
             text.text, text.entities = sentence.text, found.in_characters(sentence.text, overlap)

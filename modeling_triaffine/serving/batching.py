@@ -19,7 +19,7 @@ from ..model.options_triaffine import PredictionOptions
 
 logger = logging.getLogger(__name__)
 
-LONG_BATCH = 5000  # a batch of more characters is interrupted for shorter ones
+LONG_BATCH = 5000  # a batch of more characters is interrupted for up to half as many, which are not
 
 
 class Item(NamedTuple):
@@ -49,7 +49,7 @@ class Batcher:
         find_entities: [`NestedNERPipeline`], called as `find_entities(texts, threshold=…, in_words=True)`.
     """
 
-    max_texts, max_characters = 64, 50_000  # of a batch; a longer text runs alone
+    max_texts, max_characters = 64, LONG_BATCH  # of a batch; a longer text runs alone
 
     def __init__(self, find_entities: Callable[..., list[FoundInText]]):
         self._find_entities = find_entities
@@ -99,7 +99,7 @@ class Batcher:
         characters = sum(len(job.item.text) for job in self._running)
         if characters > LONG_BATCH and model.device.type == "cpu":  # a GPU may be recording a graph
             with self._changed:
-                batch = self._take(characters // 2, at_least=0)
+                batch = self._take(LONG_BATCH // 2, at_least=0)
             self._run(batch)
 
     def _work(self) -> None:

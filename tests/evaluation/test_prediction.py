@@ -49,6 +49,7 @@ def test_texts_are_read_as_the_pipeline_reads_them_and_unsure_whatever_the_batch
         assert one.uncertainty == pytest.approx(alone.uncertainty, abs=1e-5)
         words = [one.text[start:end] for sentence in one.sentences for start, end in sentence]
         assert "".join(words) == "".join(one.text.split())
+    assert len(together[-1].sentences) == 1
     first, second, *of_both = [one.uncertainty for one in together[:4]]
     assert of_both == pytest.approx([max(first, second)] * 2, abs=1e-5)
     assert first != second
