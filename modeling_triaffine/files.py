@@ -13,7 +13,7 @@ import sys
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn, TextIO
+from typing import TextIO
 
 from filelock import FileLock, Timeout
 
@@ -133,18 +133,15 @@ def locked(folder: Path) -> Iterator[None]:
 
 def paths_below(folder: Path) -> list[Path]:
     """All files and folders in a folder, at any depth, sorted; what several links lead to is listed once."""
-    found: list[Path] = []
-    seen: set[str] = set()
-    roots = [folder]  # and linked folders, after what is there by itself
-    for root in roots:
-        for place, folders, files in os.walk(root, onerror=_raise):
-            if (real := os.path.realpath(place)) in seen:
-                folders.clear()
-                continue
-            seen.add(real)
-            found += [Path(place, name) for name in (*folders, *files)]
-            roots += sorted(path for name in folders if (path := Path(place, name)).is_symlink())
-    return sorted(found)
+    inside: dict[str, list[Path]] = {}
+    folders, links = [folder], list[Path]()
+    while folders or links:
+        place = folders.pop() if folders else links.pop(0)  # what is there by itself comes first
+        if (real := os.path.realpath(place)) not in inside:
+            inside[real] = sorted(place.iterdir())
+            for path in filter(Path.is_dir, inside[real]):
+                (links if path.is_symlink() else folders).append(path)
+    return sorted(path for paths in inside.values() for path in paths)
 
 
 def visible_files(path: Path) -> list[Path]:
@@ -154,10 +151,6 @@ def visible_files(path: Path) -> list[Path]:
     # Annotation tools write no hidden files, but archives of some systems leave them behind.
     named = ((file, file.relative_to(path).parts) for file in paths_below(path) if file.is_file() or not file.exists())
     return [file for file, parts in named if not any(part.startswith(".") for part in parts)]
-
-
-def _raise(error: OSError) -> NoReturn:
-    raise error
 
 
 def _remove(path: Path) -> None:

@@ -53,8 +53,7 @@ SLOWEST = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    folder = Path(__file__).parent
-    place = {folder / name: number for number, name in enumerate(SLOWEST)}
+    place = {Path(__file__).parent / name: number for number, name in enumerate(SLOWEST)}
     items.sort(key=lambda item: place.get(item.path, len(place)))
 
 

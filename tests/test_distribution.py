@@ -40,8 +40,7 @@ def program(distributions, tmp_path_factory) -> Path:
     """`triaffine-ner` in an environment with the wheel, which finds its requirements where these tests do."""
     folder = tmp_path_factory.mktemp("environment")
     run_program(sys.executable, "-m", "venv", "--without-pip", folder, cwd=folder)
-    python = folder / "bin" / "python"
-    run_program(*PIP, "--python", python, "install", *OFFLINE, distributions[1], cwd=folder)
+    run_program(*PIP, "--python", folder / "bin" / "python", "install", *OFFLINE, distributions[1], cwd=folder)
     (installed,) = folder.glob("lib/*/site-packages")
     (installed / "requirements.pth").write_text(sysconfig.get_path("purelib"))  # behind the wheel, without its own .pth
     return folder / "bin" / "triaffine-ner"

@@ -34,8 +34,7 @@ def setup_cfg() -> configparser.ConfigParser:
 
 @pytest.mark.contract
 def test_lowest_versions_are_those_that_are_run(setup_cfg):
-    lines = setup_cfg["options"]["install_requires"].split()
-    allowed = dict(line.split(">=") for line in lines)
+    allowed = dict(line.split(">=") for line in setup_cfg["options"]["install_requires"].split())
     constraints = (REPOSITORY / "constraints-lowest.txt").read_text().splitlines()
     run = dict(line.lower().split("==") for line in constraints if not line.startswith("#"))
     assert {name: Version(lowest) for name, lowest in allowed.items()} == {name: Version(run[name]) for name in allowed}

@@ -58,8 +58,7 @@ def test_the_example_of_a_public_name_runs(name, demo, monkeypatch, capsys):
         main(["export", "--model", "outputs/demo/model", "--output", "outputs/demo/onnx"])
     assert docstring(name)
     example = doctest.DocTestParser().get_doctest(docstring(name), {}, name, name, 0)
-    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-    results = doctest.DocTestRunner(optionflags=flags).run(example)
+    results = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS).run(example)
     assert results.failed == 0, capsys.readouterr().out
 
 

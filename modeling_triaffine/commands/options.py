@@ -51,8 +51,7 @@ def read_threshold(text: str) -> float | dict[str, float]:
 
     try:
         pairs = [pair.rpartition("=") for pair in text.split(",")]
-        by_label = {label.strip(): float(value) for label, _, value in pairs}
-        threshold = by_label if "=" in text else float(text)
+        threshold = {label.strip(): float(value) for label, _, value in pairs} if "=" in text else float(text)
         check_threshold(threshold)
     except ValueError:
         problem = f"{text!r} is neither a number from 0 to 1 nor one for each label, as in protein=0.4,DNA=0.6."

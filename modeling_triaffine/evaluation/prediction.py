@@ -153,16 +153,14 @@ def read_texts(
     """Predicts the entities of each text with their uncertainty; the options are those of a call of the pipeline."""
 
     def finish(scores: CopiedScores) -> Iterable[tuple[list[WordEntity], float]]:
-        of_sentences = uncertainty(scores, pipeline.model.config).tolist()
-        return zip(pipeline.decode(scores, threshold), of_sentences, strict=True)
+        return zip(pipeline.decode(scores, threshold), uncertainty(scores, pipeline.model.config).tolist(), strict=True)
 
     read: list[ReadText] = []
     text, found = ReadText(), FoundInText()
     for sentence, (entities, of_sentence) in pipeline.read_sentences(texts, finish, batch_size):
         found.add(sentence.piece, entities)
-        shared = sentence.piece.shared_before  # with the window before, of the same sentence
-        text.sentences += [] if shared else [[]]
-        text.sentences[-1] += sentence.piece.offsets[shared:]
+        text.sentences += [] if sentence.piece.shared_before else [[]]  # words shared with the window before
+        text.sentences[-1] += sentence.piece.offsets[sentence.piece.shared_before :]
         text.uncertainty = max(text.uncertainty, of_sentence)
         if sentence.is_last:
             text.text, text.entities = sentence.text, found.in_characters(sentence.text, overlap)

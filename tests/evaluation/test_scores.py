@@ -231,8 +231,7 @@ def test_errors_name_side_sentence_and_entity(entity, message):
 def test_undefined_ratios_are_dashes():
     gold = [entities((0, 4, "ORG"), (1, 2, "LOC")), entities((0, 1, "PER"))]
     # ORG is found as a flat entity, though nested in gold; no LOC is predicted, and no MISC is in gold.
-    predicted = [entities((0, 4, "ORG")), entities((1, 2, "MISC"))]
-    table = format_scores(score_entities(predicted, gold))
+    table = format_scores(score_entities([entities((0, 4, "ORG")), entities((1, 2, "MISC"))], gold))
     assert [line.split() for line in table.splitlines()[1:8]] == [
         ["all", "50.00", "33.33", "40.00", "2", "3"],
         ["LOC", "–", "0.00", "0.00", "0", "1"],
